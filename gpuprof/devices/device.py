@@ -1,0 +1,118 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a device is: its limits for occupancy and its theoretical peaks.
+
+A `Device` comes either from a driver's attributes (`source="driver"`) or from the bundled table of cards
+(`source="table"`); everything downstream reads only this type.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuprof.errors import InputError
+
+DeviceSource = Literal["driver", "table"]
+
+#: FMA results per clock cycle and SM, as (FP32, FP64), by compute capability: the table of arithmetic
+#: instruction throughput in the CUDA C++ Programming Guide.
+_FMA_PER_CYCLE: dict[tuple[int, int], tuple[int, int]] = {
+    (7, 0): (64, 32),
+    (7, 2): (64, 32),
+    (7, 5): (64, 2),
+    (8, 0): (64, 32),
+    (8, 6): (128, 2),
+    (8, 7): (128, 2),
+    (8, 8): (128, 2),
+    (8, 9): (128, 2),
+    (9, 0): (128, 64),
+    (10, 0): (128, 64),
+    (10, 3): (128, 2),
+    (11, 0): (128, 2),
+    (12, 0): (128, 2),
+    (12, 1): (128, 2),
+}
+
+
+def fma_per_cycle(compute_capability: tuple[int, int]) -> tuple[int, int] | None:
+    """FP32 and FP64 fused multiply-adds that one SM completes per cycle.
+
+    Args:
+        compute_capability: Major and minor version.
+
+    Returns:
+        The two rates, or None for an architecture that gpuprof does not know.
+    """
+    return _FMA_PER_CYCLE.get(compute_capability)
+
+
+def parse_arch(text: str) -> tuple[int, int]:
+    """Read an architecture name such as `sm_90`, `90` or `9.0` as a compute capability.
+
+    Raises:
+        InputError: The text has none of these forms.
+    """
+    digits = text.lower().removeprefix("sm_").removeprefix("compute_").rstrip("af").replace(".", "")
+    if not digits.isdecimal() or len(digits) not in (2, 3):
+        raise InputError(f"{text!r} is not a GPU architecture.", fix="Write it as sm_90, sm_86, sm_75, …")
+    return int(digits[:-1]), int(digits[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Limits and peaks of one GPU.
+
+    Peaks are theoretical: `peak_bandwidth_gbps` is 2 x memory clock x bus width / 8, and the arithmetic
+    peaks are 2 x FMA per cycle and SM x SM count x SM boost clock. A peak is None where an input to it is
+    unknown. `measured_copy_bandwidth_gbps` counts bytes read plus bytes written by a large device-to-device
+    copy on this very device in this run, and is None where nothing could be measured.
+    """
+
+    name: str
+    compute_capability: str
+    sm_count: int
+    sm_clock_mhz: float
+    memory_clock_mhz: float | None
+    memory_bus_width_bits: int | None
+    memory_bytes: int
+    l2_bytes: int
+    max_threads_per_block: int
+    max_threads_per_sm: int
+    max_blocks_per_sm: int
+    registers_per_sm: int
+    registers_per_block: int
+    shared_bytes_per_sm: int
+    shared_bytes_per_block: int
+    shared_bytes_per_block_optin: int
+    reserved_shared_bytes_per_block: int
+    max_grid: tuple[int, int, int]
+    peak_bandwidth_gbps: float | None
+    peak_fp32_gflops: float | None
+    peak_fp64_gflops: float | None
+    source: DeviceSource
+    measured_copy_bandwidth_gbps: float | None = None
+    measured_copy_bandwidth_reason: str | None = None
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """Compute capability as (major, minor)."""
+        return parse_arch(self.compute_capability)
+
+    @property
+    def arch(self) -> str:
+        """Architecture name for NVRTC, for example `sm_90`."""
+        major, minor = self.capability
+        return f"sm_{major}{minor}"
+
+    def peak_gflops(self, dtype: str) -> float | None:
+        """Theoretical peak rate, in GFLOP/s, of CUDA cores for `f32` or `f64`."""
+        return self.peak_fp64_gflops if dtype == "f64" else self.peak_fp32_gflops
+
+
+def theoretical_bandwidth_gbps(memory_clock_mhz: float, bus_width_bits: int) -> float:
+    """Peak memory bandwidth in GB/s: two transfers per memory clock cycle over the whole bus."""
+    return 2.0 * memory_clock_mhz * 1e6 * (bus_width_bits / 8) / 1e9
+
+
+def theoretical_gflops(fma_per_sm_cycle: int, sm_count: int, sm_clock_mhz: float) -> float:
+    """Peak arithmetic rate in GFLOP/s: one FMA is two floating-point operations."""
+    return 2.0 * fma_per_sm_cycle * sm_count * sm_clock_mhz / 1e3

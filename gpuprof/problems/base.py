@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What every problem can tell: its sizes, its arrays, its work, and how exact an answer must be."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Dtype = Literal["f32", "f64"]
+Layout = Literal["row", "col"]
+Array = NDArray[np.floating[Any]]
+
+#: Bytes, C type and unit roundoff of each element type.
+ITEM_BYTES: dict[str, int] = {"f32": 4, "f64": 8}
+C_TYPE: dict[str, str] = {"f32": "float", "f64": "double"}
+UNIT_ROUNDOFF: dict[str, float] = {"f32": 2.0**-24, "f64": 2.0**-53}
+
+
+def numpy_dtype(dtype: str) -> np.dtype[Any]:
+    """The NumPy type of `f32` or `f64`."""
+    return np.dtype(np.float32 if dtype == "f32" else np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One device array of a problem.
+
+    Args:
+        name: The kernel argument it is passed as.
+        elements: Number of elements.
+        is_output: True for the array that the kernel writes and that is verified.
+    """
+
+    name: str
+    elements: int
+    is_output: bool = False
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """One computation with its size; immutable and hashable."""
+
+    op: ClassVar[str]
+
+    @property
+    def dtype(self) -> Dtype: ...
+
+    @property
+    def layout(self) -> Layout: ...
+
+    @property
+    def label(self) -> str:
+        """The size as a user types it, for example `4096` or `512x1024x256`."""
+        ...
+
+    @property
+    def dimensions(self) -> dict[str, int]:
+        """Sizes by the names that kernel headers use in their expressions."""
+        ...
+
+    @property
+    def scalars(self) -> dict[str, int | float]:
+        """Kernel arguments that are not arrays, by name."""
+        ...
+
+    @property
+    def arrays(self) -> tuple[ArraySpec, ...]:
+        """The device arrays, inputs first, the output last."""
+        ...
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations that the computation needs."""
+        ...
+
+    @property
+    def min_bytes(self) -> int:
+        """Fewest bytes that must cross device memory: inputs read once, output written once."""
+        ...
+
+    @property
+    def tolerance(self) -> float:
+        """Largest allowed |result - expected| / magnitude of an element; 0 demands equality."""
+        ...
+
+    def inputs(self, seed: int) -> dict[str, Array]:
+        """Reproducible flat arrays, in device storage order, for every array that a kernel reads."""
+        ...
+
+    def reference(self, inputs: dict[str, Array]) -> tuple[Array, Array]:
+        """Expected output and the magnitude that scales its error bound, float64, flat, storage order."""
+        ...

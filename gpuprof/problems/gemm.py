@@ -1,0 +1,118 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""General matrix multiplication: `C[M,N] = alpha * A[M,K] @ B[K,N] + beta * C[M,N]`."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from gpuprof.problems.base import ITEM_BYTES, UNIT_ROUNDOFF, Array, ArraySpec, Dtype, Layout, numpy_dtype
+
+#: Multiple of sqrt(K) * unit roundoff that an element's error may reach. Rounding errors of a sum of K terms,
+#: in any order, stay below lambda * sqrt(K) * u * sum(|a*b|) with probability at least
+#: 1 - 2 * K * exp(-lambda**2 / 2) (Higham and Mary, "A New Approach to Probabilistic Rounding Error
+#: Analysis", SIAM J. Sci. Comput. 41(5), 2019). At lambda = 8 a correct kernel fails about once in 1e10
+#: elements even at K = 4096, while a single dropped term of average size exceeds the bound.
+_LAMBDA = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gemm:
+    """One GEMM in BLAS terms.
+
+    Args:
+        m: Rows of A and C.
+        n: Columns of B and C.
+        k: Columns of A, rows of B.
+        dtype: Element type of every array.
+        layout: Storage order of all three arrays.
+        alpha: Factor of the product.
+        beta: Factor of C's previous content; with 0, C is never read.
+    """
+
+    op: ClassVar[str] = "gemm"
+    m: int
+    n: int
+    k: int
+    dtype: Dtype = "f32"
+    layout: Layout = "row"
+    alpha: float = 1.0
+    beta: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """`K` for a cube, else `MxNxK`."""
+        return str(self.m) if self.m == self.n == self.k else f"{self.m}x{self.n}x{self.k}"
+
+    @property
+    def dimensions(self) -> dict[str, int]:
+        """M, N and K."""
+        return {"M": self.m, "N": self.n, "K": self.k}
+
+    @property
+    def scalars(self) -> dict[str, int | float]:
+        """M, N, K, alpha and beta."""
+        return {**self.dimensions, "alpha": self.alpha, "beta": self.beta}
+
+    @property
+    def arrays(self) -> tuple[ArraySpec, ...]:
+        """A, B and the output C."""
+        return (
+            ArraySpec("A", self.m * self.k),
+            ArraySpec("B", self.k * self.n),
+            ArraySpec("C", self.m * self.n, is_output=True),
+        )
+
+    @property
+    def flops(self) -> int:
+        """2*M*N*K for the product; scaling by alpha and beta is not counted, as is usual for GEMM."""
+        return 2 * self.m * self.n * self.k
+
+    @property
+    def min_bytes(self) -> int:
+        """A and B read once, C written once, and read once when beta is not 0."""
+        c_passes = 2 if self.beta else 1
+        return ITEM_BYTES[self.dtype] * (self.m * self.k + self.k * self.n + c_passes * self.m * self.n)
+
+    @property
+    def tolerance(self) -> float:
+        """Bound on |error| / (|alpha| * |A|@|B| + |beta| * |C|), growing with sqrt(K)."""
+        return (_LAMBDA * sqrt(self.k) + 4.0) * UNIT_ROUNDOFF[self.dtype]
+
+    def inputs(self, seed: int) -> dict[str, Array]:
+        """A and B, and C when beta is not 0, uniform in [-1, 1)."""
+        rng = np.random.Generator(np.random.SFC64(seed))
+        dtype = numpy_dtype(self.dtype)
+        arrays: dict[str, Array] = {}
+        for spec in self.arrays:
+            if spec.is_output and not self.beta:
+                continue
+            values = rng.random(spec.elements, dtype=dtype)
+            values *= 2.0
+            values -= 1.0
+            arrays[spec.name] = values
+        return arrays
+
+    def reference(self, inputs: dict[str, Array]) -> tuple[Array, Array]:
+        """The product in float64, and |alpha| * |A|@|B| + |beta| * |C| as each element's magnitude."""
+        order = "C" if self.layout == "row" else "F"
+        a = inputs["A"].astype(np.float64).reshape((self.m, self.k), order=order)  # type: ignore[call-overload]
+        b = inputs["B"].astype(np.float64).reshape((self.k, self.n), order=order)  # type: ignore[call-overload]
+        expected = self._alpha * (a @ b)
+        magnitude = abs(self._alpha) * (np.abs(a) @ np.abs(b))
+        if self.beta:
+            c = inputs["C"].astype(np.float64).reshape((self.m, self.n), order=order)  # type: ignore[call-overload]
+            expected += self._beta * c
+            magnitude += abs(self._beta) * np.abs(c)
+        return expected.ravel(order=order), magnitude.ravel(order=order)  # type: ignore[arg-type]
+
+    @property
+    def _alpha(self) -> float:
+        """Alpha as the kernel receives it, rounded to the element type."""
+        return float(numpy_dtype(self.dtype).type(self.alpha))
+
+    @property
+    def _beta(self) -> float:
+        return float(numpy_dtype(self.dtype).type(self.beta))

@@ -1,0 +1,339 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The one contract between measuring and showing: what a run learnt, as frozen data, and its JSON file.
+
+Units live in the field's name. A block that was not measured is None, and the field named like it with
+`_reason` says why; no figure is ever 0 for want of a measurement. Derived figures (`throughput`) can be
+recomputed from the raw samples kept beside them.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from gpuprof.devices.device import Device
+from gpuprof.errors import InputError, ResultsError
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.schema import SchemaError, from_json, to_json
+
+SCHEMA_VERSION = 1
+
+Outcome = Literal["ok", "incorrect", "failed", "skipped", "timeout"]
+BackendName = Literal["gpu", "sim", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """How a case's output compared with the float64 reference.
+
+    Args:
+        max_abs_error: Largest |result - expected| of any element.
+        max_rel_error: Largest |result - expected| / magnitude, the figure held against `bound`; for a GEMM the
+            magnitude of an element is |alpha| * sum(|a*b|) + |beta| * |c|.
+        bound: Largest `max_rel_error` that passes; 0 demands equality.
+        checked_elements: How many elements were compared.
+        wrong_elements: How many exceeded the bound, or are NaN or still hold the poison.
+        detail: The first wrong element in words, or an empty string.
+    """
+
+    max_abs_error: float | None
+    max_rel_error: float | None
+    bound: float
+    checked_elements: int
+    wrong_elements: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Event-timed samples of one launch each.
+
+    Args:
+        median_us: Median sample.
+        p05_us: 5th percentile.
+        p95_us: 95th percentile.
+        ci95_rel: Half width of the median's 95 % confidence interval, relative to the median (order
+            statistics; no distribution is assumed).
+        samples_us: Every kept sample, in the order taken.
+        dropped: Samples set aside because the GPU was throttled while they were taken.
+    """
+
+    median_us: float
+    p05_us: float
+    p95_us: float
+    ci95_rel: float | None
+    samples_us: tuple[float, ...]
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimingPair:
+    """Times with the L2 cache flushed before each launch (cold, the headline) and back to back (warm)."""
+
+    cold: Timing | None
+    warm: Timing | None
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Rates from the cold median; a share of a peak is None where the peak or the work is unknown."""
+
+    gflops: float | None
+    gbps: float
+    pct_of_peak_compute: float | None
+    pct_of_peak_bandwidth: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one launch occupies, from the compiler's report."""
+
+    registers_per_thread: int
+    static_shared_bytes: int
+    dynamic_shared_bytes: int
+    spill_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Resident warps per SM as a share of the device's limit.
+
+    Args:
+        theoretical_pct: From registers, shared memory and block size.
+        limiter: What binds: `registers`, `shared memory`, `threads` or `blocks`, joined by "and" on a tie.
+        blocks_per_sm: Blocks that fit on one SM at once.
+        achieved_pct: Measured by Nsight Compute.
+        achieved_reason: Why `achieved_pct` is None.
+    """
+
+    theoretical_pct: float
+    limiter: str
+    blocks_per_sm: int
+    achieved_pct: float | None = None
+    achieved_reason: str | None = "measured by Nsight Compute only: add --ncu"
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """One named event count.
+
+    Args:
+        value: The count, or None when it was not measured.
+        unit: For example `requests`, `sectors`, `%`.
+        source: `sim` or `ncu`.
+        metric: Nsight Compute's own metric name, verbatim, for `ncu`.
+        reason: Why `value` is None.
+        sampled_blocks: Blocks that the executor ran.
+        total_blocks: Blocks of the grid that the value stands for.
+    """
+
+    value: float | int | None
+    unit: str
+    source: Literal["sim", "ncu"]
+    metric: str | None = None
+    reason: str | None = None
+    sampled_blocks: int | None = None
+    total_blocks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClockState:
+    """One reading of the GPU's clocks and of what holds them back."""
+
+    sm_mhz: int | None
+    memory_mhz: int | None
+    temperature_c: int | None
+    power_w: float | None
+    throttle_reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Readings directly before and after a case was timed."""
+
+    before: ClockState
+    after: ClockState
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """Counts attributed to one line of the kernel's source, by the contract's counter names."""
+
+    line: int
+    counters: Mapping[str, float | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Everything learnt about one case: one kernel, problem, launch shape and device."""
+
+    kernel: str
+    problem: Gemm | Transpose
+    block: tuple[int, int, int]
+    grid: tuple[int, int, int]
+    params: Mapping[str, int]
+    outcome: Outcome
+    source_hash: str
+    reason: str | None = None
+    verification: Verification | None = None
+    verification_reason: str | None = None
+    timing: TimingPair | None = None
+    timing_reason: str | None = None
+    throughput: Throughput | None = None
+    throughput_reason: str | None = None
+    resources: Resources | None = None
+    resources_reason: str | None = None
+    occupancy: Occupancy | None = None
+    occupancy_reason: str | None = None
+    clocks: Clocks | None = None
+    clocks_reason: str | None = None
+    counters: Mapping[str, Counter] = field(default_factory=dict)
+    counters_reason: str | None = None
+    lines: tuple[SourceLine, ...] | None = None
+    lines_reason: str | None = None
+    compile_options: tuple[str, ...] = ()
+    log: str = ""
+    is_reference: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """What a kernel's authors reported, on their GPU: context, never a target."""
+
+    size: str
+    time_ms: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRecord:
+    """A kernel's header and source as they were when it was measured."""
+
+    id: str
+    op: str
+    title: str
+    rung: float
+    idea: str
+    change: str
+    bottleneck: str
+    study: str
+    aliases: tuple[str, ...]
+    reference: str
+    source: str
+    source_hash: str
+    file_name: str
+    published: tuple[PublishedFigure, ...] = ()
+    is_reference: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Which gpuprof wrote the file."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All measurements of one invocation and the environment they were taken in."""
+
+    schema_version: int
+    tool: Tool
+    created_utc: str
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    device: Device
+    backend: BackendName
+    backend_reason: str | None
+    complete: bool
+    seed: int
+    kernels: tuple[KernelRecord, ...]
+    cases: tuple[Measurement, ...]
+
+    def kernel(self, kernel_id: str) -> KernelRecord:
+        """The record of one kernel.
+
+        Raises:
+            KeyError: No case of this run used it.
+        """
+        for record in self.kernels:
+            if record.id == kernel_id:
+                return record
+        raise KeyError(kernel_id)
+
+
+def dumps(run: Run) -> str:
+    """The results file's text; long sample lists stay on one line each."""
+    return json.dumps(to_json(run), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_run(run: Run, path: Path) -> None:
+    """Write a results file so that a crash leaves either the old file or the new one.
+
+    Raises:
+        InputError: The path cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(dumps(run))
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise InputError(f"Cannot write {path}: {error.strerror}.", fix="Name another path with --json or -o.") from error
+
+
+def read_run(path: Path) -> Run:
+    """Read and check a results file.
+
+    Raises:
+        ResultsError: The file is missing, not JSON, of a newer schema, or does not match the schema.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ResultsError(f"Cannot read {path}: {why}.", fix="Name a results.json that gpuprof wrote.") from error
+    try:
+        document: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ResultsError(
+            f"{path} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}).",
+            fix="It may be truncated: measure again.",
+        ) from error
+    return parse_run(document, str(path))
+
+
+def parse_run(document: Any, name: str) -> Run:
+    """Check a parsed results document.
+
+    Args:
+        document: What `json.load` returned.
+        name: The file's name, for messages.
+
+    Raises:
+        ResultsError: It is not a results file of a schema version that this gpuprof reads.
+    """
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise ResultsError(f"{name} is not a gpuprof results file: it has no schema_version.")
+    if version > SCHEMA_VERSION:
+        raise ResultsError(
+            f"{name} has schema version {version}; this gpuprof reads up to {SCHEMA_VERSION}.",
+            fix="Update gpuprof.",
+        )
+    try:
+        return from_json(Run, document)
+    except SchemaError as error:
+        raise ResultsError(f"{name} does not match the results schema: {error}.") from error
