@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The ladders: every kernel file of a problem, in rung order, found by id or by published alias."""
+
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+
+from gpuprof.errors import HeaderError, InputError
+from gpuprof.kernels.header import Kernel, parse_kernel
+
+KERNEL_ROOT = Path(__file__).parent
+
+
+def load_kernel(path: Path) -> Kernel:
+    """Read one kernel file.
+
+    Raises:
+        HeaderError: The file cannot be read or its header is faulty.
+    """
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise HeaderError(f"Cannot read the kernel file {path}: {why}.") from error
+    return parse_kernel(source, path)
+
+
+@cache
+def ladder(op: str) -> tuple[Kernel, ...]:
+    """Every shipped kernel of a problem, in rung order.
+
+    Raises:
+        HeaderError: A file is faulty, or two kernels share an id or alias.
+    """
+    kernels = [load_kernel(path) for path in sorted((KERNEL_ROOT / op).glob("*.cu"))]
+    taken: dict[str, Kernel] = {}
+    for kernel in kernels:
+        for name in (kernel.id, *kernel.aliases):
+            if name.lower() in taken:
+                raise HeaderError(f"{kernel.path} and {taken[name.lower()].path} both use the name {name!r}.")
+            taken[name.lower()] = kernel
+    return tuple(sorted(kernels, key=lambda kernel: (kernel.rung, kernel.id)))
+
+
+def find_kernel(op: str, name: str) -> Kernel:
+    """The kernel with an id or published alias (in any case), or in a `.cu` file of the user's own.
+
+    Raises:
+        InputError: There is no such kernel; the message names the nearest ones.
+        HeaderError: The user's file is faulty or solves another problem.
+    """
+    if name.endswith(".cu"):
+        kernel = load_kernel(Path(name))
+        if kernel.op != op:
+            raise HeaderError(f"{name} is a {kernel.op} kernel, not a {op} kernel.")
+        if any(kernel.id == shipped.id for shipped in ladder(op)):
+            raise HeaderError(f"{name} has the id of a shipped kernel, {kernel.id!r}.", fix="Rename the file.")
+        return kernel
+    names = {alias.lower(): kernel for kernel in ladder(op) for alias in (kernel.id, *kernel.aliases)}
+    if name.lower() in names:
+        return names[name.lower()]
+    near = get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"See `gpuprof list {op}`."
+    raise InputError(f"There is no {op} kernel {name!r}.", fix=hint)

@@ -1,0 +1,270 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The TOML header of a kernel file: its fields, their checks, and what they say of a launch.
+
+The header is the first comment of a `.cu` file, opened by `/*gpuprof`. It is the one truth about a kernel:
+its place in the ladder, how it is launched and which problems it takes.
+"""
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpuprof.errors import HeaderError
+from gpuprof.kernels.expression import ExpressionError, variables
+from gpuprof.problems import OPERATIONS
+from gpuprof.results import KernelRecord, PublishedFigure
+
+_HEADER = re.compile(r"\A\s*(?://[^\n]*\n\s*)*/\*gpuprof\b(?P<toml>.*?)\*/", re.DOTALL)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+#: Variables every header expression may use besides the problem's dimensions and the kernel's parameters.
+LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count")
+#: Template for the message of an unreadable header, so that a newcomer sees the smallest one that works.
+_EXAMPLE = (
+    'Start the file with:\n/*gpuprof\ntitle = "My kernel"\nproblem = "gemm"\n'
+    'arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]\n[launch]\nblock = [32, 32]\n'
+    'grid = ["cdiv(N, block_x)", "cdiv(M, block_y)"]\n*/'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A condition on size, block or parameters, and the sentence shown when it does not hold."""
+
+    condition: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a kernel is launched.
+
+    Args:
+        block: Default block, threads in x, y, z.
+        any_block: True when the block may be chosen freely within `requirements`.
+        grid: Expressions for the grid's x, y and z.
+        dynamic_shared_bytes: Expression for the dynamic shared memory of one block.
+    """
+
+    block: tuple[int, int, int]
+    any_block: bool
+    grid: tuple[str, str, str]
+    dynamic_shared_bytes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One kernel file: its header and its source."""
+
+    id: str
+    path: Path
+    source: str
+    op: str
+    title: str
+    rung: float
+    idea: str
+    change: str
+    bottleneck: str
+    study: str
+    reference: str
+    aliases: tuple[str, ...]
+    layout: str
+    dtypes: tuple[str, ...]
+    entry: str
+    arguments: tuple[str, ...]
+    launch: Launch
+    parameters: Mapping[str, int]
+    requirements: tuple[Requirement, ...]
+    published: tuple[PublishedFigure, ...]
+    result: str | None = None
+    options: tuple[str, ...] = field(default=())
+
+    @property
+    def source_hash(self) -> str:
+        """SHA-256 of the whole file, header included, in hexadecimal."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+    @property
+    def record(self) -> KernelRecord:
+        """The kernel as a results file keeps it."""
+        return KernelRecord(
+            id=self.id,
+            op=self.op,
+            title=self.title,
+            rung=self.rung,
+            idea=self.idea,
+            change=self.change,
+            bottleneck=self.bottleneck,
+            study=self.study,
+            aliases=self.aliases,
+            reference=self.reference,
+            source=self.source,
+            source_hash=self.source_hash,
+            file_name=self.path.name,
+            published=self.published,
+        )
+
+
+def parse_kernel(source: str, path: Path) -> Kernel:
+    """Read a kernel file's header.
+
+    Args:
+        source: The whole file.
+        path: Where it stands; the kernel's id is the file's stem.
+
+    Raises:
+        HeaderError: The header is missing, is not TOML, or a field is missing, unknown or of the wrong type.
+    """
+    match = _HEADER.match(source)
+    if match is None:
+        raise HeaderError(f"{path} has no /*gpuprof … */ header at its top.", fix=_EXAMPLE)
+    try:
+        table = tomllib.loads(match["toml"])
+    except tomllib.TOMLDecodeError as error:
+        line = source[: match.start("toml")].count("\n") + 1
+        raise HeaderError(f"{path}: the header that starts on line {line} is not TOML: {error}.") from error
+    reader = _Reader(table, path)
+    kernel = _read_kernel(reader, source, path)
+    reader.finish()
+    _check_expressions(kernel, path)
+    return kernel
+
+
+class _Reader:
+    """Takes typed fields out of a TOML table and remembers which are left."""
+
+    def __init__(self, table: dict[str, Any], path: Path, name: str = "") -> None:
+        self.table = dict(table)
+        self.path = path
+        self.name = name
+
+    def take(self, key: str, kind: type, default: Any = None) -> Any:
+        if key not in self.table:
+            if default is None:
+                raise HeaderError(f"{self.path}: the header lacks {self.name}{key}.", fix=_EXAMPLE)
+            return default
+        value = self.table.pop(key)
+        if kind is float and isinstance(value, int):
+            value = float(value)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.error(key, f"must be a {kind.__name__}, not {value!r}")
+        return value
+
+    def strings(self, key: str, default: list[str] | None = None) -> tuple[str, ...]:
+        values = self.take(key, list, default)
+        if not all(isinstance(value, str) for value in values):
+            raise self.error(key, f"must be a list of strings, not {values!r}")
+        return tuple(values)
+
+    def section(self, key: str, default: dict[str, Any] | None = None) -> "_Reader":
+        return _Reader(self.take(key, dict, default), self.path, f"{self.name}{key}.")
+
+    def sections(self, key: str) -> list["_Reader"]:
+        return [_Reader(entry, self.path, f"{self.name}{key}.") for entry in self.take(key, list, [])]
+
+    def error(self, key: str, problem: str) -> HeaderError:
+        return HeaderError(f"{self.path}: {self.name}{key} {problem}.")
+
+    def finish(self) -> None:
+        for key in self.table:
+            raise HeaderError(f"{self.path}: the header has an unknown field {self.name}{key}.")
+
+
+def _read_kernel(reader: _Reader, source: str, path: Path) -> Kernel:
+    op = reader.take("problem", str)
+    if op not in OPERATIONS:
+        raise reader.error("problem", f"is {op!r}, not one of {', '.join(OPERATIONS)}")
+    launch = reader.section("launch")
+    parameters = reader.take("parameters", dict, {})
+    kernel = Kernel(
+        id=path.stem,
+        path=path,
+        source=source,
+        op=op,
+        title=reader.take("title", str),
+        rung=reader.take("rung", float, 1000.0),
+        idea=reader.take("idea", str, ""),
+        change=reader.take("change", str, ""),
+        bottleneck=reader.take("bottleneck", str, ""),
+        study=reader.take("study", str, ""),
+        reference=reader.take("reference", str, ""),
+        aliases=reader.strings("aliases", []),
+        layout=reader.take("layout", str, "row"),
+        dtypes=reader.strings("dtypes", ["f32"]),
+        entry=reader.take("entry", str, path.stem),
+        arguments=reader.strings("arguments"),
+        launch=_read_launch(launch),
+        parameters=parameters,
+        requirements=tuple(_read_requirement(entry) for entry in reader.sections("require")),
+        published=tuple(_read_published(entry) for entry in reader.sections("published")),
+        result=reader.take("result", str, "") or None,
+        options=reader.strings("options", []),
+    )
+    known_arguments = OPERATIONS[op].argument_names
+    for argument in kernel.arguments:
+        if argument not in known_arguments:
+            raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
+    if not _IDENTIFIER.match(kernel.entry):
+        raise reader.error("entry", f"must be a C identifier, not {kernel.entry!r}")
+    for value in kernel.dtypes:
+        if value not in ("f32", "f64"):
+            raise reader.error("dtypes", f"has {value!r}, not f32 or f64")
+    if kernel.layout not in ("row", "col"):
+        raise reader.error("layout", f"must be row or col, not {kernel.layout!r}")
+    for name, value in parameters.items():
+        if not _IDENTIFIER.match(name) or not isinstance(value, int) or isinstance(value, bool):
+            raise reader.error(f"parameters.{name}", f"must name an integer, not {value!r}")
+    return kernel
+
+
+def _read_launch(reader: _Reader) -> Launch:
+    block = reader.take("block", list)
+    if not 1 <= len(block) <= 3 or not all(isinstance(extent, int) and extent > 0 for extent in block):
+        raise reader.error("block", f"must be one to three positive integers, not {block!r}")
+    grid = reader.strings("grid")
+    if not 1 <= len(grid) <= 3:
+        raise reader.error("grid", "must be one to three expressions")
+    launch = Launch(
+        block=(*block, 1, 1)[:3],
+        any_block=reader.take("any_block", bool, False),
+        grid=(*grid, "1", "1")[:3],
+        dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, "0"),
+    )
+    reader.finish()
+    return launch
+
+
+def _read_requirement(reader: _Reader) -> Requirement:
+    requirement = Requirement(reader.take("condition", str), reader.take("because", str))
+    reader.finish()
+    return requirement
+
+
+def _read_published(reader: _Reader) -> PublishedFigure:
+    figure = PublishedFigure(
+        size=reader.take("size", str),
+        time_ms=reader.take("time_ms", float, 0.0) or None,
+        note=reader.take("note", str, ""),
+    )
+    reader.finish()
+    return figure
+
+
+def _check_expressions(kernel: Kernel, path: Path) -> None:
+    """Refuse an expression with an unknown name when the file is read, not when it is first launched."""
+    known = {*LAUNCH_VARIABLES, *OPERATIONS[kernel.op].dimension_names, *kernel.parameters}
+    texts = [*kernel.launch.grid, kernel.launch.dynamic_shared_bytes]
+    texts += [requirement.condition for requirement in kernel.requirements]
+    for text in texts:
+        try:
+            unknown = sorted(variables(text) - known)
+        except ExpressionError as error:
+            raise HeaderError(f"{path}: {error}.") from error
+        if unknown:
+            raise HeaderError(
+                f"{path}: the expression {text!r} uses {unknown[0]!r}; known are {', '.join(sorted(known))}."
+            )
