@@ -14,7 +14,7 @@ class ExitCode(IntEnum):
     """Exit status of every gpuprof command."""
 
     OK = 0
-    #: The command ran, and at least one kernel was incorrect, failed or timed out where that was not expected.
+    #: The command ran, and at least one kernel was incorrect, failed or timed out.
     CASES_FAILED = 1
     #: The command line, a kernel file or an input file is at fault; nothing was measured.
     BAD_INPUT = 2

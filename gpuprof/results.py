@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import InputError, ResultsError
+from gpuprof.kernels.header import Kernel, PublishedFigure
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 from gpuprof.schema import SchemaError, from_json, to_json
@@ -33,8 +34,8 @@ class Verification:
 
     Args:
         max_abs_error: Largest |result - expected| of any element.
-        max_rel_error: Largest |result - expected| / magnitude, the figure held against `bound`; for a GEMM the
-            magnitude of an element is |alpha| * sum(|a*b|) + |beta| * |c|.
+        max_rel_error: Largest |result - expected| / magnitude, the figure held against `bound`; for a GEMM
+            the magnitude of an element is |alpha| * sum(|a*b|) + |beta| * |c|.
         bound: Largest `max_rel_error` that passes; 0 demands equality.
         checked_elements: How many elements were compared.
         wrong_elements: How many exceeded the bound, or are NaN or still hold the poison.
@@ -202,15 +203,6 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedFigure:
-    """What a kernel's authors reported, on their GPU: context, never a target."""
-
-    size: str
-    time_ms: float | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class KernelRecord:
     """A kernel's header and source as they were when it was measured."""
 
@@ -229,6 +221,26 @@ class KernelRecord:
     file_name: str
     published: tuple[PublishedFigure, ...] = ()
     is_reference: bool = False
+
+    @classmethod
+    def of(cls, kernel: Kernel) -> "KernelRecord":
+        """The record of a kernel file."""
+        return cls(
+            id=kernel.id,
+            op=kernel.op,
+            title=kernel.title,
+            rung=kernel.rung,
+            idea=kernel.idea,
+            change=kernel.change,
+            bottleneck=kernel.bottleneck,
+            study=kernel.study,
+            aliases=kernel.aliases,
+            reference=kernel.reference,
+            source=kernel.source,
+            source_hash=kernel.source_hash,
+            file_name=kernel.path.name,
+            published=kernel.published,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +303,9 @@ def write_run(run: Run, path: Path) -> None:
             os.unlink(temporary)
             raise
     except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.", fix="Name another path with --json or -o.") from error
+        raise InputError(
+            f"Cannot write {path}: {error.strerror}.", fix="Name another path with --json or -o."
+        ) from error
 
 
 def read_run(path: Path) -> Run:
@@ -304,7 +318,9 @@ def read_run(path: Path) -> Run:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ResultsError(f"Cannot read {path}: {why}.", fix="Name a results.json that gpuprof wrote.") from error
+        raise ResultsError(
+            f"Cannot read {path}: {why}.", fix="Name a results.json that gpuprof wrote."
+        ) from error
     try:
         document: Any = json.loads(text)
     except json.JSONDecodeError as error:

@@ -3,7 +3,7 @@
 """Strict conversion between frozen dataclasses and JSON values.
 
 Reading checks every key and every type, so that a damaged or foreign file is refused with the path of the
-offending value instead of failing later. Unknown keys are ignored, so that a newer minor version stays readable.
+offending value instead of failing later. Unknown keys are ignored, so that added fields stay readable.
 """
 
 import dataclasses
@@ -101,7 +101,8 @@ def _convert_tuple(arguments: tuple[Any, ...], value: Any, path: str) -> tuple[A
     if len(value) != len(arguments):
         raise SchemaError(path, f"expected {len(arguments)} items, found {len(value)}")
     return tuple(
-        _convert(kind, item, f"{path}[{i}]") for i, (kind, item) in enumerate(zip(arguments, value, strict=True))
+        _convert(kind, item, f"{path}[{i}]")
+        for i, (kind, item) in enumerate(zip(arguments, value, strict=True))
     )
 
 

@@ -55,7 +55,9 @@ def find_kernel(op: str, name: str) -> Kernel:
         if kernel.op != op:
             raise HeaderError(f"{name} is a {kernel.op} kernel, not a {op} kernel.")
         if any(kernel.id == shipped.id for shipped in ladder(op)):
-            raise HeaderError(f"{name} has the id of a shipped kernel, {kernel.id!r}.", fix="Rename the file.")
+            raise HeaderError(
+                f"{name} has the id of a shipped kernel, {kernel.id!r}.", fix="Rename the file."
+            )
         return kernel
     names = {alias.lower(): kernel for kernel in ladder(op) for alias in (kernel.id, *kernel.aliases)}
     if name.lower() in names:

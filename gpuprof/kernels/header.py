@@ -9,15 +9,17 @@ its place in the ladder, how it is launched and which problems it takes.
 import hashlib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from gpuprof.errors import HeaderError
 from gpuprof.kernels.expression import ExpressionError, variables
 from gpuprof.problems import OPERATIONS
-from gpuprof.results import KernelRecord, PublishedFigure
+from gpuprof.problems.base import Dtype, Layout
+
+T = TypeVar("T")
 
 _HEADER = re.compile(r"\A\s*(?://[^\n]*\n\s*)*/\*gpuprof\b(?P<toml>.*?)\*/", re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -57,6 +59,15 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """What a kernel's authors reported, on their GPU: context, never a target."""
+
+    size: str
+    time_ms: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One kernel file: its header and its source."""
 
@@ -72,8 +83,8 @@ class Kernel:
     study: str
     reference: str
     aliases: tuple[str, ...]
-    layout: str
-    dtypes: tuple[str, ...]
+    layout: Layout
+    dtypes: tuple[Dtype, ...]
     entry: str
     arguments: tuple[str, ...]
     launch: Launch
@@ -87,26 +98,6 @@ class Kernel:
     def source_hash(self) -> str:
         """SHA-256 of the whole file, header included, in hexadecimal."""
         return hashlib.sha256(self.source.encode()).hexdigest()
-
-    @property
-    def record(self) -> KernelRecord:
-        """The kernel as a results file keeps it."""
-        return KernelRecord(
-            id=self.id,
-            op=self.op,
-            title=self.title,
-            rung=self.rung,
-            idea=self.idea,
-            change=self.change,
-            bottleneck=self.bottleneck,
-            study=self.study,
-            aliases=self.aliases,
-            reference=self.reference,
-            source=self.source,
-            source_hash=self.source_hash,
-            file_name=self.path.name,
-            published=self.published,
-        )
 
 
 def parse_kernel(source: str, path: Path) -> Kernel:
@@ -194,7 +185,7 @@ def _read_kernel(reader: _Reader, source: str, path: Path) -> Kernel:
         reference=reader.take("reference", str, ""),
         aliases=reader.strings("aliases", []),
         layout=reader.take("layout", str, "row"),
-        dtypes=reader.strings("dtypes", ["f32"]),
+        dtypes=cast("tuple[Dtype, ...]", reader.strings("dtypes", ["f32"])),
         entry=reader.take("entry", str, path.stem),
         arguments=reader.strings("arguments"),
         launch=_read_launch(launch),
@@ -229,13 +220,18 @@ def _read_launch(reader: _Reader) -> Launch:
     if not 1 <= len(grid) <= 3:
         raise reader.error("grid", "must be one to three expressions")
     launch = Launch(
-        block=(*block, 1, 1)[:3],
+        block=_triple(block, 1),
         any_block=reader.take("any_block", bool, False),
-        grid=(*grid, "1", "1")[:3],
+        grid=_triple(grid, "1"),
         dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, "0"),
     )
     reader.finish()
     return launch
+
+
+def _triple(values: Sequence[T], filler: T) -> tuple[T, T, T]:
+    x, y, z = (*values, filler, filler)[:3]
+    return x, y, z
 
 
 def _read_requirement(reader: _Reader) -> Requirement:

@@ -4,7 +4,7 @@
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -97,16 +97,16 @@ class Gemm:
 
     def reference(self, inputs: dict[str, Array]) -> tuple[Array, Array]:
         """The product in float64, and |alpha| * |A|@|B| + |beta| * |C| as each element's magnitude."""
-        order = "C" if self.layout == "row" else "F"
-        a = inputs["A"].astype(np.float64).reshape((self.m, self.k), order=order)  # type: ignore[call-overload]
-        b = inputs["B"].astype(np.float64).reshape((self.k, self.n), order=order)  # type: ignore[call-overload]
+        order: Literal["C", "F"] = "C" if self.layout == "row" else "F"
+        a = inputs["A"].astype(np.float64).reshape((self.m, self.k), order=order)
+        b = inputs["B"].astype(np.float64).reshape((self.k, self.n), order=order)
         expected = self._alpha * (a @ b)
         magnitude = abs(self._alpha) * (np.abs(a) @ np.abs(b))
         if self.beta:
-            c = inputs["C"].astype(np.float64).reshape((self.m, self.n), order=order)  # type: ignore[call-overload]
+            c = inputs["C"].astype(np.float64).reshape((self.m, self.n), order=order)
             expected += self._beta * c
             magnitude += abs(self._beta) * np.abs(c)
-        return expected.ravel(order=order), magnitude.ravel(order=order)  # type: ignore[arg-type]
+        return expected.ravel(order=order), magnitude.ravel(order=order)
 
     @property
     def _alpha(self) -> float:
