@@ -62,6 +62,7 @@ class Timing:
             statistics; no distribution is assumed).
         samples_us: Every kept sample, in the order taken.
         dropped: Samples set aside because the GPU was throttled while they were taken.
+        launches_per_sample: Back-to-back launches that each sample is the mean of.
     """
 
     median_us: float
@@ -70,6 +71,7 @@ class Timing:
     ci95_rel: float | None
     samples_us: tuple[float, ...]
     dropped: int = 0
+    launches_per_sample: int = 1
 
 
 @dataclass(frozen=True, slots=True)

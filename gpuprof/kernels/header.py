@@ -24,7 +24,7 @@ T = TypeVar("T")
 _HEADER = re.compile(r"\A\s*(?://[^\n]*\n\s*)*/\*gpuprof\b(?P<toml>.*?)\*/", re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 #: Variables every header expression may use besides the problem's dimensions and the kernel's parameters.
-LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count")
+LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count", "arch")
 #: Template for the message of an unreadable header, so that a newcomer sees the smallest one that works.
 _EXAMPLE = (
     'Start the file with:\n/*gpuprof\ntitle = "My kernel"\nproblem = "gemm"\n'

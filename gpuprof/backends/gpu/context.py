@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""One device opened for work: its context, its stream, device buffers and loaded kernels."""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuprof.backends.gpu.driver import DriverError, call, driver
+from gpuprof.backends.gpu.query import device_handle
+from gpuprof.errors import CaseFailure
+from gpuprof.kernels.launch import Extent
+from gpuprof.problems.base import Array
+
+#: Poisoned bytes kept behind each buffer, to notice a kernel that writes past its end.
+GUARD_BYTES = 4096
+#: Every byte of a poisoned buffer; as float or double it is a NaN.
+POISON = 0xFF
+
+
+class Buffer:
+    """A device allocation with a poisoned guard behind it.
+
+    Args:
+        nbytes: Usable size.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        pointer = call(f"allocating {nbytes} bytes", driver().cuMemAlloc(nbytes + GUARD_BYTES))
+        self.address = int(pointer)
+        self.fill(POISON)
+
+    def fill(self, byte: int) -> None:
+        """Set every byte, and poison the guard."""
+        api = driver()
+        call("filling a buffer", api.cuMemsetD8(self.address, byte, self.nbytes))
+        call("filling a guard", api.cuMemsetD8(self.address + self.nbytes, POISON, GUARD_BYTES))
+
+    def upload(self, array: Array) -> None:
+        """Copy a host array to the start of the buffer."""
+        host = np.ascontiguousarray(array)
+        call("copying to the device", driver().cuMemcpyHtoD(self.address, host.ctypes.data, host.nbytes))
+
+    def copy_from(self, other: "Buffer") -> None:
+        """Copy another buffer's content of the same size."""
+        call("copying on the device", driver().cuMemcpyDtoD(self.address, other.address, self.nbytes))
+
+    def download(self, dtype: Any, *, count: int, offset: int = 0) -> Any:
+        """Copy elements to the host.
+
+        Args:
+            dtype: NumPy type of an element.
+            count: How many elements.
+            offset: Elements to skip from the buffer's start.
+        """
+        host = np.empty(count, dtype=dtype)
+        source = self.address + offset * host.itemsize
+        call("copying from the device", driver().cuMemcpyDtoH(host.ctypes.data, source, host.nbytes))
+        return host
+
+    def guard_intact(self) -> bool:
+        """Whether nothing was written behind the buffer's end."""
+        guard = np.empty(GUARD_BYTES, dtype=np.uint8)
+        source = self.address + self.nbytes
+        call("reading a guard", driver().cuMemcpyDtoH(guard.ctypes.data, source, GUARD_BYTES))
+        return bool((guard == POISON).all())
+
+    def free(self) -> None:
+        """Give the memory back; the buffer must not be used again."""
+        call("freeing a buffer", driver().cuMemFree(self.address))
+
+
+class Arguments:
+    """Kernel arguments packed once, so that a launch costs one driver call.
+
+    Args:
+        values: Each argument as a ctypes scalar; pointers as `c_void_p`.
+    """
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._values = list(values)
+        self._pointers = (ctypes.c_void_p * max(1, len(self._values)))(
+            *(ctypes.addressof(value) for value in self._values)
+        )
+        self.address = ctypes.addressof(self._pointers)
+
+
+class Function:
+    """One kernel of a loaded cubin."""
+
+    def __init__(self, cubin: bytes, entry: str) -> None:
+        api = driver()
+        self.name = entry
+        self._module = call(f"loading {entry}", api.cuModuleLoadData(cubin))
+        self._handle = call(f"finding {entry}", api.cuModuleGetFunction(self._module, entry.encode()))
+
+    def reserve_shared(self, dynamic_bytes: int, static_bytes: int, limit: int) -> None:
+        """Raise the kernel's limit of dynamic shared memory.
+
+        Args:
+            dynamic_bytes: What a launch will ask for.
+            static_bytes: What the source declares.
+            limit: The device's opt-in limit of both together.
+
+        Raises:
+            CaseFailure: The device does not have that much.
+        """
+        api = driver()
+        key = api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        try:
+            call("raising the shared-memory limit", api.cuFuncSetAttribute(self._handle, key, dynamic_bytes))
+        except DriverError as error:
+            raise CaseFailure(
+                f"{self.name} needs {dynamic_bytes + static_bytes} bytes of shared memory per block"
+                f" ({_kib(dynamic_bytes + static_bytes)}); this device allows {limit} ({_kib(limit)}):"
+                f" {error.name}.",
+                fatal=error.fatal,
+            ) from error
+
+    def active_blocks_per_sm(self, threads: int, dynamic_bytes: int) -> int:
+        """Blocks of this kernel that the driver would keep resident on one SM."""
+        api = driver()
+        query = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(self._handle, threads, dynamic_bytes)
+        return int(call("asking for the occupancy", query))
+
+    def launch(
+        self, grid: Extent, block: Extent, dynamic_bytes: int, stream: Any, arguments: Arguments
+    ) -> None:
+        """Queue one launch.
+
+        Raises:
+            DriverError: The driver refuses the launch.
+        """
+        result = driver().cuLaunchKernel(
+            self._handle, *grid, *block, dynamic_bytes, stream, arguments.address, 0
+        )
+        if result[0].value:
+            call(f"launching {self.name}", result)
+
+    def unload(self) -> None:
+        """Free the module; the function must not be used again."""
+        call("unloading a module", driver().cuModuleUnload(self._module))
+
+
+class GpuContext:
+    """The primary context of one device, current in the calling thread, and one stream.
+
+    Args:
+        ordinal: The driver's number of the device.
+
+    Raises:
+        BackendUnavailable: There is no such device.
+    """
+
+    def __init__(self, ordinal: int) -> None:
+        api = driver()
+        handle = device_handle(ordinal)
+        self.context = call("opening the device", api.cuDevicePrimaryCtxRetain(handle))
+        call("opening the device", api.cuCtxSetCurrent(self.context))
+        flags = api.CUstream_flags.CU_STREAM_NON_BLOCKING
+        self.stream = call("creating a stream", api.cuStreamCreate(flags))
+        pci = call("reading the PCI bus id", api.cuDeviceGetPCIBusId(32, handle))
+        self.pci_bus_id = pci.split(b"\0")[0].decode()
+
+    def synchronize(self) -> None:
+        """Wait for all queued work.
+
+        Raises:
+            DriverError: A kernel faulted.
+        """
+        call("waiting for the kernel", driver().cuCtxSynchronize())
+
+    def free_bytes(self) -> int:
+        """Device memory that can still be allocated."""
+        free, _total = call("reading free memory", driver().cuMemGetInfo())
+        return int(free)
+
+
+def _kib(nbytes: int) -> str:
+    return f"{nbytes / 1024:g} KiB"

@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Event timing of launches that are already queued.
+
+The stream waits at a gate while the host queues a whole batch: flush, event, launch, event, and so on. When the
+gate opens the GPU runs the batch without waiting for the host, so that no launch gap lies inside an interval.
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from gpuprof.backends.gpu.driver import DriverError, call, driver
+
+#: Samples queued behind one closed gate. The driver blocks the host when about a thousand commands wait, and a
+#: blocked host could not open the gate.
+_BATCH = 64
+
+Launch = Callable[[], None]
+
+
+class Gate:
+    """Holds a stream back until the host opens it, with a stream memory operation on pinned host memory."""
+
+    def __init__(self, stream: Any) -> None:
+        api = driver()
+        self._stream = stream
+        self._round = 0
+        flags = api.CU_MEMHOSTALLOC_DEVICEMAP
+        host = int(call("allocating pinned memory", api.cuMemHostAlloc(64, flags)))
+        self._flag = ctypes.c_uint32.from_address(host)
+        self._flag.value = 0
+        self._address = int(call("mapping pinned memory", api.cuMemHostGetDevicePointer(host, 0)))
+        self.available = True
+
+    def close(self) -> None:
+        """Queue the wait; without the driver's support the gate stays open and `available` says so."""
+        if not self.available:
+            return
+        api = driver()
+        self._round += 1
+        condition = api.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ
+        try:
+            call(
+                "queueing a wait",
+                api.cuStreamWaitValue32(self._stream, self._address, self._round, condition),
+            )
+        except DriverError as error:
+            if error.fatal:
+                raise
+            self.available = False
+
+    def open(self) -> None:
+        """Let the stream run on."""
+        self._flag.value = self._round
+
+
+class EventTimer:
+    """Times launches on one stream.
+
+    Args:
+        stream: The stream that every launch goes to.
+        flush: Queues a flush of the L2 cache on that stream.
+    """
+
+    def __init__(self, stream: Any, flush: Launch) -> None:
+        api = driver()
+        self._stream = stream
+        self._flush = flush
+        self.gate = Gate(stream)
+        flags = api.CUevent_flags.CU_EVENT_DEFAULT
+        self._events = [call("creating an event", api.cuEventCreate(flags)) for _ in range(2 * _BATCH)]
+
+    @property
+    def max_batch(self) -> int:
+        """Most samples of one launch each that fit behind one gate."""
+        return _BATCH
+
+    def cold(self, launch: Launch, samples: int, *, settle: int) -> list[float]:
+        """Microseconds of single launches, each after a flush of the L2 cache.
+
+        Args:
+            launch: Queues one launch.
+            samples: How many to take, at most `max_batch`.
+            settle: Untimed launches in front, which bring instruction cache and clocks up.
+        """
+        self.gate.close()
+        try:
+            for _ in range(settle):
+                self._flush()
+                launch()
+            for i in range(samples):
+                self._flush()
+                self._record(2 * i)
+                launch()
+                self._record(2 * i + 1)
+        finally:
+            self.gate.open()
+        return self._intervals(samples)
+
+    def warm(self, launch: Launch, samples: int, *, group: int) -> list[float]:
+        """Microseconds per launch of groups of back-to-back launches.
+
+        Args:
+            launch: Queues one launch.
+            samples: How many groups to time, at most `max_batch`.
+            group: Launches in each group; each sample is their mean.
+        """
+        times = []
+        per_gate = max(1, min(samples, 4 * _BATCH // group))
+        while len(times) < samples:
+            count = min(per_gate, samples - len(times))
+            self.gate.close()
+            try:
+                launch()
+                for i in range(count):
+                    self._record(2 * i)
+                    for _ in range(group):
+                        launch()
+                    self._record(2 * i + 1)
+            finally:
+                self.gate.open()
+            times += [interval / group for interval in self._intervals(count)]
+        return times
+
+    def _record(self, index: int) -> None:
+        result = driver().cuEventRecord(self._events[index], self._stream)
+        if result[0].value:
+            call("recording an event", result)
+
+    def _intervals(self, samples: int) -> list[float]:
+        api = driver()
+        call("waiting for the timed kernels", api.cuStreamSynchronize(self._stream))
+        pairs = ((self._events[2 * i], self._events[2 * i + 1]) for i in range(samples))
+        return [1e3 * call("reading an event", api.cuEventElapsedTime(start, end)) for start, end in pairs]

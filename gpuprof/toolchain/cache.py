@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled kernels on disk, keyed by everything that decides the machine code."""
+
+import base64
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from gpuprof.toolchain.nvrtc import CompiledKernel, compile_source, nvrtc_version
+
+#: Entries kept; the least recently written go first.
+_MAX_ENTRIES = 1000
+
+
+def cache_directory() -> Path:
+    """`GPUPROF_CACHE_DIR`, else `gpuprof` under the user's cache directory."""
+    chosen = os.environ.get("GPUPROF_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuprof"
+
+
+def compile_cached(source: str, file_name: str, entry: str, options: Sequence[str]) -> CompiledKernel:
+    """Compile a source, or return what an earlier compilation of the same text and options gave.
+
+    A cache that cannot be read or written costs time, never a failure.
+
+    Raises:
+        CompileError: NVRTC rejected the source.
+        BackendUnavailable: NVRTC is not installed.
+    """
+    identity = json.dumps([nvrtc_version(), file_name, entry, list(options), source])
+    path = cache_directory() / f"{hashlib.sha256(identity.encode()).hexdigest()}.json"
+    cached = _read(path)
+    if cached is not None:
+        return cached
+    compiled = compile_source(source, file_name, entry, options)
+    _write(path, compiled)
+    return compiled
+
+
+def _read(path: Path) -> CompiledKernel | None:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        document["cubin"] = base64.b64decode(document["cubin"])
+        document["options"] = tuple(document["options"])
+        return CompiledKernel(**document)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _write(path: Path, compiled: CompiledKernel) -> None:
+    document = {**asdict(compiled), "cubin": base64.b64encode(compiled.cubin).decode()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(document, file)
+        os.replace(temporary, path)
+        entries = sorted(path.parent.glob("*.json"), key=lambda entry: entry.stat().st_mtime)
+        for stale in entries[:-_MAX_ENTRIES]:
+            stale.unlink(missing_ok=True)
+    except OSError:
+        return

@@ -1,0 +1,170 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compile a kernel with NVRTC to the cubin of one architecture and its PTX; no driver needed."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from gpuprof.errors import BackendUnavailable, CompileError
+
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_SHARED = re.compile(r"(\d+) bytes smem")
+_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKernel:
+    """What NVRTC made of one source.
+
+    Args:
+        entry: Name of the kernel function.
+        arch: Architecture of the cubin, for example `sm_90`.
+        cubin: Machine code.
+        ptx: The PTX it was assembled from.
+        registers_per_thread: As allocated by ptxas.
+        static_shared_bytes: Shared memory declared in the source, per block.
+        spill_bytes: Bytes of spill stores plus spill loads per thread.
+        log: Compiler and assembler output.
+        options: NVRTC's options.
+    """
+
+    entry: str
+    arch: str
+    cubin: bytes
+    ptx: str
+    registers_per_thread: int
+    static_shared_bytes: int
+    spill_bytes: int
+    log: str
+    options: tuple[str, ...]
+
+
+@cache
+def _nvrtc() -> Any:
+    """The bindings, loaded on first use: they are slow to import and absent on some machines."""
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError, OSError) as error:
+        raise BackendUnavailable(f"The compiler library NVRTC cannot be loaded: {error}.", fix=_INSTALL) from error
+    return nvrtc
+
+
+def nvrtc_version() -> tuple[int, int]:
+    """Major and minor version of the NVRTC library.
+
+    Raises:
+        BackendUnavailable: The library is not installed.
+    """
+    _, major, minor = _nvrtc().nvrtcVersion()
+    return int(major), int(minor)
+
+
+def supported_archs() -> tuple[int, ...]:
+    """Architectures that this NVRTC compiles for, as `90` for sm_90.
+
+    Raises:
+        BackendUnavailable: The library is not installed.
+    """
+    _, archs = _nvrtc().nvrtcGetSupportedArchs()
+    return tuple(archs)
+
+
+def compiler_options(
+    arch: str, defines: Sequence[tuple[str, str]] = (), extra: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """NVRTC's options: line information for attribution, and ptxas' report of what the kernel uses."""
+    return (
+        f"--gpu-architecture={arch}",
+        "--std=c++17",
+        "-lineinfo",
+        "--ptxas-options=-v",
+        *(f"-D{name}={value}" for name, value in defines),
+        *extra,
+    )
+
+
+def compile_source(source: str, file_name: str, entry: str, options: Sequence[str]) -> CompiledKernel:
+    """Compile one source file.
+
+    Args:
+        source: CUDA C++ text.
+        file_name: Name shown in diagnostics and line information.
+        entry: Name of the `extern "C"` kernel in it.
+        options: As `compiler_options` makes them.
+
+    Raises:
+        CompileError: NVRTC rejected the source, or it does not define `entry`.
+        BackendUnavailable: NVRTC is not installed.
+    """
+    nvrtc = _nvrtc()
+    status, program = nvrtc.nvrtcCreateProgram(source.encode(), file_name.encode(), 0, [], [])
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise CompileError(f"NVRTC cannot start on {file_name}: {status.name}.", log="")
+    try:
+        encoded = [option.encode() for option in options]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise CompileError(f"{file_name} does not compile ({status.name}): {_first_error(log)}", log=log)
+        ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
+        cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    report = _ptxas_report(log, entry)
+    if report is None:
+        raise CompileError(
+            f'{file_name} defines no kernel extern "C" __global__ {entry}.',
+            log=log,
+            fix="Name the kernel like its file, or set entry in the header.",
+        )
+    arch = next(option.split("=")[1] for option in options if option.startswith("--gpu-architecture="))
+    shared = _SHARED.search(report)
+    spills = _SPILLS.search(report)
+    registers = _REGISTERS.search(report)
+    if registers is None:
+        raise CompileError(f"ptxas reported no register count for {entry}.", log=log)
+    return CompiledKernel(
+        entry=entry,
+        arch=arch,
+        cubin=cubin,
+        ptx=ptx,
+        registers_per_thread=int(registers[1]),
+        static_shared_bytes=int(shared[1]) if shared else 0,
+        spill_bytes=int(spills[1]) + int(spills[2]) if spills else 0,
+        log=log.strip("\0 \n"),
+        options=tuple(options),
+    )
+
+
+def _ptxas_report(log: str, entry: str) -> str | None:
+    """The part of ptxas' verbose output that belongs to one kernel."""
+    parts = re.split(r"Compiling entry function '([^']*)'", log)
+    for name, text in zip(parts[1::2], parts[2::2], strict=True):
+        if name == entry:
+            return text
+    return None
+
+
+def _first_error(log: str) -> str:
+    """NVRTC's first error line, or a hint where to look."""
+    for line in log.splitlines():
+        if "error" in line:
+            return line.strip()
+    return "see the log."
+
+
+def _bytes(size_of: Any, read: Any, program: Any) -> bytes:
+    _, size = size_of(program)
+    buffer = bytes(size)
+    read(program, buffer)
+    return buffer
+
+
+def _text(size_of: Any, read: Any, program: Any) -> str:
+    return _bytes(size_of, read, program).rstrip(b"\0").decode(errors="replace")
