@@ -1,0 +1,281 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that could mislead a reader of a run, each with measured against threshold and the fix."""
+
+from collections import Counter as Tally
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuprof.analysis import numbers
+from gpuprof.analysis.changes import counted
+from gpuprof.analysis.counters import sampled
+from gpuprof.analysis.groups import format_extent
+from gpuprof.analysis.speed import speed_of
+from gpuprof.analysis.status import status_of
+from gpuprof.results import Clocks, Measurement, Run
+
+#: Half width of the median's 95 % confidence interval, relative to the median.
+NOISE_LIMIT = 0.005
+#: Share of the boost clock, which the theoretical compute peak assumes, below which a banner says so.
+CLOCK_LIMIT = 0.95
+#: Fewest samples that have a 95 % interval of the median at all.
+FEWEST_SAMPLES = 6
+#: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
+_DISTURBING = ("slowdown", "brake")
+
+Level = Literal["bad", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """One caution.
+
+    Args:
+        level: `bad` when a figure must not be used, `warning` when it may be off, `note` for context.
+        title: What is the matter, in a few words.
+        detail: Measured against threshold, and which cases.
+        fix: What to do; empty when there is nothing to do.
+    """
+
+    level: Level
+    title: str
+    detail: str
+    fix: str = ""
+
+
+def banners(run: Run) -> tuple[Banner, ...]:
+    """A run's cautions, gravest first."""
+    found = [
+        *_incomplete(run),
+        *_mode(run),
+        *_outcomes(run),
+        *_unverified(run),
+        *_throttled(run),
+        *_beyond_peak(run),
+        *_noise(run),
+        *_clocks(run),
+        *_peaks(run),
+        *_counters(run),
+    ]
+    order = {"bad": 0, "warning": 1, "note": 2}
+    return tuple(sorted(found, key=lambda banner: order[banner.level]))
+
+
+def is_noisy(case: Measurement) -> bool:
+    """True when a case's cold median is less certain than the threshold, or has no interval."""
+    cold = case.timing.cold if case.timing else None
+    return cold is not None and (cold.ci95_rel is None or cold.ci95_rel > NOISE_LIMIT)
+
+
+def _name(case: Measurement) -> str:
+    return f"{case.kernel} at {case.problem.label}, block {format_extent(case.block)}"
+
+
+def _some(cases: list[Measurement], shown: int = 3) -> str:
+    names = "; ".join(_name(case) for case in cases[:shown])
+    return f"{names}; and {len(cases) - shown} more" if len(cases) > shown else names
+
+
+def _cases(count: int) -> str:
+    return "1 case" if count == 1 else f"{count} cases"
+
+
+def _incomplete(run: Run) -> Iterator[Banner]:
+    if not run.complete:
+        yield Banner(
+            "warning",
+            "The run did not finish",
+            f"{_cases(len(run.cases))} recorded before it stopped; the others are missing here.",
+            "Run the same command again.",
+        )
+    elif not run.cases:
+        yield Banner(
+            "warning", "Nothing was measured", "The run holds no cases.", "Name at least one kernel."
+        )
+
+
+def _mode(run: Run) -> Iterator[Banner]:
+    why = f" ({run.backend_reason})" if run.backend_reason else ""
+    if run.backend == "sim":
+        yield Banner(
+            "warning",
+            "Executed without a GPU: there are no times in this report",
+            f"The kernels ran on gpuprof's SIMT executor{why}. Results and memory counts are exact, so"
+            " correctness, coalescing, bank conflicts and traffic can be compared. Which kernel is faster,"
+            " and how near it comes to the hardware's limits, cannot be concluded.",
+            "Run the same command on a machine with an NVIDIA GPU for times.",
+        )
+    elif run.backend == "none":
+        yield Banner(
+            "warning",
+            "Compiled only: no kernel ran",
+            f"Registers, shared memory, spills and theoretical occupancy come from the compiler{why}. Neither"
+            " correctness nor speed was checked.",
+            "Use --device sim to execute without a GPU, or a machine with one for times.",
+        )
+
+
+def _outcomes(run: Run) -> Iterator[Banner]:
+    wrong = [case for case in run.cases if case.outcome == "incorrect"]
+    if wrong:
+        yield Banner(
+            "bad",
+            f"{_cases(len(wrong))} computed a wrong result",
+            f"{_some(wrong)}. A wrong kernel gets no speed.",
+            "The kernel's section names the first wrong element.",
+        )
+    stopped = [case for case in run.cases if case.outcome in ("failed", "timeout")]
+    if stopped:
+        tally = Tally(status_of(run, case).word for case in stopped)
+        counts = ", ".join(f"{count} {word}" for word, count in sorted(tally.items()))
+        yield Banner(
+            "bad",
+            f"{_cases(len(stopped))} of {len(run.cases)} did not run to the end ({counts})",
+            f"{_some(stopped)}. All other cases are unaffected.",
+            "Each row states its reason.",
+        )
+
+
+def _unverified(run: Run) -> Iterator[Banner]:
+    blind = [case for case in run.cases if case.outcome == "ok" and case.verification is None]
+    if blind:
+        reason = next((case.verification_reason for case in blind if case.verification_reason), None)
+        yield Banner(
+            "warning",
+            f"{_cases(len(blind))} not verified",
+            f"{_some(blind)}: {reason or 'no reason was recorded'}.",
+        )
+
+
+def _readings(clocks: Clocks | None) -> Iterator[str]:
+    for state in (clocks.before, clocks.after) if clocks else ():
+        yield from state.throttle_reasons
+
+
+def _throttled(run: Run) -> Iterator[Banner]:
+    dropped = sum(case.timing.cold.dropped for case in run.cases if case.timing and case.timing.cold)
+    held = [
+        case
+        for case in run.cases
+        if any(word in reason for reason in _readings(case.clocks) for word in _DISTURBING)
+    ]
+    if not held and not dropped:
+        return
+    reasons = sorted({reason for case in held for reason in _readings(case.clocks)})
+    parts = []
+    if held:
+        parts.append(f"{', '.join(reasons)} during {_cases(len(held))} (allowed: none): {_some(held)}")
+    if dropped:
+        parts.append(f"{numbers.count(dropped)} cold samples set aside (allowed: 0)")
+    yield Banner(
+        "warning",
+        "The GPU was throttled",
+        f"{'; '.join(parts)}.",
+        "Let it cool, check its power supply, and measure again.",
+    )
+
+
+def _beyond_peak(run: Run) -> Iterator[Banner]:
+    beyond = []
+    for case in run.cases:
+        speed = speed_of(run, case)
+        if speed and speed.pct_of_limit is not None and speed.pct_of_limit > 100:
+            beyond.append((speed.pct_of_limit, case))
+    if beyond:
+        share, case = max(beyond, key=lambda item: item[0])
+        yield Banner(
+            "bad",
+            "A rate exceeds the theoretical peak",
+            f"{_name(case)}: {numbers.percent(share)} (possible: 100 %). Data came from a cache, or work that"
+            " was counted was not done.",
+            "Check the kernel, or measure a size that exceeds the L2 cache.",
+        )
+
+
+def _noise(run: Run) -> Iterator[Banner]:
+    noisy = [case for case in run.cases if speed_of(run, case) and is_noisy(case)]
+    if not noisy:
+        return
+
+    def width(case: Measurement) -> float:
+        cold = case.timing.cold if case.timing else None
+        return cold.ci95_rel if cold and cold.ci95_rel is not None else float("inf")
+
+    worst = max(noisy, key=width)
+    interval = width(worst)
+    measured = (
+        f"±{numbers.percent(100 * interval, 2)}"
+        if interval != float("inf")
+        else f"no interval, because fewer than {FEWEST_SAMPLES} samples were taken"
+    )
+    yield Banner(
+        "warning",
+        f"{_cases(len(noisy))} noisy",
+        f"95 % confidence interval of the median, worst case {_name(worst)}: {measured}"
+        f" (threshold ±{numbers.percent(100 * NOISE_LIMIT, 1)}). Such rows carry a ~.",
+        "Stop other work on the GPU and lock its clocks (nvidia-smi --lock-gpu-clocks), then measure again.",
+    )
+
+
+def _clocks(run: Run) -> Iterator[Banner]:
+    timed = [case for case in run.cases if speed_of(run, case)]
+    slow = []
+    for case in timed:
+        if case.clocks is None:
+            continue
+        readings = [state.sm_mhz for state in (case.clocks.before, case.clocks.after) if state.sm_mhz]
+        if readings and max(readings) < CLOCK_LIMIT * run.device.sm_clock_mhz:
+            slow.append((max(readings), case))
+    if slow:
+        clock, case = min(slow, key=lambda item: item[0])
+        share = numbers.percent(100 * clock / run.device.sm_clock_mhz)
+        yield Banner(
+            "warning",
+            f"The SM clock was low in {_cases(len(slow))}",
+            f"Lowest {clock:,} MHz of {run.device.sm_clock_mhz:,.0f} MHz boost, {share}"
+            f" (threshold {100 * CLOCK_LIMIT:.0f} %): {_name(case)}. Shares of the compute peak assume the"
+            " boost clock.",
+            "Raise the power limit or the application clocks, or read shares of the peak as lower bounds.",
+        )
+    blind = [case for case in timed if case.clocks is None]
+    if blind:
+        reason = next((case.clocks_reason for case in blind if case.clocks_reason), None)
+        yield Banner(
+            "note",
+            f"Clocks unknown for {_cases(len(blind))}",
+            f"{reason or 'No reason was recorded'}. Throttling would go unseen.",
+        )
+
+
+def _peaks(run: Run) -> Iterator[Banner]:
+    device = run.device
+    if run.backend == "gpu" and (device.peak_bandwidth_gbps is None or device.peak_fp32_gflops is None):
+        missing = "bandwidth" if device.peak_bandwidth_gbps is None else "compute rate"
+        yield Banner(
+            "note",
+            f"The theoretical peak {missing} of this device is unknown",
+            "Shares of it are not shown, and no limiter is named.",
+        )
+
+
+def _counters(run: Run) -> Iterator[Banner]:
+    without = [case for case in run.cases if case.outcome == "ok" and not counted(case)]
+    if run.backend == "gpu" and without:
+        reasons = dict.fromkeys(case.counters_reason for case in without if case.counters_reason)
+        yield Banner(
+            "note",
+            f"No hardware counters for {_cases(len(without))} of {len(run.cases)}",
+            f"{'; '.join(reasons) or 'They were not asked for'}."
+            " Explanations rest on resources and occupancy.",
+            "Add --ncu where Nsight Compute is installed.",
+        )
+    scaled = [(case, sampled(case)) for case in run.cases]
+    partial = [(case, blocks) for case, blocks in scaled if blocks]
+    if partial:
+        case, blocks = min(partial, key=lambda item: item[1][0] / item[1][1])
+        yield Banner(
+            "note",
+            f"Counts of {_cases(len(partial))} scaled up from sampled blocks",
+            f"Fewest: {numbers.count(blocks[0])} of {numbers.count(blocks[1])} blocks, {_name(case)}.",
+        )

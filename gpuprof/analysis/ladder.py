@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The ladder: every kernel of one problem size in rung order, each against the rung before it."""
+
+from dataclasses import dataclass, replace
+
+from gpuprof.analysis.changes import Change, changes
+from gpuprof.analysis.groups import SizeSlice, kernel_record
+from gpuprof.analysis.speed import Speed, speed_of
+from gpuprof.analysis.status import status_of
+from gpuprof.analysis.verdict import Verdict, verdict_of
+from gpuprof.problems.transpose import Transpose
+from gpuprof.results import KernelRecord, Measurement, Run
+
+_OUTCOME_ORDER = {"ok": 0, "incorrect": 1, "failed": 2, "timeout": 3, "skipped": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One kernel at one size.
+
+    Args:
+        kernel: Its header and source.
+        case: The case that stands for it: the fastest correct one, else the first that got furthest.
+        cases: All its cases at this size, over blocks and parameters.
+        speed: The case's rates, None where it has none.
+        previous: Id of the rung it is compared with.
+        gain: How many times as fast as that rung.
+        changes: Which figures moved since that rung.
+        pct_of_reference: Speed relative to the fastest reference, in percent.
+        pct_of_fastest: Speed relative to the fastest rung, in percent.
+        verdict: What limits it.
+        is_reference: A vendor's or host implementation to compare with, not a rung.
+        is_ceiling: It only copies: it bounds what a transpose can reach.
+        is_fastest: No other rung that computes the result is faster.
+    """
+
+    kernel: KernelRecord
+    case: Measurement
+    cases: tuple[Measurement, ...]
+    speed: Speed | None
+    previous: str | None
+    gain: float | None
+    changes: tuple[Change, ...]
+    pct_of_reference: float | None
+    pct_of_fastest: float | None
+    verdict: Verdict | None
+    is_reference: bool
+    is_ceiling: bool
+    is_fastest: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """All rungs of one size, references last.
+
+    Args:
+        size: The cases it was made from.
+        rungs: In rung order.
+        reference: Id of the fastest reference, None without one.
+        fastest: Id of the fastest rung, None when none has a speed.
+    """
+
+    size: SizeSlice
+    rungs: tuple[Rung, ...]
+    reference: str | None
+    fastest: str | None
+
+    def rung(self, kernel_id: str) -> Rung:
+        """The rung of a kernel of this ladder."""
+        return next(rung for rung in self.rungs if rung.kernel.id == kernel_id)
+
+
+def build_ladder(run: Run, size: SizeSlice) -> Ladder:
+    """Put the kernels of one size in order and compare neighbours."""
+    rungs = _in_order(run, size)
+    reference = _fastest([rung for rung in rungs if rung.is_reference])
+    fastest = _fastest([rung for rung in rungs if not rung.is_reference and not rung.is_ceiling])
+    finished: list[Rung] = []
+    for rung in rungs:
+        compared = replace(
+            rung,
+            pct_of_reference=_pct_of(reference, rung),
+            pct_of_fastest=_pct_of(fastest, rung),
+            is_fastest=rung is fastest,
+        )
+        finished.append(_climb(run, compared, _before(run, finished, rung)))
+    return Ladder(
+        size=size,
+        rungs=tuple(finished),
+        reference=reference.kernel.id if reference else None,
+        fastest=fastest.kernel.id if fastest else None,
+    )
+
+
+def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
+    by_kernel: dict[str, list[Measurement]] = {}
+    for case in size.cases:
+        by_kernel.setdefault(case.kernel, []).append(case)
+    rungs = []
+    for kernel_id, cases in by_kernel.items():
+        record = kernel_record(run, kernel_id)
+        case = min(cases, key=lambda item: _standing(run, item))
+        problem = case.problem
+        rungs.append(
+            Rung(
+                kernel=record,
+                case=case,
+                cases=tuple(cases),
+                speed=speed_of(run, case),
+                previous=None,
+                gain=None,
+                changes=(),
+                pct_of_reference=None,
+                pct_of_fastest=None,
+                verdict=verdict_of(run, case),
+                is_reference=record.is_reference or case.is_reference,
+                is_ceiling=isinstance(problem, Transpose) and problem.result == "copy",
+            )
+        )
+    return sorted(rungs, key=lambda rung: (rung.is_reference, rung.kernel.rung))
+
+
+def _standing(run: Run, case: Measurement) -> tuple[int, float]:
+    speed = speed_of(run, case)
+    return _OUTCOME_ORDER[case.outcome], speed.median_us if speed else float("inf")
+
+
+def _fastest(rungs: list[Rung]) -> Rung | None:
+    timed = [(rung.speed.median_us, index) for index, rung in enumerate(rungs) if rung.speed]
+    return rungs[min(timed)[1]] if timed else None
+
+
+def _pct_of(other: Rung | None, rung: Rung) -> float | None:
+    if other is None or other.speed is None or rung.speed is None or rung.is_ceiling:
+        return None
+    return 100.0 * other.speed.median_us / rung.speed.median_us
+
+
+def _before(run: Run, earlier: list[Rung], rung: Rung) -> Rung | None:
+    """The rung to compare with: the nearest correct one below, of the same study and the same result.
+
+    Each study is a ladder of its own: the first rung of one does not answer the last rung of another. A
+    kernel that belongs to no study is compared with whatever stands below it.
+    """
+    if rung.is_reference:
+        return None
+    for other in reversed(earlier):
+        same_study = not rung.kernel.study or other.kernel.study == rung.kernel.study
+        if same_study and other.is_ceiling == rung.is_ceiling and status_of(run, other.case).usable:
+            return other
+    return None
+
+
+def _climb(run: Run, rung: Rung, before: Rung | None) -> Rung:
+    if before is None or not status_of(run, rung.case).usable:
+        return rung
+    gain = before.speed.median_us / rung.speed.median_us if before.speed and rung.speed else None
+    return replace(rung, previous=before.kernel.id, gain=gain, changes=changes(before.case, rung.case))

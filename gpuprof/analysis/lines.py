@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Counters on each line of a kernel's source, and which line costs most."""
+
+from dataclasses import dataclass
+
+from gpuprof.results import Measurement, SourceLine
+
+
+@dataclass(frozen=True, slots=True)
+class LineFigures:
+    """What one source line did.
+
+    Args:
+        line: Line number in the kernel file, from 1.
+        requests: Global loads and stores, warp-level.
+        sectors: Sectors that they touched.
+        sectors_per_request: None without global accesses.
+        traffic_pct: Share of the kernel's global sectors.
+        wavefronts: Shared-memory passes.
+        bank_conflicts: Extra passes among them.
+        ffma: Fused multiply-adds over all threads.
+        most_traffic: No line touches more global sectors.
+        most_conflicts: No line causes more bank conflicts.
+    """
+
+    line: int
+    requests: float
+    sectors: float
+    sectors_per_request: float | None
+    traffic_pct: float | None
+    wavefronts: float
+    bank_conflicts: float
+    ffma: float
+    most_traffic: bool
+    most_conflicts: bool
+
+
+def line_figures(case: Measurement) -> dict[int, LineFigures]:
+    """Figures by line number; empty when no lines were counted."""
+    lines = case.lines or ()
+    sectors = {line.line: _sum(line, "global_load_sectors", "global_store_sectors") for line in lines}
+    conflicts = {
+        line.line: _sum(line, "shared_load_bank_conflicts", "shared_store_bank_conflicts") for line in lines
+    }
+    all_sectors = sum(sectors.values())
+    top_sectors, top_conflicts = max(sectors.values(), default=0), max(conflicts.values(), default=0)
+    figures = {}
+    for line in lines:
+        requests = _sum(line, "global_load_requests", "global_store_requests")
+        touched = sectors[line.line]
+        figures[line.line] = LineFigures(
+            line=line.line,
+            requests=requests,
+            sectors=touched,
+            sectors_per_request=touched / requests if requests else None,
+            traffic_pct=100.0 * touched / all_sectors if all_sectors and touched else None,
+            wavefronts=_sum(line, "shared_load_wavefronts", "shared_store_wavefronts"),
+            bank_conflicts=conflicts[line.line],
+            ffma=_sum(line, "ffma_thread_instructions"),
+            most_traffic=bool(touched) and touched == top_sectors,
+            most_conflicts=bool(conflicts[line.line]) and conflicts[line.line] == top_conflicts,
+        )
+    return figures
+
+
+def _sum(line: SourceLine, *names: str) -> float:
+    return sum(line.counters.get(name, 0) for name in names)

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How figures are written: significant digits, SI and binary units. Every report formats through here."""
+
+_SI = ("", "k", "M", "G", "T", "P", "E")
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
+_LARGEST_EXACT_COUNT = 99_999
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number with so many significant digits, in fixed notation with thousands separated.
+
+    Zero is written as it is: it has no significant digits.
+    """
+    if value == 0:
+        return "0"
+    rounded = f"{value:.{digits - 1}e}"
+    exponent = int(rounded[rounded.index("e") + 1 :])
+    return f"{float(rounded):,.{max(0, digits - 1 - exponent)}f}"
+
+
+def time_us(microseconds: float, digits: int = 3) -> str:
+    """A duration in ns, µs, ms or s."""
+    return _scaled(microseconds, ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s")), digits)
+
+
+def gflops(rate: float, digits: int = 3) -> str:
+    """An arithmetic rate given in GFLOP/s."""
+    return _scaled(rate, ((1e-3, "MFLOP/s"), (1.0, "GFLOP/s"), (1e3, "TFLOP/s"), (1e6, "PFLOP/s")), digits)
+
+
+def gbps(rate: float, digits: int = 3) -> str:
+    """A bandwidth given in GB/s, kept in GB/s up to 10 TB/s because that is how cards are compared."""
+    if 1 <= rate < 10_000:
+        return f"{significant(rate, max(digits, 4) if rate >= 1000 else digits)} GB/s"
+    return _scaled(rate, ((1e-3, "MB/s"), (1.0, "GB/s"), (1e3, "TB/s")), digits)
+
+
+def percent(share: float, digits: int = 3) -> str:
+    """A share already in percent."""
+    return f"{significant(share, digits)} %"
+
+
+def ratio(factor: float) -> str:
+    """A factor, for example a gain: `2.31×`."""
+    return f"{significant(factor)}×"
+
+
+def count(value: float) -> str:
+    """An event count: exact while short, then with an SI letter."""
+    if abs(value) <= _LARGEST_EXACT_COUNT:
+        return f"{value:,.0f}" if float(value).is_integer() else significant(value)
+    rounded = float(f"{value:.2e}")
+    step = min((len(f"{abs(rounded):.0f}") - 1) // 3, len(_SI) - 1)
+    return f"{significant(rounded / 1000**step)} {_SI[step]}"
+
+
+def exact(value: float) -> str:
+    """An event count in full."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,}"
+
+
+def size(byte_count: float) -> str:
+    """Bytes in binary units; whole multiples without decimals."""
+    step = 0
+    while step < len(_BINARY) - 1 and abs(byte_count) >= 1024 ** (step + 1):
+        step += 1
+    scaled = byte_count / 1024**step
+    text = f"{scaled:,.0f}" if scaled.is_integer() else significant(scaled)
+    return f"{text} {_BINARY[step]}"
+
+
+def counter(value: float, unit: str) -> str:
+    """A counter by its unit; counts of events carry none, because the label names the event."""
+    if unit == "%":
+        return percent(value)
+    if unit.upper() == "GB/S":
+        return gbps(value)
+    return count(value)
+
+
+def _scaled(value: float, units: tuple[tuple[float, str], ...], digits: int) -> str:
+    """The value in the largest unit that leaves at least 1, judged after rounding: 999.96 µs is 1.00 ms."""
+    rounded = float(f"{value:.{digits - 1}e}")
+    factor, name = units[0]
+    for candidate in units:
+        if abs(rounded) >= candidate[0]:
+            factor, name = candidate
+    return f"{significant(rounded / factor, digits)} {name}"

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How each kernel's rate grows with the problem's size."""
+
+from dataclasses import dataclass
+
+from gpuprof.analysis.groups import Group
+from gpuprof.analysis.ladder import Rung, build_ladder
+from gpuprof.analysis.speed import rate, rate_at
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.results import Run
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingPoint:
+    """One kernel at one size: its rate, and the rates at the 95th and 5th percentile of its time."""
+
+    size: str
+    edge: float
+    rate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One kernel over the sizes at which it has a speed."""
+
+    kernel: str
+    is_reference: bool
+    points: tuple[ScalingPoint, ...]
+
+
+def edge(problem: Gemm | Transpose) -> float:
+    """The edge of the cube or square with the same work, so that rectangles find a place on one axis."""
+    if isinstance(problem, Gemm):
+        return float((problem.m * problem.n * problem.k) ** (1 / 3))
+    return float((problem.nx * problem.ny) ** 0.5)
+
+
+def build_scaling(run: Run, group: Group) -> tuple[Series, ...]:
+    """One series per kernel, in ladder order; empty when the group has a single size or no speeds."""
+    if len(group.sizes) < 2:
+        return ()
+    found: dict[str, list[tuple[Rung, ScalingPoint]]] = {}
+    for size in group.sizes:
+        for rung in build_ladder(run, size).rungs:
+            if rung.speed is not None:
+                timing, problem, flops = rung.speed.timing, rung.case.problem, group.rate_is_flops
+                point = ScalingPoint(
+                    size=size.label,
+                    edge=edge(problem),
+                    rate=rate(rung.speed, flops),
+                    low=rate_at(problem, timing.p95_us, flops),
+                    high=rate_at(problem, timing.p05_us, flops),
+                )
+                found.setdefault(rung.kernel.id, []).append((rung, point))
+    series = [
+        (
+            held[0][0].is_reference,
+            held[0][0].kernel.rung,
+            Series(kernel, held[0][0].is_reference, tuple(point for _, point in held)),
+        )
+        for kernel, held in found.items()
+    ]
+    return tuple(item for _, _, item in sorted(series, key=lambda entry: entry[:2]))

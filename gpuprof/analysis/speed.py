@@ -1,0 +1,118 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Rates of one case, recomputed from its times and its problem's work.
+
+Shares are of *theoretical* peaks unless a name says otherwise, and bytes are the fewest the problem can move,
+not the traffic that a kernel really caused.
+"""
+
+from dataclasses import dataclass
+
+from gpuprof.devices.device import Device
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.results import Measurement, Run, Timing
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The highest rate that a device's theoretical peaks allow for a problem.
+
+    Args:
+        gflops: None for a problem without arithmetic.
+        gbps: The problem's fewest bytes over the shortest possible time.
+        name: Which peak binds.
+    """
+
+    gflops: float | None
+    gbps: float
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How fast a correct case ran; the L2-cold median is the headline."""
+
+    timing: Timing
+    warm_us: float | None
+    gflops: float | None
+    gbps: float
+    pct_of_peak_compute: float | None
+    pct_of_peak_bandwidth: float | None
+    pct_of_copy_bandwidth: float | None
+    pct_of_limit: float | None
+    limit: Limit | None
+
+    @property
+    def median_us(self) -> float:
+        """Median cold time."""
+        return self.timing.median_us
+
+
+def limit_of(problem: Gemm | Transpose, device: Device) -> Limit | None:
+    """The roof over a problem: memory or arithmetic, whichever takes longer at its theoretical peak.
+
+    Returns:
+        None where the device's peaks are unknown.
+    """
+    compute = device.peak_gflops(problem.dtype) if problem.flops else None
+    bandwidth = device.peak_bandwidth_gbps
+    if bandwidth is None or (problem.flops and compute is None):
+        return None
+    memory_s = problem.min_bytes / (bandwidth * 1e9)
+    compute_s = problem.flops / (compute * 1e9) if compute else 0.0
+    seconds = max(memory_s, compute_s)
+    return Limit(
+        gflops=problem.flops / seconds / 1e9 if problem.flops else None,
+        gbps=problem.min_bytes / seconds / 1e9,
+        name="theoretical compute peak" if compute_s > memory_s else "theoretical bandwidth",
+    )
+
+
+def speed_of(run: Run, case: Measurement) -> Speed | None:
+    """A case's rates, or None where it has none.
+
+    Only a correct case measured on a GPU has a speed: nothing executed without one is ever a time.
+    """
+    if run.backend != "gpu" or case.outcome != "ok" or case.timing is None or case.timing.cold is None:
+        return None
+    device, problem, cold = run.device, case.problem, case.timing.cold
+    gbps = problem.min_bytes / cold.median_us / 1e3
+    gflops = problem.flops / cold.median_us / 1e3 if problem.flops else None
+    limit = limit_of(problem, device)
+    return Speed(
+        timing=cold,
+        warm_us=case.timing.warm.median_us if case.timing.warm else None,
+        gflops=gflops,
+        gbps=gbps,
+        pct_of_peak_compute=_share(gflops, device.peak_gflops(problem.dtype)),
+        pct_of_peak_bandwidth=_share(gbps, device.peak_bandwidth_gbps),
+        pct_of_copy_bandwidth=_share(gbps, device.measured_copy_bandwidth_gbps),
+        pct_of_limit=_share(gbps, limit.gbps) if limit else None,
+        limit=limit,
+    )
+
+
+def why_no_speed(run: Run, case: Measurement) -> str:
+    """Why `speed_of` is None, for the reader."""
+    if run.backend == "sim":
+        return "executed without a GPU: no time exists"
+    if run.backend == "none":
+        return "compiled only: nothing ran"
+    if case.outcome != "ok":
+        return f"{case.outcome}: a case gets a speed only when its result is correct"
+    return case.timing_reason or case.throughput_reason or "not timed"
+
+
+def rate(speed: Speed, flops: bool) -> float:
+    """The headline rate: GFLOP/s where `flops`, else GB/s."""
+    return speed.gflops if flops and speed.gflops is not None else speed.gbps
+
+
+def rate_at(problem: Gemm | Transpose, time_us: float, flops: bool) -> float:
+    """The headline rate at another time of the same case, for the ends of an error bar."""
+    return (problem.flops if flops else problem.min_bytes) / time_us / 1e3
+
+
+def _share(value: float | None, whole: float | None) -> float | None:
+    return 100.0 * value / whole if value is not None and whole else None

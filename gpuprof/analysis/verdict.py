@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What holds a case back, as far as its figures show; each verdict carries the figures it rests on."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.analysis.speed import Speed, speed_of
+from gpuprof.results import Measurement, Run
+
+#: Share of a theoretical peak above which that peak is called the limit.
+_NEAR_PEAK_PCT = 60.0
+_LOW_EFFICIENCY_PCT = 50.0
+_HIGH_CONFLICT_PCT = 20.0
+_LOW_OCCUPANCY_PCT = 35.0
+
+Kind = Literal["memory", "compute", "grid", "neither"]
+
+_LABEL: dict[Kind, str] = {
+    "memory": "memory-bound",
+    "compute": "compute-bound",
+    "grid": "too small for the device",
+    "neither": "below both roofs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The limiter of one case.
+
+    Args:
+        kind: Which limit, if any, the case is near.
+        evidence: The figure that decides it.
+        clues: Further figures that cost time, most telling first; causes are suggested, not proven.
+    """
+
+    kind: Kind
+    evidence: str
+    clues: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The limiter in two or three words."""
+        return _LABEL[self.kind]
+
+    @property
+    def text(self) -> str:
+        """For example `memory-bound: 71.0 % of the theoretical bandwidth`."""
+        clues = f"; {', '.join(self.clues)}" if self.clues else ""
+        return f"{self.label}: {self.evidence}{clues}"
+
+
+def blocks_of(case: Measurement) -> int | None:
+    """Blocks of the grid, None where the launch was never worked out."""
+    return case.grid[0] * case.grid[1] * case.grid[2] if case.grid else None
+
+
+def waves(run: Run, case: Measurement) -> float | None:
+    """How often the grid fills the device; below 1, some SMs never get a block."""
+    blocks = blocks_of(case)
+    if blocks is None or case.occupancy is None or case.occupancy.blocks_per_sm < 1:
+        return None
+    return blocks / (run.device.sm_count * case.occupancy.blocks_per_sm)
+
+
+def verdict_of(run: Run, case: Measurement) -> Verdict | None:
+    """What limits a timed case; None where it has no speed or the device's peaks are unknown."""
+    speed = speed_of(run, case)
+    if speed is None or speed.pct_of_peak_bandwidth is None:
+        return None
+    clues = tuple(_clues(case))
+    memory, compute = speed.pct_of_peak_bandwidth, speed.pct_of_peak_compute or 0.0
+    if compute >= _NEAR_PEAK_PCT and compute >= memory:
+        return Verdict("compute", f"{numbers.percent(compute)} of the theoretical compute peak", ())
+    if memory >= _NEAR_PEAK_PCT:
+        return Verdict("memory", f"{numbers.percent(memory)} of the theoretical bandwidth", ())
+    blocks = blocks_of(case)
+    if blocks is not None and blocks < run.device.sm_count:
+        evidence = f"{numbers.count(blocks)} {_blocks(blocks)} for {run.device.sm_count} SMs"
+        return Verdict("grid", evidence, clues)
+    return Verdict("neither", _both_shares(speed), clues)
+
+
+def clues_of(case: Measurement) -> tuple[str, ...]:
+    """Figures that cost time on any device, for cases without a speed of their own."""
+    return tuple(_clues(case))
+
+
+def _blocks(count: int) -> str:
+    return "block" if count == 1 else "blocks"
+
+
+def _both_shares(speed: Speed) -> str:
+    memory = f"{numbers.percent(speed.pct_of_peak_bandwidth or 0.0)} of bandwidth"
+    if speed.pct_of_peak_compute is None:
+        return memory
+    return f"{numbers.percent(speed.pct_of_peak_compute)} of compute, {memory}"
+
+
+def _clues(case: Measurement) -> list[str]:
+    clues = []
+    for name in ("global_load_efficiency_pct", "global_store_efficiency_pct"):
+        efficiency = counters.value(case, name)
+        if efficiency is not None and efficiency < _LOW_EFFICIENCY_PCT:
+            clues.append(f"{counters.info(name).short} only {numbers.percent(efficiency)}")
+    conflicts = counters.conflict_share_pct(case)
+    if conflicts is not None and conflicts > _HIGH_CONFLICT_PCT:
+        clues.append(f"{numbers.percent(conflicts)} of shared wavefronts are bank conflicts")
+    if case.resources and case.resources.spill_bytes:
+        clues.append(f"{numbers.size(case.resources.spill_bytes)} of registers spilled per thread")
+    if case.occupancy and case.occupancy.theoretical_pct < _LOW_OCCUPANCY_PCT:
+        occupancy = numbers.percent(case.occupancy.theoretical_pct)
+        clues.append(f"occupancy {occupancy}, held by {case.occupancy.limiter}")
+    return clues
