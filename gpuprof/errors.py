@@ -72,11 +72,13 @@ class CaseFailure(GpuprofError):
     Args:
         what: The reason shown in the case's row.
         fatal: True when the device context is lost, so the worker process must be replaced.
+        over_limit: True when the case simply asks for more than the device has.
     """
 
-    def __init__(self, what: str, *, fatal: bool = False, fix: str = "") -> None:
+    def __init__(self, what: str, *, fatal: bool = False, over_limit: bool = False, fix: str = "") -> None:
         super().__init__(what, fix=fix)
         self.fatal = fatal
+        self.over_limit = over_limit
 
 
 class CaseSkipped(GpuprofError):

@@ -26,6 +26,7 @@ SCHEMA_VERSION = 1
 
 Outcome = Literal["ok", "incorrect", "failed", "skipped", "timeout"]
 BackendName = Literal["gpu", "sim", "none"]
+Problem = Gemm | Transpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +174,16 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Everything learnt about one case: one kernel, problem, launch shape and device."""
+    """Everything learnt about one case: one kernel, problem, launch shape and device.
+
+    `grid` is None when the case ended before its launch was worked out. `over_limit` marks a failure that
+    only says that the case asks for more than the device has, such as more shared memory.
+    """
 
     kernel: str
-    problem: Gemm | Transpose
+    problem: Problem
     block: tuple[int, int, int]
-    grid: tuple[int, int, int]
+    grid: tuple[int, int, int] | None
     params: Mapping[str, int]
     outcome: Outcome
     source_hash: str
@@ -202,6 +207,7 @@ class Measurement:
     compile_options: tuple[str, ...] = ()
     log: str = ""
     is_reference: bool = False
+    over_limit: bool = False
 
 
 @dataclass(frozen=True, slots=True)

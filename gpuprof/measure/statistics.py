@@ -10,6 +10,8 @@ from gpuprof.results import Timing
 
 #: Two-sided 95 % quantile of the normal distribution.
 _Z95 = 1.959963984540054
+#: Samples taken even of a launch that spends the whole budget alone.
+_FEWEST = 3
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
@@ -76,7 +78,7 @@ class Budget:
     Args:
         target_ci95_rel: Wanted half width of the median's 95 % interval, relative to the median.
         seconds: Kernel time after which sampling stops all the same.
-        min_samples: Fewest samples, whatever they cost.
+        min_samples: Fewest samples, unless they alone would spend the budget.
         max_samples: Most samples, however noisy.
     """
 
@@ -87,15 +89,20 @@ class Budget:
 
 
 def sample_until(
-    take: Callable[[int], tuple[list[float], bool]], first: float, budget: Budget, max_batch: int
+    take: Callable[[int], tuple[list[float], bool]],
+    first: float,
+    budget: Budget,
+    max_batch: int,
+    launches_per_sample: int = 1,
 ) -> tuple[list[float], int]:
     """Take batches until the median is known well enough or the budget is spent.
 
     Args:
         take: Takes that many samples; returns them in microseconds and whether the GPU ran undisturbed.
-        first: A first estimate of one sample, in microseconds, to size the batches.
+        first: A first estimate of one launch, in microseconds, to size the batches.
         budget: The stopping rule.
         max_batch: Most samples that `take` can take at once.
+        launches_per_sample: Launches that each sample is the mean of.
 
     Returns:
         The kept samples and the number dropped. When every batch was disturbed, all are kept.
@@ -103,11 +110,13 @@ def sample_until(
     kept: list[float] = []
     disturbed: list[float] = []
     spent_us = 0.0
-    batch = max(budget.min_samples, min(max_batch, int(20_000 / max(first, 1.0))))
+    sample_us = max(first * launches_per_sample, 1.0)
+    batch = max(budget.min_samples, min(max_batch, int(20_000 / sample_us)))
+    batch = max(_FEWEST, min(batch, int(budget.seconds * 1e6 / sample_us)))
     while True:
         samples, clean = take(min(batch, max_batch))
         (kept if clean else disturbed).extend(samples)
-        spent_us += sum(samples)
+        spent_us += sum(samples) * launches_per_sample
         taken = len(kept) + len(disturbed)
         interval = median_interval(sorted(kept))
         precise = False

@@ -71,6 +71,11 @@ class Problem(Protocol):
         ...
 
     @property
+    def array_bytes(self) -> int:
+        """Bytes of all its arrays."""
+        ...
+
+    @property
     def flops(self) -> int:
         """Floating-point operations that the computation needs."""
         ...
@@ -91,4 +96,8 @@ class Problem(Protocol):
 
     def reference(self, inputs: dict[str, Array]) -> tuple[Array, Array]:
         """Expected output and the magnitude that scales its error bound, float64, flat, storage order."""
+        ...
+
+    def describe_element(self, index: int) -> str:
+        """Where an element of the flat output stands, for a message."""
         ...

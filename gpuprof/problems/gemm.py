@@ -66,6 +66,11 @@ class Gemm:
         )
 
     @property
+    def array_bytes(self) -> int:
+        """Bytes of all arrays together."""
+        return sum(spec.elements for spec in self.arrays) * ITEM_BYTES[self.dtype]
+
+    @property
     def flops(self) -> int:
         """2*M*N*K for the product; scaling by alpha and beta is not counted, as is usual for GEMM."""
         return 2 * self.m * self.n * self.k
@@ -107,6 +112,12 @@ class Gemm:
             expected += self._beta * c
             magnitude += abs(self._beta) * np.abs(c)
         return expected.ravel(order=order), magnitude.ravel(order=order)
+
+    def describe_element(self, index: int) -> str:
+        """An element of the flat output as `C[row, column]`."""
+        if self.layout == "row":
+            return f"C[{index // self.n}, {index % self.n}]"
+        return f"C[{index % self.m}, {index // self.m}]"
 
     @property
     def _alpha(self) -> float:

@@ -57,6 +57,11 @@ class Transpose:
         return ArraySpec("in", elements), ArraySpec("out", elements, is_output=True)
 
     @property
+    def array_bytes(self) -> int:
+        """Bytes of all arrays together."""
+        return sum(spec.elements for spec in self.arrays) * ITEM_BYTES[self.dtype]
+
+    @property
     def flops(self) -> int:
         """A transpose computes nothing."""
         return 0
@@ -81,3 +86,8 @@ class Transpose:
         source = inputs["in"].astype(np.float64)
         expected = source if self.result == "copy" else source.reshape(self.ny, self.nx).T.ravel()
         return expected, np.ones(1)
+
+    def describe_element(self, index: int) -> str:
+        """An element of the flat output as `out[row, column]`."""
+        columns = self.nx if self.result == "copy" else self.ny
+        return f"out[{index // columns}, {index % columns}]"

@@ -51,7 +51,9 @@ def _nvrtc() -> Any:
 
         nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError, OSError) as error:
-        raise BackendUnavailable(f"The compiler library NVRTC cannot be loaded: {error}.", fix=_INSTALL) from error
+        raise BackendUnavailable(
+            f"The compiler library NVRTC cannot be loaded: {error}.", fix=_INSTALL
+        ) from error
     return nvrtc
 
 

@@ -17,7 +17,8 @@ _REASONS = {
     0x0080: "hardware power brake",
     0x0100: "display clocks",
 }
-#: Reasons under which a sample says nothing about the kernel; a power cap is the card's normal state at full load.
+#: Reasons under which a sample says nothing about the kernel. A power cap is not one: it is a card's normal
+#: state at full load.
 DISTURBING = frozenset(
     {
         "hardware slowdown",

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuprof.backends.gpu.driver import DriverError, call, driver
 from gpuprof.backends.gpu.query import device_handle
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.launch import Extent
-from gpuprof.problems.base import Array
 
 #: Poisoned bytes kept behind each buffer, to notice a kernel that writes past its end.
 GUARD_BYTES = 4096
@@ -39,7 +39,7 @@ class Buffer:
         call("filling a buffer", api.cuMemsetD8(self.address, byte, self.nbytes))
         call("filling a guard", api.cuMemsetD8(self.address + self.nbytes, POISON, GUARD_BYTES))
 
-    def upload(self, array: Array) -> None:
+    def upload(self, array: NDArray[Any]) -> None:
         """Copy a host array to the start of the buffer."""
         host = np.ascontiguousarray(array)
         call("copying to the device", driver().cuMemcpyHtoD(self.address, host.ctypes.data, host.nbytes))
@@ -118,6 +118,7 @@ class Function:
                 f" ({_kib(dynamic_bytes + static_bytes)}); this device allows {limit} ({_kib(limit)}):"
                 f" {error.name}.",
                 fatal=error.fatal,
+                over_limit=True,
             ) from error
 
     def active_blocks_per_sm(self, threads: int, dynamic_bytes: int) -> int:

@@ -83,7 +83,9 @@ def query_device(ordinal: int) -> Device:
             attribute("MAX_GRID_DIM_Z"),
         ),
         peak_bandwidth_gbps=(
-            theoretical_bandwidth_gbps(memory_clock_mhz, bus_width) if memory_clock_mhz and bus_width else None
+            theoretical_bandwidth_gbps(memory_clock_mhz, bus_width)
+            if memory_clock_mhz and bus_width
+            else None
         ),
         peak_fp32_gflops=theoretical_gflops(rates[0], sm_count, sm_clock_mhz) if rates else None,
         peak_fp64_gflops=theoretical_gflops(rates[1], sm_count, sm_clock_mhz) if rates else None,

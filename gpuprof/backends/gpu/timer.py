@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event timing of launches that are already queued.
 
-The stream waits at a gate while the host queues a whole batch: flush, event, launch, event, and so on. When the
-gate opens the GPU runs the batch without waiting for the host, so that no launch gap lies inside an interval.
+The stream waits at a gate while the host queues a whole batch: flush, event, launch, event, and so on. When
+the gate opens the GPU runs the batch without waiting for the host: no launch gap lies inside an interval.
 """
 
 import ctypes
@@ -12,8 +12,8 @@ from typing import Any
 
 from gpuprof.backends.gpu.driver import DriverError, call, driver
 
-#: Samples queued behind one closed gate. The driver blocks the host when about a thousand commands wait, and a
-#: blocked host could not open the gate.
+#: Samples queued behind one closed gate. The driver blocks the host when about a thousand commands wait, and
+#: a blocked host could not open the gate.
 _BATCH = 64
 
 Launch = Callable[[], None]
@@ -106,7 +106,7 @@ class EventTimer:
             samples: How many groups to time, at most `max_batch`.
             group: Launches in each group; each sample is their mean.
         """
-        times = []
+        times: list[float] = []
         per_gate = max(1, min(samples, 4 * _BATCH // group))
         while len(times) < samples:
             count = min(per_gate, samples - len(times))

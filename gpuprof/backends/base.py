@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of every backend: open one device, then run prepared cases on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gpuprof.devices.device import Device
+from gpuprof.kernels.header import Kernel
+from gpuprof.kernels.launch import LaunchShape
+from gpuprof.results import (
+    BackendName,
+    Clocks,
+    Counter,
+    Outcome,
+    Problem,
+    SourceLine,
+    TimingPair,
+    Verification,
+)
+from gpuprof.toolchain.nvrtc import CompiledKernel
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What running one case taught; fields as in `results.Measurement`."""
+
+    outcome: Outcome
+    reason: str | None = None
+    verification: Verification | None = None
+    verification_reason: str | None = None
+    timing: TimingPair | None = None
+    timing_reason: str | None = None
+    clocks: Clocks | None = None
+    clocks_reason: str | None = None
+    counters: Mapping[str, Counter] = field(default_factory=dict)
+    counters_reason: str | None = None
+    lines: tuple[SourceLine, ...] | None = None
+    lines_reason: str | None = None
+
+
+class Backend(Protocol):
+    """Executes cases on one device."""
+
+    @property
+    def name(self) -> BackendName:
+        """Which backend this is."""
+        ...
+
+    @property
+    def device(self) -> Device:
+        """The device it stands for."""
+        ...
+
+    @property
+    def compile_arch(self) -> str:
+        """Architecture that kernels are compiled for, for example `sm_90`."""
+        ...
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What a results file records of the backend's own software."""
+        ...
+
+    @property
+    def memory_budget_bytes(self) -> int:
+        """Memory that a problem's arrays may take."""
+        ...
+
+    def problem_bytes(self, problem: Problem) -> int:
+        """Memory that running a problem takes in all, verification included."""
+        ...
+
+    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
+        """Verify and measure one case.
+
+        Raises:
+            CaseFailure: The case cannot run; `fatal` when the device context is lost.
+            CaseSkipped: The backend cannot execute this kernel.
+        """
+        ...

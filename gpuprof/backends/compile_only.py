@@ -1,0 +1,61 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The backend that runs nothing: kernels are compiled, their resources and occupancy reported."""
+
+from collections.abc import Mapping
+
+from gpuprof.backends.base import Findings
+from gpuprof.devices.device import Device
+from gpuprof.kernels.header import Kernel
+from gpuprof.kernels.launch import LaunchShape
+from gpuprof.results import BackendName, Problem
+from gpuprof.toolchain.nvrtc import CompiledKernel
+
+
+class CompileOnlyBackend:
+    """Stands for a device that is not there.
+
+    Args:
+        device: A card of the bundled table.
+        reason: Why nothing runs, as one clause.
+    """
+
+    def __init__(self, device: Device, reason: str) -> None:
+        self.device = device
+        self._reason = reason
+
+    @property
+    def name(self) -> BackendName:
+        """Always `none`."""
+        return "none"
+
+    @property
+    def compile_arch(self) -> str:
+        """The device's architecture."""
+        return self.device.arch
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Nothing beyond what every run records."""
+        return {}
+
+    @property
+    def memory_budget_bytes(self) -> int:
+        """The card's memory, so that a size that could never fit is refused here too."""
+        return self.device.memory_bytes
+
+    def problem_bytes(self, problem: Problem) -> int:
+        """The problem's own arrays."""
+        return problem.array_bytes
+
+    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
+        """Say of every part why it is missing."""
+        return Findings(
+            "skipped",
+            reason=f"Compiled, not run: {self._reason}.",
+            verification_reason=self._reason,
+            timing_reason=self._reason,
+            clocks_reason=self._reason,
+            counters_reason=self._reason,
+            lines_reason=self._reason,
+        )

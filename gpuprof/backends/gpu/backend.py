@@ -1,0 +1,222 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Runs cases on a real GPU: verify first, then time cold and warm."""
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gpuprof.backends.base import Findings
+from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
+from gpuprof.backends.gpu.context import Arguments, Buffer, Function, GpuContext
+from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.backends.gpu.query import driver_versions, query_device
+from gpuprof.backends.gpu.timer import EventTimer, Launch
+from gpuprof.backends.gpu.verifier import DeviceCode, ProblemArrays
+from gpuprof.devices.device import Device
+from gpuprof.errors import BackendUnavailable, CaseFailure
+from gpuprof.kernels.header import Kernel
+from gpuprof.kernels.launch import LaunchShape
+from gpuprof.measure.statistics import Budget, percentile, sample_until, summarise
+from gpuprof.results import BackendName, Clocks, Problem, TimingPair
+from gpuprof.toolchain.nvrtc import CompiledKernel, supported_archs
+
+#: A warm sample averages enough launches that the events' own cost and resolution (about 1 us) vanish.
+_WARM_SAMPLE_US = 100.0
+#: Bytes of each side of the copy that measures the reachable bandwidth; many times any L2 cache.
+_COPY_BYTES = 1 << 30
+_COPY_SAMPLES = 9
+
+
+class GpuBackend:
+    """One GPU, opened for a run.
+
+    Args:
+        ordinal: The driver's number of the device.
+        seed: Of the problems' random inputs.
+        budget: When a case has enough cold samples; the warm ones get the same.
+
+    Raises:
+        BackendUnavailable: There is no such device, or NVRTC cannot compile for it.
+    """
+
+    def __init__(self, ordinal: int, seed: int, budget: Budget) -> None:
+        self._seed = seed
+        self._budget = budget
+        self._context = GpuContext(ordinal)
+        device = query_device(ordinal)
+        _check_arch(device)
+        self._arch = device.arch
+        self._clocks = ClockReader(self._context.pci_bus_id)
+        self._code: dict[str, DeviceCode] = {}
+        self._arrays: ProblemArrays | None = None
+        self._flush_buffer = Buffer(2 * max(device.l2_bytes, 1 << 20) // 16 * 16)
+        self._flush_buffer.fill(0)
+        self._sink = Buffer(16)
+        quads = ctypes.c_longlong(self._flush_buffer.nbytes // 16)
+        pointers = (ctypes.c_void_p(buffer.address) for buffer in (self._flush_buffer, self._sink))
+        self._flush_arguments = Arguments([quads, *pointers])
+        self._timer = EventTimer(self._context.stream, self._flush)
+        self.device = self._with_copy_bandwidth(device)
+
+    @property
+    def name(self) -> BackendName:
+        """Always `gpu`."""
+        return "gpu"
+
+    @property
+    def compile_arch(self) -> str:
+        """The device's exact architecture: a cubin for it needs no just-in-time compilation."""
+        return self._arch
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Driver versions and how launches are queued."""
+        return {
+            **driver_versions(),
+            "driver": self._clocks.driver_version or f"unknown ({self._clocks.reason})",
+            "launch_gate": "stream wait" if self._timer.gate.available else "none: launch gaps may show",
+        }
+
+    @property
+    def memory_budget_bytes(self) -> int:
+        """Free device memory, with a margin for modules and local memory."""
+        return int(self._context.free_bytes() * 0.95)
+
+    def problem_bytes(self, problem: Problem) -> int:
+        """Arrays, reference and magnitudes on the device."""
+        return ProblemArrays.device_bytes(problem)
+
+    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
+        """Verify one case, then time it cold and warm.
+
+        Raises:
+            CaseFailure: Loading, launching or running the kernel failed.
+        """
+        arrays = self._problem_arrays(problem)
+        function = Function(compiled.cubin, kernel.entry)
+        try:
+            function.reserve_shared(
+                shape.dynamic_shared_bytes,
+                compiled.static_shared_bytes,
+                self.device.shared_bytes_per_block_optin,
+            )
+            arguments = arrays.arguments(kernel.arguments)
+            stream = self._context.stream
+
+            def launch() -> None:
+                function.launch(shape.grid, shape.block, shape.dynamic_shared_bytes, stream, arguments)
+
+            arrays.reset_output()
+            launch()
+            self._context.synchronize()
+            verification = arrays.verify()
+            if verification.wrong_elements or verification.detail:
+                if not arrays.inputs_intact():
+                    self._forget_arrays()
+                return Findings(
+                    "incorrect",
+                    reason=_describe_wrong(verification.wrong_elements, arrays.elements, verification.detail),
+                    verification=verification,
+                    timing_reason="a wrong kernel gets no speed",
+                )
+            before = self._clocks.read()
+            timing = self._time(launch)
+            after = self._clocks.read()
+        finally:
+            self._unload(function)
+        return Findings(
+            "ok",
+            verification=verification,
+            timing=timing,
+            clocks=Clocks(before, after) if before and after else None,
+            clocks_reason=self._clocks.reason,
+            counters_reason="hardware counters were not asked for: add --ncu",
+            lines_reason="per-line counts come from the executor: add --lines",
+        )
+
+    def _problem_arrays(self, problem: Problem) -> ProblemArrays:
+        if self._arrays is None or self._arrays.problem != problem:
+            self._forget_arrays()
+            self._arrays = ProblemArrays(self._context, self._device_code(problem.dtype), problem, self._seed)
+        return self._arrays
+
+    def _forget_arrays(self) -> None:
+        if self._arrays is not None:
+            self._arrays.free()
+            self._arrays = None
+
+    def _device_code(self, dtype: str) -> DeviceCode:
+        if dtype not in self._code:
+            self._code[dtype] = DeviceCode(self._context, self._arch, dtype)
+        return self._code[dtype]
+
+    def _flush(self) -> None:
+        self._device_code("f32").queue("flush_l2", self._flush_arguments)
+
+    def _unload(self, function: Function) -> None:
+        """Unload without hiding the error of a kernel that destroyed the context."""
+        try:
+            function.unload()
+        except CaseFailure as error:
+            if not error.fatal:
+                raise
+
+    def _time(self, launch: Launch) -> TimingPair:
+        timer = self._timer
+        first = timer.cold(launch, 1, settle=1)[0]
+        settle = 2 if first < 1000.0 else 0
+
+        def take_cold(count: int) -> tuple[list[float], bool]:
+            return timer.cold(launch, count, settle=settle), self._undisturbed()
+
+        cold, dropped = sample_until(take_cold, first, self._budget, timer.max_batch)
+        estimate = percentile(sorted(cold), 0.5)
+        group = max(1, min(timer.max_batch, round(_WARM_SAMPLE_US / max(estimate, 0.5))))
+
+        def take_warm(count: int) -> tuple[list[float], bool]:
+            return timer.warm(launch, count, group=group), self._undisturbed()
+
+        # Where a cold launch takes far longer than the cache holds, warm tells little: spend less on it.
+        warm_budget = replace(self._budget, seconds=self._budget.seconds / 2)
+        warm, warm_dropped = sample_until(take_warm, estimate, warm_budget, timer.max_batch, group)
+        return TimingPair(summarise(cold, dropped), summarise(warm, warm_dropped, group))
+
+    def _undisturbed(self) -> bool:
+        state = self._clocks.read()
+        return state is None or not DISTURBING.intersection(state.throttle_reasons)
+
+    def _with_copy_bandwidth(self, device: Device) -> Device:
+        """Measure the reachable bandwidth: a device-to-device copy by the driver, bytes read plus written."""
+        nbytes = min(_COPY_BYTES, self._context.free_bytes() // 4)
+        try:
+            source, target = Buffer(nbytes), Buffer(nbytes)
+        except CaseFailure as error:
+            return replace(device, measured_copy_bandwidth_reason=f"no room for a copy: {error.what}")
+
+        def launch() -> None:
+            result = driver().cuMemcpyDtoDAsync(target.address, source.address, nbytes, self._context.stream)
+            call("copying on the device", result)
+
+        samples = self._timer.cold(launch, _COPY_SAMPLES, settle=2)
+        source.free()
+        target.free()
+        median_us = percentile(sorted(samples), 0.5)
+        return replace(device, measured_copy_bandwidth_gbps=2 * nbytes / median_us / 1e3)
+
+
+def _check_arch(device: Device) -> None:
+    major, minor = device.capability
+    archs = supported_archs()
+    if 10 * major + minor not in archs:
+        raise BackendUnavailable(
+            f"This NVRTC cannot compile for {device.name} ({device.arch}); it knows sm_{min(archs)} to"
+            f" sm_{max(archs)}.",
+            fix="Older GPUs need the cu12 extra, newer ones a newer nvidia-cuda-nvrtc.",
+        )
+
+
+def _describe_wrong(wrong: int, elements: int, detail: str) -> str:
+    if not wrong:
+        return f"{detail[:1].upper()}{detail[1:]}."
+    return f"{wrong} of {elements} elements are wrong; {detail}."

@@ -1,0 +1,220 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A problem's arrays on the device, their float64 reference, and the comparison of a kernel's output."""
+
+import ctypes
+from collections.abc import Sequence
+from functools import partial
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, Function, GpuContext
+from gpuprof.problems.base import C_TYPE, ITEM_BYTES, numpy_dtype
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.results import Problem, Verification
+from gpuprof.toolchain.cache import compile_cached
+from gpuprof.toolchain.nvrtc import compiler_options
+
+_INT = ctypes.c_int
+_LONG = ctypes.c_longlong
+_DOUBLE = ctypes.c_double
+_POINTER = ctypes.c_void_p
+#: Grid and block of the elementwise device functions; they stride over any length.
+_GRID = (1024, 1, 1)
+_BLOCK = (256, 1, 1)
+
+
+class DeviceCode:
+    """The measuring side's own device functions for one element type."""
+
+    def __init__(self, context: GpuContext, arch: str, dtype: str) -> None:
+        source = resources.files(__package__).joinpath("device_code.cu").read_text(encoding="utf-8")
+        options = compiler_options(arch, [("real", C_TYPE[dtype])])
+        compiled = compile_cached(source, "device_code.cu", "compare", options)
+        self._context = context
+        self._load = partial(Function, compiled.cubin)
+        self._functions: dict[str, Function] = {}
+
+    def launch(
+        self,
+        name: str,
+        arguments: Sequence[Any],
+        grid: tuple[int, int, int] = _GRID,
+        block: tuple[int, int, int] = _BLOCK,
+    ) -> None:
+        """Run one of the functions to its end."""
+        if name not in self._functions:
+            self._functions[name] = self._load(name)
+        self._functions[name].launch(grid, block, 0, self._context.stream, Arguments(arguments))
+        self._context.synchronize()
+
+    def queue(self, name: str, arguments: Arguments) -> None:
+        """Queue one of the elementwise functions."""
+        if name not in self._functions:
+            self._functions[name] = self._load(name)
+        self._functions[name].launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
+
+
+class ProblemArrays:
+    """Device arrays of one problem, kept while its kernels are measured one after the other.
+
+    Args:
+        context: The open device.
+        code: Device functions for the problem's element type.
+        problem: The problem.
+        seed: Of its random inputs.
+    """
+
+    def __init__(self, context: GpuContext, code: DeviceCode, problem: Problem, seed: int) -> None:
+        self._code = code
+        self.problem = problem
+        self.item_bytes = ITEM_BYTES[problem.dtype]
+        self._context = context
+        output = problem.arrays[-1]
+        self.elements = output.elements
+        host = problem.inputs(seed)
+        self.initial_output: Buffer | None = None
+        self.inputs: dict[str, Buffer] = {}
+        for name, array in host.items():
+            buffer = Buffer(array.nbytes)
+            buffer.upload(array)
+            if name == output.name:
+                self.initial_output = buffer
+            else:
+                self.inputs[name] = buffer
+        self.output_name = output.name
+        self.output = Buffer(self.elements * self.item_bytes)
+        self._result = Buffer(32)
+        self._expected, self._magnitude = self._reference()
+        self._checksums = {name: self._checksum(buffer) for name, buffer in self.inputs.items()}
+
+    @staticmethod
+    def device_bytes(problem: Problem) -> int:
+        """Device memory that the arrays of a problem take, reference included."""
+        item = ITEM_BYTES[problem.dtype]
+        total = sum(spec.elements for spec in problem.arrays) * item
+        output = problem.arrays[-1].elements
+        if isinstance(problem, Gemm):
+            total += 16 * output + (output * item if problem.beta else 0)
+        else:
+            total += 8 * output
+        return total
+
+    def arguments(self, names: Sequence[str]) -> Arguments:
+        """Kernel arguments in the order that a kernel's header names them."""
+        scalars = self.problem.scalars
+        real = ctypes.c_float if self.problem.dtype == "f32" else _DOUBLE
+        packed: list[Any] = []
+        for name in names:
+            if name in scalars:
+                packed.append(real(scalars[name]) if name in ("alpha", "beta") else _INT(int(scalars[name])))
+            else:
+                buffer = self.output if name == self.output_name else self.inputs[name]
+                packed.append(_POINTER(buffer.address))
+        return Arguments(packed)
+
+    def reset_output(self) -> None:
+        """Poison the output, or restore the content that beta scales."""
+        if self.initial_output is None:
+            self.output.fill(POISON)
+        else:
+            self.output.copy_from(self.initial_output)
+
+    def verify(self) -> Verification:
+        """Compare the output, element by element, with the float64 reference."""
+        start = np.array([0, 0, 0, 2**64 - 1], dtype=np.uint64)
+        self._result.upload(start)
+        self._code.launch(
+            "compare",
+            [
+                _LONG(self.elements),
+                _POINTER(self.output.address),
+                _POINTER(self._expected.address),
+                _POINTER(self._magnitude.address if self._magnitude else 0),
+                _DOUBLE(self.problem.tolerance),
+                _POINTER(self._result.address),
+            ],
+        )
+        raw = self._result.download(np.uint64, count=4)
+        max_abs, max_rel = (float(value) for value in raw[:2].view(np.float64))
+        wrong = int(raw[2])
+        detail = self._describe(int(raw[3])) if wrong else self._check_surroundings()
+        return Verification(
+            max_abs_error=max_abs if np.isfinite(max_abs) else None,
+            max_rel_error=max_rel if np.isfinite(max_rel) else None,
+            bound=self.problem.tolerance,
+            checked_elements=self.elements,
+            wrong_elements=wrong,
+            detail=detail,
+        )
+
+    def inputs_intact(self) -> bool:
+        """Whether no kernel wrote to the inputs since they were uploaded."""
+        return all(self._checksum(buffer) == self._checksums[name] for name, buffer in self.inputs.items())
+
+    def free(self) -> None:
+        """Give all device memory back."""
+        for buffer in (
+            *self.inputs.values(),
+            self.initial_output,
+            self.output,
+            self._result,
+            self._expected,
+            self._magnitude,
+        ):
+            if buffer is not None:
+                buffer.free()
+
+    def _check_surroundings(self) -> str:
+        if not self.output.guard_intact():
+            return f"the kernel wrote past the end of {self.output_name}"
+        if not self.inputs_intact():
+            return "the kernel wrote to one of its inputs"
+        return ""
+
+    def _describe(self, index: int) -> str:
+        got = self.output.download(numpy_dtype(self.problem.dtype), count=1, offset=index)[0]
+        expected = self._expected.download(np.float64, count=1, offset=index)[0]
+        return (
+            f"first wrong element: {self.problem.describe_element(index)} is {got:g}, expected {expected:g}"
+        )
+
+    def _checksum(self, buffer: Buffer) -> int:
+        self._result.upload(np.zeros(4, dtype=np.uint64))
+        words = buffer.nbytes // 4
+        arguments = [_LONG(words), _POINTER(buffer.address), _POINTER(self._result.address)]
+        self._code.launch("checksum", arguments)
+        return int(self._result.download(np.uint64, count=1)[0])
+
+    def _reference(self) -> tuple[Buffer, Buffer | None]:
+        expected = Buffer(8 * self.elements)
+        problem = self.problem
+        if isinstance(problem, Transpose):
+            source = _POINTER(self.inputs["in"].address)
+            copy = _INT(problem.result == "copy")
+            arguments = [_LONG(problem.nx), _LONG(problem.ny), copy, source, _POINTER(expected.address)]
+            self._code.launch("reference_transpose", arguments)
+            return expected, None
+        magnitude = Buffer(8 * self.elements)
+
+        def strides(rows: int, columns: int) -> list[Any]:
+            """Distances between elements of neighbouring rows and columns."""
+            return [_LONG(columns), _LONG(1)] if problem.layout == "row" else [_LONG(1), _LONG(rows)]
+
+        m, n, k = problem.m, problem.n, problem.k
+        alpha, beta = (
+            float(numpy_dtype(problem.dtype).type(value)) for value in (problem.alpha, problem.beta)
+        )
+        old = self.initial_output.address if self.initial_output else 0
+        arguments = [
+            *(_INT(m), _INT(n), _INT(k), _DOUBLE(alpha)),
+            *(_POINTER(self.inputs["A"].address), *strides(m, k)),
+            *(_POINTER(self.inputs["B"].address), *strides(k, n)),
+            *(_DOUBLE(beta), _POINTER(old), *strides(m, n)),
+            *(_POINTER(expected.address), _POINTER(magnitude.address)),
+        ]
+        self._code.launch("reference_gemm", arguments, (-(-n // 64), -(-m // 64), 1), (16, 16, 1))
+        return expected, magnitude

@@ -1,0 +1,214 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: parse, call, print, exit. Everything heavy is imported inside its command."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuprof import __version__
+from gpuprof.errors import ExitCode, GpuprofError
+
+app = typer.Typer(
+    name="gpuprof",
+    help="Compile, prove, time and explain ladders of CUDA kernels.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Kernels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kernel", "-k", metavar="ID", help="A kernel's id, its published name, or a .cu file; repeatable."
+    ),
+]
+Everything = Annotated[bool, typer.Option("--all", help="The whole ladder (the default without --kernel).")]
+Block = Annotated[
+    str | None, typer.Option(metavar="XxY[,…]", help="Block or list of blocks, e.g. 8x32 or 8x32,16x16.")
+]
+Dtype = Annotated[str, typer.Option(metavar="f32|f64", help="Element type.")]
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device", metavar="auto|N|none", help="auto: the first GPU; N: that GPU; none: compile only."
+    ),
+]
+Arch = Annotated[
+    str | None,
+    typer.Option(metavar="sm_XX", help="Compile for this architecture without running (no GPU needed)."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
+Timeout = Annotated[float, typer.Option(min=1.0, metavar="SECONDS", help="Longest one case may take.")]
+Seconds = Annotated[
+    float,
+    typer.Option("--seconds", min=0.01, metavar="SECONDS", help="Kernel time to spend sampling one case."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="DIR", help="Directory for results.json and report.html."),
+]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Results file.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Report file.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"gpuprof {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def gemm(
+    kernel: Kernels = None,
+    everything: Everything = False,
+    sizes: Annotated[str, typer.Option(metavar="N|MxNxK[,…]", help="Problem sizes.")] = "1024",
+    block: Block = None,
+    dtype: Dtype = "f32",
+    alpha: Annotated[float, typer.Option(help="Factor of the product.")] = 1.0,
+    beta: Annotated[float, typer.Option(help="Factor of C's old content.")] = 0.0,
+    device: DeviceOption = "auto",
+    arch: Arch = None,
+    seed: Seed = 0,
+    timeout: Timeout = 60.0,
+    seconds: Seconds = 0.4,
+    output: Output = None,
+    json: Json = None,
+    html: Html = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Matrix multiplication: C = alpha * A @ B + beta * C."""
+    from gpuprof.commands.profile import Destination, profile
+    from gpuprof.measure.request import build_request
+
+    request = build_request("gemm", kernel or [], everything, sizes, block, dtype, alpha=alpha, beta=beta)
+    code = profile(
+        request,
+        Destination(output, json, html, force),
+        device=device,
+        arch=arch,
+        seed=seed,
+        timeout_s=timeout,
+        seconds_per_case=seconds,
+        quiet=quiet,
+    )
+    raise typer.Exit(code)
+
+
+@app.command()
+def transpose(
+    kernel: Kernels = None,
+    everything: Everything = False,
+    sizes: Annotated[str, typer.Option(metavar="N|NXxNY[,…]", help="Problem sizes.")] = "2048",
+    block: Block = None,
+    dtype: Dtype = "f32",
+    device: DeviceOption = "auto",
+    arch: Arch = None,
+    seed: Seed = 0,
+    timeout: Timeout = 60.0,
+    seconds: Seconds = 0.4,
+    output: Output = None,
+    json: Json = None,
+    html: Html = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Matrix transpose: out[nx, ny] = in[ny, nx] transposed, against the bandwidth ceiling."""
+    from gpuprof.commands.profile import Destination, profile
+    from gpuprof.measure.request import build_request
+
+    request = build_request("transpose", kernel or [], everything, sizes, block, dtype)
+    code = profile(
+        request,
+        Destination(output, json, html, force),
+        device=device,
+        arch=arch,
+        seed=seed,
+        timeout_s=timeout,
+        seconds_per_case=seconds,
+        quiet=quiet,
+    )
+    raise typer.Exit(code)
+
+
+@app.command()
+def report(
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS.json", help="A results file that gpuprof wrote.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The report; beside the results by default."),
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Render a results file again, on any machine."""
+    from gpuprof.commands.output import print_written, write_report
+    from gpuprof.results import read_run
+
+    run = read_run(results)
+    if not quiet:
+        from gpuprof.report.terminal import print_run
+
+        print_run(run, file=sys.stdout)
+    path = output or results.with_suffix(".html")
+    write_report(run, path)
+    print_written(path)
+
+
+@app.command("list")
+def list_kernels(
+    problem: Annotated[
+        str | None, typer.Argument(metavar="[gemm|transpose]", help="One ladder only.")
+    ] = None,
+) -> None:
+    """List the kernels of the ladders."""
+    from gpuprof.commands.listing import print_ladders
+    from gpuprof.errors import InputError
+    from gpuprof.problems import OPERATIONS
+
+    if problem is not None and problem not in OPERATIONS:
+        raise InputError(f"There is no problem {problem!r}.", fix=f"Choose one of {', '.join(OPERATIONS)}.")
+    print_ladders(problem)
+
+
+@app.command()
+def devices() -> None:
+    """List the GPUs here and the cards that gpuprof knows."""
+    from gpuprof.commands.listing import print_devices
+
+    print_devices()
+
+
+def main() -> None:
+    """Run the command line; turn every expected error into one message and its exit status."""
+    try:
+        app()
+    except GpuprofError as error:
+        print(f"gpuprof: {error.what}", file=sys.stderr)
+        if error.fix:
+            print(f"  {error.fix}", file=sys.stderr)
+        sys.exit(int(error.exit_code))
+    except KeyboardInterrupt:
+        sys.exit(int(ExitCode.INTERRUPTED))
+    except BrokenPipeError:
+        # The reader of a pipe has gone, as with `| head`: nothing is wrong. Keep the interpreter from
+        # reporting the same at exit.
+        sys.stdout = None
+        sys.exit(int(ExitCode.OK))

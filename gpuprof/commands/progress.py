@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Progress on standard error: a bar on a terminal, a line per case in a pipe, nothing when quiet."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gpuprof.kernels.launch import format_extent
+from gpuprof.measure.case import Case
+from gpuprof.measure.protocol import Opened
+from gpuprof.measure.run import Progress
+from gpuprof.results import Measurement
+
+
+@contextmanager
+def watch(*, quiet: bool) -> Iterator[Progress]:
+    """A progress display for the length of a run."""
+    if quiet:
+        yield _Silent()
+    elif sys.stderr.isatty():
+        bar = _Bar()
+        try:
+            yield bar
+        finally:
+            bar.stop()
+    else:
+        yield _Lines()
+
+
+class _Silent:
+    def opened(self, opened: Opened, cases: int) -> None:
+        """Say nothing, but for why nothing runs."""
+        if opened.backend_reason:
+            print(opened.backend_reason, file=sys.stderr)
+
+    def started(self, case: Case) -> None:
+        """Say nothing."""
+
+    def finished(self, measurement: Measurement) -> None:
+        """Say nothing."""
+
+
+class _Lines(_Silent):
+    """One line per finished case, for logs."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._done = 0
+
+    def opened(self, opened: Opened, cases: int) -> None:
+        """Name the device."""
+        super().opened(opened, cases)
+        self._total = cases
+        print(f"{opened.device.name}: {cases} cases", file=sys.stderr)
+
+    def finished(self, measurement: Measurement) -> None:
+        """Name the case and how it ended."""
+        self._done += 1
+        where = f"{measurement.problem.label} {format_extent(measurement.block)}"
+        print(
+            f"[{self._done}/{self._total}] {measurement.kernel} {where}: {measurement.outcome}",
+            file=sys.stderr,
+        )
+
+
+class _Bar(_Silent):
+    """A bar that shows which kernel runs."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
+        self._progress = RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._progress.start()
+        self._task = self._progress.add_task("Opening the device", total=None)
+
+    def opened(self, opened: Opened, cases: int) -> None:
+        """Show how many cases follow."""
+        if opened.backend_reason:
+            self._progress.console.print(opened.backend_reason, markup=False)
+        self._progress.update(self._task, description=opened.device.name, total=cases)
+
+    def started(self, case: Case) -> None:
+        """Show the case's name."""
+        self._progress.update(self._task, description=f"{case.kernel} {case.problem.label}")
+
+    def finished(self, measurement: Measurement) -> None:
+        """One more."""
+        self._progress.advance(self._task)
+
+    def stop(self) -> None:
+        """Remove the bar."""
+        self._progress.stop()

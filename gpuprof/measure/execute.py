@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Measure one case inside a worker: configure, compile, then hand over to the backend."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from os import cpu_count
+from pathlib import Path
+from typing import Any
+
+from gpuprof.backends.base import Backend
+from gpuprof.errors import CaseFailure, CaseSkipped, CompileError, GpuprofError
+from gpuprof.kernels.catalog import load_kernel
+from gpuprof.kernels.header import Kernel
+from gpuprof.kernels.launch import LaunchShape, configure
+from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.throughput import throughput
+from gpuprof.results import Measurement, Resources
+from gpuprof.toolchain.cache import compile_cached
+from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options
+from gpuprof.toolchain.occupancy import theoretical_occupancy
+
+Compile = Callable[[Kernel, LaunchShape], CompiledKernel]
+
+
+class Compiler:
+    """Compiles for one architecture, ahead of need in threads where asked.
+
+    Args:
+        arch: For example `sm_90`.
+    """
+
+    def __init__(self, arch: str) -> None:
+        self._arch = arch
+        self._pool = ThreadPoolExecutor(max_workers=min(8, cpu_count() or 1))
+        self._ahead: dict[Any, Future[CompiledKernel]] = {}
+
+    def compile_ahead(self, kernel: Kernel, shape: LaunchShape) -> None:
+        """Start compiling in the background."""
+        key = (kernel.id, shape.defines)
+        if key not in self._ahead:
+            self._ahead[key] = self._pool.submit(self._compile, kernel, shape)
+
+    def __call__(self, kernel: Kernel, shape: LaunchShape) -> CompiledKernel:
+        """The compiled kernel.
+
+        Raises:
+            CompileError: NVRTC rejected it.
+        """
+        future = self._ahead.get((kernel.id, shape.defines))
+        return future.result() if future else self._compile(kernel, shape)
+
+    def _compile(self, kernel: Kernel, shape: LaunchShape) -> CompiledKernel:
+        options = compiler_options(self._arch, shape.defines, kernel.options)
+        return compile_cached(kernel.source, kernel.path.name, kernel.entry, options)
+
+
+def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Measurement, bool]:
+    """Everything that can be learnt about a case.
+
+    Args:
+        case: The case.
+        backend: What executes it.
+        compile_kernel: Compiles a kernel for the backend's device.
+
+    Returns:
+        The measurement, and whether the device context is lost.
+
+    Raises:
+        BackendUnavailable: NVRTC is missing.
+    """
+    kernel = load_kernel(Path(case.kernel_path))
+    result = unmeasured(case, kernel, "skipped", None, "the case ended before")
+    if case.skip_reason:
+        return replace(result, reason=case.skip_reason), False
+    try:
+        shape = configure(kernel, case.problem, case.block, case.params, backend.device)
+        result = replace(result, grid=shape.grid)
+        compiled = compile_kernel(kernel, shape)
+        result = _with_resources(result, backend, shape, compiled)
+        findings = backend.run(kernel, case.problem, shape, compiled)
+    except CaseSkipped as error:
+        return replace(result, reason=str(error)), False
+    except CompileError as error:
+        return replace(result, outcome="failed", reason=str(error), log=error.log), False
+    except CaseFailure as error:
+        failed = replace(result, outcome="failed", reason=str(error), over_limit=error.over_limit)
+        return failed, error.fatal
+    result = replace(result, **{name: getattr(findings, name) for name in findings.__dataclass_fields__})
+    if result.timing and result.timing.cold:
+        rates = throughput(case.problem, backend.device, result.timing.cold.median_us)
+        result = replace(result, throughput=rates, throughput_reason=None)
+    return result, False
+
+
+def _with_resources(
+    result: Measurement, backend: Backend, shape: LaunchShape, compiled: CompiledKernel
+) -> Measurement:
+    result = replace(
+        result,
+        resources=Resources(
+            registers_per_thread=compiled.registers_per_thread,
+            static_shared_bytes=compiled.static_shared_bytes,
+            dynamic_shared_bytes=shape.dynamic_shared_bytes,
+            spill_bytes=compiled.spill_bytes,
+        ),
+        resources_reason=None,
+        compile_options=compiled.options,
+        log=compiled.log,
+    )
+    try:
+        occupancy = theoretical_occupancy(
+            backend.device,
+            threads_per_block=shape.block[0] * shape.block[1] * shape.block[2],
+            registers_per_thread=compiled.registers_per_thread,
+            shared_bytes_per_block=compiled.static_shared_bytes + shape.dynamic_shared_bytes,
+        )
+    except GpuprofError as error:
+        return replace(result, occupancy_reason=str(error))
+    return replace(result, occupancy=occupancy, occupancy_reason=None)

@@ -1,0 +1,104 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Messages between a run and its worker process: one JSON object a line.
+
+A worker is opened once, then asked for sizes or measurements one at a time; each answer is one line.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from gpuprof.devices.device import Device
+from gpuprof.measure.case import Case
+from gpuprof.results import BackendName, Measurement, Problem
+from gpuprof.schema import from_json, to_json
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """First request: which backend to open."""
+
+    device: str
+    arch: str | None
+    seed: int
+    seconds_per_case: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The backend is ready."""
+
+    device: Device
+    backend: BackendName
+    backend_reason: str | None
+    environment: Mapping[str, str]
+    memory_budget_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much memory do these problems take?"""
+
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """Bytes for each problem asked for."""
+
+    bytes_needed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Compile these cases in the background; no answer."""
+
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Measure one case."""
+
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A case's measurement; `context_lost` says that the worker ends now."""
+
+    measurement: Measurement
+    context_lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The request failed with a `GpuprofError`."""
+
+    what: str
+    fix: str
+    exit_code: int
+
+
+MESSAGES: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Open, Opened, Size, Sized, Prepare, Measure, Measured, Refused)
+}
+
+
+def encode(message: Any) -> str:
+    """One line of text, newline included."""
+    return json.dumps({"type": type(message).__name__, "body": to_json(message)}) + "\n"
+
+
+def decode(line: str) -> Any:
+    """The message of one line.
+
+    Raises:
+        ValueError: The line is no message.
+    """
+    document = json.loads(line)
+    return from_json(MESSAGES[document["type"]], document["body"])

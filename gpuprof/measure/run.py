@@ -1,0 +1,190 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""One invocation from request to results: open a worker, plan, measure, keep the file current."""
+
+import platform
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Protocol
+
+from gpuprof import __version__
+from gpuprof.errors import InputError
+from gpuprof.measure.case import Case
+from gpuprof.measure.plan import check_memory, plan_cases
+from gpuprof.measure.process import WorkerProcess
+from gpuprof.measure.protocol import Open, Opened, Size
+from gpuprof.measure.request import Request
+from gpuprof.measure.session import SessionOptions, run_cases
+from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Run, Tool, write_run
+from gpuprof.toolchain.nvrtc import nvrtc_version
+
+
+class Progress(Protocol):
+    """What a run tells its watcher."""
+
+    def opened(self, opened: Opened, cases: int) -> None:
+        """The backend is open and that many cases follow."""
+        ...
+
+    def started(self, case: Case) -> None:
+        """A case begins."""
+        ...
+
+    def finished(self, measurement: Measurement) -> None:
+        """A case is done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How to run, apart from what.
+
+    Args:
+        device: As `--device`.
+        arch: As `--arch`.
+        seed: Of random inputs.
+        timeout_s: Longest one case may take.
+        seconds_per_case: Kernel time spent on sampling one case.
+        argv: The command line, for the record.
+        json_path: Where the results are kept.
+    """
+
+    device: str
+    arch: str | None
+    seed: int
+    timeout_s: float
+    seconds_per_case: float
+    argv: tuple[str, ...]
+    json_path: Path
+
+
+def measure(request: Request, options: RunOptions, progress: Progress) -> Run:
+    """Measure everything a request asks for.
+
+    The results file is rewritten after every case: whatever ends the run early costs at most one case.
+
+    Args:
+        request: What to measure.
+        options: How.
+        progress: Told about every step.
+
+    Returns:
+        The run; its `complete` is False after Ctrl-C.
+
+    Raises:
+        InputError: A size does not fit in memory, or the results cannot be written.
+        BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.
+    """
+    open_request = Open(options.device, options.arch, options.seed, options.seconds_per_case)
+    worker = WorkerProcess(open_request)
+    try:
+        cases = plan_cases(request)
+        opened = worker.opened
+        problems = list(dict.fromkeys(case.problem for case in cases))
+        sized = worker.ask(Size(tuple(problems)), options.timeout_s)
+        check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
+        keeper = _Keeper(_empty_run(request, options, opened), len(cases), options.json_path)
+        keeper.save()
+    except BaseException:
+        worker.close()
+        raise
+    progress.opened(opened, len(cases))
+
+    def done(index: int, measurement: Measurement) -> None:
+        keeper.add(index, measurement)
+        progress.finished(measurement)
+
+    session = SessionOptions(open_request, options.timeout_s)
+    try:
+        run_cases(cases, worker, session, lambda index: progress.started(cases[index]), done)
+    except KeyboardInterrupt:
+        return keeper.run
+    return keeper.finish()
+
+
+class _Keeper:
+    """The run so far, in plan order, in memory and on disk."""
+
+    def __init__(self, run: Run, cases: int, path: Path) -> None:
+        self._empty = run
+        self._done: list[Measurement | None] = [None] * cases
+        self._path = path
+
+    @property
+    def run(self) -> Run:
+        return replace(self._empty, cases=tuple(case for case in self._done if case is not None))
+
+    def add(self, index: int, measurement: Measurement) -> None:
+        self._done[index] = measurement
+        self.save()
+
+    def finish(self) -> Run:
+        self._empty = replace(self._empty, complete=True)
+        self.save()
+        return self.run
+
+    def save(self) -> None:
+        write_run(self.run, self._path)
+
+
+def _empty_run(request: Request, options: RunOptions, opened: Opened) -> Run:
+    return Run(
+        schema_version=SCHEMA_VERSION,
+        tool=Tool("gpuprof", __version__),
+        created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        argv=options.argv,
+        environment={**_environment(), **opened.environment},
+        device=opened.device,
+        backend=opened.backend,
+        backend_reason=opened.backend_reason,
+        complete=False,
+        seed=options.seed,
+        kernels=tuple(KernelRecord.of(kernel) for kernel in request.kernels),
+        cases=(),
+    )
+
+
+def _environment() -> dict[str, str]:
+    """Software that decides the measured code; nothing that names the user or the machine."""
+    environment = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "nvrtc": ".".join(map(str, nvrtc_version())),
+    }
+    for package in ("numpy", "cuda-bindings"):
+        try:
+            environment[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return environment
+
+
+def default_json_path(op: str, now: datetime | None = None) -> Path:
+    """A fresh directory for a run that names none, so that no earlier result is lost."""
+    stamp = (now or datetime.now()).strftime("%Y%m%d-%H%M%S")
+    return Path("gpuprof-results") / f"{op}-{stamp}" / "results.json"
+
+
+def check_writable(path: Path, force: bool) -> None:
+    """Refuse an output path before anything is measured.
+
+    Args:
+        path: A file to be written.
+        force: Whether an existing file may be replaced.
+
+    Raises:
+        InputError: It exists and `force` is False, or it cannot be written.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a directory.", fix="Name a file, or use -o for a directory.")
+    if path.exists() and not force:
+        raise InputError(f"{path} exists already.", fix="Name another path, or add --force to replace it.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        probe = path.parent / f".{path.name}.probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise InputError(f"Cannot write {path}: {error.strerror}.", fix="Name another path.") from error

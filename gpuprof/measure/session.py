@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Run a plan: hand its cases to workers, keep each result the moment it exists, survive what kernels do."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from gpuprof.kernels.catalog import load_kernel
+from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.protocol import Measure, Open, Prepare
+from gpuprof.results import Measurement, Outcome
+
+OnCase = Callable[[int, Measurement], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How cases are run.
+
+    Args:
+        open_request: The backend every worker opens.
+        timeout_s: Longest one case may take before its worker is killed.
+        workers: Worker processes side by side; more than one only where cases do not disturb each other.
+    """
+
+    open_request: Open
+    timeout_s: float
+    workers: int = 1
+
+
+def run_cases(
+    cases: list[Case],
+    first: WorkerProcess,
+    options: SessionOptions,
+    on_start: Callable[[int], None],
+    on_done: OnCase,
+) -> None:
+    """Measure every case.
+
+    Args:
+        cases: What to measure, in order.
+        first: A worker that is open already; it is closed at the end.
+        options: How to run.
+        on_start: Called with a case's index when it begins.
+        on_done: Called with a case's index and measurement when it is done, from one thread at a time.
+
+    Raises:
+        GpuprofError: A worker cannot be replaced.
+    """
+    pending: SimpleQueue[int] = SimpleQueue()
+    for index in range(len(cases)):
+        pending.put(index)
+    lock = threading.Lock()
+    lanes = [_Lane(cases, options, first)]
+    lanes += [_Lane(cases, options, None) for _ in range(min(options.workers, len(cases)) - 1)]
+    threads = [
+        threading.Thread(target=lane.run, args=(pending, lock, on_start, on_done), daemon=True)
+        for lane in lanes
+    ]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(0.2)  # a timed wait keeps Ctrl-C deliverable
+    finally:
+        for lane in lanes:
+            lane.close()
+    for lane in lanes:
+        if lane.error is not None:
+            raise lane.error
+
+
+class _Lane:
+    """One worker at a time, and the thread that feeds it."""
+
+    def __init__(self, cases: list[Case], options: SessionOptions, worker: WorkerProcess | None) -> None:
+        self._cases = cases
+        self._options = options
+        self._worker = worker
+        self._fresh = worker is not None
+        self._closed = False
+        self.error: BaseException | None = None
+
+    def run(
+        self,
+        pending: "SimpleQueue[int]",
+        lock: threading.Lock,
+        on_start: Callable[[int], None],
+        on_done: OnCase,
+    ) -> None:
+        """Take cases until none is left."""
+        try:
+            while not self._closed:
+                try:
+                    index = pending.get_nowait()
+                except Empty:
+                    return
+                with lock:
+                    on_start(index)
+                measurement = self._measure(index)
+                if self._closed:
+                    return
+                with lock:
+                    on_done(index, measurement)
+        except BaseException as error:
+            self.error = error
+
+    def close(self) -> None:
+        """End the worker, and the thread after its present case."""
+        self._closed = True
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def _measure(self, index: int) -> Measurement:
+        case = self._cases[index]
+        worker = self._worker_with_prepared_cases(index)
+        prepared = self._fresh
+        try:
+            answer = worker.ask(Measure(case), self._options.timeout_s)
+        except WorkerTimeout:
+            self._discard()
+            reason = f"The case did not end within {self._options.timeout_s:g} s and was stopped."
+            return _ended(case, "timeout", f"{reason} Allow more with --timeout.")
+        except WorkerDied as death:
+            self._discard()
+            if prepared and not self._closed:
+                # Another case's compilation in the background may be to blame: try this one alone.
+                return self._measure(index)
+            return _ended(case, "failed", f"It brought its process down: {death}.")
+        if answer.context_lost:
+            self._discard()
+        measurement: Measurement = answer.measurement
+        return measurement
+
+    def _worker_with_prepared_cases(self, index: int) -> WorkerProcess:
+        if self._worker is None:
+            self._worker = WorkerProcess(self._options.open_request)
+            self._fresh = False
+        elif self._fresh and index == 0:
+            self._worker.tell(Prepare(tuple(self._cases)))
+        return self._worker
+
+    def _discard(self) -> None:
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+        self._fresh = False
+
+
+def _ended(case: Case, outcome: Outcome, reason: str) -> Measurement:
+    """A case that brought nothing home."""
+    kernel = load_kernel(Path(case.kernel_path))
+    return unmeasured(case, kernel, outcome, reason, "the case did not end")

@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The worker process: opens a backend and measures the cases it is sent, until a kernel kills its context.
+
+Run as `python -m gpuprof.measure.worker`; requests come on standard input, answers go to standard output.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+from gpuprof.backends.base import Backend
+from gpuprof.backends.select import open_backend
+from gpuprof.errors import GpuprofError
+from gpuprof.kernels.catalog import load_kernel
+from gpuprof.kernels.launch import configure
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.measure.protocol import (
+    Measure,
+    Measured,
+    Open,
+    Opened,
+    Prepare,
+    Refused,
+    Size,
+    Sized,
+    decode,
+    encode,
+)
+from gpuprof.measure.statistics import Budget
+
+
+class Worker:
+    """Answers requests; `lost` says that the device context is gone."""
+
+    def __init__(self) -> None:
+        self.lost = False
+        self._backend: Backend
+        self._compile: Compiler
+
+    def answer(self, request: Any) -> Any:
+        """The answer to one request, or None where there is none."""
+        match request:
+            case Open():
+                return self._open(request)
+            case Size():
+                return Sized(tuple(map(self._backend.problem_bytes, request.problems)))
+            case Prepare():
+                for case in request.cases:
+                    self._prepare(case)
+                return None
+            case Measure():
+                measurement, self.lost = measure_case(request.case, self._backend, self._compile)
+                return Measured(measurement, self.lost)
+        raise TypeError(f"no request: {request!r}")
+
+    def _open(self, request: Open) -> Opened:
+        budget = Budget(seconds=request.seconds_per_case)
+        self._backend, reason = open_backend(request.device, request.arch, request.seed, budget)
+        self._compile = Compiler(self._backend.compile_arch)
+        return Opened(
+            device=self._backend.device,
+            backend=self._backend.name,
+            backend_reason=reason,
+            environment=self._backend.environment,
+            memory_budget_bytes=self._backend.memory_budget_bytes,
+        )
+
+    def _prepare(self, case: Case) -> None:
+        """Start compiling; whatever is wrong with the case will be said when it is measured."""
+        try:
+            kernel = load_kernel(Path(case.kernel_path))
+            shape = configure(kernel, case.problem, case.block, case.params, self._backend.device)
+            self._compile.compile_ahead(kernel, shape)
+        except GpuprofError:
+            return
+
+
+def serve(requests: TextIO, answers: TextIO) -> None:
+    """Answer requests until the input ends or the device context is lost."""
+    worker = Worker()
+    for line in requests:
+        try:
+            answer = worker.answer(decode(line))
+        except GpuprofError as error:
+            answer = Refused(error.what, error.fix, int(error.exit_code))
+        if answer is not None:
+            answers.write(encode(answer))
+            answers.flush()
+        if worker.lost:
+            break
+
+
+def main() -> None:
+    """Serve on the process's own streams."""
+    # Ctrl-C is the parent's to handle: it ends the worker when it has saved what is there.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A kernel's printf and a library's chatter go to standard output too: keep them off the answers.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    serve(sys.stdin, answers)
+    answers.flush()
+    # A lost context, or threads still compiling, must not delay the end.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
