@@ -1,0 +1,43 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Fixtures shared by all tests: an isolated compile cache, and a GPU where one is wanted."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compile_cache(tmp_path_factory):
+    """Keep the user's compile cache out of the tests, and theirs out of it."""
+    directory = tmp_path_factory.mktemp("compile-cache")
+    previous = os.environ.get("GPUPROF_CACHE_DIR")
+    os.environ["GPUPROF_CACHE_DIR"] = str(directory)
+    yield directory
+    if previous is None:
+        del os.environ["GPUPROF_CACHE_DIR"]
+    else:
+        os.environ["GPUPROF_CACHE_DIR"] = previous
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "gpu" in item.path.parent.name:
+            item.add_marker(pytest.mark.gpu)
+
+
+@pytest.fixture(scope="session")
+def gpu_count():
+    """Number of GPUs; without one the test is skipped, or fails under GPUPROF_REQUIRE_GPU=1."""
+    from gpuprof.backends.gpu.query import device_count
+    from gpuprof.errors import BackendUnavailable
+
+    try:
+        count = device_count()
+    except BackendUnavailable as error:
+        if os.environ.get("GPUPROF_REQUIRE_GPU"):
+            pytest.fail(f"a GPU is required: {error}")
+        pytest.skip(str(error))
+    if not count:
+        pytest.skip("the driver shows no GPU")
+    return count

@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""One case never hurts another: broken kernels each get a row, and the good kernel after them is measured."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEADER = """/*gpuprof
+title = "broken on purpose"
+problem = "transpose"
+rung = {rung}
+arguments = ["nx", "ny", "in", "out"]
+[launch]
+block = [16, 16]
+any_block = true
+grid = ["cdiv(nx, block_x)", "cdiv(ny, block_y)"]
+*/
+extern "C" __global__ void {name}(int nx, int ny, const real *in, real *out)
+{{
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    const int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= nx || y >= ny)
+        return;
+    {body}
+}}
+"""
+RIGHT = "out[(size_t)x * ny + y] = in[(size_t)y * nx + x];"
+BODIES = {
+    "bad_syntax": "out[x] = in[y]",
+    "bad_address": "out[(1ll << 45) + x] = in[y];",
+    "bad_hang": "while (((volatile real *)out)[0] != 12345.f) {} out[0] = 1;",
+    "bad_value": RIGHT + " if (x == 3 && y == 5) out[(size_t)x * ny + y] += 1;",
+    "bad_unwritten": "if (x || y) " + RIGHT,
+    "bad_input": RIGHT + " if (x == 1 && y == 0) ((real *)in)[0] = 7;",
+    "bad_overrun": RIGHT + " if (x == 0 && y == 0) out[(size_t)nx * ny] = 1;",
+    "good": RIGHT,
+}
+
+
+@pytest.fixture(scope="module")
+def run(gpu_count, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("broken")
+    arguments = []
+    for rung, (name, body) in enumerate(BODIES.items()):
+        path = directory / f"{name}.cu"
+        path.write_text(HEADER.format(name=name, body=body, rung=rung))
+        arguments += ["--kernel", str(path)]
+    json_path = directory / "results.json"
+    command = [sys.executable, "-m", "gpuprof", "transpose", *arguments, "--sizes", "64", "--timeout", "6"]
+    # The report needs plotly, the measurement does not: the results are on disk before it is rendered.
+    process = subprocess.run([*command, "--json", str(json_path)], capture_output=True, text=True, timeout=300)
+    document = json.loads(json_path.read_text())
+    assert document["complete"], process.stderr
+    return {case["kernel"]: case for case in document["cases"]}
+
+
+def test_every_kernel_has_a_row(run):
+    assert list(run) == list(BODIES)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "outcome", "words"),
+    [
+        ("bad_syntax", "failed", "expected a"),
+        ("bad_address", "failed", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        ("bad_hang", "timeout", "6 s"),
+        ("bad_value", "incorrect", "1 of 4096 elements are wrong"),
+        ("bad_unwritten", "incorrect", "out[0, 0] is nan"),
+        ("bad_input", "incorrect", "wrote to one of its inputs"),
+        ("bad_overrun", "incorrect", "past the end of out"),
+    ],
+)
+def test_broken_kernel_is_a_row_with_its_reason(run, kernel, outcome, words):
+    assert run[kernel]["outcome"] == outcome
+    assert words in run[kernel]["reason"]
+    assert run[kernel]["timing"] is None
+
+
+def test_compile_error_carries_the_compilers_log(run):
+    assert "bad_syntax.cu(" in run["bad_syntax"]["log"]
+
+
+def test_good_kernel_after_all_of_them_is_measured(run):
+    assert run["good"]["outcome"] == "ok"
+    assert run["good"]["timing"]["cold"]["median_us"] > 0

@@ -1,0 +1,101 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Every shipped kernel on a real GPU: correct at every size and block, and as resident as predicted."""
+
+import itertools
+
+import pytest
+
+from gpuprof.backends.gpu.context import Function
+from gpuprof.errors import InputError
+from gpuprof.kernels.catalog import ladder
+from gpuprof.kernels.launch import check_block, configure
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.toolchain.occupancy import theoretical_occupancy
+
+GEMM_SIZES = [
+    *((1, 1, 1), (1, 1, 37), (1, 129, 5), (131, 1, 7), (2, 3, 4), (31, 33, 17), (32, 32, 32)),
+    *((64, 96, 80), (127, 65, 129), (128, 128, 128), (130, 258, 67), (257, 129, 300)),
+]
+TRANSPOSE_SIZES = [(1, 1), (1, 97), (97, 1), (3, 5), (31, 33), (64, 64), (100, 36), (127, 1023), (512, 260)]
+BLOCKS = [None, (8, 32, 1), (32, 8, 1), (16, 16, 1), (7, 5, 1), (1, 1, 1), (64, 2, 1), (32, 32, 1)]
+
+
+def gemms(kernel):
+    scalings = [(1.0, 0.0)] if "beta" not in kernel.arguments else [(1.0, 0.0), (-1.5, 0.75)]
+    for (m, n, k), dtype, (alpha, beta) in itertools.product(GEMM_SIZES, kernel.dtypes, scalings):
+        yield Gemm(m, n, k, dtype, kernel.layout, alpha, beta)
+
+
+def transposes(kernel):
+    for (nx, ny), dtype in itertools.product(TRANSPOSE_SIZES, kernel.dtypes):
+        yield Transpose(nx, ny, dtype, "copy" if kernel.result == "copy" else "transpose")
+
+
+def blocks_of(kernel):
+    for block in BLOCKS:
+        chosen = block or kernel.launch.block
+        try:
+            check_block(kernel, chosen, 1024)
+        except InputError:
+            continue
+        yield chosen
+
+
+@pytest.fixture(scope="module")
+def compiler(backend):
+    return Compiler(backend.compile_arch)
+
+
+@pytest.mark.parametrize("kernel", [*ladder("gemm"), *ladder("transpose")], ids=lambda kernel: kernel.id)
+def test_correct_at_every_size_and_block(backend, compiler, kernel):
+    problems = gemms(kernel) if kernel.op == "gemm" else transposes(kernel)
+    ran = 0
+    for problem in problems:
+        for block in dict.fromkeys(blocks_of(kernel)):
+            case = Case(kernel.id, str(kernel.path), problem, block)
+            measurement, lost = measure_case(case, backend, compiler)
+            assert not lost
+            if measurement.outcome == "skipped":
+                declared = [requirement.because for requirement in kernel.requirements]
+                assert any(measurement.reason.startswith(because) for because in declared), measurement.reason
+                continue
+            assert measurement.outcome == "ok", (problem, block, measurement.reason)
+            assert measurement.verification.checked_elements == problem.arrays[-1].elements
+            assert measurement.timing.cold.median_us > 0
+            ran += 1
+    assert ran >= 9
+
+
+@pytest.mark.parametrize("kernel", [*ladder("gemm"), *ladder("transpose")], ids=lambda kernel: kernel.id)
+def test_occupancy_equals_the_drivers(backend, compiler, kernel):
+    problem = Gemm(128, 128, 128, layout=kernel.layout) if kernel.op == "gemm" else Transpose(128, 128)
+    for block in dict.fromkeys(blocks_of(kernel)):
+        shape = configure_or_none(kernel, problem, block, backend.device)
+        if shape is None:
+            continue
+        compiled = compiler(kernel, shape)
+        function = Function(compiled.cubin, kernel.entry)
+        threads = block[0] * block[1] * block[2]
+        function.reserve_shared(shape.dynamic_shared_bytes, compiled.static_shared_bytes, 0)
+        expected = function.active_blocks_per_sm(threads, shape.dynamic_shared_bytes)
+        function.unload()
+        occupancy = theoretical_occupancy(
+            backend.device,
+            threads_per_block=threads,
+            registers_per_thread=compiled.registers_per_thread,
+            shared_bytes_per_block=compiled.static_shared_bytes + shape.dynamic_shared_bytes,
+        )
+        assert occupancy.blocks_per_sm == expected, (kernel.id, block)
+
+
+def configure_or_none(kernel, problem, block, device):
+    from gpuprof.errors import CaseSkipped
+
+    try:
+        return configure(kernel, problem, block, {}, device)
+    except CaseSkipped:
+        return None
