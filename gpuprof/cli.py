@@ -24,7 +24,7 @@ app = typer.Typer(
 Kernels = Annotated[
     list[str] | None,
     typer.Option(
-        "--kernel", "-k", metavar="ID", help="A kernel's id, its published name, or a .cu file; repeatable."
+        "--kernel", "-k", metavar="ID[,…]", help="Kernels by id, published name or .cu file; a list, or repeated."
     ),
 ]
 Everything = Annotated[bool, typer.Option("--all", help="The whole ladder (the default without --kernel).")]

@@ -62,6 +62,10 @@ class CompileError(GpuprofError):
         self.log = log
 
 
+class EnvironmentProblem(GpuprofError):
+    """Something that gpuprof itself needs is not installed."""
+
+
 class BackendUnavailable(GpuprofError):
     """No usable device: the driver library is absent, too old, or sees no GPU."""
 

@@ -3,7 +3,6 @@
 """Open the backend that `--device` names. Imports a backend only when it is chosen."""
 
 from gpuprof.backends.base import Backend
-from gpuprof.devices.table import device_for_arch, load_card
 from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.measure.statistics import Budget
 
@@ -57,6 +56,7 @@ def _open_gpu(ordinal: int, seed: int, budget: Budget) -> Backend:
 
 def _open_none(selector: str, arch: str | None, reason: str) -> Backend:
     from gpuprof.backends.compile_only import CompileOnlyBackend
+    from gpuprof.devices.table import device_for_arch, load_card
 
     _, _, card = selector.partition(":")
     device = load_card(card) if card else device_for_arch(arch or _DEFAULT_ARCH)

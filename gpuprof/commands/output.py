@@ -5,7 +5,7 @@
 import sys
 from pathlib import Path
 
-from gpuprof.errors import InputError
+from gpuprof.errors import EnvironmentProblem, InputError
 from gpuprof.results import Run
 
 
@@ -14,10 +14,17 @@ def write_report(run: Run, path: Path) -> None:
 
     Raises:
         InputError: The path cannot be written.
+        EnvironmentProblem: A package that rendering needs is missing.
     """
     from gpuprof.report.html import render_html
 
-    text = render_html(run)
+    try:
+        text = render_html(run)
+    except ModuleNotFoundError as error:
+        raise EnvironmentProblem(
+            f"The report needs the package {error.name}, which is not installed; the results are saved.",
+            fix=f"Install it, then: gpuprof report RESULTS.json -o {path}",
+        ) from error
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -111,7 +111,8 @@ def choose_kernels(op: str, names: list[str], everything: bool) -> tuple[Kernel,
         raise InputError("--all and --kernel exclude each other.", fix="Drop one of them.")
     if not names:
         return ladder(op)
-    kernels = {kernel.id: kernel for name in names for kernel in [find_kernel(op, name)]}
+    found = [find_kernel(op, name) for text in names for name in _items(text, "--kernel", lower=False)]
+    kernels = {kernel.id: kernel for kernel in found}
     return tuple(sorted(kernels.values(), key=lambda kernel: (kernel.rung, kernel.id)))
 
 
@@ -134,8 +135,8 @@ def check_blocks(kernels: tuple[Kernel, ...], blocks: tuple[Extent, ...], chosen
         raise refusals[0]
 
 
-def _items(text: str, option: str) -> list[str]:
-    items = [item.strip().lower() for item in text.split(",")]
+def _items(text: str, option: str, *, lower: bool = True) -> list[str]:
+    items = [item.strip() for item in (text.lower() if lower else text).split(",")]
     if not all(items):
         raise InputError(f"{option} {text!r} has an empty entry.", fix="Separate entries by single commas.")
     return items
