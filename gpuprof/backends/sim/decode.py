@@ -1,0 +1,401 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpuprof.backends.sim import memory_steps, warp_steps
+from gpuprof.backends.sim.arithmetic import TABLE
+from gpuprof.backends.sim.batch import Batch
+from gpuprof.backends.sim.calls import inline_calls
+from gpuprof.backends.sim.coding import Coder, Step
+from gpuprof.backends.sim.expansion import fused_multiply_adds
+from gpuprof.backends.sim.faults import UnsupportedInstruction
+from gpuprof.backends.sim.flow import BasicBlock, End, basic_blocks, reads_and_writes
+from gpuprof.backends.sim.merge import merge_shared_loads
+from gpuprof.backends.sim.mnemonic import Lowered, Mnemonic, NotInTable
+from gpuprof.backends.sim.ptx import Function, Instruction, Module, Operand, Reg, Variable, parse
+from gpuprof.backends.sim.scalars import ARITHMETIC, Lanes
+from gpuprof.backends.sim.slots import LOCAL_WINDOW, SHARED_WINDOW, Slots
+from gpuprof.backends.sim.tally import Event, Site
+
+_I64 = np.dtype(np.int64)
+_U32 = np.dtype(np.uint32)
+#: Dynamic shared memory follows the static variables at this alignment.
+_DYNAMIC_ALIGNMENT = 16
+
+#: Special registers that the executor can answer: time and machine placement are not among them.
+_KNOWN_SPECIALS = {
+    *(f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
+    *("%laneid", "%warpid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size"),
+    *(f"%lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")),
+}
+
+
+def _no_step(coder: Coder, item: Instruction) -> None:
+    """Hints and fences: nothing to do where memory operations happen in program order."""
+
+
+#: Opcodes that are not arithmetic, and what decodes them.
+_OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
+    "ld": memory_steps.load,
+    "ldu": memory_steps.load,
+    "st": memory_steps.store,
+    "atom": memory_steps.atomic,
+    "red": memory_steps.atomic,
+    "shfl": warp_steps.shuffle,
+    "vote": warp_steps.vote,
+    "match": warp_steps.match,
+    "activemask": warp_steps.active_mask,
+    "redux": warp_steps.reduce,
+    "elect": warp_steps.elect,
+    "membar": _no_step,
+    "fence": _no_step,
+    "prefetch": _no_step,
+    "prefetchu": _no_step,
+    "discard": _no_step,
+    "nanosleep": _no_step,
+    "griddepcontrol": _no_step,
+}
+
+#: Where signedness makes no difference, registers are read as they are kept: signed.
+_SIGN_AGNOSTIC = frozenset({"add", "sub", "selp", "and", "or", "xor", "not", "shl", "cnot"})
+
+
+@dataclass
+class RunnableBlock:
+    """A decoded basic block.
+
+    Attributes:
+        steps: Its instructions.
+        length: How many PTX instructions it has, including the one that ends it.
+        fused: Scalar fused multiply-adds by (family, source line), run once per pass by every lane.
+        predicate: Slot of the branch's predicate; `negated` when it is `@!p`.
+        site: Counting site of the branch.
+        barrier: Returns (barrier number, threads expected or None for all).
+    """
+
+    steps: list[Step]
+    length: int
+    end: End
+    target: int
+    otherwise: int
+    rejoin: int
+    line: int
+    fused: Counter[tuple[str, int]]
+    predicate: int = -1
+    negated: bool = False
+    site: int = -1
+    arrives_only: bool = False
+    barrier: Callable[[Batch], tuple[int, int | None]] = field(default=lambda batch: (0, None))
+
+
+@dataclass
+class Program:
+    """A decoded kernel, ready to be launched any number of times.
+
+    Attributes:
+        kernel: Name of the entry function.
+        slots: Where its values live and what they start with.
+        sites: Instructions counted by themselves.
+        static_shared_bytes: Shared memory of its own variables.
+        dynamic_offset: Where dynamic shared memory starts.
+        local_bytes: Local memory of each thread.
+        parameters: Its parameters, with their byte offsets.
+        variables: Module variables in global or constant memory that it names.
+    """
+
+    kernel: str
+    blocks: list[RunnableBlock]
+    slots: Slots
+    sites: list[Site]
+    static_shared_bytes: int
+    dynamic_offset: int
+    local_bytes: int
+    parameters: list[tuple[Variable, int]]
+    variables: list[Variable]
+
+
+def load_program(ptx: str, entry: str) -> Program:
+    """Parse and decode the kernel `entry` of a PTX text.
+
+    Raises:
+        UnsupportedInstruction: The kernel uses something that the executor does not model.
+    """
+    module = parse(ptx)
+    if entry not in module.functions:
+        raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
+    return _Decoder(module, inline_calls(module.functions[entry], module)).program()
+
+
+class _Decoder:
+    def __init__(self, module: Module, function: Function) -> None:
+        self.function = function
+        shared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
+        self.offsets, self.static_bytes = _laid_out([v for v in shared if not v.extern])
+        self.dynamic_offset = _aligned(self.static_bytes, _DYNAMIC_ALIGNMENT)
+        self.offsets.update({v.name: self.dynamic_offset for v in shared if v.extern})
+        local, self.local_bytes = _laid_out([v for v in function.variables if v.space == "local"])
+        self.offsets.update(local)
+        placed, _ = _laid_out(function.params)
+        self.parameters = [(v, placed[v.name]) for v in function.params]
+        self.variables = [v for v in module.variables if v.space in ("global", "const")]
+        flow = [_merged(block, function, shared) for block in basic_blocks(function.body)]
+        slots = Slots(function, self.offsets)
+        self.coder = Coder(slots, placed, _passing(flow))
+        self.carry = slots.scratch(np.dtype(np.bool_))
+        self.flow = flow
+
+    def program(self) -> Program:
+        """Decode every block."""
+        blocks = [self._block(block) for block in self.flow]
+        self._check_names()
+        return Program(
+            self.function.name,
+            blocks,
+            self.coder.slots,
+            self.coder.sites,
+            self.static_bytes,
+            self.dynamic_offset,
+            self.local_bytes,
+            self.parameters,
+            self.variables,
+        )
+
+    def _check_names(self) -> None:
+        known = {v.name for v in self.variables} | set(self.coder.parameters)
+        for key in self.coder.slots.symbols:
+            if key.partition("+")[0] not in known:
+                raise UnsupportedInstruction(f"symbol {key}", 0)
+        for name in self.coder.slots.specials:
+            if name not in _KNOWN_SPECIALS:
+                raise UnsupportedInstruction(name, 0)
+
+    def _block(self, block: BasicBlock) -> RunnableBlock:
+        steps = [step for item in block.body if (step := self._step(item)) is not None]
+        fused: Counter[tuple[str, int]] = Counter()
+        for item in block.body:
+            if item.guard is None and (found := fused_multiply_adds(item)):
+                fused[found[0], item.line] += found[1]
+        last = block.last
+        line = last.line if last else (block.body[-1].line if block.body else 0)
+        result = RunnableBlock(
+            steps,
+            len(block.body) + (last is not None),
+            block.end,
+            block.target,
+            block.otherwise,
+            block.rejoin,
+            line,
+            fused,
+        )
+        if last is not None and block.end is End.BRANCH and last.guard is not None:
+            result.predicate = self.coder.slots.register(last.guard, last.line)
+            result.negated = last.negated
+            result.site = self.coder.site("branch", last)
+        elif last is not None and block.end is End.BARRIER:
+            result.barrier = self._barrier(last)
+            result.arrives_only = "arrive" in last.opcode
+        return result
+
+    def _barrier(self, item: Instruction) -> Callable[[Batch], tuple[int, int | None]]:
+        if "red" in item.opcode:
+            raise UnsupportedInstruction(item.name, item.line)
+        reads = [self.coder.reader(operand, _U32, item) for operand in item.operands]
+
+        def barrier(batch: Batch) -> tuple[int, int | None]:
+            values = [int(read(batch).flat[0]) for read in reads]
+            return values[0] if values else 0, values[1] if len(values) > 1 else None
+
+        return barrier
+
+    def _step(self, item: Instruction) -> Step | None:
+        name = item.opcode[0]
+        if name in ("bar", "barrier") and "warp" in item.opcode:
+            return warp_steps.sync_warp(self.coder, item)
+        if name == "cp" and "async" in item.opcode:
+            grouped = {"commit_group", "wait_group", "wait_all"} & set(item.opcode)
+            return (memory_steps.async_group if grouped else memory_steps.async_copy)(self.coder, item)
+        if name in _OTHERS:
+            return _OTHERS[name](self.coder, item)
+        if name in ("mov", "cvta", "isspacep"):
+            return self._move(item)
+        if name in TABLE:
+            return self._arithmetic(item)
+        raise UnsupportedInstruction(item.name, item.line)
+
+    def _move(self, item: Instruction) -> Step:
+        if item.opcode[0] == "cvta":
+            return self._convert_address(item)
+        if item.opcode[0] == "isspacep" or len(item.operands) != 2:
+            raise UnsupportedInstruction(item.name, item.line)
+        target, source = item.operands
+        items = [getattr(operand, "items", None) for operand in (target, source)]
+        if items[0] or items[1]:
+            return self._pack(item, items[0], items[1])
+        kind = item.opcode[-1]
+        if kind not in ARITHMETIC:
+            raise UnsupportedInstruction(item.name, item.line)
+        dtype = self._kept_dtype(target, kind)
+        read, write, masked = self.coder.reader(source, dtype, item), self.coder.target(target, item), self.coder.mask(item)
+        return lambda batch: write(batch, read(batch), masked(batch))
+
+    def _kept_dtype(self, target: Operand, kind: str) -> np.dtype[np.generic]:
+        """Read what is moved as the target keeps it, if the sizes agree, so that nothing is reinterpreted."""
+        if isinstance(target, Reg):
+            kept = self.coder.slots.kept[self.coder.slots.register(target.name)]
+            if kept.itemsize == ARITHMETIC[kind].itemsize:
+                return kept
+        return ARITHMETIC[kind]
+
+    def _pack(
+        self, item: Instruction, targets: tuple[Operand, ...] | None, sources: tuple[Operand, ...] | None
+    ) -> Step:
+        """`mov` between a register and the parts of it listed in braces."""
+        whole = ARITHMETIC[item.opcode[-1]]
+        masked = self.coder.mask(item)
+        if targets and not sources:
+            part = np.dtype(f"u{whole.itemsize // len(targets)}")
+            read = self.coder.reader(item.operands[1], whole, item)
+            writes = [self.coder.target(target, item) for target in targets]
+
+            def unpack(batch: Batch) -> None:
+                parts = np.ascontiguousarray(read(batch))[..., None].view(part)
+                for i, write in enumerate(writes):
+                    write(batch, parts[..., i], masked(batch))
+
+            return unpack
+        if not sources or targets:
+            raise UnsupportedInstruction(item.name, item.line)
+        part = np.dtype(f"u{whole.itemsize // len(sources)}")
+        reads = [self.coder.reader(source, part, item) for source in sources]
+        write_whole = self.coder.target(item.operands[0], item)
+
+        def pack(batch: Batch) -> None:
+            parts = np.stack(np.broadcast_arrays(*(read(batch) for read in reads)), axis=-1)
+            write_whole(batch, parts.view(whole)[..., 0], masked(batch))
+
+        return pack
+
+    def _convert_address(self, item: Instruction) -> Step:
+        window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
+        space = next((part for part in item.opcode if part in (*window, "global", "const", "param")), "")
+        distance = window.get(space, 0) * (-1 if "to" in item.opcode else 1)
+        read, write = self.coder.reader(item.operands[1], _I64, item), self.coder.target(item.operands[0], item)
+        masked = self.coder.mask(item)
+        return lambda batch: write(batch, read(batch) + distance, masked(batch))
+
+    def _arithmetic(self, item: Instruction) -> Step:
+        op = Mnemonic.of(item.opcode)
+        try:
+            lowered = TABLE[op.base](_signed(op))
+        except (NotInTable, KeyError, IndexError) as error:
+            raise UnsupportedInstruction(item.name, item.line) from error
+        carries = "cc" in item.opcode
+        operands = list(item.operands)
+        second = 1 < len(operands) > len(lowered.sources) + 1
+        writes_second = None
+        if second and lowered.second is not None:
+            writes_second = self.coder.target(operands.pop(1), item)
+        sources = [
+            self.coder.predicate(operand, item) if dtype == np.bool_ else self.coder.reader(operand, dtype, item)
+            for operand, dtype in zip(operands[1:], lowered.sources, strict=False)
+        ]
+        if op.base in ("addc", "subc", "madc"):
+            sources.append(lambda batch: batch.registers[self.carry])
+        if len(sources) != len(lowered.sources):
+            raise UnsupportedInstruction(item.name, item.line)
+        step = self._compute(item, lowered, sources, writes_second, carries)
+        return self._counted(item, step)
+
+    def _compute(
+        self,
+        item: Instruction,
+        lowered: Lowered,
+        sources: list[Callable[[Batch], Lanes]],
+        writes_second: Callable[..., None] | None,
+        carries: bool,
+    ) -> Step:
+        compute, second, carry = lowered.compute, lowered.second, self.carry
+        write, masked = self.coder.target(item.operands[0], item), self.coder.mask(item)
+        if len(sources) == 2 and writes_second is None and not carries:
+            first, other = sources
+            return lambda batch: write(batch, compute(first(batch), other(batch)), masked(batch))
+
+        def step(batch: Batch) -> None:
+            values = [source(batch) for source in sources]
+            mask = masked(batch)
+            also = second(*values) if second is not None and (writes_second or carries) else None
+            write(batch, compute(*values), mask)
+            if writes_second is not None:
+                writes_second(batch, also, mask)
+            elif carries and also is not None:
+                batch.registers[carry] = np.where(mask.lanes, also, batch.registers[carry])
+
+        return step
+
+    def _counted(self, item: Instruction, step: Step) -> Step:
+        """Predicated fused multiply-adds are counted as they run; the others, per basic block."""
+        found = fused_multiply_adds(item)
+        if item.guard is None or not found:
+            return step
+        site, masked = self.coder.site(found[0], item), self.coder.mask(item)
+        times = found[1]
+
+        def counted(batch: Batch) -> None:
+            batch.tally.add(site, Event.THREADS, masked(batch).thread_count * times)
+            step(batch)
+
+        return counted
+
+
+def _signed(op: Mnemonic) -> Mnemonic:
+    agnostic = op.base in _SIGN_AGNOSTIC or (op.base in ("mul", "mad") and op.flags == ("lo",))
+    equality = op.base == "setp" and {"eq", "ne"} & set(op.flags)
+    if (agnostic or equality) and len(op.types) == 1 and op.type[0] in "ub" and not op.flags_any("sat", "cc"):
+        if op.type[1:].isdigit():
+            return Mnemonic(op.base, op.flags, (f"s{op.type[1:]}",))
+    return op
+
+
+def _aligned(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment
+
+
+def _laid_out(variables: list[Variable]) -> tuple[dict[str, int], int]:
+    """Place variables one after the other; return their offsets and the end."""
+    offsets: dict[str, int] = {}
+    end = 0
+    for variable in variables:
+        if variable.name not in offsets:
+            offsets[variable.name] = start = _aligned(end, variable.align)
+            end = start + variable.size
+    return offsets, end
+
+
+def _merged(block: BasicBlock, function: Function, shared: list[Variable]) -> BasicBlock:
+    block.body = merge_shared_loads(block.body)
+    return block
+
+
+def _passing(blocks: list[BasicBlock]) -> set[str]:
+    """Return the registers whose value goes from one basic block, or one pass through it, to another."""
+    home: dict[str, int] = {}
+    passing: set[str] = set()
+    for number, block in enumerate(blocks):
+        written: set[str] = set()
+        for item in (*block.body, *((block.last,) if block.last else ())):
+            reads, writes = reads_and_writes(item)
+            touched = {*reads, *writes}
+            passing |= {name for name in touched if home.setdefault(name, number) != number}
+            passing |= set(reads) - written
+            if item.guard is None:
+                written |= set(writes)
+            else:
+                passing |= set(writes)
+    return passing
+

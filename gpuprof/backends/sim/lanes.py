@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which lanes of a batch run an instruction, and how many warps and threads that is per block."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bools = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+
+
+class Mask:
+    """A set of lanes of a batch of (blocks, warps, 32) lanes.
+
+    Attributes:
+        lanes: Booleans that broadcast to the batch's shape; an axis is 1 where membership is uniform.
+        blocks: Thread blocks in the batch.
+        warps: Warps in each block.
+    """
+
+    __slots__ = ("__dict__", "blocks", "lanes", "warps")
+
+    def __init__(self, lanes: Bools, blocks: int, warps: int) -> None:
+        self.lanes = lanes
+        self.blocks = blocks
+        self.warps = warps
+
+    def of(self, lanes: Bools) -> "Mask":
+        """Return another mask of the same batch."""
+        return Mask(lanes, self.blocks, self.warps)
+
+    @cached_property
+    def whole(self) -> bool:
+        """True when every lane is in the set."""
+        return bool(self.lanes.all())
+
+    @cached_property
+    def empty(self) -> bool:
+        """True when no lane is in the set."""
+        return not self.lanes.any()
+
+    @cached_property
+    def active_warps(self) -> Bools:
+        """Warps with at least one lane in the set: shape (blocks or 1, warps or 1, 1)."""
+        return self.lanes.any(axis=2, keepdims=True)
+
+    @cached_property
+    def warp_count(self) -> Counts:
+        """Warps with at least one lane in the set, in each block: shape (blocks or 1,)."""
+        return self.per_block(self.active_warps.astype(np.int64))
+
+    @cached_property
+    def thread_count(self) -> Counts:
+        """Lanes in the set, in each block: shape (blocks or 1,)."""
+        lanes = self.lanes.sum(axis=2, keepdims=True, dtype=np.int64)
+        return self.per_block(lanes * (32 // self.lanes.shape[2]))
+
+    @cached_property
+    def total_threads(self) -> int:
+        """Lanes in the set, over all blocks."""
+        count = self.thread_count
+        return int(count.sum()) * (self.blocks // len(count))
+
+    def per_block(self, per_warp: NDArray[Any]) -> Counts:
+        """Sum a figure of shape (blocks or 1, warps or 1, 1) over the warps of each block."""
+        scale = self.warps // per_warp.shape[1]
+        return np.asarray(per_warp.sum(axis=(1, 2), dtype=np.int64) * scale)
+
+    def narrowed_to(self, shape: tuple[int, ...]) -> Bools:
+        """Return for each element of an operand of `shape` whether any lane in the set uses it."""
+        lanes = self.lanes
+        for axis, size in enumerate(shape):
+            if size == 1 and lanes.shape[axis] > 1:
+                lanes = lanes.any(axis=axis, keepdims=True)
+        return np.broadcast_to(lanes, shape)
+
+    def first(self) -> tuple[int, int, int]:
+        """Return (block, warp, lane) of the first lane in the set."""
+        return first_true(self.lanes)
+
+
+def first_true(where: Bools) -> tuple[int, int, int]:
+    """Return the first position that is true: an axis of size 1 stands for all, so its index 0 for the first."""
+    block, warp, lane = np.argwhere(where)[0]
+    return int(block), int(warp), int(lane)

@@ -1,0 +1,291 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Run a batch: which lanes execute which basic block next, and where diverged lanes meet again.
+
+A *strand* is a set of lanes at one place. A branch on which its lanes disagree splits it in two, which run
+one after the other until both reach the immediate post-dominator; there a *join* puts them together again.
+All warps of the batch share these strands, and a warp's lanes split exactly where that warp diverges, so
+each warp sees the order of instructions that a stack of its own would give it.
+
+A strand stops at a block barrier unless all living lanes of its blocks are there with it. When nothing else
+can run, barriers that are complete release their strands. If none is, warps that wait at a join for others
+stuck in a barrier go on alone: the hardware joins lanes of a warp, never warps.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from gpuprof.backends.sim.batch import Batch
+from gpuprof.backends.sim.decode import Program, RunnableBlock
+from gpuprof.backends.sim.faults import FaultKind
+from gpuprof.backends.sim.flow import EXIT_BLOCK, End
+from gpuprof.backends.sim.lanes import Bools, Mask, first_true
+from gpuprof.backends.sim.tally import Event
+
+
+@dataclass(eq=False)
+class _Join:
+    """Where the strands that split off at one branch meet: `block`, run by `lanes` once none is `pending`."""
+
+    block: int
+    lanes: Bools
+    rejoin: int
+    above: "_Join | None"
+    pending: int = 0
+
+
+@dataclass(eq=False)
+class _Strand:
+    """Lanes that run together from `block` until they reach `rejoin`, where `above` awaits them."""
+
+    block: int
+    mask: Mask
+    rejoin: int = EXIT_BLOCK
+    above: _Join | None = None
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A strand at a barrier: which one, and how many threads it takes (None: all of the block)."""
+
+    strand: _Strand
+    barrier: int
+    expected: int | None
+    line: int
+
+
+@dataclass
+class Scheduler:
+    """Runs all lanes of a batch to their end.
+
+    Args:
+        program: What to run.
+        batch: On whom.
+        budget: Instructions that the batch may take before it counts as endless.
+    """
+
+    program: Program
+    batch: Batch
+    budget: int
+    steps: int = 0
+    lane_instructions: int = 0
+    _ready: list[_Strand] = field(default_factory=list)
+    _waiting: list[_Waiting] = field(default_factory=list)
+    #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
+    _arrivals: dict[int, Bools] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Run to the end.
+
+        Raises:
+            KernelFault: The kernel broke a rule.
+        """
+        self._ready = [_Strand(0, self.batch.mask)]
+        while self._ready or self._waiting:
+            if self._ready:
+                self._advance(self._ready.pop())
+            elif not self._release() and not self._detach():
+                self._deadlock()
+        self.batch.races.finish()
+
+    def _advance(self, strand: _Strand) -> None:
+        """Run one strand until it ends, splits, or stops at a barrier."""
+        batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
+        batch.mask = strand.mask
+        batch.alone = self._is_alone(strand.mask)
+        while strand.block != strand.rejoin:
+            if strand.block == EXIT_BLOCK:
+                break
+            block = blocks[strand.block]
+            tally.threads[strand.block] += strand.mask.thread_count
+            tally.warps[strand.block] += strand.mask.warp_count
+            self.lane_instructions += block.length * strand.mask.total_threads
+            self.steps += block.length
+            if self.steps > self.budget:
+                self._endless(block, strand.mask)
+            for step in block.steps:
+                step(batch)
+            if block.end is End.BRANCH:
+                if not self._branch(block, strand):
+                    return
+            elif block.end is End.BARRIER:
+                if not self._barrier(block, strand):
+                    return
+            elif block.end is End.EXIT:
+                strand.block = EXIT_BLOCK
+            elif block.end is End.TRAP:
+                batch.fault(FaultKind.TRAP, "executes a trap instruction", block.line, strand.mask.first())
+            else:
+                strand.block = block.target
+        if strand.block == EXIT_BLOCK:
+            batch.live = batch.live.of(batch.live.lanes & ~strand.mask.lanes)
+        self._arrived(strand.above)
+
+    def _is_alone(self, mask: Mask) -> bool:
+        live = self.batch.live
+        return mask is live or mask.whole or not (live.lanes & ~mask.lanes).any()
+
+    def _endless(self, block: RunnableBlock, mask: Mask) -> None:
+        self.batch.fault(
+            FaultKind.ENDLESS,
+            f"still runs after {self.budget:,} instructions: the loop may not end",
+            block.line,
+            mask.first(),
+        )
+
+    def _arrived(self, join: _Join | None) -> None:
+        """One strand of `join` is done; when it was the last, the lanes still alive go on together."""
+        if join is None:
+            return
+        join.pending -= 1
+        if join.pending:
+            return
+        lanes = join.lanes & self.batch.live.lanes
+        if lanes.any():
+            mask = self.batch.live if np.array_equal(lanes, self.batch.live.lanes) else self.batch.live.of(lanes)
+            self._ready.append(_Strand(join.block, mask, join.rejoin, join.above))
+        else:
+            self._arrived(join.above)
+
+    def _branch(self, block: RunnableBlock, strand: _Strand) -> bool:
+        """Follow a branch; False when the strand split in two."""
+        mask = strand.mask
+        holds = self.batch.registers[block.predicate]
+        if block.negated:
+            holds = ~holds
+        taken = holds if mask.whole else holds & mask.lanes
+        if not taken.any():
+            strand.block = block.otherwise
+            return True
+        passed = ~holds if mask.whole else ~holds & mask.lanes
+        if not passed.any():
+            strand.block = block.target
+            return True
+        one, other = mask.of(taken), mask.of(passed)
+        diverged = one.active_warps & other.active_warps
+        self.batch.tally.add(block.site, Event.DIVERGED, mask.per_block(diverged))
+        self._split(block, strand, [(block.target, one), (block.otherwise, other)])
+        return False
+
+    def _split(self, block: RunnableBlock, strand: _Strand, sides: list[tuple[int, Mask]]) -> None:
+        join, rejoin = strand.above, block.rejoin
+        if rejoin != strand.rejoin:
+            join = _Join(rejoin, strand.mask.lanes, strand.rejoin, strand.above)
+        elif join is not None:
+            join.pending -= 1  # the strand is replaced by its two sides
+        going = [(target, mask) for target, mask in sides if target != rejoin or rejoin == EXIT_BLOCK]
+        if join is not None:
+            join.pending += len(going)
+        self._ready += [_Strand(target, mask, rejoin, join) for target, mask in going]
+
+    def _barrier(self, block: RunnableBlock, strand: _Strand) -> bool:
+        """Pass a barrier when everybody is there; otherwise put the strand to wait and return False."""
+        batch = self.batch
+        identity, expected = block.barrier(batch)
+        strand.block = block.target
+        if expected is None and batch.alone and not self._waiting:
+            batch.races.barrier()
+            return True
+        self._require_full_warps(block, strand.mask)
+        if block.arrives_only:
+            shape = (batch.blocks, batch.warps, 32)
+            before = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
+            self._arrivals[identity] = before | strand.mask.lanes
+            return True
+        self._waiting.append(_Waiting(strand, identity, expected, block.line))
+        return False
+
+    def _require_full_warps(self, block: RunnableBlock, mask: Mask) -> None:
+        missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes
+        if missing.any():
+            position = first_true(missing)
+            self.batch.fault(
+                FaultKind.BARRIER,
+                "does not reach the barrier that other threads of its warp wait at: it stands in divergent code",
+                block.line,
+                position,
+            )
+
+    def _release(self) -> bool:
+        """Let go the strands of blocks whose barrier is complete; False when there is none."""
+        batch, shape = self.batch, (self.batch.blocks, self.batch.warps, 32)
+        absent = np.broadcast_to(~batch.live.lanes, shape)
+        for identity in {w.barrier for w in self._waiting}:
+            group = [w for w in self._waiting if w.barrier == identity]
+            arrived = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_)).copy()
+            for w in group:
+                arrived |= w.strand.mask.lanes
+            expected = next((w.expected for w in group if w.expected is not None), None)
+            if expected is None:
+                complete = (arrived | absent).all(axis=(1, 2)) & arrived.any(axis=(1, 2))
+            else:
+                # The hardware counts whole warps.
+                complete = arrived.any(axis=2).sum(axis=1) * 32 >= expected
+            if complete.any():
+                batch.races.barrier(None if complete.all() else complete)
+                if identity in self._arrivals:
+                    self._arrivals[identity][complete] = False
+                self._let_go(group, complete)
+                return True
+        return False
+
+    def _let_go(self, group: list[_Waiting], complete: Bools) -> None:
+        for w in group:
+            chosen = w.strand.mask.lanes & complete[:, None, None]
+            self._waiting.remove(w)
+            if not chosen.any():
+                self._waiting.append(w)
+                continue
+            rest = w.strand.mask.lanes & ~complete[:, None, None]
+            if rest.any():
+                stays = replace(w.strand, mask=w.strand.mask.of(rest))
+                self._waiting.append(replace(w, strand=stays))
+                if w.strand.above is not None:
+                    w.strand.above.pending += 1
+                w.strand.mask = w.strand.mask.of(chosen)
+            self._ready.append(w.strand)
+
+    def _detach(self) -> bool:
+        """Let warps go on that have reached a join whole, while others of their strand wait in a barrier."""
+        joins = {id(j): j for w in self._waiting for j in _above(w.strand)}
+        for join in joins.values():
+            busy = np.zeros((self.batch.blocks, self.batch.warps, 1), dtype=np.bool_)
+            for w in self._waiting:
+                if join in _above(w.strand):
+                    busy |= w.strand.mask.active_warps
+            free = join.lanes & self.batch.live.lanes & ~busy
+            if free.any():
+                join.lanes = join.lanes & busy
+                if join.above is not None:
+                    join.above.pending += 1
+                self._ready.append(_Strand(join.block, self.batch.live.of(free), join.rejoin, join.above))
+                return True
+        return False
+
+    def _deadlock(self) -> None:
+        batch = self.batch
+        waiting = self._waiting[0]
+        arrived = np.zeros((batch.blocks, batch.warps, 32), dtype=np.bool_)
+        for w in self._waiting:
+            if w.barrier == waiting.barrier:
+                arrived |= w.strand.mask.lanes
+        block = waiting.strand.mask.first()[0]
+        missing = np.broadcast_to(batch.live.lanes, arrived.shape) & ~arrived
+        missing[:block] = False
+        position = first_true(missing) if missing.any() else waiting.strand.mask.first()
+        batch.fault(
+            FaultKind.BARRIER,
+            "never reaches the barrier that the rest of its block waits at",
+            waiting.line,
+            position,
+        )
+
+
+def _above(strand: _Strand) -> list[_Join]:
+    """Return the joins that a strand will reach, innermost first."""
+    joins, join = [], strand.above
+    while join is not None:
+        joins.append(join)
+        join = join.above
+    return joins

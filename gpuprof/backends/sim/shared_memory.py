@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The shared memory of a batch of thread blocks, and how its accesses are examined once and reused.
+
+In a kernel's inner loop the same instruction touches the same offsets again and again. A `SharedPattern` is
+everything about such an access that does not depend on the data: where the words are, what it costs, who
+takes part. Each instruction keeps the few patterns that it used last.
+"""
+
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.backends.sim.banks import wavefronts
+from gpuprof.backends.sim.global_memory import moved_dtype
+from gpuprof.backends.sim.lanes import Bools, Counts, Mask
+from gpuprof.backends.sim.scalars import Lanes
+
+_REMEMBERED = 4
+_serial = count()
+
+
+class SharedPattern:
+    """One access of `size` bytes per lane to given offsets by given lanes.
+
+    Attributes:
+        serial: A number that identifies the pattern.
+        source: The address operand it was made from; `address` is that plus the instruction's offset.
+        mask: The lanes that take part.
+        index: Offsets in units of `size`: shape (warps or 1, 32 or 1) when all blocks agree, else with blocks
+            first and counting through the whole batch.
+        per_block: Whether blocks differ in offsets.
+        wavefronts: Wavefronts summed over the warps of each block: shape (blocks or 1,).
+        conflicts: Wavefronts beyond the ideal, likewise.
+    """
+
+    def __init__(self, source: Lanes, offset: int, mask: Mask, size: int, block_bytes: int) -> None:
+        self.serial = next(_serial)
+        self.source = source
+        self.mask = mask
+        self.size = size
+        self.address = source.astype(np.int64) + offset
+        self.used: Bools | None = None if mask.whole else mask.narrowed_to(self.address.shape)
+        self.per_block = self.address.shape[0] > 1
+        self.wavefronts, self.conflicts = self._cost()
+        safe = self.address if self.used is None else np.where(self.used, self.address, 0)
+        index = safe // size
+        if self.per_block:
+            index = index + (np.arange(len(index)) * (block_bytes // size))[:, None, None]
+        self.index: NDArray[np.intp] = index if self.per_block else index[0]
+
+    def _cost(self) -> tuple[Counts, Counts]:
+        mask = self.mask
+        if self.address.shape[2] == 1 and mask.whole:  # a broadcast in every warp
+            lanes = np.zeros((1, 32), dtype=np.int64)
+            total, ideal = wavefronts(lanes, np.ones((1, 32), dtype=np.bool_), self.size)
+            return mask.warp_count * total[0], mask.warp_count * (total[0] - ideal[0])
+        leading = np.broadcast_shapes(self.address.shape[:2], mask.lanes.shape[:2])
+        shape = (*leading, 32)
+        address = np.broadcast_to(self.address, shape).reshape(-1, 32)
+        active = np.broadcast_to(mask.lanes, shape).reshape(-1, 32)
+        total, ideal = wavefronts(address, active, self.size)
+        return mask.per_block(total.reshape(*leading, 1)), mask.per_block((total - ideal).reshape(*leading, 1))
+
+    def matches(self, source: Lanes, mask: Mask) -> bool:
+        """Tell whether an access with these operands is this pattern again."""
+        if mask is not self.mask and not np.array_equal(mask.lanes, self.mask.lanes):
+            return False
+        return source is self.source or np.array_equal(source, self.source)
+
+    def threads(self) -> tuple[NDArray[np.int64], Bools]:
+        """Return (byte offsets, active) for every thread: shape (blocks or 1, warps, 32)."""
+        blocks = max(self.address.shape[0], self.mask.lanes.shape[0])
+        shape = (blocks, self.mask.warps, 32)
+        return np.broadcast_to(self.address, shape), np.broadcast_to(self.mask.lanes, shape)
+
+
+class PatternCache:
+    """The patterns that each instruction of a batch used last, by its site number."""
+
+    def __init__(self) -> None:
+        self._recent: dict[int, list[SharedPattern]] = {}
+
+    def find(self, site: int, source: Lanes, mask: Mask) -> SharedPattern | None:
+        """Return the pattern of this access if it is remembered."""
+        recent = self._recent.get(site, [])
+        for position, pattern in enumerate(recent):
+            if pattern.matches(source, mask):
+                if position:
+                    recent.insert(0, recent.pop(position))
+                return pattern
+        return None
+
+    def add(self, site: int, pattern: SharedPattern) -> None:
+        """Remember an access."""
+        self._recent[site] = [pattern, *self._recent.get(site, [])[: _REMEMBERED - 1]]
+
+
+class SharedMemory:
+    """The bytes of every block's shared memory: shape (blocks, bytes)."""
+
+    def __init__(self, blocks: int, size: int) -> None:
+        self.size = size
+        self.block_bytes = -(-max(size, 1) // 16) * 16
+        # NaN in every float type: what was never written cannot look like a plausible number.
+        self.content = np.full((blocks, self.block_bytes), 0xFF, dtype=np.uint8)
+        self._views: dict[int, NDArray[np.generic]] = {}
+
+    def view(self, size: int) -> Lanes:
+        """Return the content as elements of `size` bytes: shape (blocks, elements)."""
+        if size not in self._views:
+            self._views[size] = self.content.view(moved_dtype(size))
+        return self._views[size]
+
+    def load(self, pattern: SharedPattern) -> Lanes:
+        """Return what the lanes read: shape (blocks, warps or 1, 32 or 1)."""
+        view = self.view(pattern.size)
+        if pattern.per_block:
+            return view.reshape(-1).take(pattern.index)
+        return view.take(pattern.index, axis=1)
+
+    def store(self, pattern: SharedPattern, values: Lanes) -> None:
+        """Write `values`; of lanes that write the same word, the last one wins."""
+        view, lanes = self.view(pattern.size), pattern.mask.lanes
+        if pattern.mask.whole and not pattern.per_block:
+            warps, width = np.broadcast_shapes(pattern.index.shape, values.shape[1:])
+            index = np.broadcast_to(pattern.index, (warps, width))
+            view[:, index] = np.broadcast_to(values, (len(view), warps, width))
+            return
+        shape = (len(view), *np.broadcast_shapes(pattern.index.shape[-2:], values.shape[1:], lanes.shape[1:]))
+        index = pattern.index
+        if not pattern.per_block:
+            index = index + (np.arange(len(view)) * view.shape[1])[:, None, None]
+        chosen = np.broadcast_to(lanes, shape)
+        view.reshape(-1)[np.broadcast_to(index, shape)[chosen]] = np.broadcast_to(values, shape)[chosen]
