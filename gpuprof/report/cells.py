@@ -1,0 +1,332 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Every figure of a case as a table cell: human text, the raw value it sorts by, or why it is missing."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.analysis.banners import is_noisy
+from gpuprof.analysis.groups import format_extent
+from gpuprof.analysis.speed import Speed, speed_of, why_no_speed
+from gpuprof.analysis.status import status_of
+from gpuprof.results import Measurement, Resources, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell.
+
+    Args:
+        text: What is shown; None when it was not measured.
+        sort: Raw value, for sorting.
+        reason: Why `text` is None.
+    """
+
+    text: str | None
+    sort: float | str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One figure of every case.
+
+    Args:
+        key: Stable name.
+        label: Heading.
+        group: Heading over neighbouring columns.
+        meaning: One sentence for the reader.
+        read: Makes the cell of a case.
+        numeric: False for text, which aligns left.
+    """
+
+    key: str
+    label: str
+    group: str
+    meaning: str
+    read: Callable[[Run, Measurement], Cell]
+    numeric: bool = True
+
+
+def missing(reason: str | None) -> Cell:
+    """A cell that was not measured."""
+    return Cell(None, None, reason or "no reason was recorded")
+
+
+def format_block(case: Measurement) -> str:
+    """Block and tile parameters, for example `16x16 unroll_m=2`."""
+    return " ".join([format_extent(case.block), *(f"{name}={value}" for name, value in case.params.items())])
+
+
+def format_outcome(run: Run, case: Measurement) -> str:
+    """Symbol and word."""
+    status = status_of(run, case)
+    return f"{status.symbol} {status.word}"
+
+
+def format_interval(ci95_rel: float | None) -> str:
+    """Half width of the 95 % confidence interval as a percentage."""
+    return "n/a" if ci95_rel is None else f"±{numbers.percent(100 * ci95_rel, 2)}"
+
+
+def format_error(value: float) -> str:
+    """An error with two significant digits."""
+    return "0" if value == 0 else f"{value:.1e}"
+
+
+def _speed(
+    read: Callable[[Speed], float | None], write: Callable[[float], str], absent: str
+) -> Callable[[Run, Measurement], Cell]:
+    def cell(run: Run, case: Measurement) -> Cell:
+        speed = speed_of(run, case)
+        if speed is None:
+            return missing(why_no_speed(run, case))
+        value = read(speed)
+        return missing(absent) if value is None else Cell(write(value), value)
+
+    return cell
+
+
+def _resource(
+    read: Callable[[Resources], int], write: Callable[[float], str]
+) -> Callable[[Run, Measurement], Cell]:
+    def cell(_run: Run, case: Measurement) -> Cell:
+        if case.resources is None:
+            return missing(case.resources_reason or case.reason)
+        return Cell(write(read(case.resources)), read(case.resources))
+
+    return cell
+
+
+def _cold(run: Run, case: Measurement) -> Cell:
+    speed = speed_of(run, case)
+    if speed is None:
+        return missing(why_no_speed(run, case))
+    mark = " ~" if is_noisy(case) else ""
+    return Cell(numbers.time_us(speed.median_us, 4) + mark, speed.median_us)
+
+
+def _interval(run: Run, case: Measurement) -> Cell:
+    speed = speed_of(run, case)
+    if speed is None:
+        return missing(why_no_speed(run, case))
+    width = speed.timing.ci95_rel
+    return (
+        missing("too few samples for an interval") if width is None else Cell(format_interval(width), width)
+    )
+
+
+def _occupancy(_run: Run, case: Measurement) -> Cell:
+    if case.occupancy is None:
+        return missing(case.occupancy_reason or case.reason)
+    return Cell(numbers.percent(case.occupancy.theoretical_pct), case.occupancy.theoretical_pct)
+
+
+def _limiter(_run: Run, case: Measurement) -> Cell:
+    if case.occupancy is None:
+        return missing(case.occupancy_reason or case.reason)
+    return Cell(case.occupancy.limiter, case.occupancy.limiter)
+
+
+def _achieved(_run: Run, case: Measurement) -> Cell:
+    if case.occupancy is None:
+        return missing(case.occupancy_reason or case.reason)
+    achieved = case.occupancy.achieved_pct
+    if achieved is None:
+        return missing(case.occupancy.achieved_reason)
+    return Cell(numbers.percent(achieved), achieved)
+
+
+def _error(_run: Run, case: Measurement) -> Cell:
+    check = case.verification
+    if check is None:
+        return missing(case.verification_reason or case.reason)
+    if check.max_rel_error is None:
+        return missing(check.detail or "the result holds no number")
+    return Cell(format_error(check.max_rel_error), check.max_rel_error)
+
+
+def _bound(_run: Run, case: Measurement) -> Cell:
+    if case.verification is None:
+        return missing(case.verification_reason or case.reason)
+    return Cell(format_error(case.verification.bound), case.verification.bound)
+
+
+def _counter(name: str) -> Callable[[Run, Measurement], Cell]:
+    def cell(_run: Run, case: Measurement) -> Cell:
+        counter = case.counters.get(name)
+        if counter is None:
+            return missing(case.counters_reason or case.reason or "this case has no such counter")
+        if counter.value is None:
+            return missing(counter.reason)
+        return Cell(numbers.counter(counter.value, counter.unit), counter.value)
+
+    return cell
+
+
+_NO_ARITHMETIC = "this problem has no arithmetic"
+_NO_PEAK = "the device's peak is unknown"
+_NO_COPY = "no copy bandwidth was measured"
+
+CASE = (
+    Column(
+        "kernel", "Kernel", "Case", "The kernel's id.", lambda _, case: Cell(case.kernel, case.kernel), False
+    ),
+    Column(
+        "size",
+        "Size",
+        "Case",
+        "The problem's size, as typed.",
+        lambda _, case: Cell(case.problem.label, case.problem.min_bytes),
+        False,
+    ),
+    Column(
+        "block",
+        "Block",
+        "Case",
+        "Threads per block, and tile parameters where there are any.",
+        lambda _, case: Cell(format_block(case), case.block[0] * 4096 + case.block[1]),
+        False,
+    ),
+    Column(
+        "outcome",
+        "Outcome",
+        "Case",
+        "How the case ended.",
+        lambda run, case: Cell(format_outcome(run, case), case.outcome),
+        False,
+    ),
+)
+TIME = (
+    Column("cold", "Median", "Time, L2 cold", "Median of the samples, L2 flushed before each.", _cold),
+    Column(
+        "p05",
+        "p05",
+        "Time, L2 cold",
+        "5th percentile.",
+        _speed(lambda speed: speed.timing.p05_us, lambda value: numbers.time_us(value, 4), ""),
+    ),
+    Column(
+        "p95",
+        "p95",
+        "Time, L2 cold",
+        "95th percentile.",
+        _speed(lambda speed: speed.timing.p95_us, lambda value: numbers.time_us(value, 4), ""),
+    ),
+    Column("ci", "95 % CI", "Time, L2 cold", "Half width of the median's confidence interval.", _interval),
+    Column(
+        "samples",
+        "Samples",
+        "Time, L2 cold",
+        "Samples kept.",
+        _speed(lambda speed: len(speed.timing.samples_us), numbers.count, ""),
+    ),
+    Column(
+        "dropped",
+        "Dropped",
+        "Time, L2 cold",
+        "Samples set aside because the GPU was throttled.",
+        _speed(lambda speed: speed.timing.dropped, numbers.count, ""),
+    ),
+    Column(
+        "warm",
+        "Median",
+        "L2 warm",
+        "Median of launches back to back.",
+        _speed(lambda speed: speed.warm_us, lambda value: numbers.time_us(value, 4), "not timed warm"),
+    ),
+)
+RATE = (
+    Column(
+        "gflops",
+        "Compute",
+        "Rate, from the cold median",
+        "FLOPs the problem needs, per second.",
+        _speed(lambda speed: speed.gflops, lambda value: numbers.gflops(value, 4), _NO_ARITHMETIC),
+    ),
+    Column(
+        "gbps",
+        "Bandwidth",
+        "Rate, from the cold median",
+        "Fewest bytes the problem can move, per second; not the traffic that was caused.",
+        _speed(lambda speed: speed.gbps, lambda value: numbers.gbps(value, 4), ""),
+    ),
+    Column(
+        "pct_compute",
+        "% of compute",
+        "Of theoretical peak",
+        "Compute rate over the theoretical peak at boost clock.",
+        _speed(lambda speed: speed.pct_of_peak_compute, numbers.percent, f"{_NO_ARITHMETIC}, or {_NO_PEAK}"),
+    ),
+    Column(
+        "pct_bandwidth",
+        "% of bandwidth",
+        "Of theoretical peak",
+        "Bandwidth over the theoretical peak.",
+        _speed(lambda speed: speed.pct_of_peak_bandwidth, numbers.percent, _NO_PEAK),
+    ),
+    Column(
+        "pct_copy",
+        "% of copy",
+        "Of measured",
+        "Bandwidth over that of a large device-to-device copy, measured in this run.",
+        _speed(lambda speed: speed.pct_of_copy_bandwidth, numbers.percent, _NO_COPY),
+    ),
+)
+RESOURCE = (
+    Column(
+        "registers",
+        "Registers",
+        "Resources",
+        "Registers per thread.",
+        _resource(lambda held: held.registers_per_thread, numbers.count),
+    ),
+    Column(
+        "static_shared",
+        "Static shared",
+        "Resources",
+        "Static shared memory of one block.",
+        _resource(lambda held: held.static_shared_bytes, numbers.size),
+    ),
+    Column(
+        "dynamic_shared",
+        "Dynamic shared",
+        "Resources",
+        "Dynamic shared memory of one block.",
+        _resource(lambda held: held.dynamic_shared_bytes, numbers.size),
+    ),
+    Column(
+        "spills",
+        "Spills",
+        "Resources",
+        "Bytes of registers spilled to local memory, per thread.",
+        _resource(lambda held: held.spill_bytes, numbers.size),
+    ),
+    Column("occupancy", "Theoretical", "Occupancy", "Resident warps over the SM's limit.", _occupancy),
+    Column("achieved", "Achieved", "Occupancy", "Measured by Nsight Compute.", _achieved),
+    Column("limiter", "Limiter", "Occupancy", "What keeps another block off an SM.", _limiter, False),
+)
+CHECK = (
+    Column(
+        "error",
+        "Max error",
+        "Verification",
+        "Largest error of any element, relative to its magnitude, against a float64 reference.",
+        _error,
+    ),
+    Column("bound", "Bound", "Verification", "Largest error that passes.", _bound),
+)
+
+
+def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
+    """One column per counter that occurs."""
+    return tuple(
+        Column(name, counters.info(name).label, "Counters", counters.info(name).meaning, _counter(name))
+        for name in counters.names_in(cases)
+    )
+
+
+def all_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
+    """Every figure a case can have."""
+    return CASE + TIME + RATE + RESOURCE + CHECK + counter_columns(cases)

@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The table of every figure: one row per case, footnotes for what was not measured."""
+
+from dataclasses import dataclass
+from itertools import groupby
+
+from gpuprof.analysis.ladder import Ladder
+from gpuprof.analysis.status import Status, status_of
+from gpuprof.report.cells import Cell, Column, all_columns
+from gpuprof.results import Run
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresRow:
+    """One case: its cells, in column order, and the number of each cell's footnote (0 for none)."""
+
+    anchor: str
+    status: Status
+    is_reference: bool
+    cells: tuple[Cell, ...]
+    notes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FiguresTable:
+    """The table.
+
+    Args:
+        columns: Those that at least one case has a figure for.
+        spans: Heading and width of each run of columns that share a group.
+        rows: Cases in ladder order.
+        notes: Reasons, numbered from 1.
+        absent: Columns without any figure, with their reasons.
+    """
+
+    columns: tuple[Column, ...]
+    spans: tuple[tuple[str, int], ...]
+    rows: tuple[FiguresRow, ...]
+    notes: tuple[str, ...]
+    absent: tuple[tuple[str, str], ...]
+
+
+def figures_table(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> FiguresTable:
+    """Build the table; a column that nothing filled is named below it instead of shown empty."""
+    cases = [(rung, case) for ladder in ladders for rung in ladder.rungs for case in rung.cases]
+    columns = all_columns(tuple(case for _, case in cases))
+    grid = [[column.read(run, case) for column in columns] for _, case in cases]
+    filled = [any(row[index].text is not None for row in grid) for index in range(len(columns))]
+    kept = tuple(column for column, keep in zip(columns, filled, strict=True) if keep)
+    notes: dict[str, int] = {}
+    rows = []
+    for (rung, case), cells in zip(cases, grid, strict=True):
+        shown = tuple(cell for cell, keep in zip(cells, filled, strict=True) if keep)
+        rows.append(
+            FiguresRow(
+                anchor=anchors[case.kernel],
+                status=status_of(run, case),
+                is_reference=rung.is_reference,
+                cells=shown,
+                notes=tuple(
+                    notes.setdefault(cell.reason, len(notes) + 1) if cell.text is None else 0
+                    for cell in shown
+                ),
+            )
+        )
+    absent = []
+    if cases:
+        for index, column in enumerate(columns):
+            if not filled[index]:
+                reasons = dict.fromkeys(row[index].reason for row in grid)
+                absent.append((f"{column.group}: {column.label}", "; ".join(reasons)))
+    return FiguresTable(
+        columns=kept,
+        spans=tuple((name, len(list(held))) for name, held in groupby(kept, key=lambda column: column.group)),
+        rows=tuple(rows),
+        notes=tuple(notes),
+        absent=tuple(absent),
+    )

@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The HTML report: one self-contained file that opens anywhere and fetches nothing."""
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from gpuprof.analysis import numbers
+from gpuprof.analysis.status import status_of
+from gpuprof.report.charts import SWEEP_LABELS, sweep_text
+from gpuprof.report.ladder_table import explanation
+from gpuprof.report.page import build_page
+from gpuprof.report.text import finalize
+from gpuprof.results import Run
+from gpuprof.schema import to_json
+
+_SCRIPTS = ("charts.js", "page.js")
+
+
+def render_html(run: Run) -> str:
+    """A run as one HTML document.
+
+    The document holds the run's whole data as one JSON block (`run`, readable as a results file, and
+    `charts`), Plotly once, and tables that need no script. Its content security policy allows only the
+    scripts whose hashes it names, and no network at all.
+
+    Args:
+        run: What to show; nothing is measured or changed.
+
+    Returns:
+        The document's text.
+    """
+    page = build_page(run)
+    scripts = [_plotly() if page.charts else "", "\n".join(_asset(name) for name in _SCRIPTS)]
+    environment = Environment(
+        loader=PackageLoader("gpuprof.report"),
+        autoescape=True,
+        finalize=finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.globals.update(
+        status_of=status_of,
+        explanation=explanation,
+        sweep_labels=SWEEP_LABELS,
+        sweep_text=sweep_text,
+        count=numbers.count,
+        exact=numbers.exact,
+        percent=numbers.percent,
+        significant=numbers.significant,
+        time_us=numbers.time_us,
+    )
+    return environment.get_template("report.html.j2").render(
+        page=page,
+        run=run,
+        policy=_policy(scripts),
+        style=Markup(_asset("style.css")),
+        dark=Markup(_asset("dark.css")),
+        scripts=[Markup(script) for script in scripts if script],
+        data=_data_block({"run": to_json(run), "charts": page.charts}),
+    )
+
+
+def _asset(name: str) -> str:
+    return files("gpuprof.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    # Importing Plotly takes longer than anything else here, so that only a report with charts pays for it.
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
+
+
+def _policy(scripts: list[str]) -> str:
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in scripts
+        if script
+    )
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:;"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+def _data_block(document: dict[str, Any]) -> Markup:
+    """JSON that cannot end the script element it stands in, whatever its strings hold."""
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

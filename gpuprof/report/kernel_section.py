@@ -1,0 +1,162 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""One kernel's section: its header's texts, its figures at every size, its counters and its source."""
+
+import re
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from gpuprof.analysis import numbers
+from gpuprof.analysis.changes import counted
+from gpuprof.analysis.groups import format_extent, kernel_record
+from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.status import Status, status_of
+from gpuprof.analysis.verdict import blocks_of, waves
+from gpuprof.report.cells import CHECK, RATE, RESOURCE, TIME, Cell, Column, counter_columns, format_block
+from gpuprof.report.ladder_table import explanation
+from gpuprof.report.source import Line, difference, header_lines, source_lines
+from gpuprof.report.sparkline import sparkline
+from gpuprof.results import KernelRecord, Measurement, Run
+
+
+@dataclass(frozen=True, slots=True)
+class SizeColumn:
+    """A kernel at one size: the case that stands for it."""
+
+    label: str
+    block: str
+    grid: str
+    waves: str
+    status: Status
+    case: Measurement
+    samples: Markup
+    explanation: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FigureRow:
+    """One figure across sizes."""
+
+    column: Column
+    metric: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSection:
+    """Everything shown of one kernel.
+
+    Args:
+        lines: The whole source; the first `folded` of them are licence and header.
+        counted_size: The size whose counts stand beside the lines, empty without any.
+        before: Id of the rung below, whose source `difference` starts from.
+        other_cases: How many further blocks or parameters only the table of all figures shows.
+    """
+
+    anchor: str
+    record: KernelRecord
+    is_reference: bool
+    sizes: tuple[SizeColumn, ...]
+    figures: tuple[FigureRow, ...]
+    counters: tuple[FigureRow, ...]
+    no_counters: tuple[str, ...]
+    lines: tuple[Line, ...]
+    folded: int
+    counted_size: str
+    before: str | None
+    difference: tuple[tuple[str, str], ...]
+    options: tuple[str, ...]
+    logs: tuple[str, ...]
+    other_cases: int
+
+
+def anchors_of(run: Run) -> dict[str, str]:
+    """A distinct HTML id for each kernel, readable where its own id allows that."""
+    anchors: dict[str, str] = {}
+    for case in run.cases:
+        if case.kernel not in anchors:
+            slug = re.sub(r"[^A-Za-z0-9_]+", "-", case.kernel)[:60].strip("-")
+            taken = f"kernel-{slug}" in anchors.values()
+            anchors[case.kernel] = f"kernel-{slug}-{len(anchors)}" if taken or not slug else f"kernel-{slug}"
+    return anchors
+
+
+def kernel_sections(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> tuple[KernelSection, ...]:
+    """One section per kernel, in ladder order."""
+    held: dict[str, list[tuple[Ladder, Rung]]] = {}
+    for ladder in ladders:
+        for rung in ladder.rungs:
+            held.setdefault(rung.kernel.id, []).append((ladder, rung))
+    ordered = sorted(
+        held.values(),
+        key=lambda found: (found[0][1].is_reference, found[0][1].kernel.op, found[0][1].kernel.rung),
+    )
+    return tuple(_section(run, found, anchors) for found in ordered)
+
+
+def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]) -> KernelSection:
+    rungs = [rung for _, rung in found]
+    cases = tuple(rung.case for rung in rungs)
+    record = rungs[0].kernel
+    # Counts of the largest size say most: there the tails weigh least.
+    shown = next((case for case in reversed(cases) if case.lines), None)
+    before = next((rung.previous for rung in reversed(rungs) if rung.previous), None)
+    old = kernel_record(run, before).source if before else ""
+    return KernelSection(
+        anchor=anchors[record.id],
+        record=record,
+        is_reference=rungs[0].is_reference,
+        sizes=tuple(_size(run, ladder, rung) for ladder, rung in found),
+        figures=_rows(run, (*TIME, *RATE, *RESOURCE, *CHECK), cases),
+        counters=_rows(run, counter_columns(cases), cases),
+        no_counters=tuple(
+            dict.fromkeys(
+                case.counters_reason or "no reason was recorded" for case in cases if not counted(case)
+            )
+        ),
+        lines=tuple(source_lines(record.source, shown)) if record.source else (),
+        folded=header_lines(record.source),
+        counted_size=shown.problem.label if shown else "",
+        before=before,
+        difference=tuple(difference(old, record.source)) if old and record.source else (),
+        options=tuple(
+            dict.fromkeys(" ".join(case.compile_options) for case in cases if case.compile_options)
+        ),
+        logs=tuple(dict.fromkeys(case.log for case in cases if case.log)),
+        other_cases=sum(len(rung.cases) - 1 for rung in rungs),
+    )
+
+
+def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
+    case = rung.case
+    blocks, filled = blocks_of(case), waves(run, case)
+    return SizeColumn(
+        label=ladder.size.label,
+        block=format_block(case),
+        grid=f"{format_extent(case.grid)} = {numbers.exact(blocks)} blocks" if case.grid and blocks else "",
+        waves=numbers.significant(filled) if filled is not None else "",
+        status=status_of(run, case),
+        case=case,
+        samples=sparkline(rung.speed.timing) if rung.speed else Markup(""),
+        explanation=explanation(run, rung),
+    )
+
+
+def _rows(run: Run, columns: tuple[Column, ...], cases: tuple[Measurement, ...]) -> tuple[FigureRow, ...]:
+    """Figures that at least one case has."""
+    rows = []
+    for column in columns:
+        cells = tuple(column.read(run, case) for case in cases)
+        if any(cell.text is not None for cell in cells):
+            rows.append(FigureRow(column, _metric_name(column.key, cases), cells))
+    return tuple(rows)
+
+
+def _metric_name(key: str, cases: tuple[Measurement, ...]) -> str:
+    """Who counted: Nsight Compute's own metric name, or the executor."""
+    for case in cases:
+        counter = case.counters.get(key)
+        if counter is not None:
+            return counter.metric or ("SIMT executor" if counter.source == "sim" else counter.source)
+    return ""

@@ -1,0 +1,206 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which figures a ladder can be drawn by: rates and times on a GPU, counts or resources without one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.analysis.groups import Group
+from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.speed import Speed, limit_of, rate, rate_at
+from gpuprof.results import Measurement, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar.
+
+    Args:
+        value: Its length.
+        low: Lower end of its error bar; equal to `value` without one.
+        high: Upper end.
+        text: Its label.
+        short: Its label where space is scarce.
+    """
+
+    value: float
+    low: float
+    high: float
+    text: str
+    short: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure to draw the ladder by.
+
+    Args:
+        key: Stable name.
+        label: On the button that chooses it.
+        axis: The axis's title, with unit and direction.
+        lines: Values to mark across all bars, with their labels.
+        read: A rung's bar, None where the figure does not exist.
+    """
+
+    key: str
+    label: str
+    axis: str
+    lines: tuple[tuple[float, str], ...]
+    read: Callable[[Rung], Bar | None]
+
+
+def ladder_metrics(run: Run, group: Group, ladder: Ladder) -> tuple[Metric, ...]:
+    """The figures that at least one rung has, the headline first."""
+    timed = (_rate_metric(run, group, ladder), _time_metric(group)) if run.backend == "gpu" else ()
+    candidates = (*timed, *_COUNTED, *(() if timed else _COMPILED))
+    return tuple(
+        metric for metric in candidates if any(metric.read(rung) is not None for rung in ladder.rungs)
+    )
+
+
+def _rate_text(speed: Speed, flops: bool) -> str:
+    return numbers.gflops(speed.gflops) if flops and speed.gflops is not None else numbers.gbps(speed.gbps)
+
+
+def _rate_metric(run: Run, group: Group, ladder: Ladder) -> Metric:
+    flops = group.rate_is_flops
+
+    def bar(rung: Rung) -> Bar | None:
+        speed = rung.speed
+        if speed is None:
+            return None
+        parts = [_rate_text(speed, flops), numbers.time_us(speed.median_us)]
+        if speed.pct_of_limit is not None:
+            parts.append(f"{numbers.percent(speed.pct_of_limit)} of peak")
+        if rung.gain is not None:
+            parts.append(numbers.ratio(rung.gain))
+        return Bar(
+            value=rate(speed, flops),
+            low=rate_at(rung.case.problem, speed.timing.p95_us, flops),
+            high=rate_at(rung.case.problem, speed.timing.p05_us, flops),
+            text=" · ".join(parts),
+            short=" · ".join(parts[:2]),
+        )
+
+    return Metric(
+        "rate",
+        "Rate",
+        f"{'GFLOP/s' if flops else 'GB/s'} from the cold median; whiskers p05–p95; longer is better",
+        _roofs(run, ladder),
+        bar,
+    )
+
+
+def _time_metric(group: Group) -> Metric:
+    def bar(rung: Rung) -> Bar | None:
+        speed = rung.speed
+        if speed is None:
+            return None
+        short = numbers.time_us(speed.median_us)
+        return Bar(
+            speed.median_us,
+            speed.timing.p05_us,
+            speed.timing.p95_us,
+            f"{short} · {_rate_text(speed, group.rate_is_flops)}",
+            short,
+        )
+
+    return Metric("time", "Time", "µs, cold median; whiskers p05–p95; shorter is better", (), bar)
+
+
+def _roofs(run: Run, ladder: Ladder) -> tuple[tuple[float, str], ...]:
+    """The theoretical roof over this size, and the measured copy bandwidth where it bounds the rate."""
+    limit = limit_of(ladder.size.problem, run.device)
+    if limit is None:
+        return ()
+    if limit.gflops is not None:
+        return ((limit.gflops, f"{limit.name} {numbers.gflops(limit.gflops)}"),)
+    roof = ((limit.gbps, f"{limit.name} {numbers.gbps(limit.gbps)}"),)
+    copy = run.device.measured_copy_bandwidth_gbps
+    return (*roof, (copy, f"measured copy {numbers.gbps(copy)}")) if copy else roof
+
+
+def _plain(
+    key: str,
+    label: str,
+    axis: str,
+    read: Callable[[Measurement], float | None],
+    write: Callable[[float], str],
+    lines: tuple[tuple[float, str], ...] = (),
+) -> Metric:
+    def bar(rung: Rung) -> Bar | None:
+        value = read(rung.case)
+        return None if value is None else Bar(value, value, value, write(value), write(value))
+
+    return Metric(key, label, axis, lines, bar)
+
+
+_COUNTED = (
+    _plain(
+        "sector_ratio",
+        "Global traffic",
+        "bytes of global sectors requested, × the fewest possible; shorter is better",
+        counters.sector_ratio,
+        numbers.ratio,
+        ((1.0, "fewest possible"),),
+    ),
+    _plain(
+        "load_efficiency",
+        "Load efficiency",
+        "useful bytes in the sectors of global loads, %; longer is better",
+        lambda case: counters.value(case, "global_load_efficiency_pct"),
+        numbers.percent,
+        ((100.0, "100 %"),),
+    ),
+    _plain(
+        "store_efficiency",
+        "Store efficiency",
+        "useful bytes in the sectors of global stores, %; longer is better",
+        lambda case: counters.value(case, "global_store_efficiency_pct"),
+        numbers.percent,
+        ((100.0, "100 %"),),
+    ),
+    _plain(
+        "wavefronts",
+        "Shared wavefronts",
+        "shared-memory passes per warp-wide step of useful work; shorter is better",
+        counters.shared_wavefronts_per_step,
+        numbers.significant,
+    ),
+    _plain(
+        "conflicts",
+        "Bank conflicts",
+        "extra shared-memory passes; shorter is better",
+        counters.bank_conflicts,
+        numbers.count,
+    ),
+)
+_COMPILED = (
+    _plain(
+        "occupancy",
+        "Occupancy",
+        "theoretical occupancy, %; more is not always faster",
+        lambda case: case.occupancy.theoretical_pct if case.occupancy else None,
+        numbers.percent,
+        ((100.0, "100 %"),),
+    ),
+    _plain(
+        "registers",
+        "Registers",
+        "registers per thread",
+        lambda case: case.resources.registers_per_thread if case.resources else None,
+        numbers.count,
+    ),
+    _plain(
+        "shared",
+        "Shared memory",
+        "bytes of shared memory per block",
+        lambda case: (
+            case.resources.static_shared_bytes + case.resources.dynamic_shared_bytes
+            if case.resources
+            else None
+        ),
+        numbers.size,
+    ),
+)

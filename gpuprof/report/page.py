@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The whole report as data for the template: what is shown, in which order, under which anchors."""
+
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from gpuprof.analysis.banners import Banner, banners
+from gpuprof.analysis.blocks import Sweep, build_sweeps
+from gpuprof.analysis.groups import Group, groups
+from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.roofline import Roofline, build_roofline
+from gpuprof.analysis.scaling import Series, build_scaling
+from gpuprof.report.charts import ladder_chart, roofline_chart, scaling_chart, sweep_chart
+from gpuprof.report.device_facts import device_facts
+from gpuprof.report.figures_table import FiguresTable, figures_table
+from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
+from gpuprof.report.ladder_table import RungColumn, headline, rung_columns
+from gpuprof.report.text import OP_NAMES, group_title
+from gpuprof.results import Run
+
+_MODES = {
+    "gpu": "measured on a GPU",
+    "sim": "executed by the SIMT executor, not timed",
+    "none": "compiled only, not run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SizeView:
+    """One size's ladder."""
+
+    label: str
+    ladder: Ladder
+    columns: tuple[RungColumn, ...]
+    headline: str
+    chart: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepView:
+    """One heat map."""
+
+    sweep: Sweep
+    chart: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """One problem family: its ladders and the charts across sizes and blocks."""
+
+    title: str
+    scalars: str
+    group: Group
+    sizes: tuple[SizeView, ...]
+    opened: int
+    scaling: tuple[Series, ...]
+    scaling_chart: str | None
+    roofline: Roofline | None
+    roofline_chart: str | None
+    sweeps: tuple[SweepView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything the template shows; `charts` also goes into the page's data block."""
+
+    title: str
+    mode: str
+    facts: tuple[tuple[str, str], ...]
+    environment: tuple[tuple[str, str], ...]
+    banners: tuple[Banner, ...]
+    groups: tuple[GroupView, ...]
+    figures: FiguresTable
+    kernels: tuple[KernelSection, ...]
+    anchors: dict[str, str]
+    charts: dict[str, Any]
+
+
+def build_page(run: Run) -> Page:
+    """Analyse a run and lay out its report."""
+    charts: dict[str, Any] = {}
+    anchors = anchors_of(run)
+    views = tuple(_group_view(run, group, anchors, charts) for group in groups(run))
+    ladders = [size.ladder for view in views for size in view.sizes]
+    names = dict.fromkeys(OP_NAMES.get(view.group.op, view.group.op) for view in views)
+    return Page(
+        title=f"{' and '.join(names) or 'Empty run'} on {run.device.name}",
+        mode=_MODES[run.backend],
+        facts=_facts(run),
+        environment=_environment(run),
+        banners=banners(run),
+        groups=views,
+        figures=figures_table(run, ladders, anchors),
+        kernels=kernel_sections(run, ladders, anchors),
+        anchors=anchors,
+        charts=charts,
+    )
+
+
+def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[str, Any]) -> GroupView:
+    def add(chart: Any) -> str:
+        key = f"chart-{len(charts) + 1}"
+        charts[key] = chart
+        return key
+
+    sizes = []
+    for size in group.sizes:
+        ladder = build_ladder(run, size)
+        chart = ladder_chart(run, group, ladder, anchors)
+        sizes.append(
+            SizeView(
+                label=size.label,
+                ladder=ladder,
+                columns=rung_columns(run, group, ladder),
+                headline=headline(run, group, ladder),
+                chart=add(chart) if chart["metrics"] else None,
+            )
+        )
+    scaling = build_scaling(run, group)
+    roofline = build_roofline(run, group)
+    return GroupView(
+        title=group_title(group.op, group.dtype, group.layouts),
+        scalars=group.scalars,
+        group=group,
+        sizes=tuple(sizes),
+        opened=max(range(len(sizes)), key=lambda index: (_bars(sizes[index].ladder), index)),
+        scaling=scaling,
+        scaling_chart=add(scaling_chart(group, scaling)) if scaling else None,
+        roofline=roofline,
+        roofline_chart=add(roofline_chart(roofline)) if roofline else None,
+        sweeps=tuple(SweepView(sweep, add(sweep_chart(sweep))) for sweep in build_sweeps(run, group)),
+    )
+
+
+def _bars(ladder: Ladder) -> bool:
+    """True when a ladder has any speed: the largest such size is the one opened first."""
+    return any(rung.speed is not None for rung in ladder.rungs)
+
+
+def _facts(run: Run) -> tuple[tuple[str, str], ...]:
+    facts = [
+        ("Device", f"{run.device.name} ({run.device.arch}, {run.device.sm_count} SMs)"),
+        ("Mode", _MODES[run.backend]),
+        ("Date", run.created_utc.replace("T", " ").replace("Z", " UTC")),
+        ("gpuprof", run.tool.version),
+    ]
+    for name, label in (("driver", "Driver"), ("nvrtc", "NVRTC")):
+        found = [value for key, value in run.environment.items() if key.lower() == name]
+        found += [value for key, value in run.environment.items() if key.lower().startswith(f"{name}_")]
+        facts += [(label, value) for value in found[:1]]
+    facts.append(("Command", shlex.join(run.argv)))
+    return tuple(facts)
+
+
+def _environment(run: Run) -> tuple[tuple[str, str], ...]:
+    return (*device_facts(run.device), *run.environment.items(), ("seed", str(run.seed)))

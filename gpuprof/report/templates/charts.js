@@ -1,0 +1,340 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+// Draws the charts from the page's data block. Colours come from the style sheet, so that a change of theme
+// only needs a redraw; every text comes ready-made from the data.
+"use strict";
+
+const gpuprof = (() => {
+  const data = JSON.parse(document.getElementById("gpuprof-data").textContent);
+  const CONFIG = { displayModeBar: false, responsive: false, showTips: false };
+  const FONT = getComputedStyle(document.body).fontFamily;
+  const SYMBOLS = ["circle", "diamond", "square", "triangle-up", "cross", "star"];
+  const DASHES = ["solid", "dash", "dot", "dashdot"];
+  const ROW_PX = 36;
+  const NARROW_PX = 620;
+  const SERIES = 8;
+
+  const measure = document.createElement("canvas").getContext("2d");
+  const textWidth = (text, px) => {
+    measure.font = `${px}px ${FONT}`;
+    return measure.measureText(text).width;
+  };
+  // Plotly reads a small HTML in its texts; kernel names and reasons are plain text.
+  const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const clip = (text, width, px) => {
+    if (textWidth(text, px) <= width) return text;
+    let kept = text;
+    while (kept.length > 1 && textWidth(`${kept}…`, px) > width) kept = kept.slice(0, -1);
+    return `${kept}…`;
+  };
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+  function baseLayout(element, height) {
+    return {
+      width: element.clientWidth,
+      height,
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: FONT, size: 12, color: colour("ink") },
+      hoverlabel: {
+        bgcolor: colour("surface"),
+        bordercolor: colour("rule"),
+        font: { family: FONT, size: 12.5, color: colour("ink") },
+        align: "left",
+      },
+      showlegend: false,
+      dragmode: false,
+      shapes: [],
+      annotations: [],
+    };
+  }
+
+  const axis = (title, more) => ({
+    title: { text: title, font: { size: 12, color: colour("soft") }, standoff: 12 },
+    tickfont: { size: 11.5, color: colour("soft") },
+    gridcolor: colour("rule"),
+    linecolor: colour("rule"),
+    zeroline: false,
+    fixedrange: true,
+    automargin: true,
+    ...more,
+  });
+
+  // ---------------------------------------------------------------- ladder
+
+  /** Axis end at which every bar leaves room for its label, and which shows a limit if one is near. */
+  function ladderRange(bars, labels, lines, width) {
+    let end = 0;
+    let longest = 0;
+    bars.forEach((bar, i) => {
+      if (!bar) return;
+      const room = Math.max(width - textWidth(labels[i], 12) - 16, 0.3 * width);
+      end = Math.max(end, (Math.max(bar.high, bar.value) * width) / room);
+      longest = Math.max(longest, bar.high, bar.value);
+    });
+    for (const line of lines) if (line.value <= 2.5 * longest) end = Math.max(end, line.value * 1.02);
+    return end > 0 ? end : 1;
+  }
+
+  function ladderRows(spec) {
+    // References stand apart from the rungs by half a row.
+    let extra = 0;
+    return spec.rows.map((row, i) => {
+      if (row.reference && i > 0 && !spec.rows[i - 1].reference) extra = 0.45;
+      return i + extra;
+    });
+  }
+
+  function barColour(row) {
+    if (row.reference || row.ceiling) return colour("reference");
+    return row.fastest ? colour("accent-strong") : colour("accent");
+  }
+
+  function ladder(spec, element) {
+    const metric = spec.metrics[element.gpuprofMetric || 0];
+    const narrow = element.clientWidth < NARROW_PX;
+    const positions = ladderRows(spec);
+    const names = spec.rows.map((row) => clip(row.name, element.clientWidth * 0.36, 12.5));
+    const left = Math.max(...names.map((name) => textWidth(name, 12.5))) + 18;
+    const width = element.clientWidth - left - 8;
+    const labels = metric.bars.map((bar) => (bar ? (narrow ? bar.short : bar.text) : ""));
+    const end = ladderRange(metric.bars, labels, metric.lines, width);
+    const shown = metric.lines.filter((line) => line.value <= end);
+    const beyond = metric.lines.filter((line) => line.value > end);
+    const top = 8 + 18 * (shown.length + (beyond.length ? 1 : 0));
+    const last = positions[positions.length - 1];
+    const layout = baseLayout(element, top + (last + 1) * ROW_PX + 52);
+    layout.margin = { l: left, r: 8, t: top, b: 52, pad: 0 };
+    layout.xaxis = axis(clip(metric.axis, width, 12), { range: [0, end], nticks: narrow ? 4 : 8, automargin: false });
+    layout.yaxis = { range: [last + 0.5, -0.5], visible: false, fixedrange: true };
+    layout.bargap = 0.42;
+
+    const drawn = spec.rows.map((_, i) => i).filter((i) => metric.bars[i]);
+    const whiskers = drawn.some((i) => metric.bars[i].high > metric.bars[i].low);
+    const trace = {
+      type: "bar",
+      orientation: "h",
+      x: drawn.map((i) => metric.bars[i].value),
+      y: drawn.map((i) => positions[i]),
+      width: drawn.map(() => 0.56),
+      customdata: drawn.map((i) => spec.rows[i].anchor),
+      marker: { color: drawn.map((i) => barColour(spec.rows[i])), line: { width: 0 } },
+      hovertext: drawn.map((i) => `<b>${plain(spec.rows[i].name)}</b>  block ${plain(spec.rows[i].block)}<br>${plain(metric.bars[i].text)}`),
+      hovertemplate: "%{hovertext}<extra></extra>",
+      textposition: "none",
+    };
+    if (whiskers) {
+      trace.error_x = {
+        type: "data",
+        symmetric: false,
+        array: drawn.map((i) => Math.max(0, metric.bars[i].high - metric.bars[i].value)),
+        arrayminus: drawn.map((i) => Math.max(0, metric.bars[i].value - metric.bars[i].low)),
+        color: colour("ink"),
+        thickness: 1.1,
+        width: 4,
+      };
+    }
+    spec.rows.forEach((row, i) => {
+      layout.annotations.push(nameAnnotation(row, names[i], positions[i]));
+      layout.annotations.push(valueAnnotation(row, metric.bars[i], labels[i], positions[i], width));
+    });
+    limits(layout, shown, beyond, end, width);
+    return { traces: [trace], layout };
+  }
+
+  const nameAnnotation = (row, name, y) => ({
+    xref: "paper", x: 0, xanchor: "right", xshift: -10, y, yanchor: "middle", showarrow: false,
+    text: row.fastest ? `<b>${plain(name)}</b>` : plain(name),
+    font: { size: 12.5, color: colour(row.reference || row.ceiling ? "soft" : "ink") },
+    captureevents: true, gpuprofAnchor: row.anchor, name: row.anchor,
+  });
+
+  function valueAnnotation(row, bar, label, y, width) {
+    const common = { y, yanchor: "middle", xanchor: "left", xshift: 7, showarrow: false, borderpad: 1 };
+    if (bar) {
+      return { ...common, x: Math.max(bar.high, bar.value), text: plain(label), bgcolor: colour("surface"), font: { size: 12, color: colour("ink") } };
+    }
+    const text = row.usable ? "not measured" : `${row.status}${row.reason ? `: ${row.reason}` : ""}`;
+    const bad = !row.usable && !row.status.startsWith("○");
+    return { ...common, x: 0, text: plain(clip(text, width - 12, 12)), hovertext: plain(text), font: { size: 12, color: colour(bad ? "bad" : "soft") } };
+  }
+
+  function limits(layout, shown, beyond, end, width) {
+    shown.forEach((line, i) => {
+      layout.shapes.push({
+        type: "line", x0: line.value, x1: line.value, yref: "paper", y0: 0, y1: 1, layer: "below",
+        line: { color: colour("faint"), width: 1.2, dash: "dash" },
+      });
+      const px = (line.value / end) * width;
+      layout.annotations.push({
+        x: line.value, yref: "paper", y: 1, yanchor: "bottom", yshift: 2 + 17 * i, showarrow: false,
+        xanchor: px > width / 2 ? "right" : "left", text: plain(line.label), font: { size: 11.5, color: colour("soft") },
+      });
+    });
+    if (beyond.length) {
+      layout.annotations.push({
+        xref: "paper", x: 1, xanchor: "right", yref: "paper", y: 1, yanchor: "bottom", yshift: 2 + 17 * shown.length,
+        showarrow: false, font: { size: 11.5, color: colour("soft") },
+        text: plain(clip(`beyond this axis: ${beyond.map((line) => line.label).join(", ")} →`, width, 11.5)),
+      });
+    }
+  }
+
+  // ---------------------------------------------------------------- scaling and roofline
+
+  const seriesColour = (i) => colour(`series-${(i % SERIES) + 1}`);
+  const legend = () => ({ orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { size: 12 }, itemclick: "toggle" });
+
+  function scaling(spec, element) {
+    const layout = baseLayout(element, 400);
+    const xs = spec.ticks.map((tick) => Math.log10(tick[0]));
+    const pad = Math.max(0.06, (Math.max(...xs) - Math.min(...xs)) * 0.05);
+    layout.margin = { l: 60, r: 16, t: 8, b: 52 };
+    layout.showlegend = true;
+    layout.legend = legend();
+    layout.hovermode = "closest";
+    layout.xaxis = axis("problem size (logarithmic)", {
+      type: "log", tickvals: spec.ticks.map((tick) => tick[0]), ticktext: spec.ticks.map((tick) => plain(tick[1])),
+      range: [Math.min(...xs) - pad, Math.max(...xs) + pad],
+    });
+    layout.yaxis = axis(`${spec.unit}, cold median; whiskers p05–p95`, { rangemode: "tozero" });
+    const traces = spec.series.map((series, i) => ({
+      type: "scatter",
+      mode: "lines+markers",
+      name: plain(series.name),
+      x: series.x,
+      y: series.y,
+      line: { color: series.reference ? colour("reference") : seriesColour(i), width: 1.8, dash: series.reference ? "dash" : DASHES[Math.floor(i / SERIES) % DASHES.length] },
+      marker: { size: 6.5, symbol: SYMBOLS[Math.floor(i / SERIES) % SYMBOLS.length] },
+      error_y: { type: "data", symmetric: false, array: series.up, arrayminus: series.down, thickness: 1, width: 3 },
+      text: series.text.map(plain),
+      hovertemplate: `<b>${plain(series.name)}</b><br>%{text}<extra></extra>`,
+    }));
+    return { traces, layout };
+  }
+
+  function roofline(spec, element) {
+    const height = 440;
+    const layout = baseLayout(element, height);
+    const best = Math.max(...spec.roofs.map((roof) => roof.gbps));
+    const ridge = spec.peak.value / best;
+    const xs = spec.points.map((point) => point.x);
+    const ys = spec.points.map((point) => point.y);
+    const x0 = Math.log10(Math.min(...xs, ridge) / 3);
+    const x1 = Math.log10(Math.max(...xs, ridge) * 3);
+    const y0 = Math.log10(Math.min(...ys, best * 10 ** x0) / 1.6);
+    const y1 = Math.log10(spec.peak.value * 1.9);
+    const margin = { l: 64, r: 16, t: 8, b: 52 };
+    layout.margin = margin;
+    layout.showlegend = true;
+    layout.legend = legend();
+    layout.hovermode = "closest";
+    layout.xaxis = axis("ideal arithmetic intensity, FLOP per byte that must move", { type: "log", range: [x0, x1], dtick: 1 });
+    layout.yaxis = axis("GFLOP/s, cold median", { type: "log", range: [y0, y1], dtick: 1 });
+    const slope = ((height - margin.t - margin.b - 24) / (y1 - y0)) / ((element.clientWidth - margin.l - margin.r) / (x1 - x0));
+    const angle = (-Math.atan(slope) * 180) / Math.PI;
+    const traces = spec.roofs.map((roof) => {
+      const knee = spec.peak.value / roof.gbps;
+      return {
+        type: "scatter", mode: "lines", showlegend: false, hoverinfo: "skip",
+        x: [10 ** x0, knee, ...(roof.measured ? [] : [10 ** x1])],
+        y: [10 ** x0 * roof.gbps, spec.peak.value, ...(roof.measured ? [] : [spec.peak.value])],
+        line: { color: colour(roof.measured ? "faint" : "ink"), width: 1.4, dash: roof.measured ? "dash" : "solid" },
+      };
+    });
+    spec.roofs.forEach((roof) => {
+      const at = x0 + 0.22 * (x1 - x0);
+      layout.annotations.push({
+        x: at, y: at + Math.log10(roof.gbps), text: plain(roof.label), showarrow: false, textangle: angle,
+        yshift: roof.measured ? -10 : 10, xshift: roof.measured ? 6 : -6, font: { size: 11.5, color: colour("soft") },
+      });
+    });
+    layout.annotations.push({
+      x: x1, y: Math.log10(spec.peak.value), xanchor: "right", yanchor: "bottom", showarrow: false,
+      text: plain(spec.peak.label), font: { size: 11.5, color: colour("soft") },
+    });
+    const kernels = [...new Set(spec.points.map((point) => point.kernel))];
+    kernels.forEach((kernel, i) => {
+      const points = spec.points.filter((point) => point.kernel === kernel);
+      traces.push({
+        type: "scatter", mode: "markers", name: plain(kernel),
+        x: points.map((point) => point.x),
+        y: points.map((point) => point.y),
+        marker: {
+          size: 9, color: points[0].reference ? colour("reference") : seriesColour(i),
+          symbol: points[0].reference ? "x" : SYMBOLS[Math.floor(i / SERIES) % SYMBOLS.length],
+          line: { width: 1, color: colour("surface") },
+        },
+        text: points.map((point) => `${plain(point.size)}: ${plain(point.text)}<br>${plain(point.intensity)}`),
+        hovertemplate: `<b>${plain(kernel)}</b><br>%{text}<extra></extra>`,
+      });
+    });
+    return { traces, layout };
+  }
+
+  // ---------------------------------------------------------------- heat map
+
+  function heat(spec, element) {
+    const values = spec.z.flat().filter((value) => value !== null);
+    const low = Math.min(...values);
+    const high = Math.max(...values);
+    const cell = Math.min(110, (element.clientWidth - 80) / spec.xs.length);
+    const layout = baseLayout(element, 46 * spec.ys.length + 92);
+    layout.width = Math.min(element.clientWidth, cell * spec.xs.length + 80);
+    layout.margin = { l: 64, r: 10, t: 30, b: 52 };
+    layout.xaxis = axis("block.x, threads", { type: "category", showgrid: false, automargin: false });
+    layout.yaxis = axis("block.y, threads", { type: "category", autorange: "reversed", showgrid: false, automargin: false });
+    layout.annotations.push({
+      xref: "paper", x: 0, xanchor: "left", yref: "paper", y: 1, yanchor: "bottom", yshift: 6, showarrow: false,
+      text: plain(spec.label), font: { size: 12, color: colour("soft") },
+    });
+    const scale = [[0, colour("heat-low")], [1, colour("heat-high")]];
+    const dark = document.documentElement.dataset.effective === "dark";
+    spec.ys.forEach((_, row) => spec.xs.forEach((__, column) => {
+      const value = spec.z[row][column];
+      const share = value === null || high === low ? 0 : (value - low) / (high - low);
+      const strong = (spec.reversed ? 1 - share : share) > 0.5;
+      layout.annotations.push({
+        x: column, y: row, showarrow: false, text: plain(spec.text[row][column]) + (spec.best[row][column] ? " ★" : ""),
+        font: { size: 13, color: strong && value !== null ? (dark ? "#10151a" : "#ffffff") : colour("ink") },
+      });
+      if (spec.best[row][column]) {
+        layout.shapes.push({
+          type: "rect", x0: column - 0.485, x1: column + 0.485, y0: row - 0.47, y1: row + 0.47,
+          line: { color: colour("ink"), width: 2 },
+        });
+      }
+    }));
+    return {
+      traces: [{
+        type: "heatmap", x: spec.xs.map(String), y: spec.ys.map(String), z: spec.z, xgap: 3, ygap: 3,
+        colorscale: scale, reversescale: spec.reversed, showscale: false, zmin: low, zmax: high === low ? low + 1 : high,
+        hovertemplate: "block %{x}x%{y}: %{z:.4~g}<extra></extra>",
+      }],
+      layout,
+    };
+  }
+
+  const BUILDERS = { ladder, scaling, roofline, heat };
+
+  /** Draws one chart if it is on screen at all; a hidden one has no width to draw into. */
+  function draw(element) {
+    if (!element.clientWidth) return;
+    const spec = data.charts[element.dataset.chart];
+    const { traces, layout } = BUILDERS[spec.kind](spec, element);
+    Plotly.react(element, traces, layout, CONFIG);
+    if (spec.kind !== "ladder" || element.gpuprofClicks) return;
+    element.gpuprofClicks = true;
+    element.on("plotly_click", (event) => open(event.points[0].customdata));
+    element.on("plotly_clickannotation", (event) => open(event.annotation.name));
+    element.classList.add("clickable");
+  }
+
+  function open(anchor) {
+    if (anchor) window.location.hash = anchor;
+  }
+
+  const drawAll = (root = document) => root.querySelectorAll(".plot[data-chart]").forEach(draw);
+
+  return { data, draw, drawAll };
+})();

@@ -1,0 +1,434 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Invented runs with realistic figures, one for each situation a report must show."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import quantiles
+
+from gpuprof.devices.device import Device
+from gpuprof.kernels.header import PublishedFigure
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.results import (
+    SCHEMA_VERSION,
+    BackendName,
+    Clocks,
+    ClockState,
+    Counter,
+    KernelRecord,
+    Measurement,
+    Occupancy,
+    Resources,
+    Run,
+    SourceLine,
+    Timing,
+    TimingPair,
+    Tool,
+    Verification,
+)
+
+DEVICE = Device(
+    name="NVIDIA H200",
+    compute_capability="9.0",
+    sm_count=132,
+    sm_clock_mhz=1980.0,
+    memory_clock_mhz=3201.0,
+    memory_bus_width_bits=6144,
+    memory_bytes=150_000_000_000,
+    l2_bytes=62_914_560,
+    max_threads_per_block=1024,
+    max_threads_per_sm=2048,
+    max_blocks_per_sm=32,
+    registers_per_sm=65_536,
+    registers_per_block=65_536,
+    shared_bytes_per_sm=233_472,
+    shared_bytes_per_block=49_152,
+    shared_bytes_per_block_optin=232_448,
+    reserved_shared_bytes_per_block=1024,
+    max_grid=(2_147_483_647, 65_535, 65_535),
+    peak_bandwidth_gbps=4916.7,
+    peak_fp32_gflops=66_908.2,
+    peak_fp64_gflops=33_454.1,
+    source="driver",
+    measured_copy_bandwidth_gbps=4103.0,
+)
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&\u202eevil\u202c é 核 \x1b[31m"
+
+NAIVE_SOURCE = """// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+title = "One thread per element"
+problem = "gemm"
+*/
+
+extern "C" __global__ void naive(int M, int N, int K, real alpha, const real *A, const real *B, real *C)
+{
+    // Coordinates: x walks columns.
+    const int col = blockIdx.x * blockDim.x + threadIdx.x; // 0 .. N-1
+    const int row = blockIdx.y * blockDim.y + threadIdx.y; // 0 .. M-1
+    if (row >= M || col >= N)
+        return;
+
+    real sum = 0;
+    for (int k = 0; k < K; ++k)
+        sum += A[(size_t)row * K + k] * B[(size_t)k * N + col];
+
+    C[(size_t)row * N + col] = alpha * sum;
+}
+"""
+
+
+def record(kernel: str, op: str, rung: float, study: str = "A", **fields: object) -> KernelRecord:
+    """A kernel's record with plausible texts."""
+    base = KernelRecord(
+        id=kernel,
+        op=op,
+        title=f"The kernel {kernel}",
+        rung=rung,
+        idea=f"The one idea of {kernel}.",
+        change="What changed from the rung before.",
+        bottleneck="Load instructions.",
+        study=study,
+        aliases=(),
+        reference="",
+        source=NAIVE_SOURCE.replace("naive", kernel),
+        source_hash="0" * 64,
+        file_name=f"{kernel}.cu",
+    )
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def timing(median_us: float, noise: float = 0.002, count: int = 60, dropped: int = 0) -> Timing:
+    """Samples scattered around a median, always the same for the same arguments."""
+    spread = random.Random(repr((median_us, noise)))
+    samples = tuple(round(median_us * (1 + noise * spread.gauss(0, 1)), 4) for _ in range(count))
+    cuts = quantiles(samples, n=20)
+    return Timing(median_us, cuts[0], cuts[-1], 1.25 * noise / count**0.5 * 2, samples, dropped)
+
+
+CLOCKS = Clocks(
+    before=ClockState(1980, 3201, 41, 310.0, ()),
+    after=ClockState(1965, 3201, 48, 560.0, ("software power cap",)),
+)
+
+
+def counters(
+    source: str = "sim", blocks: tuple[int, int] | None = None, **values: float
+) -> dict[str, Counter]:
+    """Counters of one source."""
+    ran, total = blocks or (None, None)
+    return {
+        name: Counter(
+            value=value,
+            unit="%" if name.endswith("_pct") else name.rsplit("_", 1)[-1],
+            source="ncu" if source == "ncu" else "sim",
+            metric=f"smsp__{name}.sum" if source == "ncu" else None,
+            sampled_blocks=ran,
+            total_blocks=total,
+        )
+        for name, value in values.items()
+    }
+
+
+def gemm_case(
+    kernel: str,
+    problem: Gemm,
+    cold_us: float,
+    block: tuple[int, int, int] = (32, 32, 1),
+    registers: int = 40,
+    shared: int = 0,
+    occupancy: float = 100.0,
+    limiter: str = "threads",
+    noise: float = 0.002,
+) -> Measurement:
+    """A correct, timed GEMM case."""
+    return Measurement(
+        kernel=kernel,
+        problem=problem,
+        block=block,
+        grid=(-(-problem.n // 32), -(-problem.m // 32), 1),
+        params={},
+        outcome="ok",
+        source_hash="0" * 64,
+        verification=Verification(3.1e-5, 4.2e-7, 3.07e-5, problem.m * problem.n),
+        timing=TimingPair(timing(cold_us, noise), timing(cold_us * 0.94, noise)),
+        resources=Resources(registers, 0, shared, 0),
+        occupancy=Occupancy(occupancy, limiter, 2),
+        clocks=CLOCKS,
+        counters_reason="Nsight Compute was not asked for",
+        lines_reason="Nsight Compute was not asked for",
+    )
+
+
+def run(backend: BackendName, kernels: list[KernelRecord], cases: list[Measurement], **fields: object) -> Run:
+    """A complete run."""
+    base = Run(
+        schema_version=SCHEMA_VERSION,
+        tool=Tool("gpuprof", "0.1.0"),
+        created_utc="2026-01-02T03:04:05Z",
+        argv=("gpuprof", "gemm", "--all", "--sizes", "128,4096"),
+        environment={"driver": "580.95.05", "nvrtc": "13.0.88", "python": "3.11.9"},
+        device=DEVICE,
+        backend=backend,
+        backend_reason=None,
+        complete=True,
+        seed=0,
+        kernels=tuple(kernels),
+        cases=tuple(cases),
+    )
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def gemm_run() -> Run:
+    """Study A's ladder at two sizes on a GPU, with the panel kernel over the limit at 4096."""
+    small, large = Gemm(128, 128, 128), Gemm(4096, 4096, 4096)
+    kernels = [
+        record(
+            "naive",
+            "gemm",
+            10,
+            aliases=("gemmOnGPU2D",),
+            published=(
+                PublishedFigure("128", 0.028809),
+                PublishedFigure("4096", 95.804932, "global load efficiency 82.5 %"),
+            ),
+        ),
+        record("smem_panel", "gemm", 20),
+        record("smem_tiled", "gemm", 30),
+        record("reg_2x1", "gemm", 40),
+        record("cublas", "gemm", 1000, study="", is_reference=True, source="", title="Vendor library"),
+    ]
+    cases = [
+        gemm_case("naive", small, 17.0, noise=0.03),
+        gemm_case("smem_panel", small, 15.2, shared=32_768, noise=0.008),
+        gemm_case("smem_tiled", small, 11.3, shared=8192),
+        gemm_case("reg_2x1", small, 7.9, (32, 16, 1), registers=38, shared=8192),
+        gemm_case("cublas", small, 6.1),
+        gemm_case("naive", large, 31_900.0),
+        Measurement(
+            kernel="smem_panel",
+            problem=large,
+            block=(32, 32, 1),
+            grid=(128, 128, 1),
+            params={},
+            outcome="failed",
+            source_hash="0" * 64,
+            reason="The block needs 1,048,576 bytes of shared memory; NVIDIA H200 offers 232,448"
+            " (CUDA_ERROR_INVALID_VALUE).",
+            timing_reason="the case failed",
+            resources=Resources(40, 0, 1_048_576, 0),
+            occupancy_reason="the block does not fit on an SM",
+            counters_reason="the case failed",
+            over_limit=True,
+        ),
+        gemm_case("smem_tiled", large, 22_900.0, shared=8192),
+        gemm_case("reg_2x1", large, 9910.0, (32, 16, 1), registers=38, shared=8192),
+        gemm_case("cublas", large, 2650.0),
+    ]
+    return run("gpu", kernels, cases)
+
+
+TRANSPOSES: Mapping[str, tuple[float, str]] = {
+    "copy_row": (11.9, "copy"),
+    "copy_col": (21.5, "copy"),
+    "naive_row": (25.3, "transpose"),
+    "naive_col": (17.2, "transpose"),
+    "diagonal_col": (16.4, "transpose"),
+}
+
+
+def transpose_run() -> Run:
+    """Transposes on a GPU, one of them over nine blocks and one case incorrect."""
+    kernels, cases = [], []
+    for rung, (kernel, (cold_us, result)) in enumerate(TRANSPOSES.items(), 1):
+        kernels.append(record(kernel, "transpose", rung * 10, study="E"))
+        problem = Transpose(2048, 2048, result="copy" if result == "copy" else "transpose")
+        for x in (8, 16, 32):
+            for y in (8, 16, 32):
+                if kernel != "naive_col" and (x, y) != (16, 16):
+                    continue
+                slowness = 1 + 0.09 * abs(x - 8) / 8 + 0.05 * abs(y - 32) / 8
+                cases.append(
+                    Measurement(
+                        kernel=kernel,
+                        problem=problem,
+                        block=(x, y, 1),
+                        grid=(2048 // x, 2048 // y, 1),
+                        params={},
+                        outcome="ok",
+                        source_hash="0" * 64,
+                        verification=Verification(0.0, 0.0, 0.0, 2048 * 2048),
+                        timing=TimingPair(timing(cold_us * slowness), timing(9.0 * slowness)),
+                        resources=Resources(16, 0, 0, 0),
+                        occupancy=Occupancy(100.0, "threads", 8),
+                        clocks=CLOCKS,
+                        counters=counters(
+                            "ncu",
+                            global_load_sectors=524_288.0 * (4 if kernel.endswith("col") else 1),
+                            global_load_requests=131_072.0,
+                            global_load_efficiency_pct=25.0 if kernel.endswith("col") else 100.0,
+                            global_store_sectors=524_288.0 * (1 if kernel == "copy_row" else 4),
+                            global_store_efficiency_pct=100.0 if kernel == "copy_row" else 25.0,
+                        ),
+                    )
+                )
+    cases[3] = replace(
+        cases[3],
+        outcome="incorrect",
+        reason="1024 of 4194304 elements are wrong.",
+        verification=Verification(0.7, 0.7, 0.0, 2048 * 2048, 1024, "out[3, 5] is 0.25, expected 0.5"),
+        timing=None,
+        timing_reason="a wrong kernel gets no speed",
+    )
+    return run("gpu", kernels, cases, argv=("gpuprof", "transpose", "--all"))
+
+
+def sim_run() -> Run:
+    """Study A executed without a GPU, with counters, and lines for one kernel."""
+    problem = Gemm(128, 128, 128)
+    reason = "executed without a GPU: no time exists"
+    figures = {
+        "naive": counters(
+            blocks=(4, 16),
+            global_load_requests=131_072,
+            global_load_sectors=327_680,
+            global_load_efficiency_pct=82.5,
+            global_store_requests=512,
+            global_store_sectors=2048,
+            global_store_efficiency_pct=100.0,
+            ffma_thread_instructions=2_097_152,
+        ),
+        "smem_tiled": counters(
+            global_load_requests=4096,
+            global_load_sectors=16_384,
+            global_load_efficiency_pct=100.0,
+            global_store_requests=512,
+            global_store_sectors=2048,
+            global_store_efficiency_pct=100.0,
+            shared_load_wavefronts=131_072,
+            shared_store_wavefronts=4096,
+            shared_load_bank_conflicts=65_536,
+            shared_store_bank_conflicts=0,
+            ffma_thread_instructions=2_097_152,
+            barriers=4096,
+        ),
+    }
+    cases = [
+        Measurement(
+            kernel=kernel,
+            problem=problem,
+            block=(32, 32, 1),
+            grid=(4, 4, 1),
+            params={},
+            outcome="ok",
+            source_hash="0" * 64,
+            verification=Verification(2.0e-6, 3.0e-7, 5.6e-6, 128 * 128),
+            timing_reason=reason,
+            throughput_reason=reason,
+            resources=Resources(40, 0, 8192 if kernel == "smem_tiled" else 0, 0),
+            occupancy=Occupancy(100.0, "threads", 2),
+            clocks_reason=reason,
+            counters=held,
+            lines_reason=None if kernel == "naive" else "not recorded",
+            lines=(
+                SourceLine(18, {"global_load_requests": 131_072, "global_load_sectors": 327_680}),
+                SourceLine(20, {"global_store_requests": 512, "global_store_sectors": 2048}),
+            )
+            if kernel == "naive"
+            else None,
+        )
+        for kernel, held in figures.items()
+    ]
+    kernels = [record("naive", "gemm", 10), record("smem_tiled", "gemm", 30)]
+    return run(
+        "sim",
+        kernels,
+        cases,
+        backend_reason="no CUDA driver was found",
+        device=replace(DEVICE, source="table"),
+    )
+
+
+def compiled_run() -> Run:
+    """The same ladder compiled only."""
+    why = "no device was asked for"
+    cases = [
+        replace(
+            case,
+            outcome="skipped",
+            reason=f"Compiled, not run: {why}.",
+            verification=None,
+            verification_reason=why,
+            counters={},
+            counters_reason=why,
+            lines=None,
+            lines_reason=why,
+        )
+        for case in sim_run().cases
+    ]
+    return replace(sim_run(), backend="none", backend_reason=why, cases=tuple(cases))
+
+
+def empty_run() -> Run:
+    """A run stopped before its first case."""
+    return run("gpu", [], [], complete=False)
+
+
+def all_failed_run() -> Run:
+    """Every case ended in another way, none of them well."""
+    base = gemm_case("naive", Gemm(512, 1024, 256), 50.0)
+    bare = replace(base, timing=None, verification=None, resources=None, occupancy=None, clocks=None)
+    cases = [
+        replace(bare, kernel="naive", outcome="failed", reason="NVRTC: error: identifier x is undefined."),
+        replace(bare, kernel="smem_tiled", outcome="timeout", reason="No answer within 30 s."),
+        replace(bare, kernel="reg_2x1", outcome="skipped", reason="M must be a multiple of 32.", grid=None),
+        replace(bare, kernel="wrong", outcome="incorrect", reason="All elements are NaN."),
+    ]
+    kernels = [record(case.kernel, "gemm", 10 * index) for index, case in enumerate(cases, 1)]
+    return run("gpu", kernels, cases)
+
+
+def hostile_run() -> Run:
+    """Strings that try to break out of every place they are shown in."""
+    small = Gemm(64, 64, 64)
+    case = replace(gemm_case("k", small, 9.0), kernel=HOSTILE, compile_options=(HOSTILE,), log=HOSTILE)
+    failed = replace(
+        case, outcome="failed", reason=HOSTILE, timing=None, timing_reason=HOSTILE, params={HOSTILE: 1}
+    )
+    kernel = record("k", "gemm", 10, study=HOSTILE)
+    kernel = replace(
+        kernel,
+        id=HOSTILE,
+        title=HOSTILE,
+        idea=HOSTILE,
+        change=HOSTILE,
+        bottleneck=HOSTILE,
+        aliases=(HOSTILE,),
+        reference=HOSTILE,
+        source=f'// {HOSTILE}\n/* {HOSTILE}\n*/ "{HOSTILE}\n',
+        file_name=HOSTILE,
+        published=(PublishedFigure(HOSTILE, 1.0, HOSTILE),),
+    )
+    return run(
+        "gpu",
+        [kernel],
+        [case, failed],
+        argv=(HOSTILE,),
+        environment={HOSTILE: HOSTILE},
+        backend_reason=HOSTILE,
+        device=replace(DEVICE, name=HOSTILE),
+    )
+
+
+RUNS = {
+    "gemm": gemm_run,
+    "transpose": transpose_run,
+    "sim": sim_run,
+    "compiled": compiled_run,
+    "empty": empty_run,
+    "all_failed": all_failed_run,
+    "hostile": hostile_run,
+}
