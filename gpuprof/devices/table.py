@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The bundled table of cards, for use where there is no GPU: `cards.toml` as `Device` values."""
+
+import difflib
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from gpuprof.devices.device import (
+    Device,
+    fma_per_cycle,
+    parse_arch,
+    theoretical_bandwidth_gbps,
+    theoretical_gflops,
+)
+from gpuprof.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Granularity:
+    """Units in which an SM hands out its resources.
+
+    Args:
+        registers_per_warp: A warp's registers are rounded up to a multiple of this.
+        sub_partitions: Equal parts of an SM, each with its own share of the registers.
+        shared_bytes_per_block: A block's shared memory is rounded up to a multiple of this many bytes.
+    """
+
+    registers_per_warp: int
+    sub_partitions: int
+    shared_bytes_per_block: int
+
+
+def card_names() -> tuple[str, ...]:
+    """Short names of the bundled cards, as `load_card` takes them, in the table's order."""
+    return tuple(_cards())
+
+
+def cards() -> tuple[Device, ...]:
+    """Every bundled card, in the order of `card_names`."""
+    return tuple(_cards().values())
+
+
+def load_card(name: str) -> Device:
+    """A bundled card by its short name, an alias or the name that a driver gives it.
+
+    Case, spaces, hyphens and the words NVIDIA and GeForce do not matter: `rtx4090`, `RTX 4090` and
+    `NVIDIA GeForce RTX 4090` are one card. A name that covers variants means the usual one: `a100` is the
+    80 GB card and `h100` the SXM module.
+
+    Raises:
+        InputError: There is no such card.
+    """
+    spellings = _spellings()
+    wanted = _plain(name)
+    if wanted in spellings:
+        return _cards()[spellings[wanted]]
+    near = difflib.get_close_matches(wanted, spellings, n=5, cutoff=0.5)
+    nearest = tuple(dict.fromkeys(spellings[spelling] for spelling in near))
+    names = ", ".join(nearest or card_names())
+    raise InputError(
+        f"gpuprof's table has no card {name!r}.",
+        fix=f"The nearest names are {names}." if nearest else f"The cards are {names}.",
+    )
+
+
+def device_for_arch(arch: str) -> Device:
+    """The card that stands for an architecture where only that is named.
+
+    Args:
+        arch: For example `sm_90`, `90` or `9.0`.
+
+    Raises:
+        InputError: The text is no architecture, or one that the table lacks.
+    """
+    major, minor = parse_arch(arch)
+    limits = _document()["limits"]
+    if f"{major}.{minor}" not in limits:
+        known = ", ".join(f"sm_{capability.replace('.', '')}" for capability in limits)
+        raise InputError(f"gpuprof's table has no card of {arch}.", fix=f"The architectures are {known}.")
+    return _cards()[limits[f"{major}.{minor}"]["representative"]]
+
+
+def granularity(capability: tuple[int, int]) -> Granularity:
+    """Allocation units of an architecture.
+
+    An architecture between or beyond those of the table has the units of the newest one before it, and one
+    older than all of them those of the oldest: the units have changed once since compute capability 7.0.
+
+    Args:
+        capability: Compute capability as (major, minor).
+    """
+    known = sorted((parse_arch(text), text) for text in _document()["limits"])
+    nearest = [text for version, text in known if version <= capability][-1:] or [known[0][1]]
+    return Granularity(**_document()["limits"][nearest[0]]["granularity"])
+
+
+def _plain(name: str) -> str:
+    """A card's name without case, separators and brands."""
+    return re.sub("[^a-z0-9]|nvidia|geforce|tesla", "", name.lower())
+
+
+@cache
+def _document() -> dict[str, Any]:
+    text = resources.files("gpuprof.devices").joinpath("cards.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def _cards() -> dict[str, Device]:
+    return {name: _device(card) for name, card in _document()["cards"].items()}
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    """Short name by every plain spelling of it."""
+    return {
+        _plain(spelling): name
+        for name, card in _document()["cards"].items()
+        for spelling in (name, card["name"], *card["aliases"])
+    }
+
+
+def _device(card: dict[str, Any]) -> Device:
+    document = _document()
+    common = document["common"]
+    limits = document["limits"][card["compute_capability"]]
+    sm_count, sm_clock_mhz = card["sm_count"], float(card["sm_clock_mhz"])
+    memory_clock_mhz, bus_width = float(card["memory_clock_mhz"]), card["memory_bus_width_bits"]
+    rates = fma_per_cycle(parse_arch(card["compute_capability"]))
+    return Device(
+        name=card["name"],
+        compute_capability=card["compute_capability"],
+        sm_count=sm_count,
+        sm_clock_mhz=sm_clock_mhz,
+        memory_clock_mhz=memory_clock_mhz,
+        memory_bus_width_bits=bus_width,
+        memory_bytes=card["memory_bytes"],
+        l2_bytes=card["l2_bytes"],
+        max_threads_per_block=common["max_threads_per_block"],
+        max_threads_per_sm=limits["max_threads_per_sm"],
+        max_blocks_per_sm=limits["max_blocks_per_sm"],
+        registers_per_sm=common["registers_per_sm"],
+        registers_per_block=common["registers_per_block"],
+        shared_bytes_per_sm=limits["shared_bytes_per_sm"],
+        shared_bytes_per_block=common["shared_bytes_per_block"],
+        shared_bytes_per_block_optin=limits["shared_bytes_per_block_optin"],
+        reserved_shared_bytes_per_block=limits["reserved_shared_bytes_per_block"],
+        max_grid=tuple(common["max_grid"]),
+        peak_bandwidth_gbps=theoretical_bandwidth_gbps(memory_clock_mhz, bus_width),
+        peak_fp32_gflops=theoretical_gflops(rates[0], sm_count, sm_clock_mhz) if rates else None,
+        peak_fp64_gflops=theoretical_gflops(rates[1], sm_count, sm_clock_mhz) if rates else None,
+        source="table",
+    )

@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Theoretical occupancy: known launches, the published rules' corners, and what must hold for any launch."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from gpuprof.devices.table import cards, device_for_arch, load_card
+from gpuprof.errors import CaseFailure
+from gpuprof.results import Occupancy
+from gpuprof.toolchain.occupancy import theoretical_occupancy
+
+
+def occupancy(arch: str, threads: int, registers: int, shared: int) -> Occupancy:
+    return theoretical_occupancy(
+        device_for_arch(arch),
+        threads_per_block=threads,
+        registers_per_thread=registers,
+        shared_bytes_per_block=shared,
+    )
+
+
+# Worked out by hand from the rules; arch, threads, registers, shared bytes, blocks per SM, percent, limiter.
+KNOWN = [
+    ("sm_86", 1024, 24, 0, 1, 200 / 3, "threads"),
+    ("sm_86", 512, 32, 0, 3, 100, "threads"),
+    ("sm_86", 512, 40, 0, 3, 100, "registers and threads"),
+    ("sm_86", 512, 41, 0, 2, 200 / 3, "registers"),
+    ("sm_86", 64, 16, 0, 16, 200 / 3, "blocks"),
+    ("sm_90", 1024, 32, 0, 2, 100, "registers and threads"),
+    ("sm_90", 1024, 16, 0, 2, 100, "threads"),
+    # 24 registers would do for 84 warps, yet not for a third block of 32.
+    ("sm_90", 1024, 24, 0, 2, 100, "registers and threads"),
+    ("sm_90", 1024, 33, 0, 1, 50, "registers"),
+    ("sm_90", 1024, 64, 0, 1, 50, "registers"),
+    ("sm_90", 256, 128, 16384, 2, 25, "registers"),
+    ("sm_90", 256, 168, 0, 1, 12.5, "registers"),
+    ("sm_90", 32, 255, 0, 8, 12.5, "registers"),
+    ("sm_90", 32, 16, 0, 32, 50, "blocks"),
+    ("sm_90", 64, 16, 0, 32, 100, "threads and blocks"),
+    ("sm_90", 64, 32, 0, 32, 100, "registers and threads and blocks"),
+    ("sm_90", 1, 16, 0, 32, 50, "blocks"),
+    ("sm_90", 33, 16, 0, 32, 100, "threads and blocks"),
+    # 48 KiB and the reserved KiB: four blocks make 196 of 228 KiB.
+    ("sm_90", 256, 32, 49152, 4, 50, "shared memory"),
+    ("sm_90", 256, 32, 232448, 1, 12.5, "shared memory"),
+    # 227 KiB less one byte rounds up to the whole; 113 KiB and the reserved one fill half of it exactly.
+    ("sm_90", 256, 32, 115712, 2, 25, "shared memory"),
+    ("sm_90", 256, 32, 115713, 1, 12.5, "shared memory"),
+    # 40 registers make 1280 per warp: 12 warps fit a sub-partition, 48 an SM, 4.8 blocks of ten warps.
+    ("sm_90", 320, 40, 0, 4, 62.5, "registers"),
+    # 80 registers make 2560 per warp: 6 warps per sub-partition (not 6.4), so 24 of 25.6 per SM.
+    ("sm_90", 160, 80, 0, 4, 31.25, "registers"),
+    ("sm_80", 256, 32, 32768, 4, 50, "shared memory"),
+    ("sm_80", 256, 64, 16384, 4, 50, "registers"),
+    ("sm_87", 256, 32, 32768, 4, 200 / 3, "shared memory"),
+    ("sm_89", 64, 16, 0, 24, 100, "threads and blocks"),
+    ("sm_89", 256, 40, 16384, 5, 500 / 6, "shared memory"),
+    ("sm_75", 1024, 64, 0, 1, 100, "registers and threads"),
+    ("sm_75", 256, 32, 16384, 4, 100, "shared memory and threads"),
+    # Nothing is reserved before 8.0, and the unit is 256 bytes.
+    ("sm_75", 32, 16, 4096, 16, 50, "shared memory and blocks"),
+    ("sm_75", 32, 16, 4097, 15, 15 / 32 * 100, "shared memory"),
+    ("sm_100", 128, 64, 0, 8, 50, "registers"),
+    ("sm_103", 128, 64, 0, 8, 50, "registers"),
+    ("sm_120", 1024, 24, 0, 1, 200 / 3, "threads"),
+    ("sm_120", 128, 32, 8192, 11, 1100 / 12, "shared memory"),
+]
+
+
+@pytest.mark.parametrize(("arch", "threads", "registers", "shared", "blocks", "percent", "limiter"), KNOWN)
+def test_known_launches(arch, threads, registers, shared, blocks, percent, limiter):
+    result = occupancy(arch, threads, registers, shared)
+    assert result.blocks_per_sm == blocks
+    assert result.theoretical_pct == pytest.approx(percent, rel=1e-12)
+    assert result.limiter == limiter
+    assert result.achieved_pct is None
+
+
+def test_three_blocks_of_512_threads_are_exactly_full():
+    assert occupancy("sm_86", 512, 32, 0).theoretical_pct == 100.0
+
+
+def test_a_kernel_without_registers_or_shared_memory_has_no_such_limit():
+    assert occupancy("sm_75", 1024, 0, 0).limiter == "threads"
+
+
+def test_limits_come_from_the_device():
+    roomy = replace(load_card("h200"), reserved_shared_bytes_per_block=0)
+    result = theoretical_occupancy(
+        roomy, threads_per_block=256, registers_per_thread=32, shared_bytes_per_block=58368
+    )
+    assert result.blocks_per_sm == 4
+    assert occupancy("sm_90", 256, 32, 58368).blocks_per_sm == 3
+
+
+def test_architecture_beyond_the_table():
+    spark = replace(load_card("rtx5090"), compute_capability="12.1")
+    result = theoretical_occupancy(
+        spark, threads_per_block=512, registers_per_thread=32, shared_bytes_per_block=0
+    )
+    assert (result.blocks_per_sm, result.theoretical_pct) == (3, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("arch", "threads", "registers", "shared", "words"),
+    [
+        ("sm_90", 1024, 32, 1048576, ["1048576 bytes", "1024.0 KiB", "232448 bytes", "227.0 KiB"]),
+        ("sm_90", 1024, 32, 232449, ["232449 bytes", "232448 bytes"]),
+        ("sm_86", 256, 32, 101377, ["101377 bytes", "101376 bytes"]),
+        ("sm_75", 256, 32, 65537, ["65537 bytes", "65536 bytes"]),
+        ("sm_90", 1024, 65, 0, ["73728 registers (294912 bytes)", "65536 registers (262144 bytes)"]),
+        ("sm_90", 32, 256, 0, ["256 registers per thread", "255"]),
+        ("sm_90", 1025, 32, 0, ["1025 threads", "1024 threads"]),
+        # 25 warps of 80 registers need 64000, yet are counted as 28 warps: 71680.
+        ("sm_90", 800, 80, 0, ["71680 registers"]),
+    ],
+)
+def test_a_block_that_never_fits_says_what_it_needs(arch, threads, registers, shared, words):
+    with pytest.raises(CaseFailure) as caught:
+        occupancy(arch, threads, registers, shared)
+    assert caught.value.over_limit
+    assert not caught.value.fatal
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+DEVICES = st.sampled_from(cards())
+THREADS = st.integers(1, 1024)
+REGISTERS = st.integers(0, 255)
+SHARED = st.integers(0, 232448)
+
+
+def blocks_or_zero(device, threads, registers, shared):
+    try:
+        return theoretical_occupancy(
+            device,
+            threads_per_block=threads,
+            registers_per_thread=registers,
+            shared_bytes_per_block=shared,
+        ).blocks_per_sm
+    except CaseFailure:
+        return 0
+
+
+@given(DEVICES, THREADS, REGISTERS, SHARED)
+def test_resident_blocks_fit_the_sm(device, threads, registers, shared):
+    blocks = blocks_or_zero(device, threads, registers, shared)
+    warps = -(-threads // 32)
+    assert blocks <= device.max_blocks_per_sm
+    assert blocks * warps * 32 <= device.max_threads_per_sm
+    assert blocks * warps * 32 * registers <= device.registers_per_sm
+    assert blocks * (shared + device.reserved_shared_bytes_per_block) <= device.shared_bytes_per_sm
+
+
+@given(DEVICES, THREADS, REGISTERS, SHARED)
+def test_result_is_consistent(device, threads, registers, shared):
+    assume(blocks_or_zero(device, threads, registers, shared))
+    result = theoretical_occupancy(
+        device, threads_per_block=threads, registers_per_thread=registers, shared_bytes_per_block=shared
+    )
+    assert 0 < result.theoretical_pct <= 100
+    assert result.blocks_per_sm >= 1
+    assert set(result.limiter.split(" and ")) <= {"registers", "shared memory", "threads", "blocks"}
+
+
+@given(DEVICES, THREADS, REGISTERS, REGISTERS, SHARED)
+def test_more_registers_never_help(device, threads, some, others, shared):
+    fewer, more = sorted((some, others))
+    assert blocks_or_zero(device, threads, fewer, shared) >= blocks_or_zero(device, threads, more, shared)
+
+
+@given(DEVICES, THREADS, REGISTERS, SHARED, SHARED)
+def test_more_shared_memory_never_helps(device, threads, registers, some, others):
+    less, more = sorted((some, others))
+    assert blocks_or_zero(device, threads, registers, less) >= blocks_or_zero(
+        device, threads, registers, more
+    )
+
+
+@given(DEVICES, THREADS, THREADS, REGISTERS, SHARED)
+def test_larger_blocks_are_never_more(device, some, others, registers, shared):
+    smaller, larger = sorted((some, others))
+    assert blocks_or_zero(device, smaller, registers, shared) >= blocks_or_zero(
+        device, larger, registers, shared
+    )
