@@ -68,6 +68,7 @@ class Batch:
         indices: NDArray[np.int64],
         memory: GlobalMemory,
         shared_bytes: int,
+        granule: int,
         local_bytes: int,
         tally: Tally,
     ) -> None:
@@ -82,7 +83,7 @@ class Batch:
         self.live = self.mask
         self.alone = True
         self.shared = SharedMemory(self.blocks, shared_bytes)
-        self.races = RaceDetector(self.blocks, shared_bytes, self.shared.content.copy, self.report)
+        self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report)
         self.copies = AsyncCopies(self.shared, self.races)
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP

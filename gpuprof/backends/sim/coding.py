@@ -32,12 +32,14 @@ class Coder:
         passing: Registers whose value may be needed by lanes that do not run the instruction writing it;
             all others are written whole, without sparing idle lanes.
         sites: Instructions counted by themselves, so far.
+        shared_granule: Bytes of the smallest access that may go to shared memory, so far.
     """
 
     slots: Slots
     parameters: dict[str, int]
     passing: set[str]
     sites: list[Site] = field(default_factory=list)
+    shared_granule: int = 16
 
     def site(self, family: str, item: Instruction) -> int:
         """Add a counting site and return its number."""

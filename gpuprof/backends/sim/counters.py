@@ -134,7 +134,7 @@ class Totals:
 
     def _add(self, line: int, name: str, value: float) -> None:
         if value:
-            self._per_line[line][name] += value
+            self._per_line[line][name] += float(value)
 
     def _compare(self, tally: Tally, classes: NDArray[np.int64]) -> None:
         """Blocks of one class stand for each other only if every count of theirs is the same."""

@@ -103,6 +103,7 @@ class Program:
         slots: Where its values live and what they start with.
         sites: Instructions counted by themselves.
         static_shared_bytes: Shared memory of its own variables.
+        shared_granule: Bytes of the smallest access to shared memory.
         dynamic_offset: Where dynamic shared memory starts.
         local_bytes: Local memory of each thread.
         parameters: Its parameters, with their byte offsets.
@@ -114,6 +115,7 @@ class Program:
     slots: Slots
     sites: list[Site]
     static_shared_bytes: int
+    shared_granule: int
     dynamic_offset: int
     local_bytes: int
     parameters: list[tuple[Variable, int]]
@@ -144,7 +146,8 @@ class _Decoder:
         placed, _ = _laid_out(function.params)
         self.parameters = [(v, placed[v.name]) for v in function.params]
         self.variables = [v for v in module.variables if v.space in ("global", "const")]
-        flow = [_merged(block, function, shared) for block in basic_blocks(function.body)]
+        flow = basic_blocks(function.body)
+        merge_shared_loads(flow, self._known_alignments(shared))
         slots = Slots(function, self.offsets)
         self.coder = Coder(slots, placed, _passing(flow))
         self.carry = slots.scratch(np.dtype(np.bool_))
@@ -160,11 +163,17 @@ class _Decoder:
             self.coder.slots,
             self.coder.sites,
             self.static_bytes,
+            self.coder.shared_granule,
             self.dynamic_offset,
             self.local_bytes,
             self.parameters,
             self.variables,
         )
+
+    def _known_alignments(self, shared: list[Variable]) -> dict[str, int]:
+        """Return what shared addresses are multiples of: of a static variable, all of its place is known."""
+        offsets = {v.name: self.offsets[v.name] for v in shared}
+        return {v.name: v.align if v.extern else offsets[v.name] & -offsets[v.name] or 256 for v in shared}
 
     def _check_names(self) -> None:
         known = {v.name for v in self.variables} | set(self.coder.parameters)
@@ -375,11 +384,6 @@ def _laid_out(variables: list[Variable]) -> tuple[dict[str, int], int]:
             offsets[variable.name] = start = _aligned(end, variable.align)
             end = start + variable.size
     return offsets, end
-
-
-def _merged(block: BasicBlock, function: Function, shared: list[Variable]) -> BasicBlock:
-    block.body = merge_shared_loads(block.body)
-    return block
 
 
 def _passing(blocks: list[BasicBlock]) -> set[str]:

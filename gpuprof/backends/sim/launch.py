@@ -160,6 +160,7 @@ class _Template:
             indices,
             self.memory,
             self.shared_bytes,
+            self.program.shared_granule,
             self.program.local_bytes,
             tally,
         )

@@ -136,6 +136,7 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     size = item.operands[2]
     if not isinstance(size, Imm) or "bulk" in item.opcode:
         raise UnsupportedInstruction(item.name, item.line)
+    coder.shared_granule = min(coder.shared_granule, size.bits)
     to_shared = SharedSpace(Request(coder.site("async_copy_shared", item), item.line, size.bits, target.offset))
     from_global = GlobalSpace(Request(coder.site("async_copy", item), item.line, size.bits, source.offset))
     read_target, read_source = _address(coder, item, target), _address(coder, item, source)
@@ -215,6 +216,8 @@ def _space(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -
     if size not in (1, 2, 4, 8, 16):
         raise UnsupportedInstruction(item.name, item.line)
     name = next((part for part in item.opcode[1:] if part in _SPACES), "generic")
+    if name in ("shared", "generic"):
+        coder.shared_granule = min(coder.shared_granule, size)
     line, offset = item.line, memory.offset
 
     def request(family: str | None) -> Request:

@@ -87,7 +87,7 @@ class Scheduler:
                 self._advance(self._ready.pop())
             elif not self._release() and not self._detach():
                 self._deadlock()
-        self.batch.races.finish()
+        self.batch.races.barrier()
 
     def _advance(self, strand: _Strand) -> None:
         """Run one strand until it ends, splits, or stops at a barrier."""

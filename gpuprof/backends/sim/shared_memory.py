@@ -7,6 +7,7 @@ everything about such an access that does not depend on the data: where the word
 takes part. Each instruction keeps the few patterns that it used last.
 """
 
+from functools import cached_property
 from itertools import count
 
 import numpy as np
@@ -69,11 +70,14 @@ class SharedPattern:
             return False
         return source is self.source or np.array_equal(source, self.source)
 
-    def threads(self) -> tuple[NDArray[np.int64], Bools]:
-        """Return (byte offsets, active) for every thread: shape (blocks or 1, warps, 32)."""
+    @cached_property
+    def collides(self) -> bool:
+        """Whether two threads of a block take part with the same offset."""
         blocks = max(self.address.shape[0], self.mask.lanes.shape[0])
         shape = (blocks, self.mask.warps, 32)
-        return np.broadcast_to(self.address, shape), np.broadcast_to(self.mask.lanes, shape)
+        address, active = np.broadcast_to(self.address, shape), np.broadcast_to(self.mask.lanes, shape)
+        keys = np.arange(blocks)[:, None, None] * (int(address.max()) + 1) + address
+        return np.unique(keys[active]).size < int(active.sum())
 
 
 class PatternCache:

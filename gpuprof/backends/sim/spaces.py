@@ -207,8 +207,16 @@ class SharedSpace:
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""
         pattern = self.pattern(batch, address, mask)
-        batch.races.record(Access.WRITE, pattern, self.request.line, values)
+        changed = _differ(batch.shared.load(pattern), values)
         batch.shared.store(pattern, values)
+        batch.races.record(Access.WRITE, pattern, self.request.line, changed)
+        if pattern.collides:
+            overwritten = _differ(batch.shared.load(pattern), values) & mask.lanes
+            if overwritten.any():
+                position = first_true(overwritten)
+                start = int(np.broadcast_to(pattern.address, overwritten.shape)[position])
+                detail = f"writes byte {start} of shared memory, and so does another thread, with another value"
+                batch.fault(FaultKind.SHARED_RACE, detail, self.request.line, position, start)
 
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
         """Change elements in place."""
@@ -238,6 +246,14 @@ class SharedSpace:
         tally.add(request.site, Event.WAVEFRONTS, pattern.wavefronts)
         tally.add(request.site, Event.CONFLICTS, pattern.conflicts)
         return pattern
+
+
+def _differ(a: Lanes, b: Lanes) -> Bools:
+    """Compare raw elements bit by bit: shape as they broadcast."""
+    if a.dtype.itemsize < 16:
+        return np.asarray(a != b)
+    halves = [x[..., None].view(np.uint64) if x.flags.c_contiguous else np.array(x)[..., None].view(np.uint64) for x in (a, b)]
+    return np.asarray((halves[0] != halves[1]).any(axis=-1))
 
 
 @dataclass
