@@ -32,12 +32,14 @@ class Banner:
     """One caution.
 
     Args:
+        code: Stable name of the kind of caution.
         level: `bad` when a figure must not be used, `warning` when it may be off, `note` for context.
         title: What is the matter, in a few words.
         detail: Measured against threshold, and which cases.
         fix: What to do; empty when there is nothing to do.
     """
 
+    code: str
     level: Level
     title: str
     detail: str
@@ -84,6 +86,7 @@ def _cases(count: int) -> str:
 def _incomplete(run: Run) -> Iterator[Banner]:
     if not run.complete:
         yield Banner(
+            "incomplete",
             "warning",
             "The run did not finish",
             f"{_cases(len(run.cases))} recorded before it stopped; the others are missing here.",
@@ -91,7 +94,7 @@ def _incomplete(run: Run) -> Iterator[Banner]:
         )
     elif not run.cases:
         yield Banner(
-            "warning", "Nothing was measured", "The run holds no cases.", "Name at least one kernel."
+            "empty", "warning", "Nothing was measured", "The run holds no cases.", "Name at least one kernel."
         )
 
 
@@ -99,6 +102,7 @@ def _mode(run: Run) -> Iterator[Banner]:
     why = f" ({run.backend_reason})" if run.backend_reason else ""
     if run.backend == "sim":
         yield Banner(
+            "sim",
             "warning",
             "Executed without a GPU: there are no times in this report",
             f"The kernels ran on gpuprof's SIMT executor{why}. Results and memory counts are exact, so"
@@ -108,6 +112,7 @@ def _mode(run: Run) -> Iterator[Banner]:
         )
     elif run.backend == "none":
         yield Banner(
+            "compiled",
             "warning",
             "Compiled only: no kernel ran",
             f"Registers, shared memory, spills and theoretical occupancy come from the compiler{why}. Neither"
@@ -120,20 +125,32 @@ def _outcomes(run: Run) -> Iterator[Banner]:
     wrong = [case for case in run.cases if case.outcome == "incorrect"]
     if wrong:
         yield Banner(
+            "incorrect",
             "bad",
             f"{_cases(len(wrong))} computed a wrong result",
             f"{_some(wrong)}. A wrong kernel gets no speed.",
             "The kernel's section names the first wrong element.",
         )
-    stopped = [case for case in run.cases if case.outcome in ("failed", "timeout")]
+    ended = [case for case in run.cases if case.outcome in ("failed", "timeout")]
+    stopped = [case for case in ended if not case.over_limit]
     if stopped:
         tally = Tally(status_of(run, case).word for case in stopped)
         counts = ", ".join(f"{count} {word}" for word, count in sorted(tally.items()))
         yield Banner(
+            "failed",
             "bad",
             f"{_cases(len(stopped))} of {len(run.cases)} did not run to the end ({counts})",
             f"{_some(stopped)}. All other cases are unaffected.",
             "Each row states its reason.",
+        )
+    over = [case for case in ended if case.over_limit]
+    if over:
+        yield Banner(
+            "over_limit",
+            "note",
+            f"{_cases(len(over))} asked for more than the device has",
+            f"{_some(over)}. All other cases are unaffected.",
+            "Choose a smaller size or block for it.",
         )
 
 
@@ -142,6 +159,7 @@ def _unverified(run: Run) -> Iterator[Banner]:
     if blind:
         reason = next((case.verification_reason for case in blind if case.verification_reason), None)
         yield Banner(
+            "unverified",
             "warning",
             f"{_cases(len(blind))} not verified",
             f"{_some(blind)}: {reason or 'no reason was recorded'}.",
@@ -169,6 +187,7 @@ def _throttled(run: Run) -> Iterator[Banner]:
     if dropped:
         parts.append(f"{numbers.count(dropped)} cold samples set aside (allowed: 0)")
     yield Banner(
+        "throttled",
         "warning",
         "The GPU was throttled",
         f"{'; '.join(parts)}.",
@@ -185,6 +204,7 @@ def _beyond_peak(run: Run) -> Iterator[Banner]:
     if beyond:
         share, case = max(beyond, key=lambda item: item[0])
         yield Banner(
+            "beyond_peak",
             "bad",
             "A rate exceeds the theoretical peak",
             f"{_name(case)}: {numbers.percent(share)} (possible: 100 %). Data came from a cache, or work that"
@@ -210,6 +230,7 @@ def _noise(run: Run) -> Iterator[Banner]:
         else f"no interval, because fewer than {FEWEST_SAMPLES} samples were taken"
     )
     yield Banner(
+        "noise",
         "warning",
         f"{_cases(len(noisy))} noisy",
         f"95 % confidence interval of the median, worst case {_name(worst)}: {measured}"
@@ -231,6 +252,7 @@ def _clocks(run: Run) -> Iterator[Banner]:
         clock, case = min(slow, key=lambda item: item[0])
         share = numbers.percent(100 * clock / run.device.sm_clock_mhz)
         yield Banner(
+            "low_clock",
             "warning",
             f"The SM clock was low in {_cases(len(slow))}",
             f"Lowest {clock:,} MHz of {run.device.sm_clock_mhz:,.0f} MHz boost, {share}"
@@ -242,6 +264,7 @@ def _clocks(run: Run) -> Iterator[Banner]:
     if blind:
         reason = next((case.clocks_reason for case in blind if case.clocks_reason), None)
         yield Banner(
+            "unknown_clock",
             "note",
             f"Clocks unknown for {_cases(len(blind))}",
             f"{reason or 'No reason was recorded'}. Throttling would go unseen.",
@@ -253,6 +276,7 @@ def _peaks(run: Run) -> Iterator[Banner]:
     if run.backend == "gpu" and (device.peak_bandwidth_gbps is None or device.peak_fp32_gflops is None):
         missing = "bandwidth" if device.peak_bandwidth_gbps is None else "compute rate"
         yield Banner(
+            "unknown_peak",
             "note",
             f"The theoretical peak {missing} of this device is unknown",
             "Shares of it are not shown, and no limiter is named.",
@@ -264,6 +288,7 @@ def _counters(run: Run) -> Iterator[Banner]:
     if run.backend == "gpu" and without:
         reasons = dict.fromkeys(case.counters_reason for case in without if case.counters_reason)
         yield Banner(
+            "no_counters",
             "note",
             f"No hardware counters for {_cases(len(without))} of {len(run.cases)}",
             f"{'; '.join(reasons) or 'They were not asked for'}."
@@ -275,6 +300,7 @@ def _counters(run: Run) -> Iterator[Banner]:
     if partial:
         case, blocks = min(partial, key=lambda item: item[1][0] / item[1][1])
         yield Banner(
+            "sampled",
             "note",
             f"Counts of {_cases(len(partial))} scaled up from sampled blocks",
             f"Fewest: {numbers.count(blocks[0])} of {numbers.count(blocks[1])} blocks, {_name(case)}.",

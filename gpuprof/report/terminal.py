@@ -1,0 +1,355 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A run in the terminal: one table per problem, as many columns as fit, reasons and cautions below."""
+
+import shutil
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TextIO
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.analysis.banners import banners, is_noisy
+from gpuprof.analysis.groups import Group, groups
+from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
+from gpuprof.analysis.speed import Speed, speed_of
+from gpuprof.analysis.status import status_of
+from gpuprof.report.cells import format_block, format_interval
+from gpuprof.report.ladder_table import headline
+from gpuprof.report.text import group_title, visible
+from gpuprof.results import Measurement, Run
+
+_GAP = 2
+#: Width of a pipe, which has none of its own: wide enough for every column.
+_PIPE_COLUMNS = 140
+_NARROWEST = 40
+_SHORTEST_NAME = 8
+_ASCII = str.maketrans({"µ": "u", "±": "+/-", "×": "x", "→": "->", "·": "|", "–": "-", "…": "...", "’": "'"})
+_MODES = {
+    "gpu": "measured on a GPU",
+    "sim": "executed without a GPU: no times",
+    "none": "compiled only: nothing ran",
+}
+_TONES = {"good": "green", "bad": "red", "muted": "dim"}
+_LEVELS = {"bad": ("✗", "x", "red"), "warning": ("!", "!", "yellow"), "note": ("i", "i", "dim")}
+#: Said below the table in any case, with each row's reason.
+_SAID_BY_ROWS = {"incorrect", "failed", "over_limit"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    run: Run
+    rung: Rung
+    case: Measurement
+
+    @property
+    def shown(self) -> Rung | None:
+        """The rung, for the one case that stands for it."""
+        return self.rung if self.case is self.rung.case else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column; of those that do not fit, the ones with the highest `rank` go first."""
+
+    label: str
+    rank: int
+    read: Callable[[_Row], str]
+    right: bool = True
+
+
+class _Writer:
+    """Prints styled text, in ASCII where the stream can hold nothing else.
+
+    Args:
+        file: Where to.
+        width: Columns, None for the terminal's.
+        color: None for colours on a terminal only.
+    """
+
+    def __init__(self, file: TextIO, width: int | None, color: bool | None) -> None:
+        self.ascii = not _holds_unicode(file)
+        self.width = max(_NARROWEST, width or _columns_of(file))
+        plain = not color if color is not None else None
+        self._console = Console(
+            file=file,
+            width=self.width,
+            force_terminal=color,
+            no_color=plain,
+            color_system="standard" if color else "auto" if color is None else None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+        )
+
+    def text(self, text: str) -> str:
+        """The text in what the stream can hold."""
+        safe = visible(text)
+        if not self.ascii:
+            return safe
+        return safe.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """One line, which is not wrapped."""
+        self._console.print(Text(self.text(text), style=style), soft_wrap=True)
+
+    def wrapped(self, mark: str, text: str, style: str) -> None:
+        """A paragraph hanging behind its mark."""
+        indent = " " * (cell_len(mark) + 1)
+        lines = textwrap.wrap(
+            self.text(text), self.width - len(indent), break_on_hyphens=False, break_long_words=True
+        ) or [""]
+        first = Text().append(f"{mark} ", style=style).append(lines[0])
+        self._console.print(first, soft_wrap=True)
+        for line in lines[1:]:
+            self._console.print(Text(indent + line), soft_wrap=True)
+
+    def styled(self, line: Text) -> None:
+        """One line that is safe and fits already."""
+        self._console.print(line, soft_wrap=True)
+
+
+def print_run(run: Run, *, file: TextIO, width: int | None = None, color: bool | None = None) -> None:
+    """Print a run's tables.
+
+    Args:
+        run: What to show.
+        file: Where to.
+        width: Columns to fill; the terminal's, or 140 in a pipe, when None.
+        color: Whether to use colour; only on a terminal when None.
+    """
+    writer = _Writer(file, width, color)
+    writer.line(f"{run.device.name} ({run.device.arch}) · {_MODES[run.backend]}", style="bold")
+    for group in groups(run):
+        ladders = [build_ladder(run, size) for size in group.sizes]
+        writer.line()
+        _print_group(writer, run, group, ladders)
+    _print_cautions(writer, run)
+
+
+def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder]) -> None:
+    title = group_title(group.op, group.dtype, group.layouts)
+    if len(ladders) == 1:
+        title += f", {ladders[0].size.label}"
+    writer.line(title, style="bold")
+    rows = [[_Row(run, rung, case) for rung in ladder.rungs for case in rung.cases] for ladder in ladders]
+    everything = [row for held in rows for row in held]
+    columns = [
+        column for column in _columns(writer, run, group, ladders) if _says_anything(column, everything)
+    ]
+    _print_table(writer, _fitting(writer, columns, everything), rows)
+    for row in everything:
+        status = status_of(run, row.case)
+        if not status.usable:
+            mark = status.ascii_symbol if writer.ascii else status.symbol
+            what = f"{row.case.kernel} {row.case.problem.label} {format_block(row.case)}"
+            writer.wrapped(
+                mark,
+                f"{what} {status.word}: {row.case.reason or 'no reason was recorded'}",
+                _TONES[status.tone],
+            )
+    for ladder in ladders:
+        sentence = headline(run, group, ladder)
+        if sentence:
+            writer.wrapped("=", f"{ladder.size.label}: {sentence}" if len(ladders) > 1 else sentence, "bold")
+
+
+def _print_cautions(writer: _Writer, run: Run) -> None:
+    found = [banner for banner in banners(run) if banner.code not in _SAID_BY_ROWS]
+    if found:
+        writer.line()
+    for banner in found:
+        symbol, ascii_symbol, style = _LEVELS[banner.level]
+        detail = "" if banner.level == "note" else f" {banner.detail}"
+        text = f"{banner.title}.{detail} {banner.fix}".strip()
+        writer.wrapped(ascii_symbol if writer.ascii else symbol, text, style)
+
+
+def _print_table(writer: _Writer, columns: list[_Column], slices: list[list[_Row]]) -> None:
+    widths = {
+        column.label: _width(writer, column, [row for rows in slices for row in rows]) for column in columns
+    }
+    # Two columns stay whatever the width: then the kernel's name gives way.
+    excess = sum(widths.values()) + _GAP * (len(columns) - 1) - writer.width
+    if excess > 0:
+        widths[columns[0].label] = max(_SHORTEST_NAME, widths[columns[0].label] - excess)
+    writer.styled(_line(writer, columns, widths, [Text(column.label, style="dim") for column in columns]))
+    for index, rows in enumerate(slices):
+        if index:
+            writer.line()
+        for row in rows:
+            cells = [Text(column.read(row)) for column in columns]
+            for column, cell in zip(columns, cells, strict=True):
+                if column.label == "outcome":
+                    cell.stylize(_TONES[status_of(row.run, row.case).tone])
+                elif row.shown and row.rung.is_fastest:
+                    cell.stylize("bold")
+            writer.styled(_line(writer, columns, widths, cells))
+
+
+def _line(writer: _Writer, columns: list[_Column], widths: dict[str, int], cells: list[Text]) -> Text:
+    """Cells side by side, without blanks at the end."""
+    line = Text()
+    for column, cell in zip(columns, cells, strict=True):
+        text = writer.text(cell.plain)
+        width = widths[column.label]
+        if cell_len(text) > width:
+            ellipsis = writer.text("…")
+            text = set_cell_size(text, width - cell_len(ellipsis)) + ellipsis
+        blanks = " " * (width - cell_len(text))
+        line.append(blanks if column.right else "")
+        line.append(text, style=cell.spans[0].style if cell.spans else cell.style)
+        line.append(("" if column.right else blanks) + " " * _GAP)
+    line.rstrip()
+    return line
+
+
+def _width(writer: _Writer, column: _Column, rows: list[_Row]) -> int:
+    return max(cell_len(writer.text(text)) for text in (column.label, *(column.read(row) for row in rows)))
+
+
+def _fitting(writer: _Writer, columns: list[_Column], rows: list[_Row]) -> list[_Column]:
+    """Drop the least important columns until the rest fit."""
+    widths = {column.label: _width(writer, column, rows) for column in columns}
+    kept = list(columns)
+    while len(kept) > 2 and sum(widths[column.label] + _GAP for column in kept) - _GAP > writer.width:
+        kept.remove(max(kept, key=lambda column: column.rank))
+    return kept
+
+
+def _says_anything(column: _Column, rows: list[_Row]) -> bool:
+    return any(column.read(row).strip("– ") for row in rows)
+
+
+def _columns(writer: _Writer, run: Run, group: Group, ladders: list[Ladder]) -> list[_Column]:
+    def outcome(row: _Row) -> str:
+        status = status_of(run, row.case)
+        return f"{status.ascii_symbol if writer.ascii else status.symbol} {status.word}"
+
+    def kernel(row: _Row) -> str:
+        return f"{row.case.kernel} (ref)" if row.rung.is_reference else row.case.kernel
+
+    case = [
+        _Column("kernel", 0, kernel, right=False),
+        _Column("size", 2, lambda row: row.case.problem.label, right=False),
+        _Column("block", 5, lambda row: format_block(row.case), right=False),
+        _Column("outcome", 1, outcome, right=False),
+    ]
+    if len(ladders) == 1:
+        del case[1]
+    if run.backend == "gpu":
+        return [*case, *_timed(run, group, ladders), *_RESOURCES]
+    return [*case, *(_COUNTED if run.backend == "sim" else ()), *_RESOURCES]
+
+
+def _timed(run: Run, group: Group, ladders: list[Ladder]) -> list[_Column]:
+    def by_speed(read: Callable[[Speed], str]) -> Callable[[_Row], str]:
+        def cell(row: _Row) -> str:
+            speed = speed_of(run, row.case)
+            return read(speed) if speed else "–"
+
+        return cell
+
+    def rate(speed: Speed) -> str:
+        if group.rate_is_flops and speed.gflops is not None:
+            return numbers.gflops(speed.gflops)
+        return numbers.gbps(speed.gbps)
+
+    def time(row: _Row) -> str:
+        speed = speed_of(run, row.case)
+        if speed is None:
+            return "–"
+        return numbers.time_us(speed.median_us) + (" ~" if is_noisy(row.case) else "")
+
+    def of_reference(row: _Row) -> str:
+        share = row.shown.pct_of_reference if row.shown else None
+        return "–" if share is None else numbers.percent(share)
+
+    columns = [
+        _Column("time", 0, time),
+        _Column("±95 %", 7, by_speed(lambda speed: format_interval(speed.timing.ci95_rel))),
+        _Column(
+            "warm",
+            8,
+            by_speed(lambda speed: "–" if speed.warm_us is None else numbers.time_us(speed.warm_us)),
+        ),
+        _Column("rate", 1, by_speed(rate)),
+        _Column(
+            "of peak",
+            3,
+            by_speed(
+                lambda speed: "–" if speed.pct_of_limit is None else numbers.percent(speed.pct_of_limit)
+            ),
+        ),
+        _Column("gain", 4, lambda row: numbers.ratio(row.shown.gain) if row.shown and row.shown.gain else ""),
+    ]
+    reference = next((ladder.reference for ladder in ladders if ladder.reference), None)
+    if reference is not None:
+        columns.append(_Column(f"of {reference}", 6, of_reference))
+    return columns
+
+
+def _counted(
+    label: str, rank: int, read: Callable[[Measurement], float | None], write: Callable[[float], str]
+) -> _Column:
+    def cell(row: _Row) -> str:
+        value = read(row.case)
+        return "–" if value is None else write(value)
+
+    return _Column(label, rank, cell)
+
+
+_COUNTED = (
+    _counted("traffic", 2, counters.sector_ratio, numbers.ratio),
+    _counted(
+        "load eff.", 2, lambda case: counters.value(case, "global_load_efficiency_pct"), numbers.percent
+    ),
+    _counted(
+        "store eff.", 3, lambda case: counters.value(case, "global_store_efficiency_pct"), numbers.percent
+    ),
+    _counted("shared/step", 4, counters.shared_wavefronts_per_step, numbers.significant),
+    _counted("conflicts", 6, counters.bank_conflicts, numbers.count),
+)
+_RESOURCES = (
+    _counted(
+        "regs",
+        9,
+        lambda case: case.resources.registers_per_thread if case.resources else None,
+        numbers.count,
+    ),
+    _counted(
+        "shared",
+        11,
+        lambda case: (
+            case.resources.static_shared_bytes + case.resources.dynamic_shared_bytes
+            if case.resources
+            else None
+        ),
+        numbers.size,
+    ),
+    _counted(
+        "occupancy",
+        10,
+        lambda case: case.occupancy.theoretical_pct if case.occupancy else None,
+        numbers.percent,
+    ),
+)
+
+
+def _holds_unicode(file: TextIO) -> bool:
+    encoding = getattr(file, "encoding", None) or "utf-8"
+    try:
+        "µ±×→·–✓✗≠◷○◇".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _columns_of(file: TextIO) -> int:
+    fallback = 80 if file.isatty() else _PIPE_COLUMNS
+    return shutil.get_terminal_size((fallback, 24)).columns
