@@ -5,9 +5,11 @@
 Run as `python -m gpuprof.measure.worker`; requests come on standard input, answers go to standard output.
 """
 
+import ctypes
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -94,8 +96,16 @@ def serve(requests: TextIO, answers: TextIO) -> None:
             break
 
 
+def _die_with_parent() -> None:
+    """Ask Linux to end this process with its parent, even while it waits inside the driver."""
+    pr_set_pdeathsig = 1
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
 def main() -> None:
     """Serve on the process's own streams."""
+    _die_with_parent()
     # Ctrl-C is the parent's to handle: it ends the worker when it has saved what is there.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A kernel's printf and a library's chatter go to standard output too: keep them off the answers.

@@ -81,11 +81,14 @@ def compiler_options(
     arch: str, defines: Sequence[tuple[str, str]] = (), extra: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """NVRTC's options: line information for attribution, and ptxas' report of what the kernel uses."""
+    # From 12.9 on NVRTC keeps a cache of its own, and what comes out of it lacks ptxas' report.
+    no_cache = ("--no-cache",) if nvrtc_version() >= (12, 9) else ()
     return (
         f"--gpu-architecture={arch}",
         "--std=c++17",
         "-lineinfo",
         "--ptxas-options=-v",
+        *no_cache,
         *(f"-D{name}={value}" for name, value in defines),
         *extra,
     )

@@ -57,6 +57,9 @@ class GpuBackend:
         pointers = (ctypes.c_void_p(buffer.address) for buffer in (self._flush_buffer, self._sink))
         self._flush_arguments = Arguments([quads, *pointers])
         self._timer = EventTimer(self._context.stream, self._flush)
+        # Code is loaded at its first launch, which must not happen behind a closed gate.
+        self._flush()
+        self._context.synchronize()
         self.device = self._with_copy_bandwidth(device)
 
     @property
@@ -198,6 +201,8 @@ class GpuBackend:
             result = driver().cuMemcpyDtoDAsync(target.address, source.address, nbytes, self._context.stream)
             call("copying on the device", result)
 
+        launch()
+        self._context.synchronize()
         samples = self._timer.cold(launch, _COPY_SAMPLES, settle=2)
         source.free()
         target.free()

@@ -60,7 +60,7 @@ def query_device(ordinal: int) -> Device:
     bus_width = attribute("GLOBAL_MEMORY_BUS_WIDTH")
     rates = fma_per_cycle(capability)
     return Device(
-        name=name.rstrip(b"\0").decode(),
+        name=name.split(b"\0")[0].decode(),
         compute_capability=f"{capability[0]}.{capability[1]}",
         sm_count=sm_count,
         sm_clock_mhz=sm_clock_mhz,

@@ -7,7 +7,9 @@ the gate opens the GPU runs the batch without waiting for the host: no launch ga
 """
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Timer
 from typing import Any
 
 from gpuprof.backends.gpu.driver import DriverError, call, driver
@@ -15,6 +17,9 @@ from gpuprof.backends.gpu.driver import DriverError, call, driver
 #: Samples queued behind one closed gate. The driver blocks the host when about a thousand commands wait, and
 #: a blocked host could not open the gate.
 _BATCH = 64
+#: Longest a gate stays closed. Queueing a batch takes milliseconds; longer means that a driver call waits for
+#: the device behind the gate, for example to load code lazily, and only opening it lets both go on.
+_GATE_SECONDS = 1.0
 
 Launch = Callable[[], None]
 
@@ -33,7 +38,20 @@ class Gate:
         self._address = int(call("mapping pinned memory", api.cuMemHostGetDevicePointer(host, 0)))
         self.available = True
 
-    def close(self) -> None:
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Hold back what the body queues until all of it is queued."""
+        self._close()
+        watchdog = Timer(_GATE_SECONDS, self._open)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            yield
+        finally:
+            watchdog.cancel()
+            self._open()
+
+    def _close(self) -> None:
         """Queue the wait; without the driver's support the gate stays open and `available` says so."""
         if not self.available:
             return
@@ -50,7 +68,7 @@ class Gate:
                 raise
             self.available = False
 
-    def open(self) -> None:
+    def _open(self) -> None:
         """Let the stream run on."""
         self._flag.value = self._round
 
@@ -84,8 +102,7 @@ class EventTimer:
             samples: How many to take, at most `max_batch`.
             settle: Untimed launches in front, which bring instruction cache and clocks up.
         """
-        self.gate.close()
-        try:
+        with self.gate.closed():
             for _ in range(settle):
                 self._flush()
                 launch()
@@ -94,8 +111,6 @@ class EventTimer:
                 self._record(2 * i)
                 launch()
                 self._record(2 * i + 1)
-        finally:
-            self.gate.open()
         return self._intervals(samples)
 
     def warm(self, launch: Launch, samples: int, *, group: int) -> list[float]:
@@ -110,16 +125,13 @@ class EventTimer:
         per_gate = max(1, min(samples, 4 * _BATCH // group))
         while len(times) < samples:
             count = min(per_gate, samples - len(times))
-            self.gate.close()
-            try:
+            with self.gate.closed():
                 launch()
                 for i in range(count):
                     self._record(2 * i)
                     for _ in range(group):
                         launch()
                     self._record(2 * i + 1)
-            finally:
-                self.gate.open()
             times += [interval / group for interval in self._intervals(count)]
         return times
 
