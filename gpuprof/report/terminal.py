@@ -94,16 +94,19 @@ class _Writer:
             return safe
         return safe.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
-    def line(self, text: str = "", style: str = "") -> None:
-        """One line, which is not wrapped."""
-        self._console.print(Text(self.text(text), style=style), soft_wrap=True)
+    def title(self, text: str) -> None:
+        """A heading, in as many lines as it needs."""
+        for line in textwrap.wrap(self.text(text), self.width, subsequent_indent="  "):
+            self._console.print(Text(line, style="bold"), soft_wrap=True)
+
+    def gap(self) -> None:
+        """An empty line."""
+        self._console.print()
 
     def wrapped(self, mark: str, text: str, style: str) -> None:
         """A paragraph hanging behind its mark."""
         indent = " " * (cell_len(mark) + 1)
-        lines = textwrap.wrap(
-            self.text(text), self.width - len(indent), break_on_hyphens=False, break_long_words=True
-        ) or [""]
+        lines = textwrap.wrap(self.text(text), self.width - len(indent), break_on_hyphens=False) or [""]
         first = Text().append(f"{mark} ", style=style).append(lines[0])
         self._console.print(first, soft_wrap=True)
         for line in lines[1:]:
@@ -124,10 +127,10 @@ def print_run(run: Run, *, file: TextIO, width: int | None = None, color: bool |
         color: Whether to use colour; only on a terminal when None.
     """
     writer = _Writer(file, width, color)
-    writer.line(f"{run.device.name} ({run.device.arch}) · {_MODES[run.backend]}", style="bold")
+    writer.title(f"{run.device.name} ({run.device.arch}) · {_MODES[run.backend]}")
     for group in groups(run):
         ladders = [build_ladder(run, size) for size in group.sizes]
-        writer.line()
+        writer.gap()
         _print_group(writer, run, group, ladders)
     _print_cautions(writer, run)
 
@@ -136,7 +139,7 @@ def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder])
     title = group_title(group.op, group.dtype, group.layouts)
     if len(ladders) == 1:
         title += f", {ladders[0].size.label}"
-    writer.line(title, style="bold")
+    writer.title(title)
     rows = [[_Row(run, rung, case) for rung in ladder.rungs for case in rung.cases] for ladder in ladders]
     everything = [row for held in rows for row in held]
     columns = [
@@ -162,7 +165,7 @@ def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder])
 def _print_cautions(writer: _Writer, run: Run) -> None:
     found = [banner for banner in banners(run) if banner.code not in _SAID_BY_ROWS]
     if found:
-        writer.line()
+        writer.gap()
     for banner in found:
         symbol, ascii_symbol, style = _LEVELS[banner.level]
         detail = "" if banner.level == "note" else f" {banner.detail}"
@@ -181,7 +184,7 @@ def _print_table(writer: _Writer, columns: list[_Column], slices: list[list[_Row
     writer.styled(_line(writer, columns, widths, [Text(column.label, style="dim") for column in columns]))
     for index, rows in enumerate(slices):
         if index:
-            writer.line()
+            writer.gap()
         for row in rows:
             cells = [Text(column.read(row)) for column in columns]
             for column, cell in zip(columns, cells, strict=True):

@@ -1,0 +1,325 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What is concluded from a run: ladders, rates, rooflines, sweeps, lines, verdicts and banners."""
+
+from dataclasses import replace
+
+import pytest
+from synthetic_runs import (
+    CLOCKS,
+    DEVICE,
+    all_failed_run,
+    compiled_run,
+    counters,
+    empty_run,
+    gemm_case,
+    gemm_run,
+    record,
+    run,
+    sim_run,
+    timing,
+    transpose_run,
+)
+
+from gpuprof.analysis.banners import banners
+from gpuprof.analysis.blocks import build_sweeps
+from gpuprof.analysis.changes import changes
+from gpuprof.analysis.counters import conflict_share_pct, sector_ratio, shared_wavefronts_per_step
+from gpuprof.analysis.groups import groups
+from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.lines import line_figures
+from gpuprof.analysis.roofline import build_roofline
+from gpuprof.analysis.scaling import build_scaling
+from gpuprof.analysis.speed import limit_of, speed_of
+from gpuprof.analysis.verdict import verdict_of
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.results import ClockState, Measurement, Run, TimingPair
+
+
+def ladder(of: Run, size: str) -> Ladder:
+    (group,) = groups(of)
+    return build_ladder(of, next(item for item in group.sizes if item.label == size))
+
+
+def codes(of: Run) -> set[str]:
+    return {banner.code for banner in banners(of)}
+
+
+class TestSpeed:
+    def test_rates_follow_from_the_cold_median(self) -> None:
+        case = gemm_case("naive", Gemm(4096, 4096, 4096), 31_900.0)
+        speed = speed_of(run("gpu", [], [case]), case)
+        assert speed is not None
+        assert speed.gflops == pytest.approx(2 * 4096**3 / 31_900e-6 / 1e9)
+        assert speed.pct_of_peak_compute == pytest.approx(100 * speed.gflops / DEVICE.peak_fp32_gflops)
+        assert speed.pct_of_copy_bandwidth == pytest.approx(100 * speed.gbps / 4103.0)
+
+    @pytest.mark.parametrize("backend", ["sim", "none"])
+    def test_without_a_gpu_a_time_in_the_file_is_not_believed(self, backend: str) -> None:
+        case = gemm_case("naive", Gemm(128, 128, 128), 17.0)
+        assert speed_of(replace(gemm_run(), backend=backend), case) is None
+
+    def test_a_wrong_kernel_gets_no_speed(self) -> None:
+        case = replace(gemm_case("naive", Gemm(128, 128, 128), 17.0), outcome="incorrect")
+        assert speed_of(gemm_run(), case) is None
+
+    def test_the_limit_of_a_square_gemm_is_compute_and_of_a_vector_one_memory(self) -> None:
+        square = limit_of(Gemm(4096, 4096, 4096), DEVICE)
+        vector = limit_of(Gemm(1, 4096, 4096), DEVICE)
+        assert square is not None
+        assert square.name == "theoretical compute peak"
+        assert square.gflops == pytest.approx(DEVICE.peak_fp32_gflops)
+        assert vector is not None
+        assert vector.name == "theoretical bandwidth"
+        assert vector.gbps == pytest.approx(DEVICE.peak_bandwidth_gbps)
+
+    def test_an_unknown_peak_leaves_the_rate_and_drops_the_share(self) -> None:
+        blind = replace(gemm_run(), device=replace(DEVICE, peak_bandwidth_gbps=None, peak_fp32_gflops=None))
+        speed = speed_of(blind, blind.cases[0])
+        assert speed is not None
+        assert speed.gflops is not None
+        assert (speed.pct_of_peak_compute, speed.pct_of_limit, speed.limit) == (None, None, None)
+
+
+class TestLadder:
+    def test_rungs_stand_in_order_with_references_last(self) -> None:
+        rungs = ladder(gemm_run(), "4096").rungs
+        assert [rung.kernel.id for rung in rungs] == [
+            "naive",
+            "smem_panel",
+            "smem_tiled",
+            "reg_2x1",
+            "cublas",
+        ]
+        assert [rung.is_reference for rung in rungs] == [False] * 4 + [True]
+
+    def test_a_failed_rung_keeps_its_place_and_is_stepped_over(self) -> None:
+        tiled = ladder(gemm_run(), "4096").rung("smem_tiled")
+        assert tiled.previous == "naive"
+        assert tiled.gain == pytest.approx(31.9 / 22.9)
+
+    def test_a_reference_is_no_rung(self) -> None:
+        found = ladder(gemm_run(), "4096")
+        assert found.reference == "cublas"
+        assert found.fastest == "reg_2x1"
+        assert found.rung("cublas").gain is None
+        assert found.rung("reg_2x1").pct_of_reference == pytest.approx(100 * 2650 / 9910)
+
+    def test_each_study_is_a_ladder_of_its_own(self) -> None:
+        problem = Gemm(256, 256, 256)
+        kernels = [
+            record("a", "gemm", 1),
+            record("b", "gemm", 2, study="B"),
+            record("mine", "gemm", 3, study=""),
+        ]
+        found = ladder(
+            run("gpu", kernels, [gemm_case(kernel.id, problem, 10.0) for kernel in kernels]), "256"
+        )
+        assert found.rung("b").previous is None
+        assert found.rung("mine").previous == "b"
+
+    def test_of_several_blocks_the_fastest_correct_one_stands_for_the_kernel(self) -> None:
+        rung = ladder(transpose_run(), "2048").rung("naive_col")
+        assert rung.case.block == (8, 32, 1)
+        assert len(rung.cases) == 9
+
+    def test_copies_are_neither_fastest_nor_compared_with_transposes(self) -> None:
+        found = ladder(transpose_run(), "2048")
+        assert found.fastest == "naive_col"
+        assert found.rung("copy_row").speed.median_us < found.rung("naive_col").speed.median_us  # type: ignore[union-attr]
+        assert found.rung("naive_row").previous is None
+
+    def test_a_kernel_without_a_record_still_shows(self) -> None:
+        bare = replace(gemm_run(), kernels=())
+        assert {rung.kernel.id for rung in ladder(bare, "128").rungs} == {case.kernel for case in bare.cases}
+
+
+class TestExplanations:
+    def test_counters_explain_before_resources(self) -> None:
+        found = ladder(sim_run(), "128").rung("smem_tiled").changes
+        assert "load efficiency 82.5 % → 100 %" in [change.text for change in found]
+        assert not any("shared memory" in change.label for change in found)
+
+    def test_resources_explain_without_counters(self) -> None:
+        found = ladder(compiled_run(), "128").rung("smem_tiled").changes
+        assert [change.text for change in found] == ["shared memory 0 B → 8 KiB"]
+
+    def test_what_did_not_move_is_not_mentioned(self) -> None:
+        case = sim_run().cases[0]
+        assert changes(case, case) == ()
+
+    def test_verdicts(self) -> None:
+        of = gemm_run()
+        kinds = {
+            (case.kernel, case.problem.label): verdict.kind
+            for case in of.cases
+            for verdict in [verdict_of(of, case)]
+            if verdict
+        }
+        assert kinds["naive", "128"] == "grid"
+        assert kinds["naive", "4096"] == "neither"
+        assert kinds["cublas", "4096"] == "compute"
+
+    def test_a_copy_near_peak_is_memory_bound(self) -> None:
+        of = transpose_run()
+        fast = replace(of.cases[0], timing=TimingPair(timing(8.0), None))
+        verdict = verdict_of(of, fast)
+        assert verdict is not None
+        assert verdict.kind == "memory"
+        assert "85.3 % of the theoretical bandwidth" in verdict.text
+
+    def test_poor_coalescing_is_a_clue(self) -> None:
+        of = transpose_run()
+        verdict = verdict_of(of, of.cases[2])
+        assert verdict is not None
+        assert verdict.clues == ("store efficiency only 25.0 %",)
+
+
+class TestCounters:
+    def test_traffic_is_relative_to_the_fewest_bytes(self) -> None:
+        case = sim_run().cases[1]
+        assert sector_ratio(case) == pytest.approx((16_384 + 2048) * 32 / (3 * 128 * 128 * 4))
+
+    def test_wavefronts_per_warp_step(self) -> None:
+        assert shared_wavefronts_per_step(sim_run().cases[1]) == pytest.approx(
+            (131_072 + 4096) / (128**3 / 32)
+        )
+
+    def test_conflict_share(self) -> None:
+        assert conflict_share_pct(sim_run().cases[1]) == pytest.approx(100 * 65_536 / 135_168)
+
+    def test_what_was_not_counted_is_none_and_not_zero(self) -> None:
+        case = sim_run().cases[0]
+        assert (shared_wavefronts_per_step(case), conflict_share_pct(case)) == (None, None)
+
+    def test_half_a_sum_is_no_sum(self) -> None:
+        held = counters(global_load_sectors=10.0, global_store_sectors=5.0)
+        unmeasured = replace(held["global_store_sectors"], value=None, reason="needs a newer ncu")
+        case = replace(sim_run().cases[0], counters={**held, "global_store_sectors": unmeasured})
+        assert sector_ratio(case) is None
+
+    def test_lines_share_the_traffic_and_mark_the_worst(self) -> None:
+        figures = line_figures(sim_run().cases[0])
+        assert figures[18].traffic_pct == pytest.approx(100 * 327_680 / 329_728)
+        assert figures[18].sectors_per_request == pytest.approx(2.5)
+        assert (figures[18].most_traffic, figures[20].most_traffic) == (True, False)
+        assert not figures[18].most_conflicts
+
+
+class TestCharts:
+    def test_roofline_uses_the_ideal_intensity(self) -> None:
+        (group,) = groups(gemm_run())
+        roofline = build_roofline(gemm_run(), group)
+        assert roofline is not None
+        assert [roof.measured for roof in roofline.memory_roofs] == [False, True]
+        point = next(point for point in roofline.points if point.size == "4096")
+        assert point.flop_per_byte == pytest.approx(2 * 4096**3 / (3 * 4096**2 * 4))
+        assert not any(point.kernel == "smem_panel" and point.size == "4096" for point in roofline.points)
+
+    def test_a_transpose_has_no_roofline(self) -> None:
+        (group,) = groups(transpose_run())
+        assert build_roofline(transpose_run(), group) is None
+
+    def test_scaling_orders_points_by_work(self) -> None:
+        (group,) = groups(gemm_run())
+        series = {
+            item.kernel: [point.size for point in item.points] for item in build_scaling(gemm_run(), group)
+        }
+        assert series["naive"] == ["128", "4096"]
+        assert series["smem_panel"] == ["128"]
+
+    def test_one_size_does_not_scale(self) -> None:
+        (group,) = groups(transpose_run())
+        assert build_scaling(transpose_run(), group) == ()
+
+    def test_a_sweep_marks_the_best_block_and_keeps_the_wrong_one_empty(self) -> None:
+        (group,) = groups(transpose_run())
+        (sweep,) = build_sweeps(transpose_run(), group)
+        assert (sweep.kernel, sweep.xs, sweep.ys) == ("naive_col", (8, 16, 32), (8, 16, 32))
+        best = [cell.case.block for row in sweep.cells for cell in row if cell and cell.is_best]
+        assert best == [(8, 32, 1)]
+        wrong = sweep.cells[0][0]
+        assert wrong is not None
+        assert wrong.value is None
+
+
+class TestBanners:
+    @pytest.mark.parametrize(
+        ("of", "expected"),
+        [
+            (gemm_run(), {"noise", "no_counters", "over_limit"}),
+            (transpose_run(), {"incorrect"}),
+            (sim_run(), {"sim", "sampled"}),
+            (compiled_run(), {"compiled"}),
+            (empty_run(), {"incomplete"}),
+            (replace(empty_run(), complete=True), {"empty"}),
+            (all_failed_run(), {"failed", "incorrect"}),
+        ],
+    )
+    def test_each_situation_raises_its_own(self, of: Run, expected: set[str]) -> None:
+        assert codes(of) == expected
+
+    def one(self, **fields: object) -> Run:
+        case = gemm_case("naive", Gemm(4096, 4096, 4096), 31_900.0)
+        return run("gpu", [record("naive", "gemm", 1)], [replace(case, **fields)])  # type: ignore[arg-type]
+
+    def test_a_power_cap_is_no_throttling(self) -> None:
+        assert "throttled" not in codes(self.one(clocks=CLOCKS))
+
+    def test_a_thermal_slowdown_is(self) -> None:
+        hot = replace(CLOCKS, after=ClockState(1500, 3201, 90, 600.0, ("hardware thermal slowdown",)))
+        (banner,) = [item for item in banners(self.one(clocks=hot)) if item.code == "throttled"]
+        assert "hardware thermal slowdown" in banner.detail
+
+    def test_dropped_samples_are_said(self) -> None:
+        assert "throttled" in codes(self.one(timing=TimingPair(timing(31_900.0, dropped=7), None)))
+
+    def test_a_low_clock_names_measured_and_threshold(self) -> None:
+        slow = replace(CLOCKS, before=ClockState(1200, 1, 1, 1.0, ()), after=ClockState(1320, 1, 1, 1.0, ()))
+        (banner,) = [item for item in banners(self.one(clocks=slow)) if item.code == "low_clock"]
+        assert "1,320 MHz of 1,980 MHz" in banner.detail
+        assert "66.7 % (threshold 95 %)" in banner.detail
+
+    @pytest.mark.parametrize(("share", "noisy"), [(0.005, False), (0.0051, True), (None, True)])
+    def test_noise_starts_above_the_threshold(self, share: float | None, noisy: bool) -> None:
+        cold = replace(timing(31_900.0), ci95_rel=share)
+        assert ("noise" in codes(self.one(timing=TimingPair(cold, None)))) is noisy
+
+    def test_a_rate_above_the_peak_is_an_error(self) -> None:
+        (banner,) = [
+            item
+            for item in banners(self.one(timing=TimingPair(timing(1000.0), None)))
+            if item.code == "beyond_peak"
+        ]
+        assert banner.level == "bad"
+
+    def test_unverified_results_are_said(self) -> None:
+        assert "unverified" in codes(self.one(verification=None, verification_reason="asked not to"))
+
+    def test_unknown_clocks_are_said(self) -> None:
+        assert "unknown_clock" in codes(self.one(clocks=None, clocks_reason="NVML cannot be used"))
+
+
+def test_sizes_are_ordered_by_work_and_not_by_name() -> None:
+    sizes = [Gemm(n, n, n) for n in (4096, 128, 1024)]
+    (group,) = groups(run("gpu", [], [gemm_case("naive", problem, 10.0) for problem in sizes]))
+    assert [size.label for size in group.sizes] == ["128", "1024", "4096"]
+
+
+def test_element_types_and_scalars_part_groups_but_layouts_do_not() -> None:
+    problems = [
+        Gemm(64, 64, 64),
+        Gemm(64, 64, 64, layout="col"),
+        Gemm(64, 64, 64, dtype="f64"),
+        Gemm(64, 64, 64, beta=1.0),
+    ]
+    cases: list[Measurement] = [gemm_case("naive", problem, 10.0) for problem in problems]
+    cases.append(replace(cases[0], problem=Transpose(64, 64)))
+    found = groups(run("gpu", [], cases))
+    assert [(group.op, group.dtype, group.layouts) for group in found] == [
+        ("gemm", "f32", ("row", "col")),
+        ("gemm", "f64", ("row",)),
+        ("gemm", "f32", ("row",)),
+        ("transpose", "f32", ("row",)),
+    ]

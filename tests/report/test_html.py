@@ -1,0 +1,225 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The HTML report: self-contained, safe with hostile strings, readable without scripts."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import pytest
+import snapshot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from page_reader import PageReader
+from synthetic_runs import HOSTILE, RUNS, gemm_run, sim_run
+
+from gpuprof.report.html import render_html
+from gpuprof.report.source import highlight, source_lines
+from gpuprof.results import Run, parse_run
+
+ALL = pytest.mark.parametrize("name", RUNS)
+
+
+@cache
+def page_of(name: str) -> str:
+    return render_html(RUNS[name]())
+
+
+@cache
+def reader_of(name: str) -> PageReader:
+    return PageReader(page_of(name))
+
+
+@ALL
+def test_text_without_scripts(name: str) -> None:
+    snapshot.check(f"html-{name}.txt", reader_of(name).text)
+
+
+@ALL
+def test_the_data_block_reads_back_as_the_run(name: str) -> None:
+    document = json.loads(reader_of(name).data_block())
+    assert parse_run(document["run"], name) == RUNS[name]()
+
+
+@ALL
+def test_nothing_is_fetched(name: str) -> None:
+    reader = reader_of(name)
+    links = [*reader.attributes("src"), *reader.attributes("href"), *reader.attributes("srcset")]
+    assert [link for link in links if not link.startswith("#")] == []
+    style = re.search(r"<style>(.*?)</style>", page_of(name), re.DOTALL)
+    assert style is not None
+    assert "url(" not in style[1]
+    assert "@import" not in style[1]
+    assert not {"link", "iframe", "object", "embed", "base"} & {tag for tag, _ in reader.tags}
+
+
+@ALL
+def test_the_policy_allows_exactly_the_scripts_of_the_page(name: str) -> None:
+    reader = reader_of(name)
+    (policy,) = [
+        tag["content"] for _, tag in reader.tags if tag.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy.startswith("default-src 'none';")
+    allowed = set(re.findall(r"'sha256-([^']+)'", policy))
+    scripts = [text for attributes, text in reader.scripts if "type" not in attributes]
+    assert {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in scripts} == allowed
+    assert "unsafe-inline" not in re.search(r"script-src[^;]*", policy)[0]  # type: ignore[index]
+
+
+@ALL
+def test_no_attribute_runs_a_script(name: str) -> None:
+    assert [
+        attribute for _, tag in reader_of(name).tags for attribute in tag if attribute.startswith("on")
+    ] == []
+
+
+@ALL
+def test_every_inner_link_has_a_target_and_ids_are_distinct(name: str) -> None:
+    reader = reader_of(name)
+    ids = reader.attributes("id")
+    assert len(ids) == len(set(ids))
+    assert {link[1:] for link in reader.attributes("href")} <= set(ids)
+
+
+@ALL
+def test_every_chart_on_the_page_has_data_and_the_reverse(name: str) -> None:
+    reader = reader_of(name)
+    assert set(reader.attributes("data-chart")) == set(json.loads(reader.data_block())["charts"])
+
+
+@ALL
+def test_tables_have_captions_and_headings_do_not_skip_levels(name: str) -> None:
+    tags = [tag for tag, _ in reader_of(name).tags]
+    assert tags.count("table") == tags.count("caption")
+    levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_hostile_strings_add_no_element() -> None:
+    reader = reader_of("hostile")
+    assert "img" not in [tag for tag, _ in reader.tags]
+    assert "\u202e" not in page_of("hostile")
+    assert "\x1b" not in page_of("hostile")
+    assert len(reader.scripts) == 3
+
+
+def test_plotly_comes_once_and_only_with_charts() -> None:
+    assert page_of("gemm").count("plotly.js v") == 1
+    assert "plotly.js v" not in page_of("empty")
+
+
+@pytest.mark.parametrize("name", ["sim", "compiled"])
+def test_without_a_gpu_no_time_is_shown(name: str) -> None:
+    assert not re.search(r"\d (?:ns|µs|ms|s)\b", reader_of(name).text)
+    assert "FLOP/s" not in reader_of(name).text.split("Environment")[1].split("compute peak")[0]
+    metrics = json.loads(reader_of(name).data_block())["charts"]["chart-1"]["metrics"]
+    assert not {"time", "rate"} & {metric["key"] for metric in metrics}
+
+
+def test_what_was_not_measured_says_so_with_its_reason() -> None:
+    reader = reader_of("gemm")
+    assert "not measured" in reader.text
+    assert "failed: a case gets a speed only when its result is correct" in reader.text
+    assert "measured by Nsight Compute only: add --ncu" in reader.text
+
+
+def test_the_worst_line_is_marked() -> None:
+    (line,) = [text for text in reader_of("sim").text.splitlines() if "most global sectors" in text]
+    assert "99.4 %" in line
+    assert "sum += A" in line
+
+
+def test_a_failed_kernel_keeps_its_place_in_the_chart() -> None:
+    charts = json.loads(reader_of("gemm").data_block())["charts"].values()
+    chart = [chart for chart in charts if chart["kind"] == "ladder"][-1]
+    assert [row["name"] for row in chart["rows"]] == [
+        "naive",
+        "smem_panel",
+        "smem_tiled",
+        "reg_2x1",
+        "cublas",
+    ]
+    for metric in chart["metrics"][:2]:
+        assert [bar is None for bar in metric["bars"]] == [False, True, False, False, False]
+    assert "1,048,576 bytes" in chart["rows"][1]["reason"]
+
+
+def test_error_bars_span_the_percentiles() -> None:
+    charts = json.loads(reader_of("gemm").data_block())["charts"].values()
+    ladder = next(chart for chart in charts if chart["kind"] == "ladder")
+    for metric in ladder["metrics"][:2]:
+        for bar in metric["bars"]:
+            assert bar["low"] < bar["value"] < bar["high"]
+
+
+def change(name: str) -> Callable[[Run, str], Run]:
+    """A function that puts a text into one place of a run."""
+
+    def reason(run: Run, text: str) -> Run:
+        return replace(run, cases=(replace(run.cases[0], outcome="failed", reason=text), *run.cases[1:]))
+
+    def source(run: Run, text: str) -> Run:
+        return replace(run, kernels=(replace(run.kernels[0], source=text), *run.kernels[1:]))
+
+    def device(run: Run, text: str) -> Run:
+        return replace(run, device=replace(run.device, name=text))
+
+    def log(run: Run, text: str) -> Run:
+        return replace(run, cases=(replace(run.cases[0], log=text), *run.cases[1:]))
+
+    return {"reason": reason, "source": source, "device": device, "log": log}[name]
+
+
+MARKUP = st.text(
+    alphabet=st.sampled_from(list("<>/&\"'!-=()scriptimg \n\u202e\u2028\x1b;:{}%#")), max_size=60
+)
+
+
+@pytest.mark.parametrize("place", ["reason", "source", "device", "log"])
+@settings(max_examples=10, deadline=None)
+@given(text=MARKUP)
+def test_no_text_adds_an_element_or_changes_the_data(place: str, text: str) -> None:
+    allowed = {tag for tag, _ in reader_of("sim").tags} | {tag for tag, _ in reader_of("all_failed").tags}
+    changed = change(place)(sim_run(), text)
+    reader = PageReader(render_html(changed))
+    assert {tag for tag, _ in reader.tags} <= allowed
+    assert len(reader.scripts) == 3
+    assert parse_run(json.loads(reader.data_block())["run"], "page") == changed
+
+
+@given(st.text(alphabet=st.sampled_from(list("/*\"'\\\n #abc01<>&intforreal")), max_size=120))
+def test_highlighting_keeps_every_line_and_character(source: str) -> None:
+    lines = [line.striptags() if line else "" for line in highlight(source)]
+    plain = [" ".join(line.split()) for line in source.removesuffix("\n").split("\n")]
+    assert [" ".join(line.split()) for line in lines] == plain
+
+
+@given(st.text(alphabet=st.sampled_from(list('/*"\n abc<>')), max_size=80))
+def test_highlighted_lines_close_what_they_open(source: str) -> None:
+    for line in highlight(source):
+        assert line.count("<span") == line.count("</span>")
+
+
+def test_source_lines_are_numbered_as_in_the_file() -> None:
+    case = sim_run().cases[0]
+    lines = source_lines(sim_run().kernels[0].source, case)
+    assert [line.number for line in lines] == list(range(1, len(lines) + 1))
+    assert [line.number for line in lines if line.figures] == [18, 20]
+
+
+def test_rendering_changes_nothing() -> None:
+    run = gemm_run()
+    assert render_html(run) == render_html(gemm_run())
+    assert run == gemm_run()
+
+
+def test_a_hostile_string_is_shown_and_not_dropped() -> None:
+    assert "</script><img src=x onerror=alert(1)>" in reader_of("hostile").text
+    assert "\\u202eevil\\u202c" in reader_of("hostile").text
+    assert HOSTILE not in reader_of("hostile").text

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The terminal report at pinned widths, in a pipe, and where only ASCII can be written."""
+
+import io
+import re
+import subprocess
+import sys
+
+import pytest
+import snapshot
+from rich.cells import cell_len
+from synthetic_runs import RUNS, all_failed_run, gemm_run
+
+from gpuprof.report.terminal import print_run
+from gpuprof.results import Run
+
+WIDTHS = (60, 80, 140)
+
+
+def printed(run: Run, width: int | None = None, color: bool | None = None) -> str:
+    file = io.StringIO()
+    print_run(run, file=file, width=width, color=color)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", RUNS)
+def test_snapshot(name: str, width: int) -> None:
+    snapshot.check(f"terminal-{name}-{width}.txt", printed(RUNS[name](), width))
+
+
+@pytest.mark.parametrize("width", [*range(40, 160, 7), 400])
+@pytest.mark.parametrize("name", sorted(set(RUNS) - {"hostile"}))
+def test_no_line_is_wider_than_asked_or_ends_in_a_blank(name: str, width: int) -> None:
+    for line in printed(RUNS[name](), width).splitlines():
+        assert cell_len(line) <= width
+        assert line == line.rstrip()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_pipe_gets_no_control_codes(name: str) -> None:
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", printed(RUNS[name]()))
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_ascii_streams_get_ascii(name: str) -> None:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding="ascii")
+    print_run(RUNS[name](), file=file, width=100)
+    file.flush()
+    assert raw.getvalue().isascii()
+
+
+def test_colour_only_adds_codes() -> None:
+    coloured = printed(gemm_run(), 100, color=True)
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == printed(gemm_run(), 100, color=False)
+
+
+def test_columns_stay_aligned_in_ascii() -> None:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding="ascii")
+    print_run(gemm_run(), file=file, width=100)
+    file.flush()
+    rows = [line for line in raw.getvalue().decode().splitlines() if " ok  " in line]
+    assert len(rows) == 9
+    assert len({row.index("+ ok") for row in rows}) == 1
+
+
+def test_every_case_that_did_not_finish_has_its_reason() -> None:
+    text = " ".join(printed(all_failed_run(), 80).split())
+    for case in all_failed_run().cases:
+        assert case.reason is not None
+        assert f"{case.outcome}: {case.reason}" in text
+
+
+@pytest.mark.parametrize("name", ["sim", "compiled"])
+def test_without_a_gpu_no_time_is_printed(name: str) -> None:
+    assert not re.search(r"\d (?:ns|µs|ms|s)\b", printed(RUNS[name](), 140))
+
+
+def test_importing_the_reports_does_not_load_plotly() -> None:
+    code = (
+        "import sys, gpuprof.report.html, gpuprof.report.markdown, gpuprof.report.terminal;"
+        "print('plotly' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
