@@ -24,7 +24,10 @@ app = typer.Typer(
 Kernels = Annotated[
     list[str] | None,
     typer.Option(
-        "--kernel", "-k", metavar="ID[,…]", help="Kernels by id, published name or .cu file; a list, or repeated."
+        "--kernel",
+        "-k",
+        metavar="ID[,…]",
+        help="Kernels by id, published name or .cu file; a list, or repeated.",
     ),
 ]
 Everything = Annotated[bool, typer.Option("--all", help="The whole ladder (the default without --kernel).")]
@@ -47,6 +50,12 @@ Timeout = Annotated[float, typer.Option(min=1.0, metavar="SECONDS", help="Longes
 Seconds = Annotated[
     float,
     typer.Option("--seconds", min=0.01, metavar="SECONDS", help="Kernel time to spend sampling one case."),
+]
+SimBlocks = Annotated[
+    str | None,
+    typer.Option(
+        "--sim-blocks", metavar="all|N", help="Blocks that sim runs of each grid.  [default: all when small]"
+    ),
 ]
 Output = Annotated[
     Path | None,
@@ -87,6 +96,7 @@ def gemm(
     seed: Seed = 0,
     timeout: Timeout = 60.0,
     seconds: Seconds = 0.4,
+    sim_blocks: SimBlocks = None,
     output: Output = None,
     json: Json = None,
     html: Html = None,
@@ -95,7 +105,7 @@ def gemm(
 ) -> None:
     """Matrix multiplication: C = alpha * A @ B + beta * C."""
     from gpuprof.commands.profile import Destination, profile
-    from gpuprof.measure.request import build_request
+    from gpuprof.measure.request import build_request, parse_sim_blocks
 
     request = build_request("gemm", kernel or [], everything, sizes, block, dtype, alpha=alpha, beta=beta)
     code = profile(
@@ -106,6 +116,7 @@ def gemm(
         seed=seed,
         timeout_s=timeout,
         seconds_per_case=seconds,
+        sim_blocks=parse_sim_blocks(sim_blocks),
         quiet=quiet,
     )
     raise typer.Exit(code)
@@ -123,6 +134,7 @@ def transpose(
     seed: Seed = 0,
     timeout: Timeout = 60.0,
     seconds: Seconds = 0.4,
+    sim_blocks: SimBlocks = None,
     output: Output = None,
     json: Json = None,
     html: Html = None,
@@ -131,7 +143,7 @@ def transpose(
 ) -> None:
     """Matrix transpose: out[nx, ny] = in[ny, nx] transposed, against the bandwidth ceiling."""
     from gpuprof.commands.profile import Destination, profile
-    from gpuprof.measure.request import build_request
+    from gpuprof.measure.request import build_request, parse_sim_blocks
 
     request = build_request("transpose", kernel or [], everything, sizes, block, dtype)
     code = profile(
@@ -142,6 +154,7 @@ def transpose(
         seed=seed,
         timeout_s=timeout,
         seconds_per_case=seconds,
+        sim_blocks=parse_sim_blocks(sim_blocks),
         quiet=quiet,
     )
     raise typer.Exit(code)

@@ -3,6 +3,7 @@
 """Open the backend that `--device` names. Imports a backend only when it is chosen."""
 
 from gpuprof.backends.base import Backend
+from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.measure.statistics import Budget
 
@@ -10,14 +11,17 @@ from gpuprof.measure.statistics import Budget
 _DEFAULT_ARCH = "sm_90"
 
 
-def open_backend(selector: str, arch: str | None, seed: int, budget: Budget) -> tuple[Backend, str | None]:
+def open_backend(
+    selector: str, arch: str | None, seed: int, budget: Budget, sim_blocks: int | None
+) -> tuple[Backend, str | None]:
     """Open a backend.
 
     Args:
-        selector: `auto`, a device number, or `none` to compile without running.
+        selector: `auto`, a device number, `sim` or `sim:CARD` for the executor, or `none` to compile only.
         arch: Architecture for a run without a GPU, as `sm_86`.
         seed: Of the problems' random inputs.
         budget: When a timed case has enough samples.
+        sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
 
     Returns:
         The backend, and one sentence on why it was chosen, when it is not the obvious one.
@@ -32,20 +36,36 @@ def open_backend(selector: str, arch: str | None, seed: int, budget: Budget) -> 
                 "--arch does not go with a real GPU, whose architecture is known.", fix="Drop it."
             )
         return _open_gpu(int(selector), seed, budget), None
-    if selector == "none" or selector.startswith("none:"):
-        return _open_none(selector, arch, "only compilation was asked for"), None
+    kind, _, card = selector.partition(":")
+    if kind == "none":
+        device = _card(card, arch)
+        return _open_none(device), f"Nothing ran: only compilation for {device.arch} was asked for."
+    if kind == "sim":
+        return _open_sim(_card(card, arch), seed, sim_blocks), None
     if selector != "auto":
         raise InputError(
             f"--device {selector} is not a device.",
-            fix="Use auto, none, or a GPU's number as `gpuprof devices` lists it.",
+            fix="Use auto, sim, sim:CARD, none, or a GPU's number as `gpuprof devices` lists it.",
         )
     if arch:
-        return _open_none("none", arch, f"--arch {arch} names an architecture, not a GPU"), None
+        return _open_sim(_card("", arch), seed, sim_blocks), None
     try:
         return _open_gpu(0, seed, budget), None
     except BackendUnavailable as error:
-        backend = _open_none("none", None, "there is no usable GPU here")
-        return backend, f"Nothing ran: {error.what} Kernels were compiled for {backend.device.arch} only."
+        device = _card("", None)
+        why = (
+            f"{error.what} The kernels ran on the CPU executor instead, which counts as {device.name} would."
+        )
+        return _open_sim(device, seed, sim_blocks), why
+
+
+def _card(name: str, arch: str | None) -> Device:
+    """The card that a run without a GPU stands for."""
+    from gpuprof.devices.table import device_for_arch, load_card
+
+    if name and arch:
+        raise InputError(f"Both a card ({name}) and --arch {arch} were named.", fix="Drop one of them.")
+    return load_card(name) if name else device_for_arch(arch or _DEFAULT_ARCH)
 
 
 def _open_gpu(ordinal: int, seed: int, budget: Budget) -> Backend:
@@ -54,10 +74,13 @@ def _open_gpu(ordinal: int, seed: int, budget: Budget) -> Backend:
     return GpuBackend(ordinal, seed, budget)
 
 
-def _open_none(selector: str, arch: str | None, reason: str) -> Backend:
-    from gpuprof.backends.compile_only import CompileOnlyBackend
-    from gpuprof.devices.table import device_for_arch, load_card
+def _open_sim(device: Device, seed: int, blocks: int | None) -> Backend:
+    from gpuprof.backends.sim.backend import SimBackend
 
-    _, _, card = selector.partition(":")
-    device = load_card(card) if card else device_for_arch(arch or _DEFAULT_ARCH)
-    return CompileOnlyBackend(device, reason)
+    return SimBackend(device, seed, blocks)
+
+
+def _open_none(device: Device) -> Backend:
+    from gpuprof.backends.compile_only import CompileOnlyBackend
+
+    return CompileOnlyBackend(device, "only compilation was asked for")

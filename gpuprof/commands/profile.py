@@ -53,6 +53,7 @@ def profile(
     seed: int,
     timeout_s: float,
     seconds_per_case: float,
+    sim_blocks: int | None,
     quiet: bool,
 ) -> ExitCode:
     """Measure, print the table, write the report and name the files.
@@ -66,7 +67,9 @@ def profile(
     json_path, html_path = destination.paths(request.op)
     for path in (json_path, html_path):
         check_writable(path, destination.force)
-    options = RunOptions(device, arch, seed, timeout_s, seconds_per_case, tuple(sys.argv[1:]), json_path)
+    options = RunOptions(
+        device, arch, seed, timeout_s, seconds_per_case, sim_blocks, tuple(sys.argv[1:]), json_path
+    )
     with watch(quiet=quiet) as progress:
         run = measure(request, options, progress)
     if not quiet:

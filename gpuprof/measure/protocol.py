@@ -26,6 +26,7 @@ class Open:
     arch: str | None
     seed: int
     seconds_per_case: float
+    sim_blocks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

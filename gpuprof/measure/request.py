@@ -101,6 +101,21 @@ def parse_blocks(text: str) -> tuple[Extent, ...]:
     return tuple(blocks)
 
 
+def parse_sim_blocks(text: str | None) -> int | None:
+    """Read `--sim-blocks`: 0 stands for all, None for a choice by size.
+
+    Raises:
+        InputError: It is neither `all` nor a positive number.
+    """
+    if text is None:
+        return None
+    if text == "all":
+        return 0
+    if not text.isdecimal() or int(text) == 0:
+        raise InputError(f"--sim-blocks {text!r} is not a number of blocks.", fix="Write all, or 1 or more.")
+    return int(text)
+
+
 def choose_kernels(op: str, names: list[str], everything: bool) -> tuple[Kernel, ...]:
     """The kernels a user named, or the whole ladder.
 

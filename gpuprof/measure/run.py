@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One invocation from request to results: open a worker, plan, measure, keep the file current."""
 
+import os
 import platform
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -47,6 +48,7 @@ class RunOptions:
         seed: Of random inputs.
         timeout_s: Longest one case may take.
         seconds_per_case: Kernel time spent on sampling one case.
+        sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
         argv: The command line, for the record.
         json_path: Where the results are kept.
     """
@@ -56,6 +58,7 @@ class RunOptions:
     seed: int
     timeout_s: float
     seconds_per_case: float
+    sim_blocks: int | None
     argv: tuple[str, ...]
     json_path: Path
 
@@ -77,7 +80,9 @@ def measure(request: Request, options: RunOptions, progress: Progress) -> Run:
         InputError: A size does not fit in memory, or the results cannot be written.
         BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.
     """
-    open_request = Open(options.device, options.arch, options.seed, options.seconds_per_case)
+    open_request = Open(
+        options.device, options.arch, options.seed, options.seconds_per_case, options.sim_blocks
+    )
     worker = WorkerProcess(open_request)
     try:
         cases = plan_cases(request)
@@ -96,7 +101,9 @@ def measure(request: Request, options: RunOptions, progress: Progress) -> Run:
         keeper.add(index, measurement)
         progress.finished(measurement)
 
-    session = SessionOptions(open_request, options.timeout_s)
+    # Executed cases do not disturb each other; measured ones would.
+    workers = (os.cpu_count() or 1) if opened.backend == "sim" else 1
+    session = SessionOptions(open_request, options.timeout_s, workers)
     try:
         run_cases(cases, worker, session, lambda index: progress.started(cases[index]), done)
     except KeyboardInterrupt:

@@ -61,7 +61,9 @@ class Worker:
 
     def _open(self, request: Open) -> Opened:
         budget = Budget(seconds=request.seconds_per_case)
-        self._backend, reason = open_backend(request.device, request.arch, request.seed, budget)
+        self._backend, reason = open_backend(
+            request.device, request.arch, request.seed, budget, request.sim_blocks
+        )
         self._compile = Compiler(self._backend.compile_arch)
         return Opened(
             device=self._backend.device,

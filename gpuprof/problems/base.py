@@ -98,6 +98,10 @@ class Problem(Protocol):
         """Expected output and the magnitude that scales its error bound, float64, flat, storage order."""
         ...
 
+    def reference_at(self, inputs: dict[str, Array], indices: NDArray[np.intp]) -> tuple[Array, Array]:
+        """As `reference`, for some elements of the flat output only."""
+        ...
+
     def describe_element(self, index: int) -> str:
         """Where an element of the flat output stands, for a message."""
         ...

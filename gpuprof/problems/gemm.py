@@ -7,6 +7,7 @@ from math import sqrt
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuprof.problems.base import ITEM_BYTES, UNIT_ROUNDOFF, Array, ArraySpec, Dtype, Layout, numpy_dtype
 
@@ -102,7 +103,7 @@ class Gemm:
 
     def reference(self, inputs: dict[str, Array]) -> tuple[Array, Array]:
         """The product in float64, and |alpha| * |A|@|B| + |beta| * |C| as each element's magnitude."""
-        order: Literal["C", "F"] = "C" if self.layout == "row" else "F"
+        order = self._order
         a = inputs["A"].astype(np.float64).reshape((self.m, self.k), order=order)
         b = inputs["B"].astype(np.float64).reshape((self.k, self.n), order=order)
         expected = self._alpha * (a @ b)
@@ -113,11 +114,31 @@ class Gemm:
             magnitude += abs(self._beta) * np.abs(c)
         return expected.ravel(order=order), magnitude.ravel(order=order)
 
+    def reference_at(self, inputs: dict[str, Array], indices: NDArray[np.intp]) -> tuple[Array, Array]:
+        """As `reference`, at some elements: only their rows of A and columns of B are multiplied."""
+        in_row_order = self.layout == "row"
+        row, column = divmod(indices, self.n) if in_row_order else divmod(indices, self.m)[::-1]
+        rows, row_of = np.unique(row, return_inverse=True)
+        columns, column_of = np.unique(column, return_inverse=True)
+        a = inputs["A"].reshape((self.m, self.k), order=self._order)[rows].astype(np.float64)
+        b = inputs["B"].reshape((self.k, self.n), order=self._order)[:, columns].astype(np.float64)
+        expected = self._alpha * (a @ b)[row_of, column_of]
+        magnitude = abs(self._alpha) * (np.abs(a) @ np.abs(b))[row_of, column_of]
+        if self.beta:
+            c = inputs["C"][indices].astype(np.float64)
+            expected += self._beta * c
+            magnitude += abs(self._beta) * np.abs(c)
+        return expected, magnitude
+
     def describe_element(self, index: int) -> str:
         """An element of the flat output as `C[row, column]`."""
         if self.layout == "row":
             return f"C[{index // self.n}, {index % self.n}]"
         return f"C[{index % self.m}, {index // self.m}]"
+
+    @property
+    def _order(self) -> Literal["C", "F"]:
+        return "C" if self.layout == "row" else "F"
 
     @property
     def _alpha(self) -> float:

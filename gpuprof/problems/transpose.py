@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuprof.problems.base import ITEM_BYTES, Array, ArraySpec, Dtype, Layout, numpy_dtype
 
@@ -86,6 +87,11 @@ class Transpose:
         source = inputs["in"].astype(np.float64)
         expected = source if self.result == "copy" else source.reshape(self.ny, self.nx).T.ravel()
         return expected, np.ones(1)
+
+    def reference_at(self, inputs: dict[str, Array], indices: NDArray[np.intp]) -> tuple[Array, Array]:
+        """The rearranged input at some elements of the flat output."""
+        source = indices if self.result == "copy" else indices % self.ny * self.nx + indices // self.ny
+        return inputs["in"][source].astype(np.float64), np.ones(1)
 
     def describe_element(self, index: int) -> str:
         """An element of the flat output as `out[row, column]`."""
