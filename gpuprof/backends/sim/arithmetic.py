@@ -100,7 +100,9 @@ def _two_operands(op: Mnemonic) -> Lowered:
     compute = _NEAREST[op.base]
     if op.has("sat"):
         wide = np.dtype(np.int64)
-        return _same(op, lambda a, b: integers.saturated(compute(a.astype(wide), b.astype(wide)), op.dtype), 2)
+        return _same(
+            op, lambda a, b: integers.saturated(compute(a.astype(wide), b.astype(wide)), op.dtype), 2
+        )
     if op.has("cc"):
         carry = np.less if op.base == "sub" else lambda a, b: a + b < a
         unsigned = np.dtype(f"u{op.dtype.itemsize}")
@@ -216,7 +218,9 @@ def _float_minimum(choose: Compute, propagate: bool) -> Compute:
                 negative = np.signbit(result) | np.signbit(other)
                 if choose in (np.fmax, np.maximum):
                     negative = np.signbit(result) & np.signbit(other)
-                picked = np.where(zeros, np.copysign(picked, np.where(negative, -1, 1).astype(picked.dtype)), picked)
+                picked = np.where(
+                    zeros, np.copysign(picked, np.where(negative, -1, 1).astype(picked.dtype)), picked
+                )
             result = picked
         return result
 

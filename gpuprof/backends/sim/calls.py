@@ -91,7 +91,9 @@ class _Inliner:
             pair = (part, Reg(name)) if item.opcode[0] == "ld" else (Reg(name), part)
             yield replace(item, opcode=("mov", f"b{8 * size}"), operands=pair)
 
-    def _call(self, item: Instruction, passed: dict[str, str], path: tuple[str, ...]) -> Iterator[Instruction | Label]:
+    def _call(
+        self, item: Instruction, passed: dict[str, str], path: tuple[str, ...]
+    ) -> Iterator[Instruction | Label]:
         name = next((operand.name for operand in item.operands if isinstance(operand, Sym)), None)
         callee = self.module.functions.get(name) if name else None
         if callee is None or name in path or item.guard:

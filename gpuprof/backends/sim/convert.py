@@ -17,9 +17,11 @@ _FLOATS = ("f16", "f32", "f64", "bf16")
 
 def lower_cvt(op: Mnemonic) -> Lowered:
     """Lower `cvt.MODIFIERS.TO.FROM`."""
-    if len(op.types) == 3 or op.has("relu") or op.has("satfinite"):
-        return _pack_halves(op)
     to, source = op.types
+    if op.has("relu") or op.has("satfinite"):
+        raise NotInTable
+    if to in ("f16x2", "bf16x2"):
+        return _pack_halves(op)
     read, write = ARITHMETIC[source], ARITHMETIC[to]
     if to in _FLOATS and source in _FLOATS:
         return Lowered(lambda a: _float_to_float(a, op, source, to), (read,), write)
@@ -33,8 +35,8 @@ def lower_cvt(op: Mnemonic) -> Lowered:
 
 
 def _pack_halves(op: Mnemonic) -> Lowered:
-    to = {"f16x2": "f16", "bf16x2": "bf16"}.get(op.types[0])
-    if to is None or op.types[1:] != ("f32", "f32") or op.has("relu") or op.rounding not in ("rn", "rz"):
+    to = op.types[0].removesuffix("x2")
+    if op.types[1] != "f32" or op.rounding not in ("rn", "rz"):
         raise NotInTable
 
     def pack(upper: Lanes, lower: Lanes) -> Lanes:
@@ -115,7 +117,10 @@ def _float_to_integer(value: Lanes, op: Mnemonic, dtype: np.dtype[Any]) -> Lanes
         value = exact.flush(value)
     integral = next((f for flag, f in _TO_INTEGRAL.items() if op.has(flag)), np.trunc)(value)
     limits = np.iinfo(dtype)
-    low, above = float(limits.min), float(limits.max) + 1.0 if dtype.itemsize == 4 else 2.0 ** int(limits.max).bit_length()
+    low, above = (
+        float(limits.min),
+        float(limits.max) + 1.0 if dtype.itemsize == 4 else 2.0 ** int(limits.max).bit_length(),
+    )
     if dtype.itemsize < 4:
         above = float(limits.max) + 1.0
     inside = (integral >= low) & (integral < above)

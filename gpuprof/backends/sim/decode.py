@@ -250,7 +250,11 @@ class _Decoder:
         if kind not in ARITHMETIC:
             raise UnsupportedInstruction(item.name, item.line)
         dtype = self._kept_dtype(target, kind)
-        read, write, masked = self.coder.reader(source, dtype, item), self.coder.target(target, item), self.coder.mask(item)
+        read, write, masked = (
+            self.coder.reader(source, dtype, item),
+            self.coder.target(target, item),
+            self.coder.mask(item),
+        )
         return lambda batch: write(batch, read(batch), masked(batch))
 
     def _kept_dtype(self, target: Operand, kind: str) -> np.dtype[np.generic]:
@@ -294,7 +298,10 @@ class _Decoder:
         window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
         space = next((part for part in item.opcode if part in (*window, "global", "const", "param")), "")
         distance = window.get(space, 0) * (-1 if "to" in item.opcode else 1)
-        read, write = self.coder.reader(item.operands[1], _I64, item), self.coder.target(item.operands[0], item)
+        read, write = (
+            self.coder.reader(item.operands[1], _I64, item),
+            self.coder.target(item.operands[0], item),
+        )
         masked = self.coder.mask(item)
         return lambda batch: write(batch, read(batch) + distance, masked(batch))
 
@@ -311,7 +318,9 @@ class _Decoder:
         if second and lowered.second is not None:
             writes_second = self.coder.target(operands.pop(1), item)
         sources = [
-            self.coder.predicate(operand, item) if dtype == np.bool_ else self.coder.reader(operand, dtype, item)
+            self.coder.predicate(operand, item)
+            if dtype == np.bool_
+            else self.coder.reader(operand, dtype, item)
             for operand, dtype in zip(operands[1:], lowered.sources, strict=False)
         ]
         if op.base in ("addc", "subc", "madc"):
@@ -402,4 +411,3 @@ def _passing(blocks: list[BasicBlock]) -> set[str]:
             else:
                 passing |= set(writes)
     return passing
-

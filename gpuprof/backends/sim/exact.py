@@ -121,7 +121,9 @@ def fma64(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
     top, top_error = two_sum(high, addend)
     result = top + to_odd(*two_sum(top_error, addend_error))
     plain = a * b + c
-    safe = _within(a, 2.0**-450, 2.0**450) & _within(b, 2.0**-450, 2.0**450) & _within(c, 2.0**-900, 2.0**1000)
+    safe = (
+        _within(a, 2.0**-450, 2.0**450) & _within(b, 2.0**-450, 2.0**450) & _within(c, 2.0**-900, 2.0**1000)
+    )
     if mode != "rn":
         safe = np.zeros_like(safe)
     finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
@@ -143,7 +145,7 @@ def from_fraction(exact: Fraction, mode: str = "rn") -> float:
     try:
         nearest = float(exact)
     except OverflowError:
-        nearest = math.copysign(math.inf, exact)
+        nearest = math.inf if exact > 0 else -math.inf
         largest = math.nextafter(nearest, 0.0)
         inward = mode == "rz" or (mode == "rm" and exact > 0) or (mode == "rp" and exact < 0)
         return largest if inward else nearest

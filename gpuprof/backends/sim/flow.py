@@ -62,6 +62,7 @@ def is_block_barrier(item: Instruction) -> bool:
 def basic_blocks(body: list[Instruction | Label]) -> list[BasicBlock]:
     """Return the blocks in text order; the first is the entry."""
     blocks = _cut(_without_guarded_ends(body))
+    _shorten_exits(blocks)
     _set_rejoins(blocks)
     return blocks
 
@@ -117,6 +118,14 @@ def _link(block: BasicBlock, following: int, labels: dict[str, int]) -> None:
         block.target = labels[goal.name]
         if block.last.guard is None or block.target == block.otherwise:
             block.end = End.JUMP
+
+
+def _shorten_exits(blocks: list[BasicBlock]) -> None:
+    """Make a jump to a lone `ret` an exit: the hardware ends those threads at once, not at the common end."""
+    lone = {i for i, block in enumerate(blocks) if block.end is End.EXIT and not block.body}
+    for block in blocks:
+        block.target = EXIT_BLOCK if block.target in lone else block.target
+        block.otherwise = EXIT_BLOCK if block.otherwise in lone else block.otherwise
 
 
 def _set_rejoins(blocks: list[BasicBlock]) -> None:

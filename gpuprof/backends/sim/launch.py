@@ -14,7 +14,6 @@ from gpuprof.backends.sim.batch import WARP, Batch, Geometry
 from gpuprof.backends.sim.counters import LineCounters, Number, Totals
 from gpuprof.backends.sim.decode import Program
 from gpuprof.backends.sim.global_memory import Buffer, GlobalMemory
-from gpuprof.backends.sim.lanes import Mask
 from gpuprof.backends.sim.ptx import Variable
 from gpuprof.backends.sim.sampling import Sample, every_block
 from gpuprof.backends.sim.scalars import Lanes, uniform
@@ -211,7 +210,10 @@ class _Template:
         bit = np.left_shift(np.uint64(1), lane.astype(np.uint64))
         masks = {"eq": bit, "lt": bit - 1, "le": 2 * bit - 1, "ge": 2**32 - bit, "gt": 2**32 - 2 * bit}
         values: dict[str, Any] = {
-            **{f"%tid.{a}": v for a, v in zip("xyz", (thread % x, thread // x % y, thread // (x * y)), strict=True)},
+            **{
+                f"%tid.{a}": v
+                for a, v in zip("xyz", (thread % x, thread // x % y, thread // (x * y)), strict=True)
+            },
             **{f"%ntid.{a}": v for a, v in zip("xyz", geometry.block, strict=True)},
             **{f"%nctaid.{a}": v for a, v in zip("xyz", geometry.grid, strict=True)},
             "%laneid": lane,

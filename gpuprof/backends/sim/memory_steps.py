@@ -137,7 +137,9 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     if not isinstance(size, Imm) or "bulk" in item.opcode:
         raise UnsupportedInstruction(item.name, item.line)
     coder.shared_granule = min(coder.shared_granule, size.bits)
-    to_shared = SharedSpace(Request(coder.site("async_copy_shared", item), item.line, size.bits, target.offset))
+    to_shared = SharedSpace(
+        Request(coder.site("async_copy_shared", item), item.line, size.bits, target.offset)
+    )
     from_global = GlobalSpace(Request(coder.site("async_copy", item), item.line, size.bits, source.offset))
     read_target, read_source = _address(coder, item, target), _address(coder, item, source)
     length = coder.reader(item.operands[3], ARITHMETIC["u32"], item) if len(item.operands) > 3 else None
@@ -237,4 +239,3 @@ def _space(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -
         LocalSpace(request(f"local_{kind}")),
         offset,
     )
-

@@ -97,7 +97,9 @@ def _merged(body: list[Instruction], aligned: dict[str, int], symbols: dict[str,
     vectors: dict[int, list[_Load]] = {}
     for size, loads in _candidates(body):
         base = loads[0].base
-        known = aligned.get(base.name, 1) if isinstance(base, Reg) else symbols.get(getattr(base, "name", ""), 1)
+        known = (
+            aligned.get(base.name, 1) if isinstance(base, Reg) else symbols.get(getattr(base, "name", ""), 1)
+        )
         widest = min(_WIDEST, known)
         by_offset = {load.offset: load for load in loads}
         while widest > size:
@@ -133,7 +135,12 @@ def _candidates(body: list[Instruction]) -> Iterator[tuple[int, list[_Load]]]:
     stretch = 0
     for position, item in enumerate(body):
         name, kind = item.opcode[0], item.opcode[-1]
-        if item.opcode[:2] == ("ld", "shared") and len(item.opcode) == 3 and kind in _SCALARS and not item.guard:
+        if (
+            item.opcode[:2] == ("ld", "shared")
+            and len(item.opcode) == 3
+            and kind in _SCALARS
+            and not item.guard
+        ):
             target, memory = item.operands
             if isinstance(target, Reg) and isinstance(memory, Mem) and isinstance(memory.base, Reg | Sym):
                 load = _Load(position, memory.base, memory.offset, target.name)

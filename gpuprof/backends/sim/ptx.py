@@ -167,7 +167,9 @@ def parse(text: str) -> Module:
     statement = re.compile(r"\s*([^;{]*)([;{])", re.DOTALL)
     while found := statement.match(text, position):
         head, stop = found.group(1), found.group(2)
-        head = re.sub(r"^\s*(?:\.(?:version|target|address_size|file|section)\b[^\n]*\n\s*)+", "", head).strip()
+        head = re.sub(
+            r"^\s*(?:\.(?:version|target|address_size|file|section)\b[^\n]*\n\s*)+", "", head
+        ).strip()
         position = found.end()
         if _HEADER.search(head):
             function = _function_header(head)
@@ -197,7 +199,9 @@ def _matching_brace(text: str, position: int) -> int:
 
 def _variable(text: str) -> Variable:
     extern = ".extern" in text
-    text = re.sub(r"\.(visible|extern|weak|common|ptr(\s+\.(global|shared|const|local))?)\b\s*", "", text).strip()
+    text = re.sub(
+        r"\.(visible|extern|weak|common|ptr(\s+\.(global|shared|const|local))?)\b\s*", "", text
+    ).strip()
     text = re.sub(r"\.attribute\([^)]*\)\s*", "", text)
     # A pointer parameter may say how its target is aligned: `.param .u64 .ptr .global .align 16 name`.
     text = re.sub(r"^(\.param\s+\.\w+)\s+\.align\s+\d+", r"\1", text)

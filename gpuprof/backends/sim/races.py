@@ -228,7 +228,11 @@ class _Interval:
             if hit:
                 who = _name(touch.at(self.writer, hit))
                 self._report(
-                    FaultKind.SHARED_RACE, touch, hit, f"writes {{0}}, where {who} wrote another value", changed
+                    FaultKind.SHARED_RACE,
+                    touch,
+                    hit,
+                    f"writes {{0}}, where {who} wrote another value",
+                    changed,
                 )
         touch.put_owner(self.writer)
         touch.put(self.atomic, access is Access.ATOMIC)
@@ -292,7 +296,9 @@ class _Touch:
         """Return the first touched granule that is true in `where`."""
         return _first(where[self.rows, self.granules])
 
-    def conflict(self, owners: Owners, *, excused: Bools | None = None, only: Bools | None = None) -> _Hit | None:
+    def conflict(
+        self, owners: Owners, *, excused: Bools | None = None, only: Bools | None = None
+    ) -> _Hit | None:
         """Return the first touched granule that another thread, not ordered with this one, has touched.
 
         Args:
@@ -305,7 +311,7 @@ class _Touch:
         if not hit.any():
             return None
         ordered = held == _ORDERED + self.warp.astype(np.int32)[:, None]
-        several = self.owner >= _UNORDERED
+        several = (self.owner >= _UNORDERED) | (self.owner == _SEVERAL_WARPS)
         hit &= ((held != self.owner) | several) & ~(ordered & (self.owner != _SEVERAL_WARPS))
         if excused is not None:
             hit &= ~excused[self.rows, self.granules]
@@ -354,7 +360,9 @@ class _Touch:
         same = (held > 0) & (_warp_of(held) == warp) & (self.owner > 0)
         # What __syncwarp ordered no longer matters inside the warp, and this thread stands for it outside.
         ordered = held == _ORDERED + warp
-        return np.where(same, np.where(ordered, self.owner, _UNORDERED + warp), _SEVERAL_WARPS).astype(np.int32)
+        return np.where(same, np.where(ordered, self.owner, _UNORDERED + warp), _SEVERAL_WARPS).astype(
+            np.int32
+        )
 
 
 def _first(hit: Bools) -> _Hit | None:

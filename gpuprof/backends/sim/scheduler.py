@@ -119,8 +119,12 @@ class Scheduler:
             else:
                 strand.block = block.target
         if strand.block == EXIT_BLOCK:
-            batch.live = batch.live.of(batch.live.lanes & ~strand.mask.lanes)
+            self._exit(strand.mask)
         self._arrived(strand.above)
+
+    def _exit(self, mask: Mask) -> None:
+        live = self.batch.live
+        self.batch.live = live.of(live.lanes & ~mask.lanes)
 
     def _is_alone(self, mask: Mask) -> bool:
         live = self.batch.live
@@ -135,15 +139,20 @@ class Scheduler:
         )
 
     def _arrived(self, join: _Join | None) -> None:
-        """One strand of `join` is done; when it was the last, the lanes still alive go on together."""
-        if join is None:
-            return
-        join.pending -= 1
+        """One strand of `join` is done."""
+        if join is not None:
+            join.pending -= 1
+            self._resume(join)
+
+    def _resume(self, join: _Join) -> None:
+        """When the last strand of `join` is done, let the lanes still alive go on together."""
         if join.pending:
             return
         lanes = join.lanes & self.batch.live.lanes
         if lanes.any():
-            mask = self.batch.live if np.array_equal(lanes, self.batch.live.lanes) else self.batch.live.of(lanes)
+            mask = (
+                self.batch.live if np.array_equal(lanes, self.batch.live.lanes) else self.batch.live.of(lanes)
+            )
             self._ready.append(_Strand(join.block, mask, join.rejoin, join.above))
         else:
             self._arrived(join.above)
@@ -174,10 +183,14 @@ class Scheduler:
             join = _Join(rejoin, strand.mask.lanes, strand.rejoin, strand.above)
         elif join is not None:
             join.pending -= 1  # the strand is replaced by its two sides
-        going = [(target, mask) for target, mask in sides if target != rejoin or rejoin == EXIT_BLOCK]
+        for target, mask in sides:
+            if target == EXIT_BLOCK:
+                self._exit(mask)
+        going = [(target, mask) for target, mask in sides if target not in (rejoin, EXIT_BLOCK)]
+        self._ready += [_Strand(target, mask, rejoin, join) for target, mask in going]
         if join is not None:
             join.pending += len(going)
-        self._ready += [_Strand(target, mask, rejoin, join) for target, mask in going]
+            self._resume(join)
 
     def _barrier(self, block: RunnableBlock, strand: _Strand) -> bool:
         """Pass a barrier when everybody is there; otherwise put the strand to wait and return False."""
@@ -202,7 +215,7 @@ class Scheduler:
             position = first_true(missing)
             self.batch.fault(
                 FaultKind.BARRIER,
-                "does not reach the barrier that other threads of its warp wait at: it stands in divergent code",
+                "is not at the barrier that other threads of its warp wait at: the barrier is in divergent code",
                 block.line,
                 position,
             )

@@ -62,7 +62,9 @@ class SharedPattern:
         address = np.broadcast_to(self.address, shape).reshape(-1, 32)
         active = np.broadcast_to(mask.lanes, shape).reshape(-1, 32)
         total, ideal = wavefronts(address, active, self.size)
-        return mask.per_block(total.reshape(*leading, 1)), mask.per_block((total - ideal).reshape(*leading, 1))
+        return mask.per_block(total.reshape(*leading, 1)), mask.per_block(
+            (total - ideal).reshape(*leading, 1)
+        )
 
     def matches(self, source: Lanes, mask: Mask) -> bool:
         """Tell whether an access with these operands is this pattern again."""

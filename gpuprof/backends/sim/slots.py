@@ -124,6 +124,8 @@ def _literal(value: Imm, dtype: np.dtype[Any]) -> Lanes:
         written = np.array(value.bits, dtype=f"u{value.width // 8}").view(kind)
         if dtype.kind == "f":
             return uniform(written.astype(dtype), dtype)
-        return uniform(written.view(f"u{value.width // 8}").astype(f"u{dtype.itemsize}"), np.dtype(f"u{dtype.itemsize}"))
+        return uniform(
+            written.view(f"u{value.width // 8}").astype(f"u{dtype.itemsize}"), np.dtype(f"u{dtype.itemsize}")
+        )
     bits = value.bits & ((1 << 8 * dtype.itemsize) - 1)
     return uniform(np.array(bits, dtype=f"u{dtype.itemsize}").view(dtype), dtype)

@@ -215,7 +215,9 @@ class SharedSpace:
             if overwritten.any():
                 position = first_true(overwritten)
                 start = int(np.broadcast_to(pattern.address, overwritten.shape)[position])
-                detail = f"writes byte {start} of shared memory, and so does another thread, with another value"
+                detail = (
+                    f"writes byte {start} of shared memory, and so does another thread, with another value"
+                )
                 batch.fault(FaultKind.SHARED_RACE, detail, self.request.line, position, start)
 
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
@@ -252,7 +254,10 @@ def _differ(a: Lanes, b: Lanes) -> Bools:
     """Compare raw elements bit by bit: shape as they broadcast."""
     if a.dtype.itemsize < 16:
         return np.asarray(a != b)
-    halves = [x[..., None].view(np.uint64) if x.flags.c_contiguous else np.array(x)[..., None].view(np.uint64) for x in (a, b)]
+    halves = [
+        x[..., None].view(np.uint64) if x.flags.c_contiguous else np.array(x)[..., None].view(np.uint64)
+        for x in (a, b)
+    ]
     return np.asarray((halves[0] != halves[1]).any(axis=-1))
 
 

@@ -93,8 +93,6 @@ def vote(coder: Coder, item: Instruction) -> Step:
     return step
 
 
-
-
 def active_mask(coder: Coder, item: Instruction) -> Step:
     """`activemask`: the lanes that execute it, as bits."""
     write, masked = coder.target(item.operands[0], item), coder.mask(item)
@@ -151,7 +149,9 @@ def reduce(coder: Coder, item: Instruction) -> Step:
         raise UnsupportedInstruction(item.name, item.line)
     dtype, combine = ARITHMETIC[item.opcode[-1]], _REDUCE[name]
     limits = np.iinfo(dtype)
-    neutral = {"min": limits.max, "max": limits.min, "and": -1 if dtype.kind == "i" else limits.max}.get(name, 0)
+    neutral = {"min": limits.max, "max": limits.min, "and": -1 if dtype.kind == "i" else limits.max}.get(
+        name, 0
+    )
     write, value, masked = (
         coder.target(item.operands[0], item),
         coder.reader(item.operands[1], dtype, item),
