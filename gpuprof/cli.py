@@ -57,6 +57,7 @@ SimBlocks = Annotated[
         "--sim-blocks", metavar="all|N", help="Blocks that sim runs of each grid.  [default: all when small]"
     ),
 ]
+Lines = Annotated[bool, typer.Option("--lines", help="On a GPU: also count per source line, with sim.")]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="DIR", help="Directory for results.json and report.html."),
@@ -97,6 +98,7 @@ def gemm(
     timeout: Timeout = 60.0,
     seconds: Seconds = 0.4,
     sim_blocks: SimBlocks = None,
+    lines: Lines = False,
     output: Output = None,
     json: Json = None,
     html: Html = None,
@@ -106,20 +108,12 @@ def gemm(
     """Matrix multiplication: C = alpha * A @ B + beta * C."""
     from gpuprof.commands.profile import Destination, profile
     from gpuprof.measure.request import build_request, parse_sim_blocks
+    from gpuprof.measure.run import RunOptions
 
     request = build_request("gemm", kernel or [], everything, sizes, block, dtype, alpha=alpha, beta=beta)
-    code = profile(
-        request,
-        Destination(output, json, html, force),
-        device=device,
-        arch=arch,
-        seed=seed,
-        timeout_s=timeout,
-        seconds_per_case=seconds,
-        sim_blocks=parse_sim_blocks(sim_blocks),
-        quiet=quiet,
-    )
-    raise typer.Exit(code)
+    blocks = parse_sim_blocks(sim_blocks)
+    options = RunOptions(device, arch, seed, timeout, seconds, blocks, lines)
+    raise typer.Exit(profile(request, options, Destination(output, json, html, force), quiet=quiet))
 
 
 @app.command()
@@ -135,6 +129,7 @@ def transpose(
     timeout: Timeout = 60.0,
     seconds: Seconds = 0.4,
     sim_blocks: SimBlocks = None,
+    lines: Lines = False,
     output: Output = None,
     json: Json = None,
     html: Html = None,
@@ -144,20 +139,12 @@ def transpose(
     """Matrix transpose: out[nx, ny] = in[ny, nx] transposed, against the bandwidth ceiling."""
     from gpuprof.commands.profile import Destination, profile
     from gpuprof.measure.request import build_request, parse_sim_blocks
+    from gpuprof.measure.run import RunOptions
 
     request = build_request("transpose", kernel or [], everything, sizes, block, dtype)
-    code = profile(
-        request,
-        Destination(output, json, html, force),
-        device=device,
-        arch=arch,
-        seed=seed,
-        timeout_s=timeout,
-        seconds_per_case=seconds,
-        sim_blocks=parse_sim_blocks(sim_blocks),
-        quiet=quiet,
-    )
-    raise typer.Exit(code)
+    blocks = parse_sim_blocks(sim_blocks)
+    options = RunOptions(device, arch, seed, timeout, seconds, blocks, lines)
+    raise typer.Exit(profile(request, options, Destination(output, json, html, force), quiet=quiet))
 
 
 @app.command()

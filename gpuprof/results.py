@@ -178,6 +178,8 @@ class Measurement:
 
     `grid` is None when the case ended before its launch was worked out. `over_limit` marks a failure that
     only says that the case asks for more than the device has, such as more shared memory.
+    `executor_counters` are the SIMT executor's, on a GPU run that it annotated; in a run of the executor itself
+    they are in `counters`.
     """
 
     kernel: str
@@ -202,6 +204,7 @@ class Measurement:
     clocks_reason: str | None = None
     counters: Mapping[str, Counter] = field(default_factory=dict)
     counters_reason: str | None = None
+    executor_counters: Mapping[str, Counter] = field(default_factory=dict)
     lines: tuple[SourceLine, ...] | None = None
     lines_reason: str | None = None
     compile_options: tuple[str, ...] = ()

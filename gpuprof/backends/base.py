@@ -36,6 +36,7 @@ class Findings:
     clocks_reason: str | None = None
     counters: Mapping[str, Counter] = field(default_factory=dict)
     counters_reason: str | None = None
+    executor_counters: Mapping[str, Counter] = field(default_factory=dict)
     lines: tuple[SourceLine, ...] | None = None
     lines_reason: str | None = None
 

@@ -12,7 +12,7 @@ _DEFAULT_ARCH = "sm_90"
 
 
 def open_backend(
-    selector: str, arch: str | None, seed: int, budget: Budget, sim_blocks: int | None
+    selector: str, arch: str | None, seed: int, budget: Budget, sim_blocks: int | None, lines: bool
 ) -> tuple[Backend, str | None]:
     """Open a backend.
 
@@ -22,6 +22,7 @@ def open_backend(
         seed: Of the problems' random inputs.
         budget: When a timed case has enough samples.
         sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
+        lines: Whether the executor shall annotate what a GPU measures.
 
     Returns:
         The backend, and one sentence on why it was chosen, when it is not the obvious one.
@@ -35,7 +36,7 @@ def open_backend(
             raise InputError(
                 "--arch does not go with a real GPU, whose architecture is known.", fix="Drop it."
             )
-        return _open_gpu(int(selector), seed, budget), None
+        return _annotated(_open_gpu(int(selector), seed, budget), seed, sim_blocks, lines), None
     kind, _, card = selector.partition(":")
     if kind == "none":
         device = _card(card, arch)
@@ -50,7 +51,7 @@ def open_backend(
     if arch:
         return _open_sim(_card("", arch), seed, sim_blocks), None
     try:
-        return _open_gpu(0, seed, budget), None
+        return _annotated(_open_gpu(0, seed, budget), seed, sim_blocks, lines), None
     except BackendUnavailable as error:
         device = _card("", None)
         why = (
@@ -72,6 +73,15 @@ def _open_gpu(ordinal: int, seed: int, budget: Budget) -> Backend:
     from gpuprof.backends.gpu.backend import GpuBackend
 
     return GpuBackend(ordinal, seed, budget)
+
+
+def _annotated(backend: Backend, seed: int, blocks: int | None, lines: bool) -> Backend:
+    if not lines:
+        return backend
+    from gpuprof.backends.sim.backend import SimBackend
+    from gpuprof.backends.with_lines import WithLines
+
+    return WithLines(backend, SimBackend(backend.device, seed, blocks))
 
 
 def _open_sim(device: Device, seed: int, blocks: int | None) -> Backend:

@@ -44,19 +44,14 @@ class Destination:
         return json, html
 
 
-def profile(
-    request: Request,
-    destination: Destination,
-    *,
-    device: str,
-    arch: str | None,
-    seed: int,
-    timeout_s: float,
-    seconds_per_case: float,
-    sim_blocks: int | None,
-    quiet: bool,
-) -> ExitCode:
+def profile(request: Request, options: RunOptions, destination: Destination, *, quiet: bool) -> ExitCode:
     """Measure, print the table, write the report and name the files.
+
+    Args:
+        request: What to measure.
+        options: How.
+        destination: Where the files go.
+        quiet: Whether to leave out progress and table.
 
     Returns:
         The command's exit status.
@@ -67,11 +62,8 @@ def profile(
     json_path, html_path = destination.paths(request.op)
     for path in (json_path, html_path):
         check_writable(path, destination.force)
-    options = RunOptions(
-        device, arch, seed, timeout_s, seconds_per_case, sim_blocks, tuple(sys.argv[1:]), json_path
-    )
     with watch(quiet=quiet) as progress:
-        run = measure(request, options, progress)
+        run = measure(request, options, progress, argv=tuple(sys.argv[1:]), json_path=json_path)
     if not quiet:
         from gpuprof.report.terminal import print_run
 

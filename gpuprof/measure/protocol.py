@@ -27,6 +27,7 @@ class Open:
     seed: int
     seconds_per_case: float
     sim_blocks: int | None = None
+    lines: bool = False
 
 
 @dataclass(frozen=True, slots=True)

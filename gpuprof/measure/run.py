@@ -49,21 +49,21 @@ class RunOptions:
         timeout_s: Longest one case may take.
         seconds_per_case: Kernel time spent on sampling one case.
         sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
-        argv: The command line, for the record.
-        json_path: Where the results are kept.
+        lines: Whether the executor annotates a GPU run line by line.
     """
 
-    device: str
-    arch: str | None
-    seed: int
-    timeout_s: float
-    seconds_per_case: float
-    sim_blocks: int | None
-    argv: tuple[str, ...]
-    json_path: Path
+    device: str = "auto"
+    arch: str | None = None
+    seed: int = 0
+    timeout_s: float = 60.0
+    seconds_per_case: float = 0.4
+    sim_blocks: int | None = None
+    lines: bool = False
 
 
-def measure(request: Request, options: RunOptions, progress: Progress) -> Run:
+def measure(
+    request: Request, options: RunOptions, progress: Progress, *, argv: tuple[str, ...], json_path: Path
+) -> Run:
     """Measure everything a request asks for.
 
     The results file is rewritten after every case: whatever ends the run early costs at most one case.
@@ -72,6 +72,8 @@ def measure(request: Request, options: RunOptions, progress: Progress) -> Run:
         request: What to measure.
         options: How.
         progress: Told about every step.
+        argv: The command line, for the record.
+        json_path: Where the results are kept.
 
     Returns:
         The run; its `complete` is False after Ctrl-C.
@@ -81,7 +83,12 @@ def measure(request: Request, options: RunOptions, progress: Progress) -> Run:
         BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.
     """
     open_request = Open(
-        options.device, options.arch, options.seed, options.seconds_per_case, options.sim_blocks
+        device=options.device,
+        arch=options.arch,
+        seed=options.seed,
+        seconds_per_case=options.seconds_per_case,
+        sim_blocks=options.sim_blocks,
+        lines=options.lines,
     )
     worker = WorkerProcess(open_request)
     try:
@@ -90,7 +97,8 @@ def measure(request: Request, options: RunOptions, progress: Progress) -> Run:
         problems = list(dict.fromkeys(case.problem for case in cases))
         sized = worker.ask(Size(tuple(problems)), options.timeout_s)
         check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
-        keeper = _Keeper(_empty_run(request, options, opened), len(cases), options.json_path)
+        run = _empty_run(request, options, opened, argv)
+        keeper = _Keeper(run, len(cases), json_path)
         keeper.save()
     except BaseException:
         worker.close()
@@ -136,12 +144,12 @@ class _Keeper:
         write_run(self.run, self._path)
 
 
-def _empty_run(request: Request, options: RunOptions, opened: Opened) -> Run:
+def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
     return Run(
         schema_version=SCHEMA_VERSION,
         tool=Tool("gpuprof", __version__),
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        argv=options.argv,
+        argv=argv,
         environment={**_environment(), **opened.environment},
         device=opened.device,
         backend=opened.backend,

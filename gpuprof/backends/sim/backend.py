@@ -30,7 +30,7 @@ _NEWEST_PTX = "sm_90"
 #: Largest problem whose whole grid is run: multiply-adds, and elements written.
 _FULL_GRID_FMAS = 1 << 25
 _FULL_GRID_ELEMENTS = 1 << 23
-#: Blocks run of a larger grid: its four kinds (interior, right and bottom edge, corner), the larger ones twice.
+#: Blocks run of a larger grid: its kinds (interior, right and bottom edge, corner), the larger ones twice.
 _SAMPLED_BLOCKS = 6
 _NO_TIME = "the executor counts; it measures no time"
 #: The part of the machine's free memory that a problem may take.
