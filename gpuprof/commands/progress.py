@@ -52,7 +52,7 @@ class _Lines(_Silent):
         """Name the device."""
         super().opened(opened, cases)
         self._total = cases
-        print(f"{opened.device.name}: {cases} cases", file=sys.stderr)
+        print(f"{opened.device.name}: {cases} {'case' if cases == 1 else 'cases'}", file=sys.stderr)
 
     def finished(self, measurement: Measurement) -> None:
         """Name the case and how it ended."""
