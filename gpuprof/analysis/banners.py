@@ -128,7 +128,7 @@ def _outcomes(run: Run) -> Iterator[Banner]:
             "incorrect",
             "bad",
             f"{_cases(len(wrong))} computed a wrong result",
-            f"{_some(wrong)}. A wrong kernel gets no speed.",
+            f"{_some(wrong)}{_worst_error(wrong)}. A wrong kernel gets no speed.",
             "The kernel's section names the first wrong element.",
         )
     ended = [case for case in run.cases if case.outcome in ("failed", "timeout")]
@@ -152,6 +152,19 @@ def _outcomes(run: Run) -> Iterator[Banner]:
             f"{_some(over)}. All other cases are unaffected.",
             "Choose a smaller size or block for it.",
         )
+
+
+def _worst_error(wrong: list[Measurement]) -> str:
+    """The largest known error against its bound; a NaN has none."""
+    known = [
+        (case.verification.max_rel_error, case.verification.bound)
+        for case in wrong
+        if case.verification and case.verification.max_rel_error is not None
+    ]
+    if not known:
+        return ""
+    error, bound = max(known)
+    return f": largest relative error {error:.1e} (bound {bound:.1e})"
 
 
 def _unverified(run: Run) -> Iterator[Banner]:

@@ -160,6 +160,12 @@ def bank_conflicts(case: Measurement) -> float | None:
     return total(case, "shared_load_bank_conflicts", "shared_store_bank_conflicts")
 
 
+def bank_conflicts_per_step(case: Measurement) -> float | None:
+    """Extra shared-memory passes per warp-wide step of useful work."""
+    conflicts = bank_conflicts(case)
+    return None if conflicts is None else conflicts / useful_warp_steps(case)
+
+
 def conflict_share_pct(case: Measurement) -> float | None:
     """Bank conflicts as a share of all shared-memory passes; None without shared accesses."""
     conflicts = bank_conflicts(case)

@@ -2,6 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How figures are written: significant digits, SI and binary units. Every report formats through here."""
 
+#: Units of one figure, each with its size in the unit that results are stored in, ascending.
+Units = tuple[tuple[float, str], ...]
+TIME_UNITS: Units = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
+COMPUTE_UNITS: Units = ((1e-3, "MFLOP/s"), (1.0, "GFLOP/s"), (1e3, "TFLOP/s"), (1e6, "PFLOP/s"))
+BANDWIDTH_UNITS: Units = ((1e-3, "MB/s"), (1.0, "GB/s"), (1e3, "TB/s"))
+
 _SI = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _LARGEST_EXACT_COUNT = 99_999
@@ -21,19 +27,19 @@ def significant(value: float, digits: int = 3) -> str:
 
 def time_us(microseconds: float, digits: int = 3) -> str:
     """A duration in ns, µs, ms or s."""
-    return _scaled(microseconds, ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s")), digits)
+    return _scaled(microseconds, TIME_UNITS, digits)
 
 
 def gflops(rate: float, digits: int = 3) -> str:
     """An arithmetic rate given in GFLOP/s."""
-    return _scaled(rate, ((1e-3, "MFLOP/s"), (1.0, "GFLOP/s"), (1e3, "TFLOP/s"), (1e6, "PFLOP/s")), digits)
+    return _scaled(rate, COMPUTE_UNITS, digits)
 
 
 def gbps(rate: float, digits: int = 3) -> str:
     """A bandwidth given in GB/s, kept in GB/s up to 10 TB/s because that is how cards are compared."""
     if 1 <= rate < 10_000:
         return f"{significant(rate, max(digits, 4) if rate >= 1000 else digits)} GB/s"
-    return _scaled(rate, ((1e-3, "MB/s"), (1.0, "GB/s"), (1e3, "TB/s")), digits)
+    return _scaled(rate, BANDWIDTH_UNITS, digits)
 
 
 def percent(share: float, digits: int = 3) -> str:
@@ -79,11 +85,13 @@ def counter(value: float, unit: str) -> str:
     return count(value)
 
 
-def _scaled(value: float, units: tuple[tuple[float, str], ...], digits: int) -> str:
+def _scaled(value: float, units: Units, digits: int) -> str:
     """The value in the largest unit that leaves at least 1, judged after rounding: 999.96 µs is 1.00 ms."""
-    rounded = float(f"{value:.{digits - 1}e}")
-    factor, name = units[0]
-    for candidate in units:
-        if abs(rounded) >= candidate[0]:
-            factor, name = candidate
-    return f"{significant(rounded / factor, digits)} {name}"
+    factor, name = unit_for(float(f"{value:.{digits - 1}e}"), units)
+    return f"{significant(value / factor, digits)} {name}"
+
+
+def unit_for(largest: float, units: Units) -> tuple[float, str]:
+    """The largest unit of which a figure is at least 1: its size and its name, for a whole axis as well."""
+    fitting = [unit for unit in units if abs(largest) >= unit[0]]
+    return fitting[-1] if fitting else units[0]

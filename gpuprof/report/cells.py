@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpuprof.analysis import counters, numbers
 from gpuprof.analysis.banners import is_noisy
-from gpuprof.analysis.groups import format_extent
+from gpuprof.analysis.groups import format_extent, kernel_record
 from gpuprof.analysis.speed import Speed, speed_of, why_no_speed
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Resources, Run
@@ -223,6 +223,13 @@ TIME = (
         _speed(lambda speed: len(speed.timing.samples_us), numbers.count, ""),
     ),
     Column(
+        "launches",
+        "Launches each",
+        "Time, L2 cold",
+        "Back-to-back launches that one sample is the mean of.",
+        _speed(lambda speed: speed.timing.launches_per_sample, numbers.count, ""),
+    ),
+    Column(
         "dropped",
         "Dropped",
         "Time, L2 cold",
@@ -241,35 +248,35 @@ RATE = (
     Column(
         "gflops",
         "Compute",
-        "Rate, from the cold median",
-        "FLOPs the problem needs, per second.",
+        "Rate",
+        "FLOPs the problem needs over the cold median.",
         _speed(lambda speed: speed.gflops, lambda value: numbers.gflops(value, 4), _NO_ARITHMETIC),
     ),
     Column(
         "gbps",
         "Bandwidth",
-        "Rate, from the cold median",
-        "Fewest bytes the problem can move, per second; not the traffic that was caused.",
+        "Rate",
+        "Fewest bytes the problem can move over the cold median; not the traffic that was caused.",
         _speed(lambda speed: speed.gbps, lambda value: numbers.gbps(value, 4), ""),
     ),
     Column(
         "pct_compute",
-        "% of compute",
-        "Of theoretical peak",
+        "Compute",
+        "% of theoretical peak",
         "Compute rate over the theoretical peak at boost clock.",
         _speed(lambda speed: speed.pct_of_peak_compute, numbers.percent, f"{_NO_ARITHMETIC}, or {_NO_PEAK}"),
     ),
     Column(
         "pct_bandwidth",
-        "% of bandwidth",
-        "Of theoretical peak",
+        "Bandwidth",
+        "% of theoretical peak",
         "Bandwidth over the theoretical peak.",
         _speed(lambda speed: speed.pct_of_peak_bandwidth, numbers.percent, _NO_PEAK),
     ),
     Column(
         "pct_copy",
-        "% of copy",
-        "Of measured",
+        "Copy",
+        "% of measured",
         "Bandwidth over that of a large device-to-device copy, measured in this run.",
         _speed(lambda speed: speed.pct_of_copy_bandwidth, numbers.percent, _NO_COPY),
     ),
@@ -307,6 +314,8 @@ RESOURCE = (
     Column("achieved", "Achieved", "Occupancy", "Measured by Nsight Compute.", _achieved),
     Column("limiter", "Limiter", "Occupancy", "What keeps another block off an SM.", _limiter, False),
 )
+#: Of the times, those that a short table shows; the samples themselves stand beside it as a strip.
+BRIEF_TIME = tuple(column for column in TIME if column.key in ("cold", "ci", "warm"))
 CHECK = (
     Column(
         "error",
@@ -319,6 +328,22 @@ CHECK = (
 )
 
 
+def _published(run: Run, case: Measurement) -> Cell:
+    for figure in kernel_record(run, case.kernel).published:
+        if figure.size == case.problem.label and figure.time_ms is not None:
+            return Cell(numbers.time_us(figure.time_ms * 1e3, 4), figure.time_ms)
+    return missing("its authors published no time for this size")
+
+
+PUBLISHED = Column(
+    "published",
+    "Time",
+    "Authors', on THEIR GPU",
+    "As published by the kernel's authors, on their own, different GPU: context, not a target.",
+    _published,
+)
+
+
 def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
     """One column per counter that occurs."""
     return tuple(
@@ -327,6 +352,7 @@ def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
     )
 
 
-def all_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
-    """Every figure a case can have."""
-    return CASE + TIME + RATE + RESOURCE + CHECK + counter_columns(cases)
+def all_columns(run: Run, cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
+    """Every figure a case can have; others' times stand only beside times of our own."""
+    published = (PUBLISHED,) if run.backend == "gpu" else ()
+    return CASE + TIME + RATE + RESOURCE + CHECK + counter_columns(cases) + published

@@ -15,7 +15,7 @@ from gpuprof.analysis.roofline import Roofline
 from gpuprof.analysis.scaling import Series, edge
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import format_block
-from gpuprof.report.metrics import Metric, ladder_metrics
+from gpuprof.report.metrics import Bar, Metric, ladder_metrics
 from gpuprof.report.text import visible
 from gpuprof.results import Run
 
@@ -43,18 +43,21 @@ def scaling_chart(group: Group, series: tuple[Series, ...]) -> Chart:
     """Rates over the size of the problem."""
     flops = group.rate_is_flops
     write = numbers.gflops if flops else numbers.gbps
+    largest = max(point.rate for item in series for point in item.points)
+    divisor, unit = numbers.unit_for(largest, numbers.COMPUTE_UNITS) if flops else (1.0, "GB/s")
     return {
         "kind": "scaling",
-        "unit": "GFLOP/s" if flops else "GB/s",
+        "unit": unit,
+        "metrics": [{"label": "Linear"}, {"label": "Logarithmic"}],
         "ticks": [[edge(size.problem), size.label] for size in group.sizes],
         "series": [
             {
                 "name": visible(item.kernel),
                 "reference": item.is_reference,
                 "x": [point.edge for point in item.points],
-                "y": [point.rate for point in item.points],
-                "up": [max(0.0, point.high - point.rate) for point in item.points],
-                "down": [max(0.0, point.rate - point.low) for point in item.points],
+                "y": [point.rate / divisor for point in item.points],
+                "up": [max(0.0, point.high - point.rate) / divisor for point in item.points],
+                "down": [max(0.0, point.rate - point.low) / divisor for point in item.points],
                 "text": [f"{point.size}: {write(point.rate)}" for point in item.points],
             }
             for item in series
@@ -134,16 +137,21 @@ def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
 
 
 def _metric(metric: Metric, ladder: Ladder) -> Chart:
+    def scaled(bar: Bar) -> Chart:
+        low, value, high = (end / metric.divisor for end in (bar.low, bar.value, bar.high))
+        return {
+            "value": value,
+            "low": low,
+            "high": high,
+            "text": visible(bar.text),
+            "short": visible(bar.short),
+        }
+
     bars = [metric.read(rung) for rung in ladder.rungs]
     return {
         "key": metric.key,
         "label": metric.label,
         "axis": metric.axis,
-        "lines": [{"value": value, "label": label} for value, label in metric.lines],
-        "bars": [
-            None
-            if bar is None
-            else {"value": bar.value, "low": bar.low, "high": bar.high, "text": bar.text, "short": bar.short}
-            for bar in bars
-        ],
+        "lines": [{"value": value / metric.divisor, "label": label} for value, label in metric.lines],
+        "bars": [scaled(bar) if bar else None for bar in bars],
     }

@@ -44,7 +44,7 @@ class FiguresTable:
 def figures_table(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> FiguresTable:
     """Build the table; a column that nothing filled is named below it instead of shown empty."""
     cases = [(rung, case) for ladder in ladders for rung in ladder.rungs for case in rung.cases]
-    columns = all_columns(tuple(case for _, case in cases))
+    columns = all_columns(run, tuple(case for _, case in cases))
     grid = [[column.read(run, case) for column in columns] for _, case in cases]
     filled = [any(row[index].text is not None for row in grid) for index in range(len(columns))]
     kept = tuple(column for column, keep in zip(columns, filled, strict=True) if keep)

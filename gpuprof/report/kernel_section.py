@@ -4,6 +4,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 
 from markupsafe import Markup
 
@@ -13,7 +14,16 @@ from gpuprof.analysis.groups import format_extent, kernel_record
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.status import Status, status_of
 from gpuprof.analysis.verdict import blocks_of, waves
-from gpuprof.report.cells import CHECK, RATE, RESOURCE, TIME, Cell, Column, counter_columns, format_block
+from gpuprof.report.cells import (
+    BRIEF_TIME,
+    CHECK,
+    RATE,
+    RESOURCE,
+    Cell,
+    Column,
+    counter_columns,
+    format_block,
+)
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.source import Line, difference, header_lines, source_lines
 from gpuprof.report.sparkline import sparkline
@@ -50,6 +60,7 @@ class KernelSection:
     Args:
         lines: The whole source; the first `folded` of them are licence and header.
         counted_size: The size whose counts stand beside the lines, empty without any.
+        figures: By the heading their columns share.
         before: Id of the rung below, whose source `difference` starts from.
         other_cases: How many further blocks or parameters only the table of all figures shows.
     """
@@ -58,7 +69,7 @@ class KernelSection:
     record: KernelRecord
     is_reference: bool
     sizes: tuple[SizeColumn, ...]
-    figures: tuple[FigureRow, ...]
+    figures: tuple[tuple[str, tuple[FigureRow, ...]], ...]
     counters: tuple[FigureRow, ...]
     no_counters: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -108,7 +119,12 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         record=record,
         is_reference=rungs[0].is_reference,
         sizes=tuple(_size(run, ladder, rung) for ladder, rung in found),
-        figures=_rows(run, (*TIME, *RATE, *RESOURCE, *CHECK), cases),
+        figures=tuple(
+            (name, tuple(rows))
+            for name, rows in groupby(
+                _rows(run, (*BRIEF_TIME, *RATE, *RESOURCE, *CHECK), cases), key=lambda row: row.column.group
+            )
+        ),
         counters=_rows(run, counter_columns(cases), cases),
         no_counters=tuple(
             dict.fromkeys(

@@ -129,7 +129,7 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
             return missing(why_no_speed(run, rung.case))
         if rung.gain is None:
             return Cell("")
-        return Cell(numbers.ratio(rung.gain), rung.gain)
+        return Cell(f"{'▲' if rung.gain >= 1 else '▼'} {numbers.ratio(rung.gain)}", rung.gain)
 
     peak = "the device's theoretical peak is unknown"
     columns = [

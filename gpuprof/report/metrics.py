@@ -11,6 +11,9 @@ from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.speed import Speed, limit_of, rate, rate_at
 from gpuprof.results import Measurement, Run
 
+#: Bandwidths are compared in GB/s throughout.
+_GIGABYTES: numbers.Units = ((1.0, "GB/s"),)
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -40,6 +43,7 @@ class Metric:
         label: On the button that chooses it.
         axis: The axis's title, with unit and direction.
         lines: Values to mark across all bars, with their labels.
+        divisor: Turns a bar's value into the axis's unit.
         read: A rung's bar, None where the figure does not exist.
     """
 
@@ -48,11 +52,12 @@ class Metric:
     axis: str
     lines: tuple[tuple[float, str], ...]
     read: Callable[[Rung], Bar | None]
+    divisor: float = 1.0
 
 
 def ladder_metrics(run: Run, group: Group, ladder: Ladder) -> tuple[Metric, ...]:
     """The figures that at least one rung has, the headline first."""
-    timed = (_rate_metric(run, group, ladder), _time_metric(group)) if run.backend == "gpu" else ()
+    timed = (_rate_metric(run, group, ladder), _time_metric(group, ladder)) if run.backend == "gpu" else ()
     candidates = (*timed, *_COUNTED, *(() if timed else _COMPILED))
     return tuple(
         metric for metric in candidates if any(metric.read(rung) is not None for rung in ladder.rungs)
@@ -74,7 +79,7 @@ def _rate_metric(run: Run, group: Group, ladder: Ladder) -> Metric:
         if speed.pct_of_limit is not None:
             parts.append(f"{numbers.percent(speed.pct_of_limit)} of peak")
         if rung.gain is not None:
-            parts.append(numbers.ratio(rung.gain))
+            parts.append(f"{numbers.ratio(rung.gain)} over {rung.previous}")
         return Bar(
             value=rate(speed, flops),
             low=rate_at(rung.case.problem, speed.timing.p95_us, flops),
@@ -83,16 +88,17 @@ def _rate_metric(run: Run, group: Group, ladder: Ladder) -> Metric:
             short=" · ".join(parts[:2]),
         )
 
-    return Metric(
-        "rate",
-        "Rate",
-        f"{'GFLOP/s' if flops else 'GB/s'} from the cold median; whiskers p05–p95; longer is better",
-        _roofs(run, ladder),
-        bar,
-    )
+    units = numbers.COMPUTE_UNITS if flops else _GIGABYTES
+    divisor, unit = numbers.unit_for(_largest(bar, ladder), units)
+    axis = f"{unit} from the cold median; whiskers p05–p95; longer is better"
+    return Metric("rate", "Rate", axis, _roofs(run, ladder), bar, divisor)
 
 
-def _time_metric(group: Group) -> Metric:
+def _largest(bar: Callable[[Rung], Bar | None], ladder: Ladder) -> float:
+    return max((held.value for rung in ladder.rungs if (held := bar(rung))), default=1.0)
+
+
+def _time_metric(group: Group, ladder: Ladder) -> Metric:
     def bar(rung: Rung) -> Bar | None:
         speed = rung.speed
         if speed is None:
@@ -106,7 +112,10 @@ def _time_metric(group: Group) -> Metric:
             short,
         )
 
-    return Metric("time", "Time", "µs, cold median; whiskers p05–p95; shorter is better", (), bar)
+    divisor, unit = numbers.unit_for(_largest(bar, ladder), numbers.TIME_UNITS)
+    return Metric(
+        "time", "Time", f"{unit}, cold median; whiskers p05–p95; shorter is better", (), bar, divisor
+    )
 
 
 def _roofs(run: Run, ladder: Ladder) -> tuple[tuple[float, str], ...]:
@@ -171,9 +180,9 @@ _COUNTED = (
     _plain(
         "conflicts",
         "Bank conflicts",
-        "extra shared-memory passes; shorter is better",
-        counters.bank_conflicts,
-        numbers.count,
+        "extra shared-memory passes per warp-wide step of useful work; shorter is better",
+        counters.bank_conflicts_per_step,
+        numbers.significant,
     ),
 )
 _COMPILED = (

@@ -26,6 +26,8 @@ _MODES = {
     "none": "compiled only, not run",
 }
 
+_WHERE = {"gpu": "on", "sim": "executed without a GPU, with the limits of", "none": "compiled for"}
+
 
 @dataclass(frozen=True, slots=True)
 class SizeView:
@@ -86,7 +88,7 @@ def build_page(run: Run) -> Page:
     ladders = [size.ladder for view in views for size in view.sizes]
     names = dict.fromkeys(OP_NAMES.get(view.group.op, view.group.op) for view in views)
     return Page(
-        title=f"{' and '.join(names) or 'Empty run'} on {run.device.name}",
+        title=f"{' and '.join(names) or 'Empty run'} {_WHERE[run.backend]} {run.device.name}",
         mode=_MODES[run.backend],
         facts=_facts(run),
         environment=_environment(run),
@@ -141,7 +143,7 @@ def _bars(ladder: Ladder) -> bool:
 
 def _facts(run: Run) -> tuple[tuple[str, str], ...]:
     facts = [
-        ("Device", f"{run.device.name} ({run.device.arch}, {run.device.sm_count} SMs)"),
+        ("Device", f"{run.device.name}, {run.device.arch}"),
         ("Mode", _MODES[run.backend]),
         ("Date", run.created_utc.replace("T", " ").replace("Z", " UTC")),
         ("gpuprof", run.tool.version),

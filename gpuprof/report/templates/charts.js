@@ -10,7 +10,7 @@ const gpuprof = (() => {
   const FONT = getComputedStyle(document.body).fontFamily;
   const SYMBOLS = ["circle", "diamond", "square", "triangle-up", "cross", "star"];
   const DASHES = ["solid", "dash", "dot", "dashdot"];
-  const ROW_PX = 36;
+  const ROW_PX = 34;
   const NARROW_PX = 620;
   const SERIES = 8;
 
@@ -94,8 +94,9 @@ const gpuprof = (() => {
     const metric = spec.metrics[element.gpuprofMetric || 0];
     const narrow = element.clientWidth < NARROW_PX;
     const positions = ladderRows(spec);
-    const names = spec.rows.map((row) => clip(row.name, element.clientWidth * 0.36, 12.5));
-    const left = Math.max(...names.map((name) => textWidth(name, 12.5))) + 18;
+    // Measured a size larger than drawn: the fastest name is bold.
+    const names = spec.rows.map((row) => clip(row.name, element.clientWidth * 0.34, 14));
+    const left = Math.max(...names.map((name) => textWidth(name, 14))) + 16;
     const width = element.clientWidth - left - 8;
     const labels = metric.bars.map((bar) => (bar ? (narrow ? bar.short : bar.text) : ""));
     const end = ladderRange(metric.bars, labels, metric.lines, width);
@@ -105,7 +106,7 @@ const gpuprof = (() => {
     const last = positions[positions.length - 1];
     const layout = baseLayout(element, top + (last + 1) * ROW_PX + 52);
     layout.margin = { l: left, r: 8, t: top, b: 52, pad: 0 };
-    layout.xaxis = axis(clip(metric.axis, width, 12), { range: [0, end], nticks: narrow ? 4 : 8, automargin: false });
+    layout.xaxis = axis(clip(narrow ? metric.axis.split(";")[0] : metric.axis, width, 12), { range: [0, end], nticks: narrow ? 5 : 8, automargin: false });
     layout.yaxis = { range: [last + 0.5, -0.5], visible: false, fixedrange: true };
     layout.bargap = 0.42;
 
@@ -197,7 +198,11 @@ const gpuprof = (() => {
       type: "log", tickvals: spec.ticks.map((tick) => tick[0]), ticktext: spec.ticks.map((tick) => plain(tick[1])),
       range: [Math.min(...xs) - pad, Math.max(...xs) + pad],
     });
-    layout.yaxis = axis(`${spec.unit}, cold median; whiskers p05–p95`, { rangemode: "tozero" });
+    const logarithmic = (element.gpuprofMetric || 0) === 1;
+    layout.yaxis = axis(
+      `${spec.unit}, cold median; whiskers p05–p95`,
+      logarithmic ? { type: "log", dtick: 1 } : { rangemode: "tozero" },
+    );
     const traces = spec.series.map((series, i) => ({
       type: "scatter",
       mode: "lines+markers",
@@ -220,7 +225,7 @@ const gpuprof = (() => {
     const ridge = spec.peak.value / best;
     const xs = spec.points.map((point) => point.x);
     const ys = spec.points.map((point) => point.y);
-    const x0 = Math.log10(Math.min(...xs, ridge) / 3);
+    const x0 = Math.log10(Math.min(...xs, ridge) / 10);
     const x1 = Math.log10(Math.max(...xs, ridge) * 3);
     const y0 = Math.log10(Math.min(...ys, best * 10 ** x0) / 1.6);
     const y1 = Math.log10(spec.peak.value * 1.9);
@@ -243,10 +248,10 @@ const gpuprof = (() => {
       };
     });
     spec.roofs.forEach((roof) => {
-      const at = x0 + 0.22 * (x1 - x0);
+      const at = (x0 + Math.log10(spec.peak.value / best)) / 2;
       layout.annotations.push({
         x: at, y: at + Math.log10(roof.gbps), text: plain(roof.label), showarrow: false, textangle: angle,
-        yshift: roof.measured ? -10 : 10, xshift: roof.measured ? 6 : -6, font: { size: 11.5, color: colour("soft") },
+        yshift: roof.measured ? -9 : 9, xshift: roof.measured ? 7 : -7, font: { size: 11.5, color: colour("soft") },
       });
     });
     layout.annotations.push({

@@ -76,7 +76,7 @@
     const { metrics } = gpuprof.data.charts[holder.dataset.metrics];
     const plot = holder.parentElement.querySelector(".plot");
     if (metrics.length < 2) return;
-    chooser(holder, "Show", metrics.map((metric) => metric.label), 0, (index) => {
+    chooser(holder, holder.dataset.title || "Show", metrics.map((metric) => metric.label), 0, (index) => {
       plot.gpuprofMetric = index;
       gpuprof.draw(plot);
     });
@@ -146,6 +146,6 @@
     applyTheme(themeBefore);
   });
 
-  applyTheme(stored.read() || "auto");
+  applyTheme(stored.read() || currentTheme());
   reveal();
 })();
