@@ -101,7 +101,11 @@ def run_instruction(text: str, kinds: tuple[str, ...], result: str, *columns) ->
             lines += ["ld.global.u8 h, [q];", f"setp.ne.u16 {name}, h, 0;"]
         else:
             lines += [f"ld.global.{_moved(kind)} {name}, [q];"]
-    lines += [text, f"ld.param.u64 p, [k_{len(kinds)}];", f"mad.lo.u64 q, i, {numpy_type(result).itemsize}, p;"]
+    lines += [
+        text,
+        f"ld.param.u64 p, [k_{len(kinds)}];",
+        f"mad.lo.u64 q, i, {numpy_type(result).itemsize}, p;",
+    ]
     if result == "pred":
         lines += ["selp.u16 h, 1, 0, d;", "st.global.u8 [q], h;"]
     else:

@@ -55,7 +55,7 @@ def test_diverged_lanes_meet_again_and_share_one_request():
     if (value & 1)
         other[threadIdx.x] = 1;   // half of the warp
     else
-        other[threadIdx.x] = in[threadIdx.x + 32];
+        reinterpret_cast<short *>(other)[2 * threadIdx.x] = in[threadIdx.x + 32];
     out[threadIdx.x] = value;     // all of it
 }"""
     numbers = np.arange(64, dtype=np.int32)
@@ -67,6 +67,7 @@ def test_diverged_lanes_meet_again_and_share_one_request():
     assert (last.global_store_requests, last.global_store_sectors) == (1, 4)
     assert result.lines[4].global_store_requests == 1
     assert result.lines[4].global_store_efficiency_pct == 50.0
+    assert result.lines[6].global_store_efficiency_pct == 25.0
 
 
 @settings(max_examples=25, deadline=None)

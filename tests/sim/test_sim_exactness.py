@@ -95,7 +95,11 @@ def f64_cases(count: int, seed: int):
     a = rng.integers(2**52, 2**53, count) * 2.0 ** (exponent / 2).astype(int)
     b = rng.integers(2**52, 2**53, count) * 2.0 ** (exponent / 2 - 60).astype(int)
     with np.errstate(all="ignore"):
-        c = -(a * b) * (1 + rng.choice([0, 2.0**-53, 2.0**-52, 0.5], count)) * rng.choice([1, 2.0**-54, 2.0**-70], count)
+        c = (
+            -(a * b)
+            * (1 + rng.choice([0, 2.0**-53, 2.0**-52, 0.5], count))
+            * rng.choice([1, 2.0**-54, 2.0**-70], count)
+        )
     return a, b, c
 
 
@@ -142,7 +146,9 @@ def test_f64_fma_on_any_floats(a, b, c):
 def test_directed_rounding_of_f32(a, b, mode, name):
     if name == "div" and b == 0:
         return
-    value = {"add": Fraction.__add__, "mul": Fraction.__mul__, "div": Fraction.__truediv__}[name](Fraction(a), Fraction(b))
+    value = {"add": Fraction.__add__, "mul": Fraction.__mul__, "div": Fraction.__truediv__}[name](
+        Fraction(a), Fraction(b)
+    )
     if value == 0 or abs(value) >= Fraction(2) ** 127:
         return
     compute = {"add": exact.add, "mul": exact.multiply, "div": exact.divide}[name]
@@ -179,7 +185,11 @@ def neighbours_of_root(value: Fraction) -> tuple[float, float]:
 def test_f64_division_and_addition_in_every_direction():
     a, b = [1.0, -1.0, 1e300, 5e-324], [3.0, 3.0, -7.0, 3.0]
     for mode in ("rz", "rm", "rp"):
-        for name, operate in (("div", Fraction.__truediv__), ("add", Fraction.__add__), ("mul", Fraction.__mul__)):
+        for name, operate in (
+            ("div", Fraction.__truediv__),
+            ("add", Fraction.__add__),
+            ("mul", Fraction.__mul__),
+        ):
             got = run_instruction(f"{name}.{mode}.f64 d, a, b;", ("f64", "f64"), "f64", a, b)
             values = [operate(Fraction(x), Fraction(y)) for x, y in zip(a, b, strict=True)]
             assert got.tolist() == [rounded(value, np.float64, mode) for value in values]

@@ -52,7 +52,9 @@ def test_masked_lanes_do_not_dereference():
     if (i < n)
         out[i] = in[i] + 1.0f;
 }"""
-    (_, out), _ = run_cuda(source, np.ones(33, np.float32), np.zeros(33, np.float32), scalars=(33,), grid=(2, 1, 1))
+    (_, out), _ = run_cuda(
+        source, np.ones(33, np.float32), np.zeros(33, np.float32), scalars=(33,), grid=(2, 1, 1)
+    )
     assert (out.array() == 2).all()
 
 
@@ -221,7 +223,8 @@ extern "C" __global__ void k(const float *in, float *out) {
     out[threadIdx.x] = tile[threadIdx.x ^ 1]; // planted
 }""".replace("#include <cuda_pipeline.h>", PIPELINE)
     values = np.arange(64, dtype=np.float32)
-    (_, out), result = run_cuda(source.replace("WAIT", "__pipeline_wait_prior(0);"), values, FLOATS, block=(64, 1, 1))
+    waiting = source.replace("WAIT", "__pipeline_wait_prior(0);")
+    (_, out), result = run_cuda(waiting, values, FLOATS, block=(64, 1, 1))
     assert out.array().tolist() == [i ^ 1 for i in range(64)]
     assert result.counters["async_copy_requests"] == 2
     fault = caught(source.replace("WAIT", ""), values, FLOATS, block=(64, 1, 1))
@@ -229,7 +232,9 @@ extern "C" __global__ void k(const float *in, float *out) {
 
 
 def test_copy_needs_a_barrier_after_its_wait():
-    source = PIPELINE + """
+    source = (
+        PIPELINE
+        + """
 extern "C" __global__ void k(const float *in, float *out) {
     __shared__ float tile[64];
     __pipeline_memcpy_async(&tile[threadIdx.x], &in[threadIdx.x], 4);
@@ -237,12 +242,14 @@ extern "C" __global__ void k(const float *in, float *out) {
     __pipeline_wait_prior(0);
     out[threadIdx.x] = tile[threadIdx.x ^ 1]; // planted
 }"""
+    )
     fault = caught(source, FLOATS, FLOATS, block=(64, 1, 1))
     assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "planted"))
 
 
 PIPELINE = """__device__ void __pipeline_memcpy_async(void *to, const void *from, int) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from));
+    const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(from));
 }
 __device__ void __pipeline_commit() { asm volatile("cp.async.commit_group;"); }
 __device__ void __pipeline_wait_prior(int) { asm volatile("cp.async.wait_group 0;" ::: "memory"); }

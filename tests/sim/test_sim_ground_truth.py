@@ -110,7 +110,9 @@ def transpose(name, nx, ny, block=(16, 16), sample=None):
     memory = GlobalMemory()
     source_buffer = memory.allocate(content, "in")
     target = memory.allocate(np.full(expected.shape, np.nan, np.float32), "out")
-    grid = (ceil(nx / (TRANSPOSES[name][2] * block[0])), ceil(ny / block[1]), 1)
+    # x walks the rows of the matrix that the kernel reads, or of the one that it writes.
+    wide, high = (ny, nx) if name.endswith("_col") else (nx, ny)
+    grid = (ceil(wide / (TRANSPOSES[name][2] * block[0])), ceil(high / block[1]), 1)
     blocks = "all" if sample is None else choose_blocks(grid, sample)
     result = launch(program, grid, (*block, 1), [nx, ny, source_buffer, target], memory, blocks=blocks)
     return target, expected, result

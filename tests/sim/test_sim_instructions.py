@@ -10,8 +10,41 @@ from sim_harness import run_instruction
 
 from gpuprof.backends.sim import UnsupportedInstruction, load_program
 
-INTS = [0, 1, 2, 3, 5, 7, 31, 32, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 0x12345678, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
-FLOATS = [0.0, -0.0, 1.0, -1.5, 2.5, 3.5, 1e-40, -1e-45, 3.4e38, math.inf, -math.inf, math.nan, 0.1, 16777217.0]
+INTS = [
+    0,
+    1,
+    2,
+    3,
+    5,
+    7,
+    31,
+    32,
+    255,
+    256,
+    0x7FFF,
+    0x8000,
+    0xFFFF,
+    0x12345678,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+]
+FLOATS = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.5,
+    2.5,
+    3.5,
+    1e-40,
+    -1e-45,
+    3.4e38,
+    math.inf,
+    -math.inf,
+    math.nan,
+    0.1,
+    16777217.0,
+]
 
 
 def pairs(values):
@@ -81,7 +114,16 @@ def test_integer_unary(opcode):
     assert got.tolist() == [INTEGER_UNARY[opcode](a) & 0xFFFFFFFF for a in INTS]
 
 
-WIDE = [0, 1, 0xFFFFFFFF, 0x100000000, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0xFFFFFFFFFFFFFFFF, 0x123456789ABCDEF]
+WIDE = [
+    0,
+    1,
+    0xFFFFFFFF,
+    0x100000000,
+    0x7FFFFFFFFFFFFFFF,
+    0x8000000000000000,
+    0xFFFFFFFFFFFFFFFF,
+    0x123456789ABCDEF,
+]
 INTEGER_64 = {
     "add.u64": lambda a, b: a + b,
     "mul.lo.s64": lambda a, b: a * b,
@@ -102,7 +144,9 @@ def test_integer_64(opcode):
 
 def test_integer_64_bit_counts():
     assert run_instruction("popc.b64 d, a;", ("u64",), "u32", WIDE).tolist() == [a.bit_count() for a in WIDE]
-    assert run_instruction("clz.b64 d, a;", ("u64",), "u32", WIDE).tolist() == [64 - a.bit_length() for a in WIDE]
+    assert run_instruction("clz.b64 d, a;", ("u64",), "u32", WIDE).tolist() == [
+        64 - a.bit_length() for a in WIDE
+    ]
     got = run_instruction("brev.b64 d, a;", ("u64",), "u64", WIDE).tolist()
     assert got == [int(f"{a:064b}"[::-1], 2) for a in WIDE]
 
@@ -148,18 +192,24 @@ def test_wide_products():
 
 
 def test_signed_bit_field_extraction_extends_the_sign():
-    got = run_instruction("bfe.s32 d, a, b, c;", ("u32",) * 3, "s32", [0xF0, 0xF0, 0x70, 5], [4, 4, 4, 0], [4, 8, 4, 0])
+    got = run_instruction(
+        "bfe.s32 d, a, b, c;", ("u32",) * 3, "s32", [0xF0, 0xF0, 0x70, 5], [4, 4, 4, 0], [4, 8, 4, 0]
+    )
     assert got.tolist() == [-1, 15, 7, 0]
 
 
 def test_bit_field_insertion():
-    got = run_instruction("bfi.b32 d, a, b, c, e;", ("u32",) * 4, "u32", [0xF, 1, 3], [0, 0xFFFFFFFF, 9], [8, 0, 31], [4, 4, 4])
+    got = run_instruction(
+        "bfi.b32 d, a, b, c, e;", ("u32",) * 4, "u32", [0xF, 1, 3], [0, 0xFFFFFFFF, 9], [8, 0, 31], [4, 4, 4]
+    )
     assert got.tolist() == [0xF00, 0xFFFFFFF1, 0x80000009]
 
 
 def test_byte_permutation():
     a, b = 0x33221100, 0x77665544
-    got = run_instruction("prmt.b32 d, a, b, c;", ("u32",) * 3, "u32", [a] * 3, [b] * 3, [0x3210, 0x7531, 0x0008])
+    got = run_instruction(
+        "prmt.b32 d, a, b, c;", ("u32",) * 3, "u32", [a] * 3, [b] * 3, [0x3210, 0x7531, 0x0008]
+    )
     assert got.tolist() == [a, 0x77553311, 0x00000000]
     got = run_instruction("prmt.b32 d, a, b, c;", ("u32",) * 3, "u32", [0x80], [0], [0x8888])
     assert got.tolist() == [0xFFFFFFFF]
@@ -181,7 +231,9 @@ def test_carries_chain_through_128_bits():
     text = "{ .reg .b32 t0; mad.lo.cc.u32 t0, a, b, c; madc.hi.u32 d, a, b, c; }"
     a, b, c = 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF
     carry = ((a * b & 0xFFFFFFFF) + c) >> 32
-    assert run_instruction(text, ("u32",) * 3, "u32", [a], [b], [c]).tolist() == [((a * b >> 32) + c + carry) & 0xFFFFFFFF]
+    assert run_instruction(text, ("u32",) * 3, "u32", [a], [b], [c]).tolist() == [
+        ((a * b >> 32) + c + carry) & 0xFFFFFFFF
+    ]
 
 
 COMPARISONS = {
@@ -217,18 +269,34 @@ def test_comparison_with_combination_and_second_result():
     assert run_instruction(text, ("s32", "pred"), "pred", values, [1, 1, 0]).tolist() == [0, 1, 0]
     text = "{ .reg .pred n; setp.lt.s32 n|d, a, 2; }"
     assert run_instruction(text, ("s32",), "pred", values).tolist() == [0, 1, 1]
-    assert run_instruction("setp.gt.or.s32 d, a, 2, !b;", ("s32", "pred"), "pred", values, [1, 0, 0]).tolist() == [0, 1, 1]
+    assert run_instruction(
+        "setp.gt.or.s32 d, a, 2, !b;", ("s32", "pred"), "pred", values, [1, 0, 0]
+    ).tolist() == [0, 1, 1]
     assert run_instruction("setp.nan.f32 d, a, a;", ("f32",), "pred", [1.0, math.nan]).tolist() == [0, 1]
     assert run_instruction("setp.num.f32 d, a, a;", ("f32",), "pred", [1.0, math.nan]).tolist() == [1, 0]
 
 
 def test_selection():
-    assert run_instruction("selp.b32 d, a, b, c;", ("u32", "u32", "pred"), "u32", [1, 2], [3, 4], [1, 0]).tolist() == [1, 4]
-    assert run_instruction("slct.u32.s32 d, a, b, c;", ("u32", "u32", "s32"), "u32", [1, 2], [3, 4], [0, -1]).tolist() == [1, 4]
-    assert run_instruction("set.lt.u32.s32 d, a, b;", ("s32", "s32"), "u32", [1, 2], [2, 1]).tolist() == [0xFFFFFFFF, 0]
-    assert run_instruction("set.lt.f32.s32 d, a, b;", ("s32", "s32"), "f32", [1, 2], [2, 1]).tolist() == [1.0, 0.0]
+    assert run_instruction(
+        "selp.b32 d, a, b, c;", ("u32", "u32", "pred"), "u32", [1, 2], [3, 4], [1, 0]
+    ).tolist() == [1, 4]
+    assert run_instruction(
+        "slct.u32.s32 d, a, b, c;", ("u32", "u32", "s32"), "u32", [1, 2], [3, 4], [0, -1]
+    ).tolist() == [1, 4]
+    assert run_instruction("set.lt.u32.s32 d, a, b;", ("s32", "s32"), "u32", [1, 2], [2, 1]).tolist() == [
+        0xFFFFFFFF,
+        0,
+    ]
+    assert run_instruction("set.lt.f32.s32 d, a, b;", ("s32", "s32"), "f32", [1, 2], [2, 1]).tolist() == [
+        1.0,
+        0.0,
+    ]
     assert run_instruction("testp.subnormal.f32 d, a;", ("f32",), "pred", [1.0, 1e-40]).tolist() == [0, 1]
-    assert run_instruction("and.pred d, a, b;", ("pred", "pred"), "pred", [1, 1, 0], [1, 0, 0]).tolist() == [1, 0, 0]
+    assert run_instruction("and.pred d, a, b;", ("pred", "pred"), "pred", [1, 1, 0], [1, 0, 0]).tolist() == [
+        1,
+        0,
+        0,
+    ]
     assert run_instruction("not.pred d, a;", ("pred",), "pred", [1, 0]).tolist() == [0, 1]
 
 
@@ -236,13 +304,23 @@ def test_selection():
     ("opcode", "kinds", "values", "expected"),
     [
         ("cvt.rni.s32.f32", ("f32", "s32"), [0.5, 1.5, 2.5, -0.5, -1.5], [0, 2, 2, 0, -2]),
-        ("cvt.rzi.s32.f32", ("f32", "s32"), [1.9, -1.9, math.nan, 3e9, -3e9], [1, -1, 0, 2**31 - 1, -(2**31)]),
+        (
+            "cvt.rzi.s32.f32",
+            ("f32", "s32"),
+            [1.9, -1.9, math.nan, 3e9, -3e9],
+            [1, -1, 0, 2**31 - 1, -(2**31)],
+        ),
         ("cvt.rmi.s32.f32", ("f32", "s32"), [1.9, -1.1], [1, -2]),
         ("cvt.rpi.s32.f32", ("f32", "s32"), [1.1, -1.9], [2, -1]),
         ("cvt.rzi.u32.f32", ("f32", "u32"), [-1.0, 4e9, 5e9], [0, 4000000000, 2**32 - 1]),
         ("cvt.rzi.s64.f64", ("f64", "s64"), [1e300, -1e300, math.nan], [2**63 - 1, -(2**63), -(2**63)]),
         ("cvt.rzi.u64.f32", ("f32", "u64"), [1e30, -4.0], [2**64 - 1, 0]),
-        ("cvt.rn.f32.s32", ("s32", "f32"), [16777217, 16777219, -16777217], [16777216.0, 16777220.0, -16777216.0]),
+        (
+            "cvt.rn.f32.s32",
+            ("s32", "f32"),
+            [16777217, 16777219, -16777217],
+            [16777216.0, 16777220.0, -16777216.0],
+        ),
         ("cvt.rz.f32.s32", ("s32", "f32"), [16777219, -16777219], [16777218.0, -16777218.0]),
         ("cvt.rp.f32.u32", ("u32", "f32"), [16777217], [16777218.0]),
         ("cvt.rm.f32.s64", ("s64", "f32"), [2**40 + 1, -(2**40) - 1], [2.0**40, -float(2**40 + 2**17)]),
@@ -252,16 +330,31 @@ def test_selection():
         ("cvt.u64.u32", ("u32", "u64"), [2**32 - 1], [2**32 - 1]),
         ("cvt.u32.u64", ("u64", "u32"), [2**40 + 3], [3]),
         ("cvt.s32.s8", ("s32", "s32"), [0xFF, 0x7F], [-1, 127]),
-        ("cvt.rn.f32.f64", ("f64", "f32"), [1 + 2.0**-24, 1 + 2.0**-24 + 2.0**-40], [1.0, float(np.float32(1 + 2.0**-23))]),
+        (
+            "cvt.rn.f32.f64",
+            ("f64", "f32"),
+            [1 + 2.0**-24, 1 + 2.0**-24 + 2.0**-40],
+            [1.0, float(np.float32(1 + 2.0**-23))],
+        ),
         ("cvt.rz.f32.f64", ("f64", "f32"), [1 + 2.0**-24, 1e300], [1.0, float(np.finfo(np.float32).max)]),
-        ("cvt.rp.f32.f64", ("f64", "f32"), [1 + 2.0**-40, -1e300], [1 + 2.0**-23, -float(np.finfo(np.float32).max)]),
+        (
+            "cvt.rp.f32.f64",
+            ("f64", "f32"),
+            [1 + 2.0**-40, -1e300],
+            [1 + 2.0**-23, -float(np.finfo(np.float32).max)],
+        ),
         ("cvt.f64.f32", ("f32", "f64"), [0.5], [0.5]),
         ("cvt.rni.f32.f32", ("f32", "f32"), [0.5, 1.5, -2.5], [0.0, 2.0, -2.0]),
         ("cvt.rmi.f64.f64", ("f64", "f64"), [-0.5], [-1.0]),
         ("cvt.sat.f32.f32", ("f32", "f32"), [-1.0, 0.25, 7.0, math.nan], [0.0, 0.25, 1.0, 0.0]),
         ("cvt.rn.f16.f32", ("f32", "b16"), [1.0, 65520.0, 2049.0], [0x3C00, 0x7C00, 0x6800]),
         ("cvt.f32.f16", ("b16", "f32"), [0x3C00, 0x0001], [1.0, 2.0**-24]),
-        ("cvt.rn.bf16.f32", ("f32", "b16"), [1.0, 1 + 2.0**-8, 1 + 2.0**-8 + 2.0**-20], [0x3F80, 0x3F80, 0x3F81]),
+        (
+            "cvt.rn.bf16.f32",
+            ("f32", "b16"),
+            [1.0, 1 + 2.0**-8, 1 + 2.0**-8 + 2.0**-20],
+            [0x3F80, 0x3F80, 0x3F81],
+        ),
         ("cvt.f32.bf16", ("b16", "f32"), [0x3F80, 0xC000], [1.0, -2.0]),
     ],
 )
@@ -275,7 +368,9 @@ def test_packing_and_unpacking():
     text = "{ .reg .b32 lo, hi; mov.b64 {lo, hi}, a; sub.u32 d, hi, lo; }"
     assert run_instruction(text, ("u64",), "u32", [(7 << 32) | 3]).tolist() == [4]
     assert run_instruction("mov.b32 d, a;", ("f32",), "u32", [1.0]).tolist() == [0x3F800000]
-    assert run_instruction("mov.f32 d, 0f40490FDB;", ("u32",), "f32", [0]).tolist() == [float(np.float32(math.pi))]
+    assert run_instruction("mov.f32 d, 0f40490FDB;", ("u32",), "f32", [0]).tolist() == [
+        float(np.float32(math.pi))
+    ]
 
 
 FLOAT_UNARY = {
@@ -327,8 +422,12 @@ def test_float_binary(name, kind):
 
 
 def test_float_minimum_orders_zeros_and_may_propagate_nan():
-    assert np.signbit(run_instruction("min.f32 d, a, b;", ("f32", "f32"), "f32", [0.0, -0.0], [-0.0, 0.0])).all()
-    assert not np.signbit(run_instruction("max.f32 d, a, b;", ("f32", "f32"), "f32", [0.0, -0.0], [-0.0, 0.0])).any()
+    assert np.signbit(
+        run_instruction("min.f32 d, a, b;", ("f32", "f32"), "f32", [0.0, -0.0], [-0.0, 0.0])
+    ).all()
+    assert not np.signbit(
+        run_instruction("max.f32 d, a, b;", ("f32", "f32"), "f32", [0.0, -0.0], [-0.0, 0.0])
+    ).any()
     assert np.isnan(run_instruction("min.NaN.f32 d, a, b;", ("f32", "f32"), "f32", [math.nan], [1.0])).all()
     got = run_instruction("copysign.f32 d, a, b;", ("f32", "f32"), "f32", [-1.0, 1.0], [2.0, -3.0])
     assert got.tolist() == [-2.0, 3.0]
@@ -341,7 +440,9 @@ def test_flush_to_zero_and_saturation():
     assert np.signbit(got).tolist() == [False, True, False]
     got = run_instruction("mul.ftz.f32 d, a, b;", ("f32", "f32"), "f32", [1e-30], [1e-10])
     assert got.tolist() == [0.0]
-    assert run_instruction("mul.sat.f32 d, a, b;", ("f32", "f32"), "f32", [2.0, -1.0], [3.0, 1.0]).tolist() == [1.0, 0.0]
+    assert run_instruction(
+        "mul.sat.f32 d, a, b;", ("f32", "f32"), "f32", [2.0, -1.0], [3.0, 1.0]
+    ).tolist() == [1.0, 0.0]
 
 
 def test_packed_halves():
@@ -350,14 +451,20 @@ def test_packed_halves():
     got = run_instruction("add.f16x2 d, a, b;", ("b32", "b32"), "b32", [pack(one, two)], [pack(two, one)])
     assert got.tolist() == [pack(three, three)]
     assert run_instruction("mul.f16 d, a, b;", ("b16", "b16"), "b16", [two], [two]).tolist() == [0x4400]
-    assert run_instruction("fma.rn.f16 d, a, b, c;", ("b16",) * 3, "b16", [two], [one], [one]).tolist() == [three]
-    got = run_instruction("fma.rn.bf16x2 d, a, b, c;", ("b32",) * 3, "b32", [0x3F803F80], [0x40004000], [0x3F803F80])
+    assert run_instruction("fma.rn.f16 d, a, b, c;", ("b16",) * 3, "b16", [two], [one], [one]).tolist() == [
+        three
+    ]
+    got = run_instruction(
+        "fma.rn.bf16x2 d, a, b, c;", ("b32",) * 3, "b32", [0x3F803F80], [0x40004000], [0x3F803F80]
+    )
     assert got.tolist() == [0x40404040]
     got = run_instruction("cvt.rn.f16x2.f32 d, a, b;", ("f32", "f32"), "b32", [2.0], [1.0])
     assert got.tolist() == [pack(two, one)]
 
 
-@pytest.mark.parametrize("text", ["tex.2d.v4.f32.s32 {a, b, c, d}, [t, {e, f}];", "wgmma.fence.sync.aligned;", "bogus.u32 t, t;"])
+@pytest.mark.parametrize(
+    "text", ["tex.2d.v4.f32.s32 {a, b, c, d}, [t, {e, f}];", "wgmma.fence.sync.aligned;", "bogus.u32 t, t;"]
+)
 def test_an_unknown_instruction_is_named(text):
     ptx = ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 t;\n"
     ptx += f".loc 1 7 3\n{text}\nret;\n}}\n"

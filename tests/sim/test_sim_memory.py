@@ -11,7 +11,10 @@ from gpuprof.backends.sim import GlobalMemory
 
 def test_allocations_are_aligned_and_apart():
     memory = GlobalMemory()
-    first, second = memory.allocate(np.zeros(5, np.float64), "a"), memory.allocate(np.ones((2, 3), np.int16), "b")
+    first, second = (
+        memory.allocate(np.zeros(5, np.float64), "a"),
+        memory.allocate(np.ones((2, 3), np.int16), "b"),
+    )
     assert first.address % 256 == second.address % 256 == 0
     assert second.address > first.address + first.size + 1024
     assert second.array().shape == (2, 3)
@@ -51,9 +54,19 @@ def test_sectors_and_useful_bytes(index, sectors, useful):
     numbers = np.arange(512, dtype=np.float32)
     (_, out), result = run_cuda(source, numbers, np.zeros(32, np.float32))
     line = result.lines[2]
-    assert (line.global_load_requests, line.global_load_sectors, line.global_load_useful_bytes) == (1, sectors, useful)
-    chosen = eval(index.replace("threadIdx.x", "t").replace("t < 16 ? t : 0", "np.where(t < 16, t, 0)"), {"t": np.arange(32), "np": np})
-    assert out.array().tolist() == np.broadcast_to(numbers[np.asarray(chosen, dtype=float).astype(int)], 32).tolist()
+    assert (line.global_load_requests, line.global_load_sectors, line.global_load_useful_bytes) == (
+        1,
+        sectors,
+        useful,
+    )
+    chosen = eval(
+        index.replace("threadIdx.x", "t").replace("t < 16 ? t : 0", "np.where(t < 16, t, 0)"),
+        {"t": np.arange(32), "np": np},
+    )
+    assert (
+        out.array().tolist()
+        == np.broadcast_to(numbers[np.asarray(chosen, dtype=float).astype(int)], 32).tolist()
+    )
 
 
 def test_no_loads_means_no_efficiency():
@@ -69,7 +82,9 @@ def test_a_partial_warp_counts_its_active_lanes():
     if (i < n)
         out[i] = in[i];
 }"""
-    _, result = run_cuda(source, np.zeros(64, np.float32), np.zeros(64, np.float32), scalars=(37,), block=(64, 1, 1))
+    _, result = run_cuda(
+        source, np.zeros(64, np.float32), np.zeros(64, np.float32), scalars=(37,), block=(64, 1, 1)
+    )
     assert result.counters["global_load_requests"] == 2
     assert result.counters["global_load_sectors"] == 5
     assert result.counters["global_load_useful_bytes"] == 37 * 4
@@ -116,7 +131,8 @@ def test_dynamic_shared_memory_follows_static_memory_at_16_bytes():
     five[threadIdx.x % 5] = 0;
     more[threadIdx.x] = threadIdx.x;
     __syncthreads();
-    out[threadIdx.x] = (unsigned)__cvta_generic_to_shared(more) + (unsigned)more[threadIdx.x ^ 1] + (unsigned)five[0];
+    const unsigned start = (unsigned)__cvta_generic_to_shared(more);
+    out[threadIdx.x] = start + (unsigned)more[threadIdx.x ^ 1] + (unsigned)five[0];
 }"""
     (out,), _ = run_cuda(source, np.zeros(32, np.uint32), shared=128)
     assert out.array().tolist() == [32 + (t ^ 1) for t in range(32)]
@@ -217,7 +233,9 @@ def test_atomics(call, start, expected):
 
 def test_float_atomics_across_blocks():
     source = 'extern "C" __global__ void k(float *f, double *d) { atomicAdd(f, 0.5f); atomicAdd(d, 0.25); }'
-    (single, double), _ = run_cuda(source, np.zeros(1, np.float32), np.zeros(1), grid=(9, 1, 1), block=(40, 1, 1))
+    (single, double), _ = run_cuda(
+        source, np.zeros(1, np.float32), np.zeros(1), grid=(9, 1, 1), block=(40, 1, 1)
+    )
     assert (single.array()[0], double.array()[0]) == (180.0, 90.0)
 
 
@@ -250,7 +268,8 @@ def test_partial_asynchronous_copies_fill_with_zeros():
     source = """extern "C" __global__ void k(const float4 *in, float4 *out) {
     __shared__ float4 tile[32];
     unsigned to = (unsigned)__cvta_generic_to_shared(&tile[threadIdx.x]);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(in + threadIdx.x), "r"(threadIdx.x & 1 ? 16 : 8 * (threadIdx.x / 16)));
+    int size = threadIdx.x & 1 ? 16 : 8 * (threadIdx.x / 16);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(in + threadIdx.x), "r"(size));
     asm volatile("cp.async.wait_all;" ::: "memory");
     out[threadIdx.x] = tile[threadIdx.x];
 }"""

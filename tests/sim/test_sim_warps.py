@@ -51,8 +51,12 @@ def test_votes():
 
 def test_matches():
     assert lanes("__match_any_sync(-1, lane / 8)", np.uint32) == [0xFF << (t // 8 * 8) for t in WARP]
-    assert lanes("same + (int)m", prologue="int same; unsigned m = __match_all_sync(-1, 7, &same);") == [0] * 32
-    assert lanes("same + (int)m", prologue="int same; unsigned m = __match_all_sync(-1, v, &same);") == [0] * 32
+    assert (
+        lanes("same + (int)m", prologue="int same; unsigned m = __match_all_sync(-1, 7, &same);") == [0] * 32
+    )
+    assert (
+        lanes("same + (int)m", prologue="int same; unsigned m = __match_all_sync(-1, v, &same);") == [0] * 32
+    )
 
 
 def test_warp_reductions():

@@ -7,6 +7,7 @@ the NumPy function from operand arrays to the result. Rounding, saturation and f
 once, when the program is decoded.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +52,7 @@ def _float(op: Mnemonic, compute: Compute, count: int) -> Lowered:
     if op.has("sat"):
         inner = compute
 
-        def compute(*operands: Lanes) -> Lanes:
+        def compute(*operands: Lanes) -> Any:
             value = inner(*operands)
             return np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
 
@@ -79,7 +80,7 @@ _DIRECTED: dict[str, Callable[..., Lanes]] = {
 
 
 def _rounded(op: Mnemonic, count: int) -> Lowered:
-    """Lower one of the correctly rounded float operations; `.approx` and `.full` are given that precision too."""
+    """Lower a correctly rounded float operation; `.approx` and `.full` are given that precision too."""
     mode = op.rounding
     if mode == "rn":
         return _float(op, _NEAREST[op.base], count)
@@ -120,16 +121,16 @@ def _product(op: Mnemonic) -> Lowered:
 def _with_carry(op: Mnemonic) -> Lowered:
     unsigned = np.dtype(f"u{op.dtype.itemsize}")
 
-    def add(a: Lanes, b: Lanes, carry: Lanes) -> Lanes:
+    def add(a: Lanes, b: Lanes, carry: Lanes) -> Any:
         return a + b + carry.astype(unsigned)
 
-    def carries(a: Lanes, b: Lanes, carry: Lanes) -> Lanes:
+    def carries(a: Lanes, b: Lanes, carry: Lanes) -> Any:
         return (add(a, b, carry) < a) | (carry & (add(a, b, carry) == a))
 
-    def subtract(a: Lanes, b: Lanes, borrow: Lanes) -> Lanes:
+    def subtract(a: Lanes, b: Lanes, borrow: Lanes) -> Any:
         return a - b - borrow.astype(unsigned)
 
-    def borrows(a: Lanes, b: Lanes, borrow: Lanes) -> Lanes:
+    def borrows(a: Lanes, b: Lanes, borrow: Lanes) -> Any:
         return (a < b) | (borrow & (a == b))
 
     compute, second = (add, carries) if op.base == "addc" else (subtract, borrows)
@@ -156,11 +157,11 @@ def _multiply_add(op: Mnemonic) -> Lowered:
 def _carrying_multiply_add(op: Mnemonic, product: Compute) -> Lowered:
     unsigned = np.dtype(f"u{op.dtype.itemsize}")
 
-    def compute(a: Lanes, b: Lanes, c: Lanes, *carry: Lanes) -> Lanes:
+    def compute(a: Lanes, b: Lanes, c: Lanes, *carry: Lanes) -> Any:
         total = product(a, b).view(unsigned) + c
         return total + carry[0].astype(unsigned) if carry else total
 
-    def carries(a: Lanes, b: Lanes, c: Lanes, *carry: Lanes) -> Lanes:
+    def carries(a: Lanes, b: Lanes, c: Lanes, *carry: Lanes) -> Any:
         total = product(a, b).view(unsigned) + c
         return (total < c) | (compute(a, b, c, *carry) < total)
 
@@ -207,24 +208,20 @@ def _transcendental(op: Mnemonic) -> Lowered:
     return _float(op, lambda a: compute(a.astype(_F64)).astype(op.dtype), 1)
 
 
-def _float_minimum(choose: Compute, propagate: bool) -> Compute:
-    def compute(*operands: Lanes) -> Lanes:
-        result = operands[0]
-        for other in operands[1:]:
-            picked = choose(result, other)
-            # -0 counts as less than +0, which NumPy does not promise.
-            zeros = (result == 0) & (other == 0)
-            if zeros.any():
-                negative = np.signbit(result) | np.signbit(other)
-                if choose in (np.fmax, np.maximum):
-                    negative = np.signbit(result) & np.signbit(other)
-                picked = np.where(
-                    zeros, np.copysign(picked, np.where(negative, -1, 1).astype(picked.dtype)), picked
-                )
-            result = picked
-        return result
+def _float_extreme(choose: Compute) -> Compute:
+    """Return min or max of two or three floats, with -0 less than +0, which NumPy does not promise."""
+    picks_larger = choose in (np.fmax, np.maximum)
 
-    return compute
+    def pair(a: Lanes, b: Lanes) -> Any:
+        picked = choose(a, b)
+        zeros = (a == 0) & (b == 0)
+        if zeros.any():
+            negative = np.signbit(a) & np.signbit(b) if picks_larger else np.signbit(a) | np.signbit(b)
+            sign = np.where(negative, -1, 1).astype(picked.dtype)
+            picked = np.where(zeros, np.copysign(picked, sign), picked)
+        return picked
+
+    return lambda *operands: functools.reduce(pair, operands)
 
 
 @_entry("min", "max")
@@ -237,8 +234,8 @@ def _extreme(op: Mnemonic) -> Lowered:
     if op.has("xorsign") or op.has("abs"):
         raise NotInTable
     if op.has("NaN"):
-        return _float(op, _float_minimum(np.minimum if lowest else np.maximum, True), 2)
-    return _float(op, _float_minimum(np.fmin if lowest else np.fmax, False), 2)
+        return _float(op, _float_extreme(np.minimum if lowest else np.maximum), 2)
+    return _float(op, _float_extreme(np.fmin if lowest else np.fmax), 2)
 
 
 @_entry("neg", "abs")

@@ -68,7 +68,7 @@ class AsyncCopies:
         self._flying = still
 
     def _part(self, pattern: SharedPattern, lanes: Bools) -> SharedPattern:
-        """Return `pattern` for some of its lanes; the same object for the same lanes, so that verdicts hold."""
+        """Return `pattern` for some of its lanes: the same object for the same lanes, so verdicts hold."""
         if lanes.shape == pattern.mask.lanes.shape and np.array_equal(lanes, pattern.mask.lanes):
             return pattern
         key = (pattern.serial, lanes.tobytes())

@@ -81,7 +81,8 @@ class _Inliner:
         kind = item.opcode[-1]
         first, second = item.operands
         memory, value = (second, first) if item.opcode[0] == "ld" else (first, second)
-        assert isinstance(memory, Mem) and isinstance(memory.base, Sym)
+        assert isinstance(memory, Mem)
+        assert isinstance(memory.base, Sym)
         size = ARITHMETIC[kind].itemsize
         for i, part in enumerate(value.items if isinstance(value, Vec) else (value,)):
             name = f"{passed[memory.base.name]}+{memory.offset + i * size}"

@@ -112,17 +112,12 @@ def _integer_to_float(value: Lanes, op: Mnemonic, to: str) -> Lanes:
 
 
 def _float_to_integer(value: Lanes, op: Mnemonic, dtype: np.dtype[Any]) -> Lanes:
-    """Round to integral and clamp to the target's range, as the hardware always does; NaN has its own rule."""
+    """Round to integral and clamp to the target's range, as the hardware does; NaN has its own rule."""
     if op.has("ftz") and value.dtype == np.float32:
         value = exact.flush(value)
     integral = next((f for flag, f in _TO_INTEGRAL.items() if op.has(flag)), np.trunc)(value)
     limits = np.iinfo(dtype)
-    low, above = (
-        float(limits.min),
-        float(limits.max) + 1.0 if dtype.itemsize == 4 else 2.0 ** int(limits.max).bit_length(),
-    )
-    if dtype.itemsize < 4:
-        above = float(limits.max) + 1.0
+    low, above = float(limits.min), 2.0 ** int(limits.max).bit_length()
     inside = (integral >= low) & (integral < above)
     result = np.where(inside, integral, 0).astype(dtype)
     result = np.where(integral >= above, dtype.type(limits.max), result)

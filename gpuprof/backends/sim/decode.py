@@ -374,9 +374,10 @@ class _Decoder:
 def _signed(op: Mnemonic) -> Mnemonic:
     agnostic = op.base in _SIGN_AGNOSTIC or (op.base in ("mul", "mad") and op.flags == ("lo",))
     equality = op.base == "setp" and {"eq", "ne"} & set(op.flags)
-    if (agnostic or equality) and len(op.types) == 1 and op.type[0] in "ub" and not op.flags_any("sat", "cc"):
-        if op.type[1:].isdigit():
-            return Mnemonic(op.base, op.flags, (f"s{op.type[1:]}",))
+    if not (agnostic or equality) or len(op.types) != 1 or op.flags_any("sat", "cc"):
+        return op
+    if op.type[0] in "ub" and op.type[1:].isdigit():
+        return Mnemonic(op.base, op.flags, (f"s{op.type[1:]}",))
     return op
 
 

@@ -137,7 +137,8 @@ def fma64(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
 
 def _within(value: Lanes, low: float, high: float) -> Lanes:
     size = np.abs(value)
-    return ((size > low) & (size < high)) | (size == 0)
+    inside: Lanes = ((size > low) & (size < high)) | (size == 0)
+    return inside
 
 
 def from_fraction(exact: Fraction, mode: str = "rn") -> float:

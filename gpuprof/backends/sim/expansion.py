@@ -18,7 +18,7 @@ _SEQUENCES: dict[tuple[str, ...], tuple[str, int]] = {
 
 
 def fused_multiply_adds(item: Instruction) -> tuple[str, int] | None:
-    """Return the family ("ffma" or "dfma") and how many of it a lane executes; None for no such instruction."""
+    """Return the family ("ffma" or "dfma") and how many of it a lane executes, or None for none."""
     name, kind = item.opcode[0], item.opcode[-1]
     if name == "div" and "rn" in item.opcode:
         return _SEQUENCES.get((name, "rn", kind))

@@ -54,6 +54,7 @@ def _packed(scalar: Compute) -> Compute:
     def compute(*words: Lanes) -> Lanes:
         low = scalar(*(word.astype(np.uint16) for word in words))
         high = scalar(*((word >> np.uint32(16)).astype(np.uint16) for word in words))
-        return (high.astype(np.uint32) << np.uint32(16)) | low
+        both: Lanes = (high.astype(np.uint32) << np.uint32(16)) | low
+        return both
 
     return compute

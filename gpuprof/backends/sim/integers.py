@@ -33,7 +33,8 @@ def double_width(dtype: np.dtype[Any]) -> np.dtype[Any]:
 def multiply_wide(a: Lanes, b: Lanes) -> Lanes:
     """Return the full product, in twice the width."""
     wide = double_width(a.dtype)
-    return a.astype(wide) * b.astype(wide)
+    product: Lanes = a.astype(wide) * b.astype(wide)
+    return product
 
 
 def multiply_high(a: Lanes, b: Lanes) -> Lanes:
@@ -49,7 +50,8 @@ def multiply_high(a: Lanes, b: Lanes) -> Lanes:
     high = a_high * b_high + (cross >> half) + (carried >> half)
     if a.dtype.kind == "i":  # a negative operand, read unsigned, is 2^64 too large
         high = high - np.where(a < 0, ub, 0).astype(np.uint64) - np.where(b < 0, ua, 0).astype(np.uint64)
-    return high.view(a.dtype)
+    result: Lanes = high.view(a.dtype)
+    return result
 
 
 def multiply_24(a: Lanes, b: Lanes) -> Lanes:
@@ -95,7 +97,7 @@ def shift_left(value: Lanes, count: Lanes) -> Lanes:
 def shift_right(value: Lanes, count: Lanes) -> Lanes:
     """Shift right, with the sign for signed dtypes; counts of the width or more leave only signs."""
     width = bits_of(value)
-    shifted = value >> np.minimum(count, width - 1).astype(value.dtype)
+    shifted: Lanes = value >> np.minimum(count, width - 1).astype(value.dtype)
     if value.dtype.kind == "u" and count.max() >= width:
         return np.where(count < width, shifted, 0).astype(value.dtype)
     return shifted
@@ -135,7 +137,8 @@ def insert_field(field: Lanes, base: Lanes, start: Lanes, length: Lanes) -> Lane
 
 def _ones(count: Lanes, like: Lanes) -> Lanes:
     one = np.array(1, dtype=f"u{like.dtype.itemsize}")
-    return shift_left(np.broadcast_to(one, count.shape), count) - one
+    ones: Lanes = shift_left(np.broadcast_to(one, count.shape), count) - one
+    return ones
 
 
 def field_mask(start: Lanes, length: Lanes, *, wrap: bool) -> Lanes:

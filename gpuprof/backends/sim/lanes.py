@@ -38,6 +38,11 @@ class Mask:
         return bool(self.lanes.all())
 
     @cached_property
+    def key(self) -> bytes:
+        """The set as bytes, the same for equal masks."""
+        return b"%d,%d,%d:" % self.lanes.shape + self.lanes.tobytes()
+
+    @cached_property
     def empty(self) -> bool:
         """True when no lane is in the set."""
         return not self.lanes.any()
@@ -45,7 +50,7 @@ class Mask:
     @cached_property
     def active_warps(self) -> Bools:
         """Warps with at least one lane in the set: shape (blocks or 1, warps or 1, 1)."""
-        return self.lanes.any(axis=2, keepdims=True)
+        return np.asarray(self.lanes.any(axis=2, keepdims=True))
 
     @cached_property
     def warp_count(self) -> Counts:
@@ -74,7 +79,7 @@ class Mask:
         lanes = self.lanes
         for axis, size in enumerate(shape):
             if size == 1 and lanes.shape[axis] > 1:
-                lanes = lanes.any(axis=axis, keepdims=True)
+                lanes = np.asarray(lanes.any(axis=axis, keepdims=True))
         return np.broadcast_to(lanes, shape)
 
     def first(self) -> tuple[int, int, int]:
@@ -83,6 +88,6 @@ class Mask:
 
 
 def first_true(where: Bools) -> tuple[int, int, int]:
-    """Return the first position that is true: an axis of size 1 stands for all, so its index 0 for the first."""
+    """Return the first position that is true; an axis of size 1 stands for all, and gives index 0."""
     block, warp, lane = np.argwhere(where)[0]
     return int(block), int(warp), int(lane)

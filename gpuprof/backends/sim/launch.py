@@ -174,8 +174,8 @@ class _Template:
 
     def _fill_parameters(self, content: bytes) -> None:
         slots = self.program.slots
-        for offset, dtype, slot in slots.parameters:
-            value = np.frombuffer(content, dtype=dtype, count=1, offset=offset)
+        for start, dtype, slot in slots.parameters:
+            value = np.frombuffer(content, dtype=dtype, count=1, offset=start)
             self.registers[slot] = value.reshape(1, 1, 1)
         placed = {variable.name: offset for variable, offset in self.program.parameters}
         variables = {variable.name: variable for variable in self.program.variables}
@@ -203,7 +203,7 @@ class _Template:
 
     def _fill_specials(self) -> None:
         geometry = self.geometry
-        x, y, z = geometry.block
+        x, y, _ = geometry.block
         thread = np.arange(geometry.warps * WARP).reshape(1, geometry.warps, WARP)
         lane = np.arange(WARP).reshape(1, 1, WARP)
         warp = np.arange(geometry.warps).reshape(1, -1, 1)

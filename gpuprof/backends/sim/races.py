@@ -74,7 +74,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class _Lasting:
-    """What outlives a barrier, per granule: whether it was ever written, and whether a copy to it is in flight."""
+    """What outlives a barrier, per granule: was it ever written, and is a copy to it in flight."""
 
     written: Bools
     in_flight: Bools

@@ -16,7 +16,7 @@ class Sample:
 
     Attributes:
         indices: blockIdx (x, y, z) of each block, shape (n, 3).
-        classes: The class of each block, shape (n,): blocks of one class do the same work, if the sample is good.
+        classes: The class of each block, shape (n,): blocks of one class should do the same work.
         class_sizes: Blocks of the grid in each class, by class number.
         total: Blocks of the grid.
     """

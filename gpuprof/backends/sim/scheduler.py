@@ -215,7 +215,7 @@ class Scheduler:
             position = first_true(missing)
             self.batch.fault(
                 FaultKind.BARRIER,
-                "is not at the barrier that other threads of its warp wait at: the barrier is in divergent code",
+                "is not at the barrier where other threads of its warp wait: it is in divergent code",
                 block.line,
                 position,
             )
@@ -231,10 +231,10 @@ class Scheduler:
                 arrived |= w.strand.mask.lanes
             expected = next((w.expected for w in group if w.expected is not None), None)
             if expected is None:
-                complete = (arrived | absent).all(axis=(1, 2)) & arrived.any(axis=(1, 2))
+                complete = np.asarray((arrived | absent).all(axis=(1, 2)) & arrived.any(axis=(1, 2)))
             else:
                 # The hardware counts whole warps.
-                complete = arrived.any(axis=2).sum(axis=1) * 32 >= expected
+                complete = np.asarray(arrived.any(axis=2).sum(axis=1) * 32 >= expected)
             if complete.any():
                 batch.races.barrier(None if complete.all() else complete)
                 if identity in self._arrivals:

@@ -18,7 +18,9 @@ from gpuprof.backends.sim.global_memory import moved_dtype
 from gpuprof.backends.sim.lanes import Bools, Counts, Mask
 from gpuprof.backends.sim.scalars import Lanes
 
-_REMEMBERED = 4
+#: Address elements that one instruction remembers: many small patterns, or a few large ones.
+_REMEMBERED_ELEMENTS = 1 << 16
+_REMEMBERED_PATTERNS = 128
 _serial = count()
 
 
@@ -66,12 +68,6 @@ class SharedPattern:
             (total - ideal).reshape(*leading, 1)
         )
 
-    def matches(self, source: Lanes, mask: Mask) -> bool:
-        """Tell whether an access with these operands is this pattern again."""
-        if mask is not self.mask and not np.array_equal(mask.lanes, self.mask.lanes):
-            return False
-        return source is self.source or np.array_equal(source, self.source)
-
     @cached_property
     def collides(self) -> bool:
         """Whether two threads of a block take part with the same offset."""
@@ -83,24 +79,34 @@ class SharedPattern:
 
 
 class PatternCache:
-    """The patterns that each instruction of a batch used last, by its site number."""
+    """The patterns that each instruction of a batch used, by its site number."""
 
     def __init__(self) -> None:
-        self._recent: dict[int, list[SharedPattern]] = {}
+        self._last: dict[int, SharedPattern] = {}
+        self._known: dict[int, dict[tuple[bytes, tuple[int, ...], bytes], SharedPattern]] = {}
 
     def find(self, site: int, source: Lanes, mask: Mask) -> SharedPattern | None:
-        """Return the pattern of this access if it is remembered."""
-        recent = self._recent.get(site, [])
-        for position, pattern in enumerate(recent):
-            if pattern.matches(source, mask):
-                if position:
-                    recent.insert(0, recent.pop(position))
-                return pattern
-        return None
+        """Return the pattern of this access if it is remembered: by identity, else by content."""
+        last = self._last.get(site)
+        if last is not None and last.source is source and last.mask is mask:
+            return last
+        pattern = self._known.get(site, {}).get(_key(source, mask))
+        if pattern is not None:
+            self._last[site] = pattern
+        return pattern
 
     def add(self, site: int, pattern: SharedPattern) -> None:
-        """Remember an access."""
-        self._recent[site] = [pattern, *self._recent.get(site, [])[: _REMEMBERED - 1]]
+        """Remember an access, and forget the oldest one of the same instruction when there are too many."""
+        known = self._known.setdefault(site, {})
+        room = max(2, min(_REMEMBERED_PATTERNS, _REMEMBERED_ELEMENTS // pattern.source.size))
+        if len(known) >= room:
+            del known[next(iter(known))]
+        known[_key(pattern.source, pattern.mask)] = pattern
+        self._last[site] = pattern
+
+
+def _key(source: Lanes, mask: Mask) -> tuple[bytes, tuple[int, ...], bytes]:
+    return source.tobytes(), source.shape, mask.key
 
 
 class SharedMemory:

@@ -42,8 +42,8 @@ class Request:
     offset: int
 
 
-#: Changes elements of `content` at `index` for the lanes that are true in the third argument, of shape (blocks,
-#: warps, 32); returns what each found there.
+#: Changes elements of `content` at `index` for the lanes that are true in the third argument, of shape
+#: (blocks, warps, 32); returns what each found there.
 Apply = Callable[[Lanes, NDArray[np.intp], Bools], Lanes]
 
 
@@ -57,7 +57,7 @@ class Space(Protocol):
         """Store elements of the lanes in `mask`; where lanes collide, the last one wins."""
 
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
-        """Let `apply` change the elements of the lanes in `mask`; return the old ones: (blocks, warps, 32)."""
+        """Let `apply` change the elements of the lanes in `mask`; return (blocks, warps, 32) old ones."""
 
 
 def scatter(index: NDArray[np.intp], values: Lanes, mask: Mask) -> tuple[NDArray[np.intp], Lanes]:
@@ -254,11 +254,8 @@ def _differ(a: Lanes, b: Lanes) -> Bools:
     """Compare raw elements bit by bit: shape as they broadcast."""
     if a.dtype.itemsize < 16:
         return np.asarray(a != b)
-    halves = [
-        x[..., None].view(np.uint64) if x.flags.c_contiguous else np.array(x)[..., None].view(np.uint64)
-        for x in (a, b)
-    ]
-    return np.asarray((halves[0] != halves[1]).any(axis=-1))
+    a, b = (np.ascontiguousarray(x)[..., None].view(np.uint64) for x in (a, b))
+    return np.asarray((a != b).any(axis=-1))
 
 
 @dataclass

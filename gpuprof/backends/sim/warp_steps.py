@@ -27,11 +27,11 @@ def spread(value: Lanes, batch: Batch) -> Lanes:
 def ballot(lanes: Bools) -> NDArray[np.uint32]:
     """Return each warp's lanes as a bit mask: shape (blocks or 1, warps or 1, 1)."""
     lanes = np.broadcast_to(lanes, (*lanes.shape[:2], WARP))
-    return np.where(lanes, _BIT, np.uint32(0)).sum(axis=2, keepdims=True, dtype=np.uint32)
+    return np.asarray(np.where(lanes, _BIT, np.uint32(0)).sum(axis=2, keepdims=True, dtype=np.uint32))
 
 
 def shuffle(coder: Coder, item: Instruction) -> Step:
-    """`shfl.sync.{up,down,bfly,idx}`: read another lane's value; the predicate says whether it was in range."""
+    """`shfl.sync.{up,down,bfly,idx}`: read another lane's value, if it is in range."""
     mode = next((part for part in ("up", "down", "bfly", "idx") if part in item.opcode), None)
     paired = len(item.operands) == 5 + ("sync" in item.opcode)
     if mode is None or len(item.operands) < 4:
