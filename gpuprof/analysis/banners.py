@@ -297,15 +297,20 @@ def _peaks(run: Run) -> Iterator[Banner]:
 
 
 def _counters(run: Run) -> Iterator[Banner]:
-    without = [case for case in run.cases if case.outcome == "ok" and not counted(case)]
+    without = [
+        case
+        for case in run.cases
+        if case.outcome == "ok" and not any(item.value is not None for item in case.counters.values())
+    ]
     if run.backend == "gpu" and without:
         reasons = dict.fromkeys(case.counters_reason for case in without if case.counters_reason)
+        executed = all(counted(case) for case in without)
+        stand_in = "the SIMT executor's counts" if executed else "resources and occupancy"
         yield Banner(
             "no_counters",
             "note",
             f"No hardware counters for {_cases(len(without))} of {len(run.cases)}",
-            f"{'; '.join(reasons) or 'They were not asked for'}."
-            " Explanations rest on resources and occupancy.",
+            f"{'; '.join(reasons) or 'They were not asked for'}. Explanations rest on {stand_in}.",
             "Add --ncu where Nsight Compute is installed.",
         )
     scaled = [(case, sampled(case)) for case in run.cases]

@@ -46,12 +46,12 @@ _COUNTER_FIGURES: tuple[_Figure, ...] = (
     ("global sectors", counters.global_sectors, numbers.count),
     (
         "global requests",
-        lambda case: counters.total(case, "global_load_requests", "global_store_requests"),
+        lambda case: counters.total(case, *counters.GLOBAL_REQUESTS),
         numbers.count,
     ),
     (
         "shared wavefronts",
-        lambda case: counters.total(case, "shared_load_wavefronts", "shared_store_wavefronts"),
+        lambda case: counters.total(case, *counters.SHARED_WAVEFRONTS),
         numbers.count,
     ),
     ("bank conflicts", counters.bank_conflicts, numbers.count),
@@ -95,8 +95,8 @@ def changes(before: Measurement, after: Measurement) -> tuple[Change, ...]:
 
 
 def counted(case: Measurement) -> bool:
-    """True when any counter of a case has a value."""
-    return any(counter.value is not None for counter in case.counters.values())
+    """True when any counter of a case has a value, whoever counted."""
+    return any(counter.value is not None for counter in counters.held(case).values())
 
 
 def _moved(figures: tuple[_Figure, ...], before: Measurement, after: Measurement) -> list[Change]:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The counters of the results contract in plain words, and the ratios that compare kernels fairly."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -96,11 +97,85 @@ COUNTERS: dict[str, CounterInfo] = {
         "neither",
         "Fused multiply-adds over all threads; each is two floating-point operations.",
     ),
+    "dfma_thread_instructions": CounterInfo(
+        "DFMA thread-instructions", "DFMAs", "neither", "Fused multiply-adds in double precision."
+    ),
     "barriers": CounterInfo("Barriers", "barriers", "lower", "Times a warp reached a block-wide barrier."),
     "branch_divergent_warps": CounterInfo(
         "Divergent branches", "divergent branches", "lower", "Branches at which lanes of one warp parted."
     ),
+    "async_copy_requests": CounterInfo(
+        "Async copy requests", "async copies", "lower", "Warp-level copies from global to shared memory."
+    ),
+    "async_copy_sectors": CounterInfo(
+        "Async copy sectors", "async copy sectors", "lower", "Global sectors that those copies touched."
+    ),
+    "async_copy_useful_bytes": CounterInfo(
+        "Async copy useful bytes", "async copy bytes", "neither", "Distinct bytes that those copies moved."
+    ),
+    "async_copy_shared_wavefronts": CounterInfo(
+        "Async copy shared wavefronts",
+        "async copy wavefronts",
+        "lower",
+        "Passes through shared memory that those copies took.",
+    ),
+    "async_copy_shared_bank_conflicts": CounterInfo(
+        "Async copy bank conflicts",
+        "async copy conflicts",
+        "lower",
+        "Extra passes among them.",
+    ),
+    "shared_load_requests": CounterInfo(
+        "Shared load requests", "shared load requests", "lower", "Warp-level loads from shared memory."
+    ),
+    "shared_store_requests": CounterInfo(
+        "Shared store requests", "shared store requests", "lower", "Warp-level stores to shared memory."
+    ),
+    "shared_atomic_requests": CounterInfo(
+        "Shared atomics", "shared atomics", "lower", "Warp-level atomic operations on shared memory."
+    ),
+    "global_atomic_requests": CounterInfo(
+        "Global atomics", "global atomics", "lower", "Warp-level atomic operations on global memory."
+    ),
+    "global_atomic_sectors": CounterInfo(
+        "Global atomic sectors", "atomic sectors", "lower", "Sectors that those operations touched."
+    ),
+    "local_load_requests": CounterInfo(
+        "Local load requests", "local loads", "lower", "Loads of spilled registers and thread-local arrays."
+    ),
+    "local_store_requests": CounterInfo(
+        "Local store requests",
+        "local stores",
+        "lower",
+        "Stores of spilled registers and thread-local arrays.",
+    ),
+    "global_load_useful_bytes": CounterInfo(
+        "Global load useful bytes", "useful bytes loaded", "neither", "Distinct bytes that lanes used."
+    ),
+    "global_store_useful_bytes": CounterInfo(
+        "Global store useful bytes", "useful bytes stored", "neither", "Distinct bytes that lanes wrote."
+    ),
 }
+
+#: Every way to touch global memory, and every way to pass through shared memory.
+GLOBAL_REQUESTS = (
+    "global_load_requests",
+    "global_store_requests",
+    "async_copy_requests",
+    "global_atomic_requests",
+)
+GLOBAL_SECTORS = (
+    "global_load_sectors",
+    "global_store_sectors",
+    "async_copy_sectors",
+    "global_atomic_sectors",
+)
+SHARED_WAVEFRONTS = ("shared_load_wavefronts", "shared_store_wavefronts", "async_copy_shared_wavefronts")
+BANK_CONFLICTS = (
+    "shared_load_bank_conflicts",
+    "shared_store_bank_conflicts",
+    "async_copy_shared_bank_conflicts",
+)
 
 
 def info(name: str) -> CounterInfo:
@@ -110,28 +185,35 @@ def info(name: str) -> CounterInfo:
     )
 
 
+def held(case: Measurement) -> Mapping[str, Counter]:
+    """A case's counters: those measured with it, and the executor's where it only annotated a GPU run."""
+    measured = {name: counter for name, counter in case.counters.items() if counter.value is not None}
+    return {**case.counters, **case.executor_counters, **measured}
+
+
 def names_in(cases: tuple[Measurement, ...]) -> tuple[str, ...]:
     """Every counter name that occurs, known ones first and in the order shown."""
-    found = {name for case in cases for name in case.counters}
+    found = {name for case in cases for name in held(case)}
     return tuple(name for name in COUNTERS if name in found) + tuple(sorted(found - COUNTERS.keys()))
 
 
 def value(case: Measurement, name: str) -> float | None:
     """A counter's value, or None where it was not measured."""
-    counter: Counter | None = case.counters.get(name)
+    counter = held(case).get(name)
     return counter.value if counter else None
 
 
 def total(case: Measurement, *names: str) -> float | None:
     """The sum of several counters, or None unless at least one was measured and none is unmeasured."""
-    held = [case.counters[name].value for name in names if name in case.counters]
-    known = [item for item in held if item is not None]
-    return sum(known) if known and len(known) == len(held) else None
+    found = held(case)
+    values = [found[name].value for name in names if name in found]
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None
 
 
 def global_sectors(case: Measurement) -> float | None:
-    """Sectors of global loads and stores together."""
-    return total(case, "global_load_sectors", "global_store_sectors")
+    """Sectors of global loads, stores, copies and atomics together."""
+    return total(case, *GLOBAL_SECTORS)
 
 
 def sector_ratio(case: Measurement) -> float | None:
@@ -151,13 +233,13 @@ def useful_warp_steps(case: Measurement) -> float:
 
 def shared_wavefronts_per_step(case: Measurement) -> float | None:
     """Shared-memory passes per warp-wide step of useful work."""
-    wavefronts = total(case, "shared_load_wavefronts", "shared_store_wavefronts")
+    wavefronts = total(case, *SHARED_WAVEFRONTS)
     return None if wavefronts is None else wavefronts / useful_warp_steps(case)
 
 
 def bank_conflicts(case: Measurement) -> float | None:
-    """Extra shared-memory passes of loads and stores together."""
-    return total(case, "shared_load_bank_conflicts", "shared_store_bank_conflicts")
+    """Extra shared-memory passes of loads, stores and copies together."""
+    return total(case, *BANK_CONFLICTS)
 
 
 def bank_conflicts_per_step(case: Measurement) -> float | None:
@@ -169,13 +251,13 @@ def bank_conflicts_per_step(case: Measurement) -> float | None:
 def conflict_share_pct(case: Measurement) -> float | None:
     """Bank conflicts as a share of all shared-memory passes; None without shared accesses."""
     conflicts = bank_conflicts(case)
-    wavefronts = total(case, "shared_load_wavefronts", "shared_store_wavefronts")
+    wavefronts = total(case, *SHARED_WAVEFRONTS)
     return 100.0 * conflicts / wavefronts if conflicts is not None and wavefronts else None
 
 
 def sampled(case: Measurement) -> tuple[int, int] | None:
     """Blocks executed and blocks of the grid, where the counts were scaled up from a sample."""
-    for counter in case.counters.values():
+    for counter in held(case).values():
         ran, whole = counter.sampled_blocks, counter.total_blocks
         if ran is not None and whole is not None and ran < whole:
             return ran, whole

@@ -4,6 +4,7 @@
 
 from dataclasses import dataclass
 
+from gpuprof.analysis.counters import BANK_CONFLICTS, GLOBAL_REQUESTS, GLOBAL_SECTORS, SHARED_WAVEFRONTS
 from gpuprof.results import Measurement, SourceLine
 
 
@@ -39,15 +40,13 @@ class LineFigures:
 def line_figures(case: Measurement) -> dict[int, LineFigures]:
     """Figures by line number; empty when no lines were counted."""
     lines = case.lines or ()
-    sectors = {line.line: _sum(line, "global_load_sectors", "global_store_sectors") for line in lines}
-    conflicts = {
-        line.line: _sum(line, "shared_load_bank_conflicts", "shared_store_bank_conflicts") for line in lines
-    }
+    sectors = {line.line: _sum(line, *GLOBAL_SECTORS) for line in lines}
+    conflicts = {line.line: _sum(line, *BANK_CONFLICTS) for line in lines}
     all_sectors = sum(sectors.values())
     top_sectors, top_conflicts = max(sectors.values(), default=0), max(conflicts.values(), default=0)
     figures = {}
     for line in lines:
-        requests = _sum(line, "global_load_requests", "global_store_requests")
+        requests = _sum(line, *GLOBAL_REQUESTS)
         touched = sectors[line.line]
         figures[line.line] = LineFigures(
             line=line.line,
@@ -55,9 +54,9 @@ def line_figures(case: Measurement) -> dict[int, LineFigures]:
             sectors=touched,
             sectors_per_request=touched / requests if requests else None,
             traffic_pct=100.0 * touched / all_sectors if all_sectors and touched else None,
-            wavefronts=_sum(line, "shared_load_wavefronts", "shared_store_wavefronts"),
+            wavefronts=_sum(line, *SHARED_WAVEFRONTS),
             bank_conflicts=conflicts[line.line],
-            ffma=_sum(line, "ffma_thread_instructions"),
+            ffma=_sum(line, "ffma_thread_instructions", "dfma_thread_instructions"),
             most_traffic=bool(touched) and touched == top_sectors,
             most_conflicts=bool(conflicts[line.line]) and conflicts[line.line] == top_conflicts,
         )

@@ -155,7 +155,7 @@ def _bound(_run: Run, case: Measurement) -> Cell:
 
 def _counter(name: str) -> Callable[[Run, Measurement], Cell]:
     def cell(_run: Run, case: Measurement) -> Cell:
-        counter = case.counters.get(name)
+        counter = counters.held(case).get(name)
         if counter is None:
             return missing(case.counters_reason or case.reason or "this case has no such counter")
         if counter.value is None:
@@ -165,6 +165,7 @@ def _counter(name: str) -> Callable[[Run, Measurement], Cell]:
     return cell
 
 
+_COUNTED_BY = {"sim": "Counters, by the SIMT executor", "ncu": "Counters, by Nsight Compute"}
 _NO_ARITHMETIC = "this problem has no arithmetic"
 _NO_PEAK = "the device's peak is unknown"
 _NO_COPY = "no copy bandwidth was measured"
@@ -345,11 +346,14 @@ PUBLISHED = Column(
 
 
 def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
-    """One column per counter that occurs."""
-    return tuple(
-        Column(name, counters.info(name).label, "Counters", counters.info(name).meaning, _counter(name))
-        for name in counters.names_in(cases)
-    )
+    """One column per counter that occurs, under a heading that says who counted."""
+    columns = []
+    for name in counters.names_in(cases):
+        sources = {found[name].source for case in cases if name in (found := counters.held(case))}
+        group = _COUNTED_BY[sources.pop()] if len(sources) == 1 else "Counters"
+        info = counters.info(name)
+        columns.append(Column(name, info.label, group, info.meaning, _counter(name)))
+    return tuple(columns)
 
 
 def all_columns(run: Run, cases: tuple[Measurement, ...]) -> tuple[Column, ...]:

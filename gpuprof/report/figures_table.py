@@ -32,6 +32,7 @@ class FiguresTable:
         rows: Cases in ladder order.
         notes: Reasons, numbered from 1.
         absent: Columns without any figure, with their reasons.
+        zero: Counters that were counted and are 0 in every case.
     """
 
     columns: tuple[Column, ...]
@@ -39,6 +40,7 @@ class FiguresTable:
     rows: tuple[FiguresRow, ...]
     notes: tuple[str, ...]
     absent: tuple[tuple[str, str], ...]
+    zero: tuple[str, ...]
 
 
 def figures_table(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> FiguresTable:
@@ -47,20 +49,25 @@ def figures_table(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> F
     columns = all_columns(run, tuple(case for _, case in cases))
     grid = [[column.read(run, case) for column in columns] for _, case in cases]
     filled = [any(row[index].text is not None for row in grid) for index in range(len(columns))]
-    kept = tuple(column for column, keep in zip(columns, filled, strict=True) if keep)
+    zero = [
+        column.group.startswith("Counters") and all(row[index].sort == 0 for row in grid)
+        for index, column in enumerate(columns)
+    ]
+    shown = [full and not nought for full, nought in zip(filled, zero, strict=True)]
+    kept = tuple(column for column, keep in zip(columns, shown, strict=True) if keep)
     notes: dict[str, int] = {}
     rows = []
     for (rung, case), cells in zip(cases, grid, strict=True):
-        shown = tuple(cell for cell, keep in zip(cells, filled, strict=True) if keep)
+        visible = tuple(cell for cell, keep in zip(cells, shown, strict=True) if keep)
         rows.append(
             FiguresRow(
                 anchor=anchors[case.kernel],
                 status=status_of(run, case),
                 is_reference=rung.is_reference,
-                cells=shown,
+                cells=visible,
                 notes=tuple(
                     notes.setdefault(cell.reason, len(notes) + 1) if cell.text is None else 0
-                    for cell in shown
+                    for cell in visible
                 ),
             )
         )
@@ -76,4 +83,5 @@ def figures_table(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> F
         rows=tuple(rows),
         notes=tuple(notes),
         absent=tuple(absent),
+        zero=tuple(column.label for column, nought in zip(columns, zero, strict=True) if nought),
     )

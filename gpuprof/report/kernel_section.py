@@ -8,7 +8,7 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from gpuprof.analysis import numbers
+from gpuprof.analysis import counters, numbers
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.groups import format_extent, kernel_record
 from gpuprof.analysis.ladder import Ladder, Rung
@@ -61,6 +61,7 @@ class KernelSection:
         lines: The whole source; the first `folded` of them are licence and header.
         counted_size: The size whose counts stand beside the lines, empty without any.
         figures: By the heading their columns share.
+        zero_counters: Counters that were counted and are 0 at every size.
         before: Id of the rung below, whose source `difference` starts from.
         other_cases: How many further blocks or parameters only the table of all figures shows.
     """
@@ -71,6 +72,7 @@ class KernelSection:
     sizes: tuple[SizeColumn, ...]
     figures: tuple[tuple[str, tuple[FigureRow, ...]], ...]
     counters: tuple[FigureRow, ...]
+    zero_counters: tuple[str, ...]
     no_counters: tuple[str, ...]
     lines: tuple[Line, ...]
     folded: int
@@ -114,6 +116,7 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
     shown = next((case for case in reversed(cases) if case.lines), None)
     before = next((rung.previous for rung in reversed(rungs) if rung.previous), None)
     old = kernel_record(run, before).source if before else ""
+    counted_rows = _rows(run, counter_columns(cases), cases)
     return KernelSection(
         anchor=anchors[record.id],
         record=record,
@@ -125,7 +128,8 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
                 _rows(run, (*BRIEF_TIME, *RATE, *RESOURCE, *CHECK), cases), key=lambda row: row.column.group
             )
         ),
-        counters=_rows(run, counter_columns(cases), cases),
+        counters=tuple(row for row in counted_rows if not _is_zero(row)),
+        zero_counters=tuple(row.column.label for row in counted_rows if _is_zero(row)),
         no_counters=tuple(
             dict.fromkeys(
                 case.counters_reason or "no reason was recorded" for case in cases if not counted(case)
@@ -150,7 +154,7 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
     return SizeColumn(
         label=ladder.size.label,
         block=format_block(case),
-        grid=f"{format_extent(case.grid)} = {numbers.exact(blocks)} blocks" if case.grid and blocks else "",
+        grid=f"{format_extent(case.grid)} ({numbers.count(blocks)})" if case.grid and blocks else "",
         waves=numbers.significant(filled) if filled is not None else "",
         status=status_of(run, case),
         case=case,
@@ -169,10 +173,14 @@ def _rows(run: Run, columns: tuple[Column, ...], cases: tuple[Measurement, ...])
     return tuple(rows)
 
 
+def _is_zero(row: FigureRow) -> bool:
+    return all(cell.sort == 0 for cell in row.cells if cell.text is not None)
+
+
 def _metric_name(key: str, cases: tuple[Measurement, ...]) -> str:
     """Who counted: Nsight Compute's own metric name, or the executor."""
     for case in cases:
-        counter = case.counters.get(key)
+        counter = counters.held(case).get(key)
         if counter is not None:
             return counter.metric or ("SIMT executor" if counter.source == "sim" else counter.source)
     return ""

@@ -15,6 +15,10 @@ from gpuprof.analysis.verdict import clues_of
 from gpuprof.report.cells import Cell, format_block, format_interval, missing
 from gpuprof.results import Measurement, Run
 
+#: Traffic within this factor counts as equal.
+_SAME_TRAFFIC = 1.001
+_MOST_NAMED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class RungColumn:
@@ -74,8 +78,10 @@ def headline(run: Run, group: Group, ladder: Ladder) -> str:
     ]
     if not ratios:
         return ""
-    ratio, kernel = min(ratios)
-    return f"Least global traffic: {kernel}, {numbers.ratio(ratio)} the fewest bytes possible."
+    least = min(ratio for ratio, _ in ratios)
+    sharing = [kernel for ratio, kernel in ratios if ratio <= least * _SAME_TRAFFIC]
+    who = ", ".join(sharing) if len(sharing) <= _MOST_NAMED else f"{len(sharing)} kernels alike"
+    return f"Least global traffic: {who}, {numbers.ratio(least)} the fewest bytes possible."
 
 
 def _fastest(group: Group, ladder: Ladder, rung: Rung) -> str:

@@ -26,7 +26,7 @@ _MODES = {
     "none": "compiled only, not run",
 }
 
-_WHERE = {"gpu": "on", "sim": "executed without a GPU, with the limits of", "none": "compiled for"}
+_WHERE = {"gpu": "on", "sim": "executed without a GPU, as", "none": "compiled for"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,8 @@ def _facts(run: Run) -> tuple[tuple[str, str], ...]:
         found = [value for key, value in run.environment.items() if key.lower() == name]
         found += [value for key, value in run.environment.items() if key.lower().startswith(f"{name}_")]
         facts += [(label, value) for value in found[:1]]
-    facts.append(("Command", shlex.join(run.argv)))
+    named = run.argv and run.argv[0].endswith("gpuprof")
+    facts.append(("Command", shlex.join(run.argv if named else ("gpuprof", *run.argv))))
     return tuple(facts)
 
 

@@ -24,7 +24,7 @@ from synthetic_runs import (
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.blocks import build_sweeps
 from gpuprof.analysis.changes import changes
-from gpuprof.analysis.counters import conflict_share_pct, sector_ratio, shared_wavefronts_per_step
+from gpuprof.analysis.counters import conflict_share_pct, sector_ratio, shared_wavefronts_per_step, value
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
 from gpuprof.analysis.lines import line_figures
@@ -192,6 +192,19 @@ class TestCounters:
     def test_what_was_not_counted_is_none_and_not_zero(self) -> None:
         case = sim_run().cases[0]
         assert (shared_wavefronts_per_step(case), conflict_share_pct(case)) == (None, None)
+
+    def test_async_copies_are_global_traffic_too(self) -> None:
+        case = sim_run().cases[1]
+        more = replace(case, counters={**case.counters, **counters(async_copy_sectors=18_432)})
+        assert sector_ratio(more) == pytest.approx(2 * sector_ratio(case))  # type: ignore[operator]
+
+    def test_the_executor_stands_in_for_counters_that_ncu_did_not_take(self) -> None:
+        annotated = replace(
+            sim_run().cases[0], counters={}, executor_counters=counters(global_load_efficiency_pct=82.5)
+        )
+        assert value(annotated, "global_load_efficiency_pct") == 82.5
+        both = replace(annotated, counters=counters("ncu", global_load_efficiency_pct=81.0))
+        assert value(both, "global_load_efficiency_pct") == 81.0
 
     def test_half_a_sum_is_no_sum(self) -> None:
         held = counters(global_load_sectors=10.0, global_store_sectors=5.0)

@@ -16,7 +16,7 @@ import snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_reader import PageReader
-from synthetic_runs import HOSTILE, RUNS, gemm_run, sim_run
+from synthetic_runs import HOSTILE, RUNS, counters, gemm_run, sim_run
 
 from gpuprof.report.html import render_html
 from gpuprof.report.source import highlight, source_lines
@@ -127,6 +127,24 @@ def test_what_was_not_measured_says_so_with_its_reason() -> None:
     assert "not measured" in reader.text
     assert "failed: a case gets a speed only when its result is correct" in reader.text
     assert "measured by Nsight Compute only: add --ncu" in reader.text
+
+
+def test_a_counter_that_is_zero_everywhere_takes_no_column_but_is_named() -> None:
+    run = sim_run()
+    none = counters(branch_divergent_warps=0, barriers=3)
+    cases = tuple(replace(case, counters={**case.counters, **none}) for case in run.cases)
+    text = PageReader(render_html(replace(run, cases=cases))).text
+    table = next(line for line in text.splitlines() if line.startswith("| Kernel | Size"))
+    assert "Barriers" in table
+    assert "Divergent branches" not in table
+    assert "Counted, and 0 in every case: 1 counter\nDivergent branches." in text
+
+
+def test_counts_of_the_executor_on_a_gpu_run_say_so() -> None:
+    run = gemm_run()
+    annotated = replace(run.cases[0], executor_counters=counters(global_load_sectors=327_680))
+    text = PageReader(render_html(replace(run, cases=(annotated, *run.cases[1:])))).text
+    assert "Counters, by the SIMT executor" in text
 
 
 def test_the_worst_line_is_marked() -> None:
