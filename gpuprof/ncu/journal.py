@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a run asks of the profiled process, and the journal in which that process says what it launched.
+
+The journal is a file of one JSON object a line, written before and after each launch: whatever ends the
+process, it tells which case was on the GPU then, and so which launch of the report belongs to which case.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gpuprof.kernels.launch import Extent
+from gpuprof.measure.case import Case
+from gpuprof.ncu.metrics import Copies
+from gpuprof.schema import SchemaError, from_json, to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One case with its index in the run."""
+
+    index: int
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Everything that the profiled process needs.
+
+    Args:
+        device_ordinal: The driver's number of the GPU.
+        seed: Of the problems' random inputs.
+        journal: Where to write what happens.
+        tasks: The cases, in the order to launch them.
+    """
+
+    device_ordinal: int
+    seed: int
+    journal: str
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """One launch as it was made.
+
+    Args:
+        entry: The kernel function's name.
+        block: Threads in x, y, z.
+        grid: Blocks in x, y, z.
+        copies: Which counters cannot see all that the kernel does.
+    """
+
+    entry: str
+    block: Extent
+    grid: Extent
+    copies: Copies
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the journal.
+
+    Args:
+        kind: `opened` the GPU, `started` a case, `refused` it before its launch, `launching` it, `done`, or
+            `failed`, after which nothing follows.
+        index: The case, except for `opened` and for a failure to open the GPU.
+        pid: The process, for `opened`.
+        reason: Why, for `refused` and `failed`.
+        launched: For `launching`.
+    """
+
+    kind: Literal["opened", "started", "refused", "launching", "done", "failed"]
+    index: int | None = None
+    pid: int | None = None
+    reason: str | None = None
+    launched: Launched | None = None
+
+
+def write_job(job: Job, path: Path) -> None:
+    """Store a job for `read_job`."""
+    path.write_text(json.dumps(to_json(job)), encoding="utf-8")
+
+
+def read_job(path: Path) -> Job:
+    """The job of a file.
+
+    Raises:
+        ValueError: The file holds none.
+    """
+    return from_json(Job, json.loads(path.read_text(encoding="utf-8")))
+
+
+class JournalWriter:
+    """Appends events so that each is on disk before anything else happens."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+
+    def write(self, event: Event) -> None:
+        """Append one event."""
+        self._file.write(json.dumps(to_json(event)) + "\n")
+        self._file.flush()
+
+
+def read_journal(path: Path) -> list[Event]:
+    """The events so far; a line that is still being written is left out."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return []
+    events = []
+    for line in text.splitlines(keepends=True):
+        try:
+            if line.endswith("\n"):
+                events.append(from_json(Event, json.loads(line)))
+        except (ValueError, SchemaError):
+            break
+    return events
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One launch that a journal tells of."""
+
+    index: int
+    launched: Launched
+    done: bool
+
+
+def attempts(events: Sequence[Event]) -> list[Attempt]:
+    """The launches of a journal that reached the GPU, in order, and whether each came back."""
+    ends = {event.index: event.kind for event in events if event.kind in ("done", "refused")}
+    return [
+        Attempt(event.index, event.launched, ends.get(event.index) == "done")
+        for event in events
+        if event.kind == "launching"
+        and event.index is not None
+        and event.launched is not None
+        and ends.get(event.index) != "refused"
+    ]

@@ -1,0 +1,163 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""From profiled launches to the counters of cases, and into a run."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpuprof.measure.case import Case
+from gpuprof.ncu.metrics import BY_NAME, METRICS, OCCUPANCY, Copies, Metric
+from gpuprof.ncu.problems import NcuError
+from gpuprof.ncu.read import Cell, ProfiledLaunch
+from gpuprof.results import Counter, Measurement, Run
+
+#: Base units with what turns them into the unit shown; a count's unit is the name of what it counts.
+_FACTORS: dict[str, dict[str, float]] = {
+    "%": {"%": 1.0},
+    "GB/s": {"byte/second": 1e-9, "byte/s": 1e-9},
+    "B": {"byte": 1.0},
+    "us": {"ns": 1e-3, "nsecond": 1e-3},
+}
+#: Units that only a scaled value has.
+_SCALED = ("K", "M", "G", "T")
+
+
+@dataclass(frozen=True, slots=True)
+class CaseProfile:
+    """What Nsight Compute says of one case.
+
+    Args:
+        counters: By gpuprof's names; those without a value carry the reason.
+        achieved_occupancy_pct: Active warps as a share of the limit.
+        reason: Why the case has no profile.
+    """
+
+    counters: Mapping[str, Counter]
+    achieved_occupancy_pct: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NcuOutcome:
+    """What profiling brought.
+
+    Args:
+        profiles: By case index; every case asked for is there.
+        reports: The `.ncu-rep` files that were kept, for ncu-ui.
+        version: Nsight Compute's version, once known.
+        problem: What kept Nsight Compute from profiling anything at all.
+    """
+
+    profiles: Mapping[int, CaseProfile]
+    reports: tuple[Path, ...] = ()
+    version: str | None = None
+    problem: NcuError | None = None
+
+
+def without_profile(reason: str) -> CaseProfile:
+    """A case that Nsight Compute did not profile: every counter is there, with the reason."""
+    counters = {
+        metric.name: Counter(None, metric.unit, "ncu", metric.metrics[0], reason)
+        for metric in METRICS
+        if not metric.only_with
+    }
+    return CaseProfile(counters, None, reason)
+
+
+def profile_of(launch: ProfiledLaunch, copies: Copies) -> CaseProfile:
+    """The counters of one profiled launch.
+
+    Args:
+        launch: The launch.
+        copies: Which counters cannot see all that its kernel does.
+    """
+    read = {metric.name: _counter(metric, launch) for metric in METRICS if _applies(metric, copies)}
+    for name, counter in read.items():
+        over = BY_NAME[name].over
+        if over and read[over].value == 0:
+            read[name] = replace(
+                counter, value=None, reason=f"{BY_NAME[over].label.lower()}: there were none"
+            )
+    for name, reason in copies.hidden.items():
+        if name in read:
+            read[name] = replace(read[name], value=None, reason=reason)
+    return CaseProfile(read, read[OCCUPANCY].value)
+
+
+def _applies(metric: Metric, copies: Copies) -> bool:
+    return metric.only_with is None or metric.only_with in copies.kinds
+
+
+def _counter(metric: Metric, launch: ProfiledLaunch) -> Counter:
+    held = [name for name in metric.metrics if name in launch.cells]
+    name = next((name for name in held if launch.cells[name].value is not None), (held or metric.metrics)[0])
+    cell = launch.cells.get(name, Cell(None, "", "the report does not hold this metric"))
+    value, why = cell.value, cell.why
+    if value is not None and metric.opcode:
+        if cell.parts is None:
+            value, why = None, "the report does not tell instructions by opcode"
+        else:
+            value = cell.parts.get(metric.opcode, 0)
+    elif value is not None:
+        value, why = _converted(value, cell.unit, metric.unit)
+    return Counter(value, metric.unit, "ncu", name, why)
+
+
+def _converted(value: float | int, unit: str, wanted: str) -> tuple[float | int | None, str | None]:
+    """A value in the unit shown; a unit that is not the documented base unit gives a reason instead."""
+    factors = _FACTORS.get(wanted)
+    if factors is None:
+        scaled = len(unit) > 1 and unit[0] in _SCALED and unit[1].islower()
+        return (None, f"Nsight Compute gives it in {unit}, no base unit") if scaled else (value, None)
+    if unit not in factors:
+        return None, f"Nsight Compute gives it in {unit or 'no unit'}, which gpuprof does not know"
+    factor = factors[unit]
+    return (value if factor == 1.0 else value * factor), None
+
+
+def profilable(run: Run, cases: Sequence[Case]) -> list[tuple[int, Case]]:
+    """The cases of a run that ended well, each with its index in `run.cases`.
+
+    Args:
+        run: The run.
+        cases: Its plan, in the same order; a run that was stopped early holds a prefix of it.
+    """
+    pairs = zip(run.cases, cases, strict=False)
+    return [
+        (index, case)
+        for index, (measurement, case) in enumerate(pairs)
+        if measurement.outcome == "ok" and not measurement.is_reference
+    ]
+
+
+def merge(run: Run, outcome: NcuOutcome) -> Run:
+    """The run with Nsight Compute's counters and achieved occupancy; times are left as they were measured.
+
+    Args:
+        run: The run.
+        outcome: Profiles by index into `run.cases`.
+    """
+    cases = tuple(
+        _with_profile(case, outcome.profiles[index]) if index in outcome.profiles else case
+        for index, case in enumerate(run.cases)
+    )
+    environment = dict(run.environment)
+    if outcome.version:
+        environment["ncu"] = outcome.version
+    return replace(run, cases=cases, environment=environment)
+
+
+def _with_profile(case: Measurement, profile: CaseProfile) -> Measurement:
+    occupancy = case.occupancy
+    if occupancy is not None:
+        why = None
+        if profile.achieved_occupancy_pct is None:
+            why = profile.counters[OCCUPANCY].reason
+        occupancy = replace(occupancy, achieved_pct=profile.achieved_occupancy_pct, achieved_reason=why)
+    return replace(
+        case,
+        occupancy=occupancy,
+        counters={**case.counters, **profile.counters},
+        counters_reason=profile.reason,
+    )

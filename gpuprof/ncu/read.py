@@ -1,0 +1,285 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Read a report: with ncu itself (raw page, CSV, base units), or with NVIDIA's `ncu_report` where ncu is absent.
+
+Values are found by the names of their columns only, and a cell that does not have the documented form is an
+error, never a guess.
+"""
+
+import csv
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpuprof.kernels.launch import Extent
+from gpuprof.ncu.find import Ncu
+from gpuprof.ncu.metrics import OPCODES, requested
+from gpuprof.ncu.problems import NcuReadError, diagnose, first_error
+
+_NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)(?:\(.*\))?\Z", re.IGNORECASE)
+_EXTENT = re.compile(r"\((\d+), (\d+), (\d+)\)\Z")
+#: What ncu writes where a metric was not collected.
+_ABSENT = {"", "n/a", "(!) n/a", "no data", "N/A"}
+_KEYS = ("ID", "Kernel Name", "Block Size", "Grid Size")
+_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One metric of one launch.
+
+    Args:
+        value: The number; None where the report holds none.
+        unit: As the report gives it, in base units.
+        why: Why `value` is None.
+        parts: The metric's instances by name, where they were read.
+    """
+
+    value: float | int | None
+    unit: str = ""
+    why: str | None = None
+    parts: Mapping[str, float | int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledLaunch:
+    """One launch of a report, in the report's order."""
+
+    kernel: str
+    block: Extent
+    grid: Extent
+    compute_capability: str | None
+    cells: Mapping[str, Cell] = field(default_factory=dict)
+
+
+def read_report(path: Path, ncu: Ncu | None) -> list[ProfiledLaunch]:
+    """Every launch of a report, in order.
+
+    Args:
+        path: A `.ncu-rep` file.
+        ncu: What to read it with; None to use the `ncu_report` package.
+
+    Raises:
+        NcuReadError: The report is damaged or of a newer Nsight Compute, or nothing here can read it.
+    """
+    return read_with_package(path) if ncu is None else parse_raw_csv(raw_csv(path, ncu))
+
+
+def raw_csv(path: Path, ncu: Ncu) -> str:
+    """The raw page of a report, with the metrics of gpuprof's table, as ncu prints it.
+
+    Raises:
+        NcuReadError: ncu cannot read the report.
+    """
+    command = [ncu.path, "--import", str(path), "--page", "raw", "--csv", "--print-units", "base"]
+    command += ["--print-kernel-base", "function", "--print-metric-instances", "details"]
+    command += ["--metrics", requested()]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            env={**os.environ, "LC_ALL": "C"},  # another locale may swap the point and the comma
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NcuReadError(f"Nsight Compute cannot read {path.name}: {error}.") from error
+    if done.returncode or '"ID"' not in done.stdout:
+        output = f"{done.stdout}\n{done.stderr}"
+        why = first_error(output) or f"it ended with status {done.returncode} and no table"
+        known = diagnose(output)
+        raise NcuReadError(
+            f"Nsight Compute cannot read {path.name}: {why.rstrip('.')}.",
+            fix=known.fix
+            if known
+            else "A report is read by the Nsight Compute that wrote it, or a newer one.",
+        )
+    return done.stdout
+
+
+def parse_raw_csv(text: str) -> list[ProfiledLaunch]:
+    """The launches of a raw page in CSV.
+
+    Args:
+        text: What ncu printed; its own messages, marked by `==`, are skipped.
+
+    Raises:
+        NcuReadError: The table is cut off, or not in the documented form.
+    """
+    lines = [line for line in text.splitlines(keepends=True) if not line.startswith("==") and line.strip()]
+    rows = csv.reader(io.StringIO("".join(lines)), strict=True)
+    try:
+        return list(_launches(rows))
+    except csv.Error as error:
+        raise NcuReadError(f"Nsight Compute's table is cut off in line {rows.line_num}: {error}.") from error
+
+
+def _launches(rows: Iterator[list[str]]) -> Iterator[ProfiledLaunch]:
+    header = next(rows, None)
+    if header is None or any(header.count(key) != 1 for key in _KEYS):
+        raise NcuReadError(f"Nsight Compute's table does not have one column each of {', '.join(_KEYS)}.")
+    units = next(rows, None)
+    if units is None or len(units) != len(header) or units[header.index("ID")]:
+        raise NcuReadError("Nsight Compute's table has no row of units.")
+    for number, row in enumerate(rows):
+        if len(row) != len(header):
+            raise NcuReadError(
+                f"Nsight Compute's table is cut off: launch {number} has {len(row)} of {len(header)} columns."
+            )
+        named = dict(zip(header, row, strict=True))
+        if not named["ID"].isdecimal():
+            raise NcuReadError(f"Nsight Compute's table has a launch without a number: {named['ID']!r}.")
+        yield ProfiledLaunch(
+            kernel=named["Kernel Name"],
+            block=_extent(named["Block Size"]),
+            grid=_extent(named["Grid Size"]),
+            compute_capability=named.get("CC") or None,
+            cells={
+                name: _cell(name, text, unit)
+                for name, text, unit in zip(header, row, units, strict=True)
+                if "__" in name
+            },
+        )
+
+
+def _extent(text: str) -> Extent:
+    match = _EXTENT.match(text)
+    if match is None:
+        raise NcuReadError(f"Nsight Compute's table gives {text!r} as a size.")
+    return int(match[1]), int(match[2]), int(match[3])
+
+
+def _cell(name: str, text: str, unit: str) -> Cell:
+    total, bracket, rest = text.strip().partition(" (") if name == OPCODES else (text.strip(), "", "")
+    cell = _number(total, unit)
+    if not bracket or cell.value is None:
+        return cell
+    parts: dict[str, float | int] = {}
+    for item in rest.removesuffix(")").split("; "):
+        key, _, count = item.rpartition(": ")
+        value = _number(count, "").value
+        if not key or value is None or key in parts:
+            raise NcuReadError(f"Nsight Compute's table lists the instances of {name} as {text[:80]!r}.")
+        parts[key] = value
+    if sum(parts.values()) != cell.value:
+        raise NcuReadError(f"The instances of {name} do not add up to its total.")
+    return Cell(cell.value, unit, parts=parts)
+
+
+def _number(text: str, unit: str) -> Cell:
+    if text in _ABSENT:
+        return Cell(None, unit, "Nsight Compute did not collect it on this GPU")
+    if _NOT_FINITE.match(text):
+        return Cell(None, unit, not_finite(text))
+    if not _NUMBER.match(text):
+        # The instances of a metric follow its value; a text is no number at all.
+        total, bracket, _ = text.partition(" (")
+        if bracket and _NUMBER.match(total):
+            return _number(total, unit)
+        return Cell(None, unit, f"Nsight Compute gives {text[:40]!r}, which is no number")
+    plain = text.replace(",", "")
+    value = float(plain)
+    return Cell(int(value) if value.is_integer() and "." not in plain else value, unit)
+
+
+def not_finite(text: str) -> str:
+    """The reason of a value that is NaN or infinite."""
+    return (
+        f"Nsight Compute reports {text.strip()}: nothing was counted, or its version does not match this driver"
+        " and GPU"
+    )
+
+
+def find_package(ncu: Ncu | None) -> Any:
+    """NVIDIA's `ncu_report`: the installed package, or the one that ships with an Nsight Compute.
+
+    Raises:
+        NcuReadError: There is neither.
+    """
+    shipped = Path(ncu.path).resolve().parent / "extras" / "python" if ncu else None
+    try:
+        import ncu_report
+    except ImportError:
+        if shipped is None or not shipped.is_dir():
+            raise NcuReadError(
+                "Nothing here reads Nsight Compute's reports.",
+                fix="Install Nsight Compute, or only its reader: pip install ncu-report",
+            ) from None
+        sys.path.append(str(shipped))
+        try:
+            import ncu_report
+        except ImportError as error:
+            raise NcuReadError(f"Nsight Compute's own ncu_report cannot be imported: {error}.") from error
+        finally:
+            sys.path.remove(str(shipped))
+    return ncu_report
+
+
+def read_with_package(path: Path, ncu: Ncu | None = None) -> list[ProfiledLaunch]:
+    """Read a report with NVIDIA's Python reader.
+
+    Raises:
+        NcuReadError: The reader is missing, or refuses the file.
+    """
+    package = find_package(ncu)
+    try:
+        context = package.load_report(str(path))
+        ranges = [context.range_by_idx(index) for index in range(context.num_ranges())]
+        actions = [one.action_by_idx(index) for one in ranges for index in range(one.num_actions())]
+        return [_launch(action) for action in actions]
+    except NcuReadError:
+        raise
+    except Exception as error:  # The reader raises whatever its C++ side threw.
+        raise NcuReadError(
+            f"{path.name} cannot be read: {error}.", fix="A newer report needs a newer ncu-report."
+        ) from error
+
+
+def _launch(action: Any) -> ProfiledLaunch:
+    wanted = set(requested().split(","))
+    cells = {name: _package_cell(action, name) for name in action.metric_names() if name in wanted}
+
+    def extent(kind: str) -> Extent:
+        x, y, z = (action.metric_by_name(f"launch__{kind}_dim_{axis}").as_uint64() for axis in "xyz")
+        return int(x), int(y), int(z)
+
+    def attribute(name: str) -> str | None:
+        metric = action.metric_by_name(f"device__attribute_compute_capability_{name}")
+        return str(metric.as_uint64()) if metric is not None else None
+
+    major, minor = attribute("major"), attribute("minor")
+    return ProfiledLaunch(
+        kernel=action.name(),
+        block=extent("block"),
+        grid=extent("grid"),
+        compute_capability=f"{major}.{minor}" if major and minor else None,
+        cells=cells,
+    )
+
+
+def _package_cell(action: Any, name: str) -> Cell:
+    metric = action.metric_by_name(name)
+    value = metric.value()
+    unit = str(metric.unit() or "")
+    if value is None or isinstance(value, str):
+        return Cell(None, unit, "Nsight Compute did not collect it on this GPU")
+    if value != value or value in (float("inf"), float("-inf")):
+        return Cell(None, unit, not_finite(str(value)))
+    whole = int(value) if float(value).is_integer() else float(value)
+    if name != OPCODES or not metric.has_correlation_ids():
+        return Cell(whole, unit)
+    keys = metric.correlation_ids()
+    count = metric.num_instances()
+    parts = {str(keys.value(index)): int(metric.value(index)) for index in range(count)}
+    if len(parts) != count or sum(parts.values()) != value:
+        raise NcuReadError(f"The instances of {name} do not add up to its total.")
+    return Cell(whole, unit, parts=parts)
