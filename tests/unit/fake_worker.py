@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A worker process whose device does what a kernel's name says: the stand-in for a GPU that breaks.
+
+Everything but the device is the real worker's code. With arguments it is the real command line instead, with
+this file in place of its worker.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+from gpuprof.backends.base import Findings
+from gpuprof.backends.compile_only import CompileOnlyBackend
+from gpuprof.errors import CaseFailure, CaseSkipped
+from gpuprof.measure import process, worker
+from gpuprof.measure.statistics import summarise
+from gpuprof.results import TimingPair, Verification
+
+
+class FakeBackend(CompileOnlyBackend):
+    """Runs kernels by their names."""
+
+    name = "gpu"
+
+    def __init__(self, device, broken_context=False):
+        super().__init__(device, "nothing is missing")
+
+    def run(self, kernel, problem, shape, compiled):
+        what = kernel.id.partition("_")[2]
+        if what == "crashes":
+            print("assertion failed in the driver", file=sys.stderr, flush=True)
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if what == "exits":
+            print("out of something", file=sys.stderr, flush=True)
+            os._exit(7)
+        if what == "raises":
+            raise RuntimeError("a bug in the backend")
+        if what == "hangs":
+            time.sleep(600)
+        if what == "prints":
+            os.write(1, b"hello from the kernel\n{}\n")
+        if what == "loses_context":
+            self.lost = True
+            raise CaseFailure("CUDA_ERROR_ILLEGAL_ADDRESS: the kernel wrote outside its arrays.", fatal=True)
+        if what == "too_big":
+            raise CaseFailure("It needs 1 MiB of shared memory; the device has 99 KiB.", over_limit=True)
+        if what == "unfit":
+            raise CaseSkipped("The backend cannot execute this kernel.")
+        assert not getattr(self, "lost", False), "a case ran in a context that is lost"
+        outcome = "incorrect" if what == "wrong" else "ok"
+        return Findings(
+            outcome,
+            reason="3 of 4096 elements are wrong." if what == "wrong" else None,
+            verification=Verification(0.0, 0.0, 0.0, problem.nx * problem.ny),
+            timing=TimingPair(summarise([10.0] * 8), None) if outcome == "ok" else None,
+            timing_reason=None if outcome == "ok" else "a wrong kernel gets no time",
+        )
+
+
+def open_backend(*_, **__):
+    """In place of the real one: any selector gives the same device."""
+    from gpuprof.devices.table import device_for_arch
+
+    log = os.environ.get("FAKE_WORKER_LOG")
+    if log:
+        with open(log, "a", encoding="utf-8") as file:
+            print(os.getpid(), file=file)
+        with open(log, encoding="utf-8") as file:
+            if len(file.readlines()) > int(os.environ.get("FAKE_WORKER_STARTS", "99")):
+                from gpuprof.errors import BackendUnavailable
+
+                raise BackendUnavailable("The GPU has fallen off the bus.", fix="Restart the machine.")
+    return FakeBackend(replace(device_for_arch("sm_86"), source="driver")), None
+
+
+def take_the_workers_place(patch=setattr):
+    """Make gpuprof start this file where it would start its worker."""
+
+    def start(command, **options):
+        assert command[1:] == ["-m", "gpuprof.measure.worker"]
+        return subprocess.Popen([command[0], __file__], **options)
+
+    patch(process, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        from gpuprof.cli import main
+
+        take_the_workers_place()
+        main()
+    else:
+        worker.open_backend = open_backend
+        worker.main()

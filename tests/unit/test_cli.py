@@ -1,0 +1,604 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a user meets it: sentences, exit statuses and files; never a traceback."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from unit_support import gpuprof, write_transpose_kernel
+
+from gpuprof.commands.profile import Destination, exit_code
+from gpuprof.errors import ExitCode
+from gpuprof.kernels.catalog import ladder
+from gpuprof.results import read_run
+
+HEAVY = ("numpy", "cuda", "plotly", "jinja2")
+
+
+def said(process):
+    """What the command complained of, as one text; a traceback is never part of it."""
+    assert "Traceback" not in process.stderr, process.stderr
+    assert "Error in" not in process.stderr
+    return process.stderr
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """The whole GEMM ladder, compiled for a card that is not there."""
+    directory = tmp_path_factory.mktemp("compiled")
+    arguments = ["gemm", "--all", "--device", "none", "--arch", "sm_86", "--sizes", "128", "-o", "out"]
+    return directory, gpuprof(*arguments, cwd=directory)
+
+
+# What is loaded.
+
+_LOADED = """
+import sys
+sys.argv = ["gpuprof", *{arguments!r}]
+from gpuprof.cli import main
+try:
+    main()
+except SystemExit as exit:
+    assert not exit.code, exit.code
+print("LOADED", *sorted({{name.partition(".")[0] for name in sys.modules}} & set({heavy!r})), file=sys.stderr)
+"""
+
+
+def loaded(*arguments, cwd):
+    """Heavy packages that a command imported."""
+    script = _LOADED.format(arguments=list(map(str, arguments)), heavy=HEAVY)
+    process = subprocess.run(
+        [sys.executable, "-c", script], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    (line,) = [line for line in process.stderr.splitlines() if line.startswith("LOADED")]
+    return set(line.split()[1:])
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["gemm", "--help"], ["report", "-h"], ["list", "-h"]]
+)
+def test_help_loads_nothing_heavy(tmp_path, arguments):
+    assert loaded(*arguments, cwd=tmp_path) == set()
+
+
+def test_list_loads_no_cuda(tmp_path):
+    assert not loaded("list", cwd=tmp_path) & {"cuda", "plotly", "jinja2"}
+
+
+def test_report_loads_no_cuda(compiled):
+    directory, _ = compiled
+    assert "cuda" not in loaded("report", "out/results.json", "-o", "again.html", cwd=directory)
+
+
+def test_import_loads_nothing_heavy(tmp_path):
+    script = f"import sys, gpuprof; assert not set({HEAVY!r}) & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=60)
+
+
+@pytest.mark.parametrize("command", [["list"], ["devices"], ["report", "results.json", "-o", "out.html"]])
+def test_works_where_cuda_python_is_not_installed(compiled, tmp_path, command):
+    directory, _ = compiled
+    (tmp_path / "results.json").write_bytes((directory / "out" / "results.json").read_bytes())
+    (tmp_path / "path").mkdir()
+    (tmp_path / "path" / "cuda.py").write_text(
+        "raise ModuleNotFoundError('No module named cuda', name='cuda')\n"
+    )
+    process = gpuprof(*command, cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path / "path")})
+    assert process.returncode == 0, process.stderr
+    assert said(process) == ""
+
+
+# Help, lists and versions.
+
+
+def test_version(tmp_path):
+    process = gpuprof("--version", cwd=tmp_path)
+    assert process.returncode == 0
+    assert process.stdout.startswith("gpuprof ")
+
+
+def test_help_names_every_command(tmp_path):
+    process = gpuprof("--help", cwd=tmp_path)
+    assert process.returncode == 0
+    for command in ("gemm", "transpose", "report", "list", "devices"):
+        assert f"\n  {command} " in process.stdout
+
+
+def test_list_names_every_kernel_with_its_published_name_and_block(tmp_path):
+    process = gpuprof("list", cwd=tmp_path)
+    assert process.returncode == 0
+    lines = process.stdout.splitlines()
+    for kernel in (*ladder("gemm"), *ladder("transpose")):
+        (line,) = [line for line in lines if line.split()[:1] == [kernel.id] and kernel.aliases[0] in line]
+        assert f"{kernel.launch.block[0]}x{kernel.launch.block[1]}" in line
+
+
+def test_list_of_one_ladder(tmp_path):
+    process = gpuprof("list", "transpose", cwd=tmp_path)
+    assert "naive_row" in process.stdout
+    assert "reg_2x1" not in process.stdout
+
+
+def test_devices_lists_the_known_cards(tmp_path):
+    process = gpuprof("devices", cwd=tmp_path)
+    assert process.returncode == 0
+    assert "Known cards" in process.stdout
+    assert "H200" in process.stdout
+    said(process)
+
+
+@pytest.mark.parametrize("command", [["list"], ["devices"], ["--help"], ["--version"]])
+def test_reader_that_has_gone_is_no_error(tmp_path, command):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        process = subprocess.run(
+            [sys.executable, "-m", "gpuprof", *command],
+            cwd=tmp_path,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert process.stderr == ""
+    assert process.returncode == ExitCode.OK
+
+
+def test_head_prints_its_line_and_no_error(tmp_path):
+    command = f"{sys.executable} -m gpuprof list | head -1"
+    process = subprocess.run(
+        command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert process.stdout.strip() == "gpuprof gemm"
+    assert process.stderr == ""
+
+
+# Mistakes.
+
+NONE = ("--device", "none")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentences"),
+    [
+        (["gemm", "-k", "nave"], "gpuprof: There is no gemm kernel 'nave'.\n  Did you mean naive?\n"),
+        (
+            ["gemm", "-k", "qqqqqqq"],
+            "gpuprof: There is no gemm kernel 'qqqqqqq'.\n  See `gpuprof list gemm`.\n",
+        ),
+        (
+            ["gemm", "--sizes", "12x"],
+            "gpuprof: --sizes '12x' is not a size.\n  Write 4096 or MxNxK, as numbers.\n",
+        ),
+        (["gemm", "--sizes", "0"], "gpuprof: --sizes '0' has a zero extent.\n  A size is at least 1.\n"),
+        (["gemm", "--sizes", "-5"], "gpuprof: --sizes '-5' is negative.\n  A size is at least 1.\n"),
+        (
+            ["gemm", "--sizes", "1x2"],
+            "gpuprof: --sizes '1x2' has 2 extents; this problem has 3: MxNxK.\n"
+            "  Write one number or MxNxK.\n",
+        ),
+        (
+            ["gemm", "--sizes", "64,"],
+            "gpuprof: --sizes '64,' has an empty entry.\n  Separate entries by single commas.\n",
+        ),
+        (
+            ["transpose", "--block", "8*32"],
+            "gpuprof: --block '8*32' is not a block.\n  Write XxY in threads, for example 8x32.\n",
+        ),
+        (
+            ["transpose", "--block", "50x40"],
+            "gpuprof: --block '50x40' has 2000 threads; a block holds at most 1024.\n"
+            "  Choose a smaller block.\n",
+        ),
+        (
+            ["gemm", "-k", "reg_2x1", "--block", "16x16"],
+            "gpuprof: reg_2x1 runs with block 32x16 only, not 16x16.\n  Leave out --block for this kernel.\n",
+        ),
+        (["gemm", "--dtype", "f16"], "gpuprof: --dtype 'f16' is not a type.\n  Choose f32 or f64.\n"),
+        (["gemm", "--alpha", "nan"], "gpuprof: --alpha nan is not a finite number.\n"),
+        (
+            ["gemm", "--all", "-k", "naive"],
+            "gpuprof: --all and --kernel exclude each other.\n  Drop one of them.\n",
+        ),
+        (["list", "fft"], "gpuprof: There is no problem 'fft'.\n  Choose one of gemm, transpose.\n"),
+        (
+            ["report", "nothing.json"],
+            "gpuprof: Cannot read nothing.json: No such file or directory.\n"
+            "  Name a results.json that gpuprof wrote.\n",
+        ),
+        (
+            ["gemm", "-k", "nothing.cu"],
+            "gpuprof: Cannot read the kernel file nothing.cu: No such file or directory.\n",
+        ),
+    ],
+)
+def test_mistake_gets_its_sentence_and_nothing_is_measured(tmp_path, arguments, sentences):
+    process = gpuprof(*arguments, cwd=tmp_path)
+    assert said(process) == sentences
+    assert process.stdout == ""
+    assert process.returncode == ExitCode.BAD_INPUT
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["gemm", "--sizes", "1000000", *NONE], "Size 1000000 needs 11,175.9 GiB of memory"),
+        (["gemm", "--device", "bogus"], "--device bogus is not a device."),
+        (["gemm", "--device", "none:gtx9999"], "gpuprof's table has no card 'gtx9999'."),
+        (["gemm", *NONE, "--arch", "banana"], "'banana' is not a GPU architecture."),
+        (["gemm", "--device", "0", "--arch", "sm_90"], "--arch does not go with a real GPU"),
+        (["gemm", *NONE, "--sizes", "9" * 5000], "--sizes"),
+        (["gemm", *NONE, "--block", ""], "--block '' has an empty entry."),
+    ],
+)
+def test_mistake_beyond_the_command_line_gets_its_sentence_too(tmp_path, arguments, words):
+    process = gpuprof(*arguments, cwd=tmp_path)
+    assert said(process).startswith("gpuprof: ")
+    assert words in process.stderr
+    assert process.stdout == ""
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+def test_refused_run_leaves_nothing_behind(tmp_path):
+    gpuprof("gemm", "--sizes", "1000000", *NONE, cwd=tmp_path)
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_size_that_does_not_fit_says_how_much_there_is(tmp_path):
+    process = gpuprof("gemm", "--sizes", "64,1000000", "--device", "none:rtx3090", cwd=tmp_path)
+    assert "there are 23.6 GiB." in said(process)
+    assert process.stderr.endswith("  Choose a smaller --sizes.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["gemm", "--bogus"], "No such option: --bogus"),
+        (["gemm", "--sizess", "64"], "--sizes"),
+        (["nothing"], "No such command 'nothing'"),
+        (["gemm", "--seed", "x"], "--seed"),
+        (["gemm", "--seed", "-1"], "--seed"),
+        (["gemm", "--timeout", "0"], "--timeout"),
+        (["gemm", "--timeout", "nan"], "--timeout"),
+        (["gemm", "--timeout", "inf", *NONE], "--timeout"),
+        (["gemm", "--timeout", "1e12", *NONE], "--timeout"),
+        (["gemm", "--seconds", "inf", *NONE], "--seconds"),
+        (["gemm", "--alpha", "x"], "--alpha"),
+        (["gemm", "--kernel"], "--kernel"),
+        (["report"], "RESULTS.json"),
+        (["list", "gemm", "transpose"], "unexpected extra argument"),
+    ],
+)
+def test_option_that_cannot_be_is_named(tmp_path, arguments, words):
+    process = gpuprof(*arguments, cwd=tmp_path)
+    assert words in said(process)
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+def test_no_command_shows_the_help(tmp_path):
+    process = gpuprof(cwd=tmp_path)
+    assert "Usage:" in process.stdout + process.stderr
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="there is a GPU")
+def test_gpu_that_is_not_there_is_an_environment_error(tmp_path):
+    process = gpuprof("gemm", "--device", "7", cwd=tmp_path)
+    assert said(process).startswith("gpuprof: ")
+    assert process.returncode == ExitCode.ENVIRONMENT
+
+
+def test_kernel_file_without_header_shows_one(tmp_path):
+    (tmp_path / "mine.cu").write_text("int x;\n")
+    process = gpuprof("gemm", "-k", "mine.cu", cwd=tmp_path)
+    assert said(process).startswith("gpuprof: mine.cu has no /*gpuprof … */ header at its top.\n")
+    assert 'title = "My kernel"' in process.stderr
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+# Paths.
+
+TINY = ("transpose", "-k", "naive_row", "--sizes", "64", *NONE, "--quiet")
+
+
+def test_output_below_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("precious")
+    for arguments in (
+        ["-o", "file"],
+        ["-o", "file/sub"],
+        ["--json", "file/r.json"],
+        ["--html", "file/r.html"],
+    ):
+        process = gpuprof(*TINY, *arguments, cwd=tmp_path)
+        assert said(process).startswith("gpuprof: Cannot write file/")
+        assert process.returncode == ExitCode.BAD_INPUT
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_output_in_a_read_only_directory_is_refused(tmp_path):
+    tmp_path.chmod(0o555)
+    process = gpuprof(*TINY, "-o", "out", cwd=tmp_path)
+    assert (
+        said(process) == "gpuprof: Cannot write out/results.json: Permission denied.\n  Name another path.\n"
+    )
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+def test_output_file_that_is_a_directory_is_refused(tmp_path):
+    (tmp_path / "d").mkdir()
+    process = gpuprof(*TINY, "--json", "d", cwd=tmp_path)
+    assert said(process) == "gpuprof: d is a directory.\n  Name a file, or use -o for a directory.\n"
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+def test_earlier_results_are_replaced_by_force_only(tmp_path):
+    for name in ("results.json", "report.html"):
+        (tmp_path / name).write_text("precious")
+        process = gpuprof(*TINY, "-o", ".", cwd=tmp_path)
+        assert said(process) == (
+            f"gpuprof: {name} exists already.\n  Name another path, or add --force to replace it.\n"
+        )
+        assert process.returncode == ExitCode.BAD_INPUT
+        assert process.stdout == ""
+        assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
+        (tmp_path / name).unlink()
+    (tmp_path / "results.json").write_text("precious")
+    assert gpuprof(*TINY, "-o", ".", "--force", cwd=tmp_path).returncode == ExitCode.OK
+    assert read_run(tmp_path / "results.json").complete
+
+
+def test_one_file_for_both_results_and_report_is_refused(tmp_path):
+    process = gpuprof(*TINY, "--json", "same", "--html", "./same", cwd=tmp_path)
+    assert said(process).startswith("gpuprof: ")
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+def test_without_a_path_a_run_gets_a_directory_of_its_own(tmp_path):
+    process = gpuprof(*TINY, cwd=tmp_path)
+    (directory,) = (tmp_path / "gpuprof-results").iterdir()
+    assert directory.name.startswith("transpose-")
+    assert sorted(path.name for path in directory.iterdir()) == ["report.html", "results.json"]
+    where = directory.relative_to(tmp_path)
+    assert process.stdout == f"Wrote {where / 'results.json'}\nWrote {where / 'report.html'}\n"
+
+
+def test_path_that_is_not_utf8_is_no_traceback(tmp_path):
+    process = gpuprof(*TINY, "-o", b"caf\xe9", cwd=tmp_path)
+    said(process)
+    assert process.returncode in (ExitCode.OK, ExitCode.BAD_INPUT)
+
+
+@pytest.mark.parametrize(
+    ("directory", "json_path", "html_path", "expected"),
+    [
+        ("d", None, None, ("d/results.json", "d/report.html")),
+        (None, "x/a.json", None, ("x/a.json", "x/a.html")),
+        (None, None, "x/b.html", ("x/b.json", "x/b.html")),
+        (None, "x/a.json", "y/b.html", ("x/a.json", "y/b.html")),
+        ("d", "x/a.json", None, ("x/a.json", "d/a.html")),
+    ],
+)
+def test_lone_path_puts_the_other_file_beside_it(tmp_path, directory, json_path, html_path, expected):
+    paths = [None if name is None else tmp_path / name for name in (directory, json_path, html_path)]
+    assert Destination(*paths, force=False).paths("gemm") == tuple(tmp_path / name for name in expected)
+
+
+# Reports.
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"schema_version": 1, oops', "results.json is not valid JSON (line 1, column 23: "),
+        ("", "results.json is not valid JSON (line 1, column 1: Expecting value)."),
+        ("[]", "results.json is not a gpuprof results file: it has no schema_version."),
+        ('{"schema_version": 1}', "results.json does not match the results schema: tool: missing."),
+        ('{"schema_version": 99}', "results.json has schema version 99; this gpuprof reads up to "),
+        ("[" * 100_000, "results.json"),
+    ],
+)
+def test_results_that_cannot_be_read_say_why(tmp_path, text, words):
+    (tmp_path / "results.json").write_text(text)
+    process = gpuprof("report", "results.json", cwd=tmp_path)
+    assert said(process).startswith(f"gpuprof: {words}")
+    assert process.returncode == ExitCode.BAD_INPUT
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_report_stands_beside_its_results(compiled, tmp_path):
+    text = (compiled[0] / "out" / "results.json").read_bytes()
+    (tmp_path / "mine.json").write_bytes(text)
+    process = gpuprof("report", "mine.json", "--quiet", cwd=tmp_path)
+    assert process.stdout == "Wrote mine.html\n"
+    assert (tmp_path / "mine.html").read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
+    assert (tmp_path / "mine.json").read_bytes() == text
+
+
+@pytest.mark.parametrize(
+    ("results", "arguments"), [("r.json", ["-o", "r.json"]), ("r.html", []), ("r.json", ["-o", "./r.json"])]
+)
+def test_report_never_replaces_its_own_results(compiled, tmp_path, results, arguments):
+    text = (compiled[0] / "out" / "results.json").read_bytes()
+    (tmp_path / results).write_bytes(text)
+    process = gpuprof("report", results, "--quiet", *arguments, cwd=tmp_path)
+    assert (tmp_path / results).read_bytes() == text
+    assert process.returncode == ExitCode.BAD_INPUT
+    assert said(process).startswith("gpuprof: ")
+
+
+def test_report_that_cannot_be_written_says_why(compiled, tmp_path):
+    (tmp_path / "file").write_text("")
+    results = compiled[0] / "out" / "results.json"
+    process = gpuprof("report", results, "--quiet", "-o", "file/report.html", cwd=tmp_path)
+    assert said(process).startswith("gpuprof: Cannot write file/report.html: ")
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+# Runs without a GPU.
+
+
+def test_compiling_writes_both_files_and_names_them_last(compiled):
+    directory, process = compiled
+    assert process.returncode == ExitCode.OK, process.stderr
+    said(process)
+    assert process.stdout.splitlines()[-2:] == ["Wrote out/results.json", "Wrote out/report.html"]
+    assert sorted(path.name for path in (directory / "out").iterdir()) == ["report.html", "results.json"]
+
+
+def test_compiling_tells_resources_and_occupancy_of_every_kernel(compiled):
+    run = read_run(compiled[0] / "out" / "results.json")
+    assert [case.kernel for case in run.cases] == [kernel.id for kernel in ladder("gemm")]
+    assert run.device.arch == "sm_86"
+    for case in run.cases:
+        assert case.resources.registers_per_thread > 0
+        assert 0 < case.occupancy.theoretical_pct <= 100
+        assert case.occupancy.achieved_pct is None
+        assert any("sm_86" in option for option in case.compile_options)
+    shared = {case.kernel: case.resources for case in run.cases}
+    assert shared["smem_panel"].dynamic_shared_bytes == 32 * 1024
+    assert shared["reg_2x1"].static_shared_bytes == 8 * 1024
+    occupancy = {case.kernel: case.occupancy.theoretical_pct for case in run.cases}
+    assert occupancy["naive"] == pytest.approx(66.67, abs=0.01)
+    assert occupancy["reg_2x1"] == 100
+
+
+def test_compiling_shows_no_figure_that_was_not_measured(compiled):
+    run = read_run(compiled[0] / "out" / "results.json")
+    assert run.backend == "none"
+    assert run.complete
+    for case in run.cases:
+        assert (case.outcome, case.verification, case.timing, case.throughput) == (
+            "skipped",
+            None,
+            None,
+            None,
+        )
+        assert (case.clocks, case.lines, dict(case.counters)) == (None, None, {})
+        for part in ("verification", "timing", "throughput", "clocks", "counters", "lines"):
+            assert getattr(case, f"{part}_reason")
+
+
+def test_compiling_says_in_one_sentence_why_nothing_ran(compiled):
+    _, process = compiled
+    run = read_run(compiled[0] / "out" / "results.json")
+    assert run.backend_reason.startswith("Nothing ran: ")
+    assert run.backend_reason.count(".") == 1
+    assert run.backend_reason in process.stderr
+    assert {case.reason for case in run.cases} == {"Compiled, not run: only compilation was asked for."}
+
+
+def test_sentences_on_the_terminal_end_in_one_full_stop(compiled):
+    shown = " ".join(compiled[1].stdout.split())
+    assert ".)." not in shown
+    assert ".." not in shown
+
+
+def test_results_record_where_they_come_from(compiled):
+    document = json.loads((compiled[0] / "out" / "results.json").read_text())
+    assert document["argv"][:2] == ["gemm", "--all"]
+    assert document["tool"]["name"] == "gpuprof"
+    assert {"nvrtc", "python", "numpy"} <= set(document["environment"])
+    assert document["created_utc"].endswith("Z")
+    assert [kernel["source_hash"] for kernel in document["kernels"]] == [
+        kernel.source_hash for kernel in ladder("gemm")
+    ]
+
+
+def test_quiet_prints_the_written_files_only(tmp_path):
+    process = gpuprof(*TINY, "-o", "out", cwd=tmp_path)
+    assert process.stdout == "Wrote out/results.json\nWrote out/report.html\n"
+    assert len(process.stderr.splitlines()) <= 1
+    assert process.stderr.startswith("Nothing ran: ")
+
+
+def test_progress_in_a_pipe_is_a_line_per_case(compiled):
+    _, process = compiled
+    lines = [line for line in process.stderr.splitlines() if line.startswith("[")]
+    assert [line.split()[:3] for line in lines] == [
+        [f"[{number}/4]", kernel.id, "128"] for number, kernel in enumerate(ladder("gemm"), 1)
+    ]
+
+
+def test_sweep_over_blocks_runs_the_whole_ladder_at_each(tmp_path):
+    arguments = ["transpose", "--block", "8x32,16x16", "--sizes", "64x128", *NONE, "-q", "-o", "out"]
+    process = gpuprof(*arguments, cwd=tmp_path)
+    assert process.returncode == ExitCode.OK, process.stderr
+    run = read_run(tmp_path / "out" / "results.json")
+    cases = [(case.kernel, case.block) for case in run.cases]
+    assert cases == [
+        (kernel.id, block) for kernel in ladder("transpose") for block in ((8, 32, 1), (16, 16, 1))
+    ]
+
+
+def test_panel_that_fits_no_block_is_told_in_bytes_and_spoils_nothing(tmp_path):
+    process = gpuprof("gemm", "--sizes", "4096", "--device", "none:rtx3090", "-q", "-o", "out", cwd=tmp_path)
+    assert process.returncode == ExitCode.OK, process.stderr
+    cases = {case.kernel: case for case in read_run(tmp_path / "out" / "results.json").cases}
+    assert cases["smem_panel"].occupancy is None
+    assert "1048576" in cases["smem_panel"].occupancy_reason.replace(",", "")
+    assert "101376" in cases["smem_panel"].occupancy_reason.replace(",", "")
+    assert all(case.occupancy for name, case in cases.items() if name != "smem_panel")
+
+
+def test_kernel_that_does_not_compile_fails_the_command_but_not_the_others(tmp_path):
+    path = write_transpose_kernel(tmp_path, "broken")
+    path.write_text(path.read_text().replace("out[", "out("))
+    process = gpuprof(
+        "transpose", "-k", "naive_row,broken.cu", "--sizes", "64", *NONE, "-o", "out", cwd=tmp_path
+    )
+    said(process)
+    assert process.returncode == ExitCode.CASES_FAILED
+    cases = read_run(tmp_path / "out" / "results.json").cases
+    assert [(case.kernel, case.outcome) for case in cases] == [("naive_row", "skipped"), ("broken", "failed")]
+    assert "broken.cu(" in cases[1].log
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_kernel_header_that_cannot_be_evaluated_is_a_row_not_a_crash(tmp_path):
+    path = write_transpose_kernel(tmp_path, "odd")
+    path.write_text(path.read_text().replace('"cdiv(nx, block_x)"', '"nx // (ny - 64)"'))
+    process = gpuprof(
+        "transpose", "-k", "odd.cu,naive_row", "--sizes", "64", *NONE, "-q", "-o", "out", cwd=tmp_path
+    )
+    assert process.returncode == ExitCode.OK, process.stderr
+    case = next(case for case in read_run(tmp_path / "out" / "results.json").cases if case.kernel == "odd")
+    assert case.outcome == "skipped"
+    assert "divides by zero" in case.reason
+
+
+@pytest.mark.parametrize(
+    ("outcome", "over_limit", "code"),
+    [
+        ("ok", False, ExitCode.OK),
+        ("skipped", False, ExitCode.OK),
+        ("failed", True, ExitCode.OK),
+        ("failed", False, ExitCode.CASES_FAILED),
+        ("incorrect", False, ExitCode.CASES_FAILED),
+        ("timeout", False, ExitCode.CASES_FAILED),
+    ],
+)
+def test_exit_status_follows_the_outcomes(compiled, outcome, over_limit, code):
+    run = read_run(compiled[0] / "out" / "results.json")
+    cases = list(run.cases)
+    cases[2] = dataclasses.replace(cases[2], outcome=outcome, over_limit=over_limit)
+    assert exit_code(dataclasses.replace(run, cases=tuple(cases))) == code
+
+
+def test_exit_codes_are_the_documented_ones():
+    assert {code.name: code.value for code in ExitCode} == {
+        "OK": 0,
+        "CASES_FAILED": 1,
+        "BAD_INPUT": 2,
+        "ENVIRONMENT": 3,
+        "INTERRUPTED": 130,
+    }

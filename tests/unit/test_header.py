@@ -1,0 +1,358 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel headers: the smallest one that works, every way to get one wrong, and the shipped ladders."""
+
+import hashlib
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from unit_support import MINIMAL, write_transpose_kernel
+
+from gpuprof.errors import ExitCode, HeaderError
+from gpuprof.kernels import catalog
+from gpuprof.kernels.catalog import KERNEL_ROOT, ladder, load_kernel
+from gpuprof.kernels.header import PublishedFigure, Requirement, parse_kernel
+from gpuprof.measure.plan import plan_cases
+from gpuprof.measure.request import build_request
+
+PATH = Path("kernels/mine.cu")
+SHIPPED = [kernel for op in ("gemm", "transpose") for kernel in ladder(op)]
+
+#: Ids and published names of Studies A and E, and the block each runs with.
+STUDIES = {
+    "gemm": {
+        "naive": ("gemmOnGPU2D", (32, 32, 1)),
+        "smem_panel": ("gemmOnGPU2DShareMem", (32, 32, 1)),
+        "smem_tiled": ("gemmOnGPU2DShareMemV2", (32, 32, 1)),
+        "reg_2x1": ("gemmOnGPU2DRegMem", (32, 16, 1)),
+    },
+    "transpose": {
+        "copy_row": ("copyRow", (16, 16, 1)),
+        "copy_col": ("copyCol", (16, 16, 1)),
+        "naive_row": ("transposeNaiveRow", (16, 16, 1)),
+        "naive_col": ("transposeNaiveCol", (16, 16, 1)),
+        "unroll4_row": ("transposeUnroll4Row", (16, 16, 1)),
+        "unroll4_col": ("transposeUnroll4Col", (16, 16, 1)),
+        "diagonal_row": ("transposeDiagonalRow", (16, 16, 1)),
+        "diagonal_col": ("transposeDiagonalCol", (16, 16, 1)),
+    },
+}
+
+
+def header(extra="", launch="", op="gemm", **replaced):
+    """A minimal header with lines added, and lines that start with a key replaced."""
+    lines = MINIMAL[op].splitlines()
+    for key, line in replaced.items():
+        (position,) = (i for i, text in enumerate(lines) if text.startswith(f"{key} ="))
+        lines[position] = line
+    top = lines.index("[launch]")
+    return "\n".join([*lines[:top], extra, *lines[top:-1], launch, lines[-1], ""])
+
+
+def refusal(source):
+    with pytest.raises(HeaderError) as caught:
+        parse_kernel(source, PATH)
+    assert caught.value.exit_code == ExitCode.BAD_INPUT
+    return caught.value
+
+
+def test_minimal_header_gets_defaults():
+    kernel = parse_kernel(MINIMAL["gemm"] + "body", PATH)
+    assert (kernel.id, kernel.entry, kernel.op, kernel.title) == ("mine", "mine", "gemm", "Mine")
+    assert kernel.launch.block == (32, 32, 1)
+    assert kernel.launch.grid == ("cdiv(N, block_x)", "cdiv(M, block_y)", "1")
+    assert kernel.launch.dynamic_shared_bytes == "0"
+    assert not kernel.launch.any_block
+    assert (kernel.dtypes, kernel.layout, kernel.aliases) == (("f32",), "row", ())
+    assert (kernel.parameters, kernel.requirements, kernel.published) == ({}, (), ())
+    assert all(kernel.rung > shipped.rung for shipped in SHIPPED)
+
+
+def test_every_field_is_read():
+    text = header(
+        extra='rung = 15\nidea = "i"\nchange = "c"\nbottleneck = "b"\nstudy = "Z"\nreference = "r"\n'
+        'aliases = ["one", "two"]\nlayout = "col"\ndtypes = ["f64", "f32"]\nentry = "other"\n'
+        'options = ["--use_fast_math"]\nparameters = { TILE = 32 }\n'
+        'require = [{ condition = "M % TILE == 0", because = "M must fit" }]\n'
+        'published = [{ size = "128", time_ms = 2, note = "n" }, { size = "4096" }]',
+        launch='any_block = true\ndynamic_shared_bytes = "TILE * real_bytes"',
+    )
+    kernel = parse_kernel(text, PATH)
+    assert kernel.rung == 15.0
+    assert (kernel.idea, kernel.change, kernel.bottleneck) == ("i", "c", "b")
+    assert (kernel.study, kernel.reference) == ("Z", "r")
+    assert (kernel.aliases, kernel.layout, kernel.dtypes) == (("one", "two"), "col", ("f64", "f32"))
+    assert (kernel.entry, kernel.options) == ("other", ("--use_fast_math",))
+    assert kernel.parameters == {"TILE": 32}
+    assert kernel.requirements == (Requirement("M % TILE == 0", "M must fit"),)
+    assert kernel.published == (PublishedFigure("128", 2.0, "n"), PublishedFigure("4096", None, ""))
+    assert kernel.launch.any_block
+    assert kernel.launch.dynamic_shared_bytes == "TILE * real_bytes"
+
+
+def test_source_hash_is_of_the_whole_file():
+    source = MINIMAL["gemm"] + "body"
+    assert parse_kernel(source, PATH).source_hash == hashlib.sha256(source.encode()).hexdigest()
+    assert parse_kernel(source + " ", PATH).source_hash != parse_kernel(source, PATH).source_hash
+
+
+def test_line_comments_may_stand_before_the_header():
+    assert parse_kernel("// licence\n\n  // more\n" + MINIMAL["gemm"], PATH).title == "Mine"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "",
+        "int main() {}",
+        "/* plain */",
+        "int x;\n" + MINIMAL["gemm"],
+        "/*gpuprofile */",
+        "/*gpuprof\ntitle='x'",
+    ],
+)
+def test_missing_header_shows_one_that_works(source):
+    error = refusal(source)
+    assert error.what == f"{PATH} has no /*gpuprof … */ header at its top."
+    example = error.fix[error.fix.index("/*gpuprof") :]
+    assert parse_kernel(example, PATH).title == "My kernel"
+
+
+def test_broken_toml_names_the_file_and_the_line():
+    error = refusal('// one\n/*gpuprof\ntitle = "x\n*/')
+    assert error.what.startswith(f"{PATH}: the header that starts on line 2 is not TOML: ")
+    assert "line 2, column" in error.what
+
+
+@pytest.mark.parametrize("field", ["title", "problem", "arguments", "block", "grid"])
+def test_missing_field_is_named_and_the_example_shown(field):
+    error = refusal(header(**{field: ""}))
+    where = f"launch.{field}" if field in ("block", "grid") else field
+    assert error.what == f"{PATH}: the header lacks {where}."
+    assert "/*gpuprof" in error.fix
+
+
+def test_missing_launch_section_is_named():
+    error = refusal('/*gpuprof\ntitle = "x"\nproblem = "gemm"\narguments = []\n*/')
+    assert error.what == f"{PATH}: the header lacks launch."
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (header(title="title = 3"), "title must be a str, not 3"),
+        (header(problem='problem = "fft"'), "problem is 'fft', not one of gemm, transpose"),
+        (header(problem="problem = ['gemm']"), "problem must be a str"),
+        (
+            header(arguments='arguments = ["M", "D"]'),
+            "arguments names 'D', not one of M, N, K, alpha, A, B, beta, C",
+        ),
+        (header(arguments='arguments = ["nx"]'), "arguments names 'nx', not one of M,"),
+        (
+            header(op="transpose", arguments='arguments = ["A"]'),
+            "arguments names 'A', not one of nx, ny, in, out",
+        ),
+        (header(arguments="arguments = [1]"), "arguments must be a list of strings"),
+        (header(arguments='arguments = "M"'), "arguments must be a list"),
+        (header(extra='rung = "1"'), "rung must be a float, not '1'"),
+        (header(extra="rung = true"), "rung must be a float, not True"),
+        (header(extra="rung = nan"), "rung"),
+        (header(extra="rung = inf"), "rung"),
+        (header(extra="idea = 1"), "idea must be a str"),
+        (header(extra="aliases = 'x'"), "aliases must be a list"),
+        (header(extra="layout = 'diagonal'"), "layout must be row or col, not 'diagonal'"),
+        (header(extra="dtypes = ['f32', 'f16']"), "dtypes has 'f16', not f32 or f64"),
+        (header(extra="dtypes = []"), "dtypes"),
+        (header(extra="entry = 'a-b'"), "entry must be a C identifier, not 'a-b'"),
+        (header(extra="entry = ''"), "entry must be a C identifier"),
+        (header(extra="result = 'copie'"), "result"),
+        (header(extra="options = [3]"), "options must be a list of strings"),
+        (header(extra="parameters = 3"), "parameters must be a dict"),
+        (header(extra="parameters = { TILE = 'x' }"), "parameters.TILE must name an integer, not 'x'"),
+        (header(extra="parameters = { TILE = 1.5 }"), "parameters.TILE must name an integer"),
+        (header(extra="parameters = { TILE = true }"), "parameters.TILE must name an integer, not True"),
+        (header(extra="parameters = { 'T-ILE' = 3 }"), "parameters.T-ILE must name an integer"),
+        (header(extra="require = 'M > 3'"), "require must be a list"),
+        (header(extra="require = ['M > 3']"), "require"),
+        (header(extra="require = [3]"), "require"),
+        (header(extra="require = [{ condition = 'M > 3' }]"), "the header lacks require.because"),
+        (header(extra="require = [{ because = 'x' }]"), "the header lacks require.condition"),
+        (header(extra="require = [{ condition = 3, because = 'x' }]"), "require.condition must be a str"),
+        (header(extra="published = [{ time_ms = 3 }]"), "the header lacks published.size"),
+        (header(extra="published = [{ size = '1', time_ms = 'x' }]"), "published.time_ms must be a float"),
+        (header(extra="published = [{ size = '1', time_ms = nan }]"), "published.time_ms"),
+        (header(block="block = 32"), "launch.block must be a list"),
+        (header(block="block = []"), "launch.block must be one to three positive integers, not []"),
+        (header(block="block = [1, 2, 3, 4]"), "launch.block must be one to three positive integers"),
+        (header(block="block = [0, 32]"), "launch.block must be one to three positive integers"),
+        (header(block="block = [-1, 32]"), "launch.block must be one to three positive integers"),
+        (header(block="block = [1.5]"), "launch.block must be one to three positive integers"),
+        (header(block="block = [true, 32]"), "launch.block must be one to three positive integers"),
+        (header(grid="grid = []"), "launch.grid must be one to three expressions"),
+        (header(grid="grid = ['1', '1', '1', '1']"), "launch.grid must be one to three expressions"),
+        (header(grid="grid = [1]"), "launch.grid must be a list of strings"),
+        (header(launch="any_block = 1"), "launch.any_block must be a bool, not 1"),
+        (header(launch="dynamic_shared_bytes = 4096"), "launch.dynamic_shared_bytes must be a str, not 4096"),
+    ],
+)
+def test_wrong_field_names_the_file_and_the_field(source, words):
+    error = refusal(source)
+    assert error.what.startswith(f"{PATH}: ")
+    assert words in error.what
+
+
+@pytest.mark.parametrize(
+    ("source", "field"),
+    [
+        (header(extra="blok = 3"), "blok"),
+        (header(launch="shared = 3"), "launch.shared"),
+        (header(extra="require = [{ condition = '1', because = 'x', why = 'y' }]"), "require.why"),
+        (header(extra="published = [{ size = '1', ms = 3 }]"), "published.ms"),
+    ],
+)
+def test_unknown_field_is_named(source, field):
+    assert refusal(source).what == f"{PATH}: the header has an unknown field {field}."
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        header(grid='grid = ["cdiv(Q, block_x)"]'),
+        header(launch='dynamic_shared_bytes = "Q"'),
+        header(extra="require = [{ condition = 'Q > 1', because = 'x' }]"),
+    ],
+)
+def test_unknown_variable_is_refused_when_the_file_is_read(source):
+    error = refusal(source)
+    assert "uses 'Q'; known are K, M, N, arch, block_x, block_y, block_z" in error.what
+
+
+def test_other_problems_dimensions_are_unknown():
+    assert "uses 'nx'" in refusal(header(grid='grid = ["nx"]')).what
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "M +",
+        "M ** 2",
+        "M / 2",
+        "M << 1",
+        "1.5",
+        "'4'",
+        "True",
+        "M.real",
+        "(M, N)",
+        "[M][0]",
+        "lambda: 1",
+        "abs(M)",
+        "__import__('os')",
+        "cdiv(M)",
+        "min()",
+    ],
+)
+def test_expression_outside_the_language_is_refused_when_the_file_is_read(expression):
+    error = refusal(header(grid=f'grid = ["{expression}"]'))
+    assert str(PATH) in error.what
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda path: path.write_bytes(b"/*gpuprof \xff */"), "it is not UTF-8 text"),
+        (lambda path: path.mkdir(), "Is a directory"),
+        (lambda path: None, "No such file or directory"),
+    ],
+)
+def test_unreadable_file_says_why(tmp_path, make, why):
+    path = tmp_path / "k.cu"
+    make(path)
+    with pytest.raises(HeaderError) as caught:
+        load_kernel(path)
+    assert caught.value.what == f"Cannot read the kernel file {path}: {why}."
+
+
+# The shipped ladders.
+
+
+@pytest.mark.parametrize("op", STUDIES)
+def test_studies_are_complete(op):
+    kernels = {kernel.id: kernel for kernel in ladder(op)}
+    for name, (alias, block) in STUDIES[op].items():
+        assert alias in kernels[name].aliases
+        assert kernels[name].launch.block == block
+
+
+@pytest.mark.parametrize("op", STUDIES)
+def test_studies_stand_in_their_order(op):
+    order = [kernel.id for kernel in ladder(op) if kernel.id in STUDIES[op]]
+    assert order == list(STUDIES[op])
+
+
+@pytest.mark.parametrize("op", STUDIES)
+def test_every_file_is_one_kernel_named_like_it(op):
+    stems = {path.stem for path in (KERNEL_ROOT / op).glob("*.cu")}
+    assert {kernel.id for kernel in ladder(op)} == stems
+    assert len(ladder(op)) == len(stems)
+
+
+@pytest.mark.parametrize("op", STUDIES)
+def test_rungs_are_strictly_ordered(op):
+    rungs = [kernel.rung for kernel in ladder(op)]
+    assert all(low < high for low, high in pairwise(rungs))
+
+
+@pytest.mark.parametrize("op", STUDIES)
+def test_names_are_unique_in_any_case(op):
+    names = [name.lower() for kernel in ladder(op) for name in (kernel.id, *kernel.aliases)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("kernel", SHIPPED, ids=lambda kernel: kernel.id)
+def test_shipped_kernel_says_what_a_report_shows(kernel):
+    assert kernel.op == kernel.path.parent.name
+    assert all((kernel.title, kernel.idea, kernel.change, kernel.bottleneck, kernel.study))
+    assert f"{kernel.entry}(" in kernel.source
+    threads = kernel.launch.block[0] * kernel.launch.block[1] * kernel.launch.block[2]
+    assert threads <= 1024
+    assert kernel.source.startswith("// SPDX-FileCopyrightText: The gpuprof developers\n")
+
+
+def test_published_times_of_study_a():
+    published = {
+        kernel.id: [(figure.size, figure.time_ms) for figure in kernel.published] for kernel in ladder("gemm")
+    }
+    assert published["naive"] == [("128", 0.028809), ("4096", 95.804932)]
+    assert published["smem_panel"] == [("128", 0.036865), ("4096", None)]
+    assert published["smem_tiled"] == [("128", 0.018066), ("4096", 93.896973)]
+    assert published["reg_2x1"] == [("128", 0.011963), ("4096", 33.145020)]
+
+
+@pytest.fixture
+def kernel_root(tmp_path, monkeypatch):
+    """A copy of the ladders that a test may add to."""
+    root = tmp_path / "kernels"
+    for op in STUDIES:
+        shutil.copytree(KERNEL_ROOT / op, root / op)
+    monkeypatch.setattr(catalog, "KERNEL_ROOT", root)
+    ladder.cache_clear()
+    yield root
+    ladder.cache_clear()
+
+
+def test_one_new_file_is_all_a_new_kernel_takes(kernel_root):
+    write_transpose_kernel(kernel_root / "transpose", "brand_new", rung=35)
+    ids = [kernel.id for kernel in catalog.ladder("transpose")]
+    assert ids.index("naive_row") + 1 == ids.index("brand_new") == ids.index("naive_col") - 1
+    assert catalog.find_kernel("transpose", "Brand_New").title == "brand_new"
+    request = build_request("transpose", [], True, "64", None, "f32")
+    assert [case.kernel for case in plan_cases(request)] == ids
+
+
+def test_two_kernels_of_one_name_are_refused(kernel_root):
+    path = kernel_root / "transpose" / "other.cu"
+    path.write_text(MINIMAL["transpose"].replace('title = "Mine"', 'title = "x"\naliases = ["COPYROW"]'))
+    with pytest.raises(HeaderError, match=r"other\.cu and .*copy_row\.cu both use the name 'COPYROW'\."):
+        catalog.ladder("transpose")

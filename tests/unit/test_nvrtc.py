@@ -1,0 +1,278 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compilation without a driver, and its cache."""
+
+import json
+import os
+import sys
+
+import pytest
+from unit_support import DEVICE
+
+from gpuprof.errors import BackendUnavailable, CompileError
+from gpuprof.kernels.catalog import ladder
+from gpuprof.kernels.launch import configure
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.toolchain import cache, nvrtc
+from gpuprof.toolchain.cache import cache_directory, compile_cached
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options, nvrtc_version, supported_archs
+
+SHIPPED = [kernel for op in ("gemm", "transpose") for kernel in ladder(op)]
+ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+GOOD = 'extern "C" __global__ void mine(int *a)\n{\n    a[threadIdx.x] = NUMBER;\n}\n'
+OPTIONS = compiler_options("sm_90", [("NUMBER", "3")])
+
+
+def compile_shipped(kernel, arch, dtype="f32"):
+    problem = Gemm(128, 128, 128, dtype) if kernel.op == "gemm" else Transpose(128, 128, dtype)
+    shape = configure(kernel, problem, kernel.launch.block, {}, DEVICE)
+    options = compiler_options(arch, shape.defines, kernel.options)
+    return compile_source(kernel.source, kernel.path.name, kernel.entry, options), shape
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("kernel", SHIPPED, ids=lambda kernel: kernel.id)
+def test_shipped_kernel_compiles_without_spills(kernel, arch):
+    if int(arch[3:]) not in supported_archs():
+        assert int(arch[3:]) > 90, f"{arch} must be supported"
+        pytest.skip(f"this NVRTC does not know {arch}")
+    for dtype in kernel.dtypes:
+        compiled, shape = compile_shipped(kernel, arch, dtype)
+        threads = shape.block[0] * shape.block[1] * shape.block[2]
+        assert compiled.cubin.startswith(b"\x7fELF")
+        assert f".target {arch}" in compiled.ptx
+        assert f".entry {kernel.entry}(" in compiled.ptx
+        assert (compiled.entry, compiled.arch) == (kernel.entry, arch)
+        assert compiled.spill_bytes == 0
+        assert 0 < compiled.registers_per_thread * threads <= 65536
+
+
+def test_double_precision_is_another_kernel():
+    naive = SHIPPED[0]
+    assert "fma.rn.f32" in compile_shipped(naive, "sm_90", "f32")[0].ptx
+    assert "fma.rn.f64" in compile_shipped(naive, "sm_90", "f64")[0].ptx
+
+
+def test_static_shared_memory_is_the_tiles():
+    """Two 32x32 tiles of floats, or of doubles."""
+    reg_2x1 = next(kernel for kernel in SHIPPED if kernel.id == "reg_2x1")
+    assert compile_shipped(reg_2x1, "sm_90", "f32")[0].static_shared_bytes == 8192
+    assert compile_shipped(reg_2x1, "sm_90", "f64")[0].static_shared_bytes == 16384
+    assert compile_shipped(SHIPPED[0], "sm_90")[0].static_shared_bytes == 0
+
+
+def test_spills_are_counted():
+    lines = "".join(f"    real_{i} += a[t * {i}] * real_{(i * 7 + 1) % 64};\n" for i in range(64))
+    first = "".join(f"    double real_{i} = a[t + {i}];\n" for i in range(64))
+    last = "".join(f"    a[t * 64 + {i}] = real_{i};\n" for i in range(64))
+    source = (
+        'extern "C" __global__ void __launch_bounds__(1024, 1) mine(double *a)\n{\n    int t = threadIdx.x;\n'
+        f"{first}    for (int j = 0; j < 9; ++j) {{\n{lines}    }}\n{last}}}\n"
+    )
+    assert compile_source(source, "mine.cu", "mine", compiler_options("sm_90")).spill_bytes > 0
+
+
+def test_line_information_is_there_for_attribution():
+    compiled = compile_source(GOOD, "mine.cu", "mine", OPTIONS)
+    assert "mine.cu" in compiled.ptx
+    assert ".loc" in compiled.ptx
+
+
+def test_options_hold_architecture_macros_and_extras():
+    options = compiler_options("sm_86", [("real", "float"), ("TILE", "16")], ["--use_fast_math"])
+    assert "--gpu-architecture=sm_86" in options
+    assert {"-Dreal=float", "-DTILE=16", "--use_fast_math", "-lineinfo"} <= set(options)
+    assert compile_source(GOOD, "mine.cu", "mine", OPTIONS).options == OPTIONS
+
+
+def test_compile_error_carries_the_compilers_log():
+    with pytest.raises(CompileError) as caught:
+        compile_source(GOOD, "mine.cu", "mine", compiler_options("sm_90"))
+    assert caught.value.what == (
+        "mine.cu does not compile (NVRTC_ERROR_COMPILATION): "
+        'mine.cu(3): error: identifier "NUMBER" is undefined'
+    )
+    assert "a[threadIdx.x] = NUMBER;" in caught.value.log
+    assert "1 error detected" in caught.value.log
+
+
+def test_unknown_architecture_is_a_compile_error():
+    with pytest.raises(CompileError, match=r"mine\.cu does not compile .*--gpu-architecture"):
+        compile_source(GOOD, "mine.cu", "mine", compiler_options("sm_1"))
+
+
+@pytest.mark.parametrize(
+    "source", [GOOD, GOOD.replace('extern "C" ', "").replace("mine", "other"), "__device__ int x;"]
+)
+def test_missing_kernel_says_which_was_expected(source):
+    with pytest.raises(CompileError) as caught:
+        compile_source(source, "mine.cu", "other", OPTIONS)
+    assert caught.value.what == 'mine.cu defines no kernel extern "C" __global__ other.'
+    assert caught.value.fix == "Name the kernel like its file, or set entry in the header."
+
+
+def test_one_of_two_kernels_in_a_file_is_reported_alone():
+    second = 'extern "C" __global__ void tiles(float *a)\n{\n    __shared__ float s[256];\n'
+    second += "    s[threadIdx.x] = a[threadIdx.x];\n    __syncthreads();\n"
+    second += "    a[threadIdx.x] = s[255 - threadIdx.x];\n}\n"
+    for source in (GOOD + second, second + GOOD):
+        assert compile_source(source, "two.cu", "mine", OPTIONS).static_shared_bytes == 0
+        assert compile_source(source, "two.cu", "tiles", OPTIONS).static_shared_bytes == 1024
+
+
+def test_version_is_a_pair():
+    major, minor = nvrtc_version()
+    assert major >= 12
+    assert minor >= 0
+
+
+def test_missing_library_says_how_to_install_it(monkeypatch):
+    nvrtc._nvrtc.cache_clear()
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    try:
+        with pytest.raises(BackendUnavailable, match="NVRTC cannot be loaded") as caught:
+            nvrtc_version()
+        assert caught.value.fix == "Install it with: pip install nvidia-cuda-nvrtc"
+    finally:
+        nvrtc._nvrtc.cache_clear()
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    directory = tmp_path / "cache"
+    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(directory))
+    return directory
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """Names of the files that were really compiled."""
+    seen = []
+
+    def spy(source, file_name, *rest):
+        seen.append(file_name)
+        return compile_source(source, file_name, *rest)
+
+    monkeypatch.setattr(cache, "compile_source", spy)
+    return seen
+
+
+def test_second_compilation_comes_from_the_cache(directory, compilations):
+    first = compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS) == first
+    assert compilations == ["mine.cu"]
+    assert len(list(directory.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        (GOOD + " ", "mine.cu", "mine", OPTIONS),
+        (GOOD, "other.cu", "mine", OPTIONS),
+        (GOOD.replace("mine", 'mine() {} extern "C" __global__ void mine2'), "mine.cu", "mine2", OPTIONS),
+        (GOOD, "mine.cu", "mine", compiler_options("sm_90", [("NUMBER", "4")])),
+        (GOOD, "mine.cu", "mine", compiler_options("sm_86", [("NUMBER", "3")])),
+    ],
+    ids=["source", "name", "entry", "define", "architecture"],
+)
+def test_whatever_decides_the_code_decides_the_entry(directory, compilations, changed):
+    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    compile_cached(*changed)
+    assert len(compilations) == 2
+    assert len(list(directory.iterdir())) == 2
+
+
+def test_another_compiler_version_compiles_anew(directory, compilations, monkeypatch):
+    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    monkeypatch.setattr(cache, "nvrtc_version", lambda: (99, 0))
+    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    assert len(compilations) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: text[: len(text) // 2],
+        lambda text: "[]",
+        lambda text: "{}",
+        lambda text: "null",
+        lambda text: text.replace('"ptx"', '"px"'),
+        lambda text: json.dumps({**json.loads(text), "added": 1}),
+        lambda text: json.dumps({**json.loads(text), "cubin": "é"}),
+    ],
+)
+def test_damaged_entry_is_compiled_anew_and_mended(directory, compilations, damage):
+    first = compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    (path,) = directory.iterdir()
+    path.write_text(damage(path.read_text()))
+    again = compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    assert (again.cubin, again.ptx, again.options) == (first.cubin, first.ptx, first.options)
+    assert len(compilations) == 2
+    assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS) == again
+    assert len(compilations) == 2
+
+
+def test_entry_that_is_not_text_is_compiled_anew(directory, compilations):
+    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    (path,) = directory.iterdir()
+    path.write_bytes(b"\xff\xfe")
+    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    assert len(compilations) == 2
+
+
+def test_cache_that_cannot_be_written_is_harmless(directory, compilations):
+    directory.write_text("a file where the directory should be")
+    for _ in range(2):
+        assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS).cubin
+    assert len(compilations) == 2
+    assert directory.read_text() == "a file where the directory should be"
+
+
+def test_full_disk_is_harmless_and_leaves_no_litter(directory, compilations, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cache.os, "replace", full)
+    assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS).cubin
+    assert list(directory.iterdir()) == []
+
+
+def test_user_without_a_home_directory_can_compile(compilations, monkeypatch):
+    def homeless(*_):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("GPUPROF_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(cache.Path, "home", homeless)
+    assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS).cubin
+
+
+def test_failed_compilation_is_not_kept(directory, compilations):
+    for _ in range(2):
+        with pytest.raises(CompileError):
+            compile_cached("oops", "mine.cu", "mine", OPTIONS)
+    assert len(compilations) == 2
+
+
+def test_oldest_entries_go_first(directory, monkeypatch):
+    monkeypatch.setattr(cache, "_MAX_ENTRIES", 2)
+    paths = []
+    for number in range(3):
+        compile_cached(GOOD, "mine.cu", "mine", compiler_options("sm_90", [("NUMBER", str(number))]))
+        (new,) = set(directory.iterdir()) - set(paths)
+        if number < 2:
+            os.utime(new, (1000 + number, 1000 + number))
+        paths.append(new)
+    assert set(directory.iterdir()) == set(paths[1:])
+
+
+def test_cache_stands_where_the_environment_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path / "chosen"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_directory() == tmp_path / "chosen"
+    monkeypatch.delenv("GPUPROF_CACHE_DIR")
+    assert cache_directory() == tmp_path / "xdg" / "gpuprof"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_directory().parts[-2:] == (".cache", "gpuprof")

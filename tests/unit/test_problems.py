@@ -1,0 +1,241 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The references against plain loops, the work models, and what the error bound lets through."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuprof.problems.base import Problem, numpy_dtype
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+
+small = st.integers(1, 6)
+scalars = st.sampled_from([0.0, 1.0, -2.0, 0.1])
+
+
+def _at(problem, rows, columns, i, j):
+    """Position of element (i, j) of a rows x columns matrix in storage order."""
+    return i * columns + j if problem.layout == "row" else j * rows + i
+
+
+def _gemm_by_loops(problem, inputs):
+    m, n, k = problem.m, problem.n, problem.k
+    alpha, beta = (float(numpy_dtype(problem.dtype).type(value)) for value in (problem.alpha, problem.beta))
+    expected, magnitude = [0.0] * (m * n), [0.0] * (m * n)
+    for i in range(m):
+        for j in range(n):
+            products = [
+                float(inputs["A"][_at(problem, m, k, i, p)]) * float(inputs["B"][_at(problem, k, n, p, j)])
+                for p in range(k)
+            ]
+            old = float(inputs["C"][_at(problem, m, n, i, j)]) if beta else 0.0
+            at = _at(problem, m, n, i, j)
+            expected[at] = alpha * math.fsum(products) + beta * old
+            magnitude[at] = abs(alpha) * math.fsum(map(abs, products)) + abs(beta) * abs(old)
+    return expected, magnitude
+
+
+gemms = st.builds(
+    Gemm,
+    small,
+    small,
+    small,
+    st.sampled_from(["f32", "f64"]),
+    st.sampled_from(["row", "col"]),
+    scalars,
+    scalars,
+)
+
+
+@given(gemms, st.integers(0, 2**32))
+def test_gemm_reference_is_the_triple_loop(problem, seed):
+    inputs = problem.inputs(seed)
+    expected, magnitude = problem.reference(inputs)
+    by_loops = _gemm_by_loops(problem, inputs)
+    np.testing.assert_allclose(expected, by_loops[0], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(magnitude, by_loops[1], rtol=1e-14)
+    assert expected.dtype == magnitude.dtype == np.float64
+
+
+@given(small, small, st.sampled_from(["f32", "f64"]))
+def test_transpose_reference_is_the_double_loop(nx, ny, dtype):
+    problem = Transpose(nx, ny, dtype)
+    inputs = problem.inputs(3)
+    expected, _ = problem.reference(inputs)
+    for y in range(ny):
+        for x in range(nx):
+            assert expected[x * ny + y] == inputs["in"][y * nx + x]
+    copied, _ = Transpose(nx, ny, dtype, "copy").reference(inputs)
+    assert np.array_equal(copied, inputs["in"])
+
+
+@given(gemms)
+def test_gemm_arrays_and_inputs_agree(problem):
+    inputs = problem.inputs(0)
+    sizes = {spec.name: spec.elements for spec in problem.arrays}
+    assert sizes == {"A": problem.m * problem.k, "B": problem.k * problem.n, "C": problem.m * problem.n}
+    assert [spec.name for spec in problem.arrays if spec.is_output] == ["C"]
+    assert set(inputs) == ({"A", "B", "C"} if problem.beta else {"A", "B"})
+    for name, values in inputs.items():
+        assert values.shape == (sizes[name],)
+        assert values.dtype == (np.float32 if problem.dtype == "f32" else np.float64)
+        assert (np.abs(values) <= 1).all()
+    assert problem.array_bytes == sum(sizes.values()) * (4 if problem.dtype == "f32" else 8)
+
+
+@pytest.mark.parametrize("problem", [Gemm(16, 16, 16, beta=1.0), Transpose(16, 16)])
+def test_inputs_follow_the_seed(problem):
+    assert isinstance(problem, Problem)
+    first, again, other = problem.inputs(1), problem.inputs(1), problem.inputs(2)
+    for name, values in first.items():
+        assert np.array_equal(values, again[name])
+        assert not np.array_equal(values, other[name])
+        assert len(np.unique(values)) > 200
+
+
+def test_gemm_inputs_have_both_signs_so_that_a_lost_sign_shows():
+    values = Gemm(64, 64, 64).inputs(0)["A"]
+    assert 0.4 < (values < 0).mean() < 0.6
+
+
+def _worst(problem, result, inputs):
+    expected, magnitude = problem.reference(inputs)
+    return (np.abs(result.astype(np.float64) - expected) / magnitude).max()
+
+
+def _float32_product(problem, inputs):
+    a = inputs["A"].reshape(problem.m, problem.k)
+    b = inputs["B"].reshape(problem.k, problem.n)
+    return (np.float32(problem.alpha) * (a @ b)).ravel()
+
+
+sizes = st.integers(1, 150)
+
+
+@given(sizes, sizes, st.integers(1, 2000), st.integers(0, 2**32))
+def test_float32_product_passes(m, n, k, seed):
+    problem = Gemm(m, n, k)
+    inputs = problem.inputs(seed)
+    assert _worst(problem, _float32_product(problem, inputs), inputs) <= problem.tolerance
+
+
+def test_float32_sum_in_order_passes():
+    """The order of a kernel with one accumulator, the least exact of them."""
+    problem = Gemm(64, 64, 4096)
+    inputs = problem.inputs(5)
+    a, b = inputs["A"].reshape(64, 4096), inputs["B"].reshape(4096, 64)
+    total = np.zeros((64, 64), np.float32)
+    for k in range(4096):
+        total += a[:, k, None] * b[k]
+    assert _worst(problem, total.ravel(), inputs) <= problem.tolerance
+
+
+@given(st.integers(8, 64), st.integers(8, 64), st.integers(2, 1000), st.integers(0, 2**32))
+def test_dropped_term_fails(m, n, k, seed):
+    problem = Gemm(m, n, k)
+    inputs = problem.inputs(seed)
+    short = {"A": inputs["A"].copy()}
+    short["A"].reshape(m, k)[:, -1] = 0
+    assert _worst(problem, _float32_product(problem, {**inputs, **short}), inputs) > problem.tolerance
+
+
+@pytest.mark.parametrize("operand", ["A", "B"])
+def test_transposed_operand_fails(operand):
+    problem = Gemm(128, 128, 128)
+    inputs = problem.inputs(0)
+    turned = {operand: inputs[operand].reshape(128, 128).T.ravel()}
+    assert _worst(problem, _float32_product(problem, {**inputs, **turned}), inputs) > 100 * problem.tolerance
+
+
+@pytest.mark.parametrize("k", [1, 16, 128])
+def test_tensor_float_inputs_fail(k):
+    """TF32 keeps 10 bits of each factor's mantissa: too few for a kernel that claims float32."""
+    problem = Gemm(128, 128, k)
+    inputs = problem.inputs(0)
+    cut = {name: (values.view(np.uint32) & 0xFFFFE000).view(np.float32) for name, values in inputs.items()}
+    assert _worst(problem, _float32_product(problem, cut), inputs) > problem.tolerance
+
+
+def test_float32_result_fails_a_float64_problem():
+    problem = Gemm(32, 32, 32, "f64")
+    inputs = problem.inputs(0)
+    result = (inputs["A"].reshape(32, 32) @ inputs["B"].reshape(32, 32)).astype(np.float32)
+    assert _worst(problem, result.ravel(), inputs) > 1000 * problem.tolerance
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_tolerance_grows_like_the_root_of_k(dtype):
+    roundoff = 2.0**-24 if dtype == "f32" else 2.0**-53
+    bounds = [Gemm(1, 1, k, dtype).tolerance for k in (1, 100, 10_000, 1_000_000)]
+    assert bounds == sorted(bounds)
+    assert (bounds[3] - bounds[2]) / (bounds[2] - bounds[1]) == pytest.approx(10)
+    assert bounds[3] / 1000 == pytest.approx(8 * roundoff, rel=0.01)
+    assert Gemm(7, 9, 100, dtype).tolerance == bounds[1]
+
+
+def test_scalars_are_rounded_to_the_element_type_as_the_kernel_gets_them():
+    problem = Gemm(4, 4, 4, alpha=0.1)
+    inputs = problem.inputs(0)
+    product, _ = Gemm(4, 4, 4).reference(inputs)
+    expected, _ = problem.reference(inputs)
+    assert np.array_equal(expected, float(np.float32(0.1)) * product)
+
+
+def test_old_content_is_never_read_without_beta():
+    inputs = Gemm(4, 4, 4).inputs(0)
+    expected, magnitude = Gemm(4, 4, 4).reference({**inputs, "C": np.full(16, np.nan, np.float32)})
+    assert np.isfinite(expected).all()
+    assert np.isfinite(magnitude).all()
+
+
+@pytest.mark.parametrize(
+    ("problem", "flops", "min_bytes"),
+    [
+        (Gemm(4096, 4096, 4096), 137_438_953_472, 3 * 4096 * 4096 * 4),
+        (Gemm(2, 3, 5), 60, 4 * (10 + 15 + 6)),
+        (Gemm(2, 3, 5, "f64"), 60, 8 * (10 + 15 + 6)),
+        (Gemm(2, 3, 5, beta=1.0), 60, 4 * (10 + 15 + 2 * 6)),
+        (Transpose(2048, 1024), 0, 2 * 2048 * 1024 * 4),
+        (Transpose(3, 5, "f64", "copy"), 0, 2 * 15 * 8),
+    ],
+)
+def test_work_model(problem, flops, min_bytes):
+    assert problem.flops == flops
+    assert problem.min_bytes == min_bytes
+
+
+def test_moving_data_must_not_change_it():
+    assert Transpose(8, 8).tolerance == 0
+
+
+@pytest.mark.parametrize(
+    ("problem", "label"),
+    [
+        (Gemm(4096, 4096, 4096), "4096"),
+        (Gemm(512, 1024, 256), "512x1024x256"),
+        (Gemm(64, 64, 32), "64x64x32"),
+        (Transpose(2048, 2048), "2048"),
+        (Transpose(1024, 4096), "1024x4096"),
+    ],
+)
+def test_label_is_what_a_user_types(problem, label):
+    assert problem.label == label
+
+
+@pytest.mark.parametrize(
+    ("problem", "index", "text"),
+    [
+        (Gemm(3, 5, 2), 7, "C[1, 2]"),
+        (Gemm(3, 5, 2, layout="col"), 7, "C[1, 2]"),
+        (Gemm(3, 5, 2, layout="col"), 4, "C[1, 1]"),
+        (Transpose(3, 5), 7, "out[1, 2]"),
+        (Transpose(3, 5, result="copy"), 7, "out[2, 1]"),
+        (Transpose(3, 5), 14, "out[2, 4]"),
+    ],
+)
+def test_element_is_named_by_row_and_column(problem, index, text):
+    assert problem.describe_element(index) == text

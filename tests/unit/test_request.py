@@ -1,0 +1,300 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes, blocks and kernels as a user types them, and the plan that follows from them."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit_support import write_transpose_kernel
+
+from gpuprof.errors import InputError
+from gpuprof.kernels.catalog import ladder
+from gpuprof.measure.plan import check_memory, plan_cases
+from gpuprof.measure.request import build_request, check_blocks, choose_kernels, parse_blocks, parse_sizes
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+
+GEMM = ("M", "N", "K")
+TRANSPOSE = ("nx", "ny")
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "sizes"),
+    [
+        ("128", GEMM, ((128, 128, 128),)),
+        ("128,4096", GEMM, ((128,) * 3, (4096,) * 3)),
+        ("512x1024x256", GEMM, ((512, 1024, 256),)),
+        ("512X1024X256", GEMM, ((512, 1024, 256),)),
+        (" 128 , 256 ", GEMM, ((128,) * 3, (256,) * 3)),
+        ("4096,128", GEMM, ((4096,) * 3, (128,) * 3)),
+        ("128,128,128x128x128", GEMM, ((128,) * 3,)),
+        ("0128", GEMM, ((128,) * 3,)),
+        ("1", GEMM, ((1, 1, 1),)),
+        ("2048,1024x4096", TRANSPOSE, ((2048, 2048), (1024, 4096))),
+        ("2147418112", TRANSPOSE, ((2147418112, 2147418112),)),
+    ],
+)
+def test_good_sizes(text, names, sizes):
+    assert parse_sizes(text, names) == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "what", "fix"),
+    [
+        ("0", GEMM, "--sizes '0' has a zero extent.", "A size is at least 1."),
+        ("64x0x64", GEMM, "--sizes '64x0x64' has a zero extent.", "A size is at least 1."),
+        ("-5", GEMM, "--sizes '-5' is negative.", "A size is at least 1."),
+        ("64x-1x64", GEMM, "--sizes '64x-1x64' is negative.", "A size is at least 1."),
+        ("12x", GEMM, "--sizes '12x' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("x12", GEMM, "--sizes 'x12' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("12xx3", GEMM, "--sizes '12xx3' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("1k", GEMM, "--sizes '1k' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("12.5", GEMM, "--sizes '12.5' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("1e3", GEMM, "--sizes '1e3' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("+5", GEMM, "--sizes '+5' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("1_000", GEMM, "--sizes '1_000' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("12 34", GEMM, "--sizes '12 34' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("١٢", GEMM, "--sizes '١٢' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("128;256", GEMM, "--sizes '128;256' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("abc", TRANSPOSE, "--sizes 'abc' is not a size.", "Write 4096 or nxxny, as numbers."),
+        (
+            "1x2",
+            GEMM,
+            "--sizes '1x2' has 2 extents; this problem has 3: MxNxK.",
+            "Write one number or MxNxK.",
+        ),
+        (
+            "1x2x3x4",
+            GEMM,
+            "--sizes '1x2x3x4' has 4 extents; this problem has 3: MxNxK.",
+            "Write one number or MxNxK.",
+        ),
+        ("", GEMM, "--sizes '' has an empty entry.", "Separate entries by single commas."),
+        ("128,", GEMM, "--sizes '128,' has an empty entry.", "Separate entries by single commas."),
+        ("128,,256", GEMM, "--sizes '128,,256' has an empty entry.", "Separate entries by single commas."),
+        ("2147418113", GEMM, "--sizes '2147418113' is too large.", "Extents go up to 2147418112."),
+    ],
+)
+def test_bad_sizes_say_what_and_how(text, names, what, fix):
+    with pytest.raises(InputError) as caught:
+        parse_sizes(text, names)
+    assert caught.value.what == what
+    # "nxxny" would puzzle a reader: only that the extents are named is asked for there.
+    assert caught.value.fix == fix or names == TRANSPOSE
+
+
+def test_first_bad_size_of_a_list_is_named():
+    with pytest.raises(InputError, match="'12x' is not a size"):
+        parse_sizes("128,12x,0", GEMM)
+
+
+@pytest.mark.parametrize("parse", [lambda text: parse_sizes(text, GEMM), parse_blocks])
+def test_absurdly_long_number_is_refused(parse):
+    with pytest.raises(InputError):
+        parse("9" * 5000)
+
+
+@given(st.lists(st.tuples(*[st.integers(1, 2**31 - 2**16)] * 3), min_size=1, max_size=5, unique=True))
+def test_sizes_survive_their_text(sizes):
+    assert parse_sizes(",".join("x".join(map(str, size)) for size in sizes), GEMM) == tuple(sizes)
+
+
+@given(st.text(alphabet="0123456789xX,- .", max_size=12))
+def test_any_text_gives_usable_sizes_and_blocks_or_a_refusal(text):
+    for parse in (lambda text: parse_sizes(text, GEMM), parse_blocks):
+        try:
+            extents = parse(text)
+        except InputError:
+            continue
+        assert all(len(extent) == 3 and min(extent) >= 1 for extent in extents)
+        assert len(extents) == len(set(extents)) >= 1
+        assert parse is not parse_blocks or all(math.prod(extent) <= 1024 for extent in extents)
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("8x32", ((8, 32, 1),)),
+        ("8x32,16x16,32x8", ((8, 32, 1), (16, 16, 1), (32, 8, 1))),
+        ("8X32", ((8, 32, 1),)),
+        ("256", ((256, 1, 1),)),
+        ("8x8x16", ((8, 8, 16),)),
+        (" 8x32 ,8x32, 8x32x1", ((8, 32, 1),)),
+        ("1024", ((1024, 1, 1),)),
+        ("32x32", ((32, 32, 1),)),
+    ],
+)
+def test_good_blocks(text, blocks):
+    assert parse_blocks(text) == blocks
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("50x40", "--block '50x40' has 2000 threads; a block holds at most 1024."),
+        ("1025", "--block '1025' has 1025 threads; a block holds at most 1024."),
+        ("32x32x2", "--block '32x32x2' has 2048 threads; a block holds at most 1024."),
+        ("2x2x2x2", "--block '2x2x2x2' is not a block."),
+        ("0x32", "--block '0x32' has a zero extent."),
+        ("8x32x0", "--block '8x32x0' has a zero extent."),
+        ("-8x32", "--block '-8x32' is not a block."),
+        ("8x", "--block '8x' is not a block."),
+        ("8*32", "--block '8*32' is not a block."),
+        ("8 x 32", "--block '8 x 32' is not a block."),
+        ("8x32,", "--block '8x32,' has an empty entry."),
+        ("", "--block '' has an empty entry."),
+    ],
+)
+def test_bad_blocks_say_what_and_how(text, what):
+    with pytest.raises(InputError) as caught:
+        parse_blocks(text)
+    assert caught.value.what == what
+    assert caught.value.fix
+
+
+def test_empty_block_option_is_refused_like_any_other_empty_entry():
+    with pytest.raises(InputError, match="--block '' has an empty entry"):
+        build_request("gemm", [], True, "128", "", "f32")
+
+
+def ids(kernels):
+    return [kernel.id for kernel in kernels]
+
+
+def test_without_names_the_whole_ladder_runs():
+    assert choose_kernels("gemm", [], False) == choose_kernels("gemm", [], True) == ladder("gemm")
+
+
+def test_named_kernels_run_in_rung_order_once_each():
+    names = ["unroll4_row, copyCol", "NAIVE_ROW", "transposeNaiveRow"]
+    assert ids(choose_kernels("transpose", names, False)) == ["copy_col", "naive_row", "unroll4_row"]
+
+
+def test_all_and_named_kernels_exclude_each_other():
+    with pytest.raises(InputError) as caught:
+        choose_kernels("gemm", ["naive"], True)
+    assert caught.value.what == "--all and --kernel exclude each other."
+
+
+@pytest.mark.parametrize("names", [[""], ["naive,"], [","], ["naive", " "]])
+def test_empty_kernel_name_is_refused(names):
+    with pytest.raises(InputError, match=r"--kernel .* has an empty entry"):
+        choose_kernels("gemm", names, False)
+
+
+def test_ones_own_file_joins_the_ladder_by_its_rung(tmp_path):
+    path = write_transpose_kernel(tmp_path, "mine", rung=45)
+    kernels = choose_kernels("transpose", [f"unroll4_row,{path},naive_row"], False)
+    assert ids(kernels) == ["naive_row", "mine", "unroll4_row"]
+
+
+def test_two_files_of_one_name_are_refused_not_dropped(tmp_path):
+    paths = []
+    for directory in ("a", "b"):
+        (tmp_path / directory).mkdir()
+        paths.append(str(write_transpose_kernel(tmp_path / directory, "mine")))
+    with pytest.raises(InputError, match="mine"):
+        choose_kernels("transpose", paths, False)
+
+
+def test_same_file_named_twice_runs_once(tmp_path):
+    path = str(write_transpose_kernel(tmp_path, "mine"))
+    assert ids(choose_kernels("transpose", [path, path], False)) == ["mine"]
+
+
+def test_block_that_a_named_kernel_cannot_take_is_refused():
+    kernels = choose_kernels("gemm", ["naive", "reg_2x1"], False)
+    with pytest.raises(InputError, match="reg_2x1 runs with block 32x16 only, not 16x16"):
+        check_blocks(kernels, ((32, 16, 1), (16, 16, 1)), chosen=True)
+
+
+def test_block_that_only_some_of_a_ladder_can_take_is_allowed():
+    check_blocks(ladder("gemm"), ((16, 16, 1),), chosen=False)
+
+
+def test_block_that_no_kernel_can_take_is_refused():
+    kernels = tuple(kernel for kernel in ladder("gemm") if kernel.id == "reg_2x1")
+    with pytest.raises(InputError, match="reg_2x1 runs with block"):
+        check_blocks(kernels, ((16, 16, 1),), chosen=False)
+
+
+def request(op, kernels=(), sizes="64", block=None, dtype="f32", **scalars):
+    return build_request(op, list(kernels), False, sizes, block, dtype, **scalars)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "F32", "float", ""])
+def test_unknown_type_is_refused(dtype):
+    with pytest.raises(InputError) as caught:
+        request("gemm", dtype=dtype)
+    assert str(caught.value) == f"--dtype {dtype!r} is not a type. Choose f32 or f64."
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_scalar_that_is_no_number_is_refused(value):
+    with pytest.raises(InputError, match=r"--alpha (nan|inf|-inf) is not a finite number\."):
+        request("gemm", alpha=value)
+    with pytest.raises(InputError, match=r"--beta (nan|inf|-inf) is not a finite number\."):
+        request("gemm", beta=value)
+
+
+def test_scalar_that_overflows_the_element_type_is_refused():
+    assert request("gemm", alpha=1e39, dtype="f64").alpha == 1e39
+    with pytest.raises(InputError, match=r"--alpha 1e\+39"):
+        request("gemm", alpha=1e39)
+
+
+def test_plan_goes_size_by_size_then_rung_by_rung():
+    cases = plan_cases(request("gemm", ["reg_2x1,naive"], "64,32x48x16", dtype="f64", alpha=2.0, beta=0.5))
+    assert [(case.kernel, case.problem.label) for case in cases] == [
+        ("naive", "64"),
+        ("reg_2x1", "64"),
+        ("naive", "32x48x16"),
+        ("reg_2x1", "32x48x16"),
+    ]
+    assert cases[2].problem == Gemm(32, 48, 16, "f64", "row", 2.0, 0.5)
+    assert [case.block for case in cases[:2]] == [(32, 32, 1), (32, 16, 1)]
+
+
+def test_copies_of_the_transpose_ladder_are_held_against_a_copy():
+    problems = {case.kernel: case.problem for case in plan_cases(request("transpose", sizes="32x48"))}
+    assert problems["copy_row"] == problems["copy_col"] == Transpose(32, 48, "f32", "copy")
+    assert problems["naive_row"] == Transpose(32, 48)
+
+
+def test_plan_runs_every_kernel_with_every_block():
+    cases = plan_cases(request("transpose", block="8x32,16x16"))
+    assert len(cases) == 2 * len(ladder("transpose"))
+    assert [case.block for case in cases[:2]] == [(8, 32, 1), (16, 16, 1)]
+    assert not any(case.skip_reason for case in cases)
+
+
+def test_kernel_that_can_run_with_no_block_of_a_sweep_is_one_row_that_says_so():
+    cases = [case for case in plan_cases(request("gemm", block="8x8,16x16")) if case.kernel == "reg_2x1"]
+    assert len(cases) == 1
+    assert cases[0].skip_reason == "reg_2x1 runs with block 32x16 only, not 8x8."
+
+
+def test_kernel_that_can_run_with_one_block_of_a_sweep_runs_with_that():
+    cases = [case for case in plan_cases(request("gemm", block="8x8,32x16")) if case.kernel == "reg_2x1"]
+    assert [(case.block, case.skip_reason) for case in cases] == [((32, 16, 1), None)]
+
+
+def test_plan_names_files_so_that_a_worker_finds_them_from_anywhere(tmp_path, monkeypatch):
+    write_transpose_kernel(tmp_path, "mine")
+    monkeypatch.chdir(tmp_path)
+    (case,) = plan_cases(request("transpose", ["mine.cu"]))
+    assert case.kernel_path == str((tmp_path / "mine.cu").resolve())
+
+
+def test_size_beyond_memory_names_needed_and_available():
+    problems = [Gemm(64, 64, 64), Gemm(32768, 32768, 32768)]
+    check_memory(problems, (1000, 24 * 2**30), 24 * 2**30)
+    with pytest.raises(InputError) as caught:
+        check_memory(problems, (1000, 36 * 2**30), 24 * 2**30)
+    assert caught.value.what == (
+        "Size 32768 needs 36.0 GiB of memory (12.0 GiB for its matrices, the rest to verify them);"
+        " there are 24.0 GiB."
+    )
+    assert caught.value.fix == "Choose a smaller --sizes."

@@ -1,0 +1,350 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The results file: what is written is what is read, and a damaged file is refused with the reason."""
+
+import copy
+import dataclasses
+import json
+import math
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from unit_support import DEVICE, runs, values_of
+
+from gpuprof import results
+from gpuprof.errors import ExitCode, InputError, ResultsError
+from gpuprof.kernels.catalog import ladder
+from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.statistics import summarise
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.results import (
+    SCHEMA_VERSION,
+    Counter,
+    KernelRecord,
+    Measurement,
+    Resources,
+    Run,
+    TimingPair,
+    Tool,
+    Verification,
+    dumps,
+    parse_run,
+    read_run,
+    write_run,
+)
+
+LIGHT = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+
+
+def _measured(kernel, problem):
+    case = Case(kernel.id, str(kernel.path), problem, kernel.launch.block)
+    timing = TimingPair(cold=summarise([28.5, 28.1, 28.9, 28.3, 28.4, 30.2, 28.6], dropped=2), warm=None)
+    return dataclasses.replace(
+        unmeasured(case, kernel, "ok", None, "not asked for"),
+        grid=(4, 4, 1),
+        verification=Verification(1e-6, 2e-7, 5e-6, 16384),
+        verification_reason=None,
+        timing=timing,
+        timing_reason=None,
+        resources=Resources(32, 8192, 0, 0),
+        resources_reason=None,
+        counters={
+            "global_load_requests": Counter(4294967296, "requests", "sim"),
+            "global_load_throughput_gbps": Counter(None, "GB/s", "ncu", reason="ncu is not installed"),
+        },
+    )
+
+
+@pytest.fixture
+def run():
+    kernels = (*ladder("gemm"), *ladder("transpose"))
+    problems = {"gemm": Gemm(128, 96, 64, alpha=0.5, beta=-2.0), "transpose": Transpose(2048, 1024)}
+    return Run(
+        schema_version=SCHEMA_VERSION,
+        tool=Tool("gpuprof", "0.1.0"),
+        created_utc="2025-01-31T12:00:00Z",
+        argv=("gemm", "--all"),
+        environment={"nvrtc": "13.0"},
+        device=DEVICE,
+        backend="gpu",
+        backend_reason=None,
+        complete=True,
+        seed=0,
+        kernels=tuple(map(KernelRecord.of, kernels)),
+        cases=tuple(_measured(kernel, problems[kernel.op]) for kernel in kernels),
+    )
+
+
+@pytest.fixture
+def document(run):
+    return json.loads(dumps(run))
+
+
+def test_realistic_run_survives_the_file(run, tmp_path):
+    path = tmp_path / "deep" / "er" / "results.json"
+    write_run(run, path)
+    assert read_run(path) == run
+
+
+@LIGHT
+@given(runs())
+def test_any_run_survives_json(run):
+    assert parse_run(json.loads(dumps(run)), "any.json") == run
+
+
+@LIGHT
+@given(values_of(Measurement))
+def test_any_measurement_keeps_ints_and_floats_apart(measurement):
+    again = results.from_json(Measurement, json.loads(json.dumps(results.to_json(measurement))))
+    assert repr(again) == repr(measurement)
+
+
+def test_file_is_plain_json_with_units_in_keys_and_the_operation_named(document):
+    assert document["schema_version"] == 1
+    assert document["cases"][0]["problem"]["op"] == "gemm"
+    assert document["cases"][-1]["problem"] == {
+        "op": "transpose",
+        "nx": 2048,
+        "ny": 1024,
+        "dtype": "f32",
+        "result": "transpose",
+    }
+    assert document["cases"][0]["timing"]["cold"]["samples_us"][0] == 28.5
+    assert document["cases"][0]["counters"]["global_load_throughput_gbps"]["value"] is None
+
+
+def test_kernel_lookup_by_id(run):
+    assert run.kernel("naive").title == "One thread per element"
+    with pytest.raises(KeyError):
+        run.kernel("nothing")
+
+
+def test_unknown_keys_are_ignored_so_that_added_fields_stay_readable(run, document):
+    document["added"] = 1
+    document["cases"][0]["added"] = {"x": [1]}
+    assert parse_run(document, "r.json") == run
+
+
+def _put(document, path, value):
+    *parents, last = path
+    for key in parents:
+        document = document[key]
+    if value is _MISSING:
+        del document[last]
+    else:
+        document[last] = value
+
+
+_MISSING = object()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        (("cases",), _MISSING, "cases: missing"),
+        (("device", "sm_count"), _MISSING, "device.sm_count: missing"),
+        (("cases", 0, "problem", "m"), _MISSING, "cases[0].problem.m: missing"),
+        (("cases", 0, "outcome"), "great", "cases[0].outcome: 'great' is none of 'ok', 'incorrect'"),
+        (("cases", 0, "outcome"), None, "cases[0].outcome: None is none of"),
+        (("cases", 1, "kernel"), 7, "cases[1].kernel: expected str, found int"),
+        (("cases", 0, "block"), [32, 32], "cases[0].block: expected 3 items, found 2"),
+        (("cases", 0, "block"), "32x32", "cases[0].block: expected a list, found str"),
+        (("cases", 0, "block", 1), True, "cases[0].block[1]: expected int, found bool"),
+        (("cases", 0, "block", 1), 32.0, "cases[0].block[1]: expected int, found float"),
+        (
+            ("cases", 0, "problem"),
+            {"op": "fft"},
+            "cases[0].problem: op is 'fft', not one of 'gemm', 'transpose'",
+        ),
+        (("cases", 0, "problem"), None, "cases[0].problem: op is None"),
+        (
+            ("cases", 0, "timing", "cold", "samples_us", 2),
+            "9",
+            "cases[0].timing.cold.samples_us[2]: expected float",
+        ),
+        (
+            ("cases", 0, "timing", "cold", "median_us"),
+            None,
+            "cases[0].timing.cold.median_us: expected float, found null",
+        ),
+        (("cases", 0, "params"), [], "cases[0].params: expected an object, found list"),
+        (
+            ("cases", 0, "counters", "global_load_requests", "value"),
+            True,
+            "global_load_requests.value: expected",
+        ),
+        (("complete",), 1, "complete: expected bool, found int"),
+        (("seed",), True, "seed: expected int, found bool"),
+        (("kernels", 3, "published"), {}, "kernels[3].published: expected a list, found dict"),
+        (("device",), [], "device: expected an object, found list"),
+        (("environment", "nvrtc"), 13, "environment.nvrtc: expected str, found int"),
+    ],
+)
+def test_wrong_shape_is_refused_with_its_place(document, path, value, words):
+    _put(document, path, value)
+    with pytest.raises(ResultsError) as caught:
+        parse_run(document, "r.json")
+    assert caught.value.what.startswith("r.json does not match the results schema: ")
+    assert words in caught.value.what
+
+
+@pytest.mark.parametrize("token", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_not_a_number_is_refused_on_reading(run, tmp_path, token):
+    path = tmp_path / "r.json"
+    path.write_text(dumps(run).replace('"p05_us": 28.', f'"p05_us": {token}, "was": 28.', 1))
+    with pytest.raises(ResultsError):
+        read_run(path)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_not_a_number_is_refused_on_writing(run, tmp_path, value):
+    bad = dataclasses.replace(run, device=dataclasses.replace(DEVICE, sm_clock_mhz=value))
+    path = tmp_path / "r.json"
+    write_run(run, path)
+    with pytest.raises(ValueError, match="has no JSON form"):
+        write_run(bad, path)
+    assert read_run(path) == run
+
+
+def test_newer_schema_names_both_versions(document, tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({**document, "schema_version": SCHEMA_VERSION + 1}))
+    with pytest.raises(ResultsError) as caught:
+        read_run(path)
+    assert caught.value.what == f"{path} has schema version 2; this gpuprof reads up to 1."
+    assert caught.value.fix == "Update gpuprof."
+
+
+def test_newer_schema_is_named_before_its_differences(document):
+    with pytest.raises(ResultsError, match="schema version 2"):
+        parse_run({"schema_version": 2}, "r.json")
+
+
+@pytest.mark.parametrize(
+    "document", [[], None, 3, "x", {}, {"schema_version": "1"}, {"schema_version": True}]
+)
+def test_foreign_json_is_no_results_file(document):
+    with pytest.raises(
+        ResultsError, match=r"^r\.json is not a gpuprof results file: it has no schema_version\."
+    ):
+        parse_run(document, "r.json")
+
+
+def test_corrupt_file_names_line_and_column(tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text('{"schema_version": 1,\n "tool": oops}')
+    with pytest.raises(ResultsError) as caught:
+        read_run(path)
+    assert caught.value.what == f"{path} is not valid JSON (line 2, column 10: Expecting value)."
+
+
+@pytest.mark.parametrize("kept", [0, 1, 0.3, 0.9, 0.999])
+def test_truncated_file_is_refused(run, tmp_path, kept):
+    text = dumps(run)
+    path = tmp_path / "r.json"
+    path.write_text(text[: int(kept * len(text)) if kept < 1 else 1])
+    with pytest.raises(
+        ResultsError, match=r"is not valid JSON \(line \d+, column \d+: .*It may be truncated"
+    ):
+        read_run(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 100_000, id="nested too deeply"),
+        pytest.param('{"schema_version": ' + "9" * 5000 + "}", id="number of 5000 digits"),
+    ],
+)
+def test_text_that_breaks_the_parser_is_refused(tmp_path, text):
+    path = tmp_path / "r.json"
+    path.write_text(text)
+    with pytest.raises(ResultsError):
+        read_run(path)
+
+
+def test_integer_beyond_every_float_is_refused(document):
+    document["device"]["sm_clock_mhz"] = 10**400
+    with pytest.raises(ResultsError, match=r"device\.sm_clock_mhz"):
+        parse_run(document, "r.json")
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda path: path.write_bytes(b'{"a": "\xff"}'), "it is not UTF-8 text"),
+        (lambda path: path.mkdir(), "Is a directory"),
+        (lambda path: None, "No such file or directory"),
+    ],
+)
+def test_unreadable_path_says_why(tmp_path, make, why):
+    path = tmp_path / "r.json"
+    make(path)
+    with pytest.raises(ResultsError) as caught:
+        read_run(path)
+    assert caught.value.what == f"Cannot read {path}: {why}."
+    assert caught.value.exit_code == ExitCode.BAD_INPUT
+
+
+def test_failed_write_leaves_the_old_file_and_no_litter(run, tmp_path, monkeypatch):
+    path = tmp_path / "r.json"
+    write_run(run, path)
+    before = path.read_bytes()
+
+    def no_space(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    for step in ("replace", "fdopen"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, step, no_space)
+            with pytest.raises(InputError) as caught:
+                write_run(dataclasses.replace(run, seed=99), path)
+        assert caught.value.what == f"Cannot write {path}: No space left on device."
+        assert path.read_bytes() == before
+        assert [entry.name for entry in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_write_replaces_the_whole_file(run, tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text("x" * 10_000_000)
+    write_run(run, path)
+    assert read_run(path) == run
+    assert [entry.name for entry in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_written_file_can_be_read_by_others(run, tmp_path):
+    path = tmp_path / "r.json"
+    write_run(run, path)
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("below", ["results.json", "sub/results.json"])
+def test_directory_that_is_a_file_cannot_be_written(run, tmp_path, below):
+    blocker = tmp_path / "blocker"
+    blocker.write_text("")
+    with pytest.raises(InputError, match=r"Cannot write .*blocker") as caught:
+        write_run(run, blocker / below)
+    assert caught.value.fix
+
+
+def test_read_only_directory_cannot_be_written(run, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(results.tempfile, "mkstemp", refuse)
+    with pytest.raises(InputError, match=r"Cannot write .*r\.json: Permission denied\."):
+        write_run(run, tmp_path / "r.json")
+
+
+def test_argument_that_is_not_utf8_does_not_break_the_file(run, tmp_path):
+    path = tmp_path / "r.json"
+    write_run(dataclasses.replace(run, argv=("-o", os.fsdecode(b"caf\xe9"))), path)
+    assert read_run(path).argv[0] == "-o"
+
+
+def test_reading_does_not_alter_the_document(document):
+    before = copy.deepcopy(document)
+    parse_run(document, "r.json")
+    assert document == before

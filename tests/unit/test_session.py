@@ -1,0 +1,354 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""One case never hurts another: whatever a worker does, every case gets its row and the rest is measured."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fake_worker
+import pytest
+from unit_support import write_transpose_kernel
+
+from gpuprof.errors import BackendUnavailable, InputError
+from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.protocol import Open, Size, Sized
+from gpuprof.measure.request import build_request
+from gpuprof.measure.run import RunOptions, measure
+from gpuprof.problems.transpose import Transpose
+from gpuprof.results import read_run
+
+NONE = Open("none", "sm_86", 0, 0.1)
+
+
+class Watcher:
+    """Follows a run, and reads the results file back after every case."""
+
+    def __init__(self, path, on_finished=lambda done: None):
+        self.path = path
+        self.on_disk = []
+        self.started_cases = []
+        self._on_finished = on_finished
+
+    def opened(self, opened, cases):
+        run = read_run(self.path)
+        assert (run.complete, run.cases) == (False, ())
+        self.cases = cases
+
+    def started(self, case):
+        self.started_cases.append(case.kernel)
+
+    def finished(self, measurement):
+        run = read_run(self.path)
+        self.on_disk.append([case.kernel for case in run.cases])
+        assert run.cases[-1] == measurement
+        assert not run.complete
+        self._on_finished(len(self.on_disk))
+
+
+@pytest.fixture
+def run_kernels(tmp_path, monkeypatch):
+    """Measures kernels `k0_WHAT`, `k1_WHAT`, … that do as named; gives the run and its watcher."""
+    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    log = tmp_path / "workers.log"
+    monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
+
+    def run(*whats, timeout_s=30.0, on_finished=lambda done: None, starts=99):
+        monkeypatch.setenv("FAKE_WORKER_STARTS", str(starts))
+        names = [f"k{number}_{what}" for number, what in enumerate(whats)]
+        paths = [str(write_transpose_kernel(tmp_path, name, rung)) for rung, name in enumerate(names)]
+        request = build_request("transpose", paths, False, "64", None, "f32")
+        json_path = tmp_path / "results.json"
+        watcher = Watcher(json_path, on_finished)
+        options = RunOptions(device="0", timeout_s=timeout_s, seconds_per_case=0.1)
+        result = measure(request, options, watcher, argv=("transpose",), json_path=json_path)
+        assert read_run(json_path) == result
+        watcher.workers = len(log.read_text().splitlines())
+        return result, watcher
+
+    return run
+
+
+def outcomes(run):
+    return [case.outcome for case in run.cases]
+
+
+def test_healthy_run_needs_one_worker_and_is_kept_case_by_case(run_kernels):
+    run, watcher = run_kernels("a", "b", "c")
+    assert outcomes(run) == ["ok"] * 3
+    assert run.complete
+    assert watcher.workers == 1
+    assert watcher.started_cases == ["k0_a", "k1_b", "k2_c"]
+    assert watcher.on_disk == [["k0_a"], ["k0_a", "k1_b"], ["k0_a", "k1_b", "k2_c"]]
+    assert run.cases[0].throughput.gbps == pytest.approx(2 * 64 * 64 * 4 / 10 / 1e3)
+    assert run.cases[0].throughput_reason is None
+    assert run.cases[0].resources.registers_per_thread > 0
+    assert run.cases[0].occupancy.theoretical_pct > 0
+
+
+@pytest.mark.parametrize(
+    ("what", "reason"),
+    [
+        (
+            "crashes",
+            "the worker process was killed by SIGSEGV: assertion failed in the driver.",
+        ),
+        ("exits", "the worker process ended with status 7: out of something."),
+        (
+            "raises",
+            "the worker process ended with status 1: RuntimeError: a bug in the backend.",
+        ),
+    ],
+)
+def test_worker_that_dies_is_a_row_and_the_rest_completes(run_kernels, what, reason):
+    run, watcher = run_kernels("good", what, "good", what)
+    assert outcomes(run) == ["ok", "failed", "ok", "failed"]
+    assert run.complete
+    assert run.cases[1].reason == f"It brought its process down: {reason}"
+    assert run.cases[1].timing is None
+    assert run.cases[1].timing_reason == "the case did not end"
+    assert not run.cases[1].over_limit
+    assert len(watcher.on_disk) == 4
+
+
+def test_first_case_that_kills_its_worker_is_tried_alone_before_it_is_blamed(run_kernels):
+    run, watcher = run_kernels("crashes", "good")
+    assert outcomes(run) == ["failed", "ok"]
+    assert watcher.workers == 3
+
+
+def test_hang_is_a_timeout_and_the_rest_completes(run_kernels):
+    begin = time.monotonic()
+    run, _ = run_kernels("good", "hangs", "good", timeout_s=1.5)
+    assert time.monotonic() - begin < 20
+    assert outcomes(run) == ["ok", "timeout", "ok"]
+    assert (
+        run.cases[1].reason == "The case did not end within 1.5 s and was stopped. Allow more with --timeout."
+    )
+    assert run.complete
+
+
+def test_lost_context_gets_a_new_worker(run_kernels):
+    run, watcher = run_kernels("good", "loses_context", "good", "good")
+    assert outcomes(run) == ["ok", "failed", "ok", "ok"]
+    assert run.cases[1].reason == "CUDA_ERROR_ILLEGAL_ADDRESS: the kernel wrote outside its arrays."
+    assert run.cases[1].resources is not None
+    assert watcher.workers == 2
+
+
+def test_failures_that_leave_the_context_alone_keep_the_worker(run_kernels):
+    run, watcher = run_kernels("too_big", "unfit", "wrong", "good")
+    assert outcomes(run) == ["failed", "skipped", "incorrect", "ok"]
+    assert [case.over_limit for case in run.cases] == [True, False, False, False]
+    assert run.cases[1].reason == "The backend cannot execute this kernel."
+    assert run.cases[2].throughput is None
+    assert run.cases[2].timing is None
+    assert watcher.workers == 1
+
+
+def test_output_of_a_kernel_does_not_disturb_the_answers(run_kernels):
+    run, _ = run_kernels("prints", "good")
+    assert outcomes(run) == ["ok", "ok"]
+
+
+def test_everything_at_once(run_kernels):
+    run, _ = run_kernels("hangs", "crashes", "loses_context", "wrong", "exits", "good", timeout_s=1.5)
+    assert outcomes(run) == ["timeout", "failed", "failed", "incorrect", "failed", "ok"]
+    assert run.complete
+
+
+def test_kernel_that_does_not_compile_is_a_row(run_kernels, tmp_path):
+    path = write_transpose_kernel(tmp_path, "broken", rung=0)
+    path.write_text(path.read_text().replace("out[", "out("))
+    request = build_request(
+        "transpose", [str(path), str(write_transpose_kernel(tmp_path, "good"))], False, "64", None, "f32"
+    )
+    json_path = tmp_path / "results.json"
+    run = measure(request, RunOptions("0"), Watcher(json_path), argv=(), json_path=json_path)
+    assert outcomes(run) == ["failed", "ok"]
+    assert "broken.cu does not compile" in run.cases[0].reason
+    assert "broken.cu(" in run.cases[0].log
+    assert run.cases[0].grid == (4, 4, 1)
+    assert run.cases[0].resources is None
+
+
+def test_worker_that_cannot_be_replaced_ends_the_run_and_keeps_what_was_measured(run_kernels, tmp_path):
+    with pytest.raises(BackendUnavailable, match="The GPU has fallen off the bus"):
+        run_kernels("good", "loses_context", "good", starts=1)
+    kept = read_run(tmp_path / "results.json")
+    assert [case.kernel for case in kept.cases] == ["k0_good", "k1_loses_context"]
+    assert not kept.complete
+
+
+def test_size_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, monkeypatch):
+    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    json_path = tmp_path / "results.json"
+    request = build_request("transpose", [], True, "64,500000", None, "f32")
+    with pytest.raises(InputError, match=r"Size 500000 needs 1,862\.6 GiB of memory"):
+        measure(request, RunOptions("0"), Watcher(json_path), argv=(), json_path=json_path)
+    assert not json_path.exists()
+
+
+def test_interrupt_keeps_what_is_done(run_kernels):
+    def interrupt(done):
+        if done == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    begin = time.monotonic()
+    run, watcher = run_kernels("good", "good", "hangs", "good", on_finished=interrupt)
+    assert time.monotonic() - begin < 20
+    assert [case.kernel for case in run.cases] == ["k0_good", "k1_good"]
+    assert not run.complete
+    assert len(watcher.on_disk) == 2
+
+
+def _wait_for(condition, seconds=30.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
+
+
+def _cases(path):
+    return json.loads(path.read_text())["cases"] if path.exists() else []
+
+
+def _alive(pid):
+    status = Path(f"/proc/{pid}/stat")
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("whole_group", [True, False], ids=["ctrl-c", "kill -INT"])
+def test_ctrl_c_on_the_command_line_writes_both_files(tmp_path, whole_group):
+    paths = [write_transpose_kernel(tmp_path, name, rung) for rung, name in enumerate(["k_good", "k_hangs"])]
+    command = [
+        sys.executable,
+        fake_worker.__file__,
+        "transpose",
+        "--sizes",
+        "64",
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    log = tmp_path / "log"
+    process = subprocess.Popen(
+        [*command, *(argument for path in paths for argument in ("--kernel", str(path)))],
+        env={**os.environ, "FAKE_WORKER_LOG": str(log)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    results = tmp_path / "out" / "results.json"
+    try:
+        _wait_for(lambda: len(_cases(results)) == 1 or process.poll() is not None)
+        os.killpg(process.pid, signal.SIGINT) if whole_group else process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "Stopped early: the files hold what was measured until then." in errors
+    assert "Traceback" not in errors
+    assert output.splitlines()[-2:] == [f"Wrote {results}", f"Wrote {results.parent / 'report.html'}"]
+    document = json.loads(results.read_text())
+    assert [case["kernel"] for case in document["cases"]] == ["k_good"]
+    assert document["complete"] is False
+    _wait_for(lambda: not _alive(log.read_text().strip()))
+
+
+def test_worker_ends_with_a_run_that_is_killed(tmp_path):
+    path = write_transpose_kernel(tmp_path, "k_hangs")
+    log = tmp_path / "log"
+    process = subprocess.Popen(
+        [sys.executable, fake_worker.__file__, "transpose", "-k", str(path), "-o", str(tmp_path / "out")],
+        env={**os.environ, "FAKE_WORKER_LOG": str(log)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    _wait_for(lambda: (tmp_path / "out" / "results.json").exists())
+    worker = log.read_text().strip()
+    assert _alive(worker)
+    process.kill()
+    process.wait()
+    _wait_for(lambda: not _alive(worker))
+
+
+# The worker process itself.
+
+
+@pytest.fixture
+def worker():
+    worker = WorkerProcess(NONE)
+    yield worker
+    worker.close()
+
+
+def test_worker_says_what_it_opened(worker):
+    assert worker.opened.backend == "none"
+    assert worker.opened.device.arch == "sm_86"
+    assert worker.opened.memory_budget_bytes == worker.opened.device.memory_bytes
+
+
+def test_worker_answers_in_order(worker):
+    for n in (10, 20, 30):
+        assert worker.ask(Size((Transpose(n, n), Transpose(1, 1))), 30) == Sized((8 * n * n, 8))
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "words"),
+    [
+        (Open("banana", None, 0, 0.1), InputError, "--device banana is not a device."),
+        (Open("none", "sm_banana", 0, 0.1), InputError, "'sm_banana' is not a GPU architecture"),
+        (Open("0", "sm_86", 0, 0.1), InputError, "--arch does not go with a real GPU"),
+        (Open("none:nothing", None, 0, 0.1), InputError, "nothing"),
+    ],
+)
+def test_worker_that_cannot_open_its_backend_refuses_with_the_reason(request_, error, words):
+    with pytest.raises(error, match=words) as caught:
+        WorkerProcess(request_)
+    assert caught.value.fix
+
+
+def test_worker_that_gives_no_answer_is_killed(worker):
+    worker._process.send_signal(signal.SIGSTOP)
+    with pytest.raises(WorkerTimeout, match=r"no answer within 0\.2 s"):
+        worker.ask(Size(()), 0.2)
+    assert worker._process.poll() == -signal.SIGKILL
+
+
+def test_worker_that_dies_between_requests_is_noticed(worker):
+    worker._process.kill()
+    worker._process.wait()
+    with pytest.raises(WorkerDied, match="the worker process was killed by SIGKILL"):
+        worker.ask(Size(()), 30)
+
+
+def test_worker_that_cannot_start_is_an_environment_error(monkeypatch, tmp_path):
+    script = tmp_path / "dies.py"
+    script.write_text("import sys; sys.exit('no driver today')")
+    monkeypatch.setattr(fake_worker, "__file__", str(script))
+    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    with pytest.raises(
+        BackendUnavailable, match=r"The worker process could not start: .* status 1: no driver today"
+    ):
+        WorkerProcess(NONE)
+
+
+def test_closing_twice_is_harmless(worker):
+    worker.close()
+    worker.close()
+    assert worker._process.poll() is not None
+
+
+def test_modules_of_the_current_directory_do_not_shadow_a_workers(tmp_path, monkeypatch):
+    (tmp_path / "json.py").write_text("raise SystemExit('shadowed')")
+    monkeypatch.chdir(tmp_path)
+    worker = WorkerProcess(NONE)
+    worker.close()

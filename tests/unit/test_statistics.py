@@ -1,0 +1,188 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Percentiles, the median's interval, and when sampling stops."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuprof.measure.statistics import Budget, median_interval, percentile, sample_until, summarise
+
+times = st.floats(1e-3, 1e9)
+sample_lists = st.lists(times, min_size=1, max_size=60)
+
+
+@given(sample_lists, st.floats(0, 1))
+def test_percentile_is_numpys(samples, fraction):
+    assert percentile(sorted(samples), fraction) == pytest.approx(
+        np.percentile(samples, 100 * fraction), rel=1e-9
+    )
+
+
+@given(sample_lists)
+def test_summary_is_ordered_and_keeps_the_samples_as_taken(samples):
+    timing = summarise(samples, dropped=3, launches_per_sample=4)
+    assert min(samples) <= timing.p05_us <= timing.median_us <= timing.p95_us <= max(samples)
+    assert timing.median_us == pytest.approx(np.median(samples))
+    assert timing.samples_us == tuple(samples)
+    assert (timing.dropped, timing.launches_per_sample) == (3, 4)
+    assert (timing.ci95_rel is None) == (len(samples) < 6)
+
+
+def test_summary_by_hand():
+    timing = summarise([5.0, 1.0, 4.0, 2.0, 3.0, 6.0])
+    assert timing.median_us == 3.5
+    assert timing.p05_us == 1.25
+    assert timing.p95_us == 5.75
+    assert timing.ci95_rel == pytest.approx((6 - 1) / 2 / 3.5)
+
+
+def test_equal_samples_leave_no_uncertainty():
+    assert summarise([2.5] * 20).ci95_rel == 0
+
+
+@pytest.mark.parametrize("n", range(1, 6))
+def test_below_six_samples_there_is_no_interval(n):
+    assert median_interval([float(i) for i in range(n)]) is None
+
+
+def _coverage(n, low, high):
+    """Probability that the median lies between those order statistics, from the binomial distribution."""
+    return sum(math.comb(n, below) for below in range(low, high)) / 2**n
+
+
+@pytest.mark.parametrize("n", [*range(6, 60), 100, 101, 500, 1000])
+def test_interval_holds_the_median_in_95_percent_by_the_binomial(n):
+    low, high = median_interval(list(range(1, n + 1)))
+    coverage = _coverage(n, low, high)
+    assert coverage >= 0.95
+    # At most one rank too wide on each side, which is what the normal approximation costs.
+    assert _coverage(n, low + 2, high - 2) < 0.95
+
+
+@pytest.mark.parametrize("n", [7, 20, 60])
+def test_interval_holds_the_median_in_95_percent_by_simulation(n):
+    """Skewed samples, as times are: no distribution is assumed."""
+    source = random.Random(n)
+    trials = 4000
+    held = 0
+    for _ in range(trials):
+        low, high = median_interval(sorted(source.lognormvariate(3, 1) for _ in range(n)))
+        held += low <= math.exp(3) <= high
+    assert 0.94 <= held / trials <= 0.995
+
+
+class Gpu:
+    """Gives samples, and says what was asked of it."""
+
+    def __init__(self, sample=lambda i: 100.0, clean=lambda batch: True):
+        self.batches = []
+        self._sample = sample
+        self._clean = clean
+        self._taken = 0
+
+    def __call__(self, count):
+        samples = [self._sample(self._taken + i) for i in range(count)]
+        self._taken += count
+        self.batches.append(count)
+        return samples, self._clean(len(self.batches) - 1)
+
+    @property
+    def taken(self):
+        return sum(self.batches)
+
+
+def _noise(spread, seed=1):
+    source = random.Random(seed)
+    return lambda i: 100.0 * (1 + spread * source.gauss(0, 1))
+
+
+def test_steady_samples_stop_at_the_first_batch():
+    gpu = Gpu()
+    kept, dropped = sample_until(gpu, 100.0, Budget(min_samples=7), max_batch=16)
+    assert len(gpu.batches) == 1
+    assert 7 <= len(kept) == gpu.taken <= 16
+    assert dropped == 0
+
+
+def test_noisy_samples_go_on_until_the_median_is_known():
+    gpu = Gpu(_noise(0.01))
+    kept, _ = sample_until(
+        gpu, 100.0, Budget(target_ci95_rel=0.002, max_samples=10_000, seconds=10), max_batch=10
+    )
+    assert len(gpu.batches) > 2
+    assert summarise(kept).ci95_rel <= 0.002
+    assert summarise(kept[:-10]).ci95_rel > 0.002
+
+
+def test_budget_ends_sampling_that_stays_noisy():
+    gpu = Gpu(_noise(0.3))
+    kept, _ = sample_until(gpu, 100.0, Budget(target_ci95_rel=1e-6, seconds=0.01), max_batch=10)
+    assert 0.01e6 <= sum(kept) <= 0.013e6
+
+
+def test_budget_counts_every_launch_behind_a_sample():
+    gpu = Gpu(_noise(0.3))
+    sample_until(gpu, 100.0, Budget(target_ci95_rel=1e-6, seconds=0.1), max_batch=10, launches_per_sample=10)
+    assert 90 <= gpu.taken <= 120
+
+
+@pytest.mark.parametrize(("limit", "batch"), [(50, 10), (50, 7), (20, 16), (100, 64)])
+def test_most_samples_is_a_limit(limit, batch):
+    gpu = Gpu(_noise(0.5))
+    budget = Budget(target_ci95_rel=1e-6, seconds=1e6, max_samples=limit)
+    kept, _ = sample_until(gpu, 100.0, budget, max_batch=batch)
+    assert len(kept) == limit
+
+
+def test_disturbed_batches_are_dropped_with_their_number():
+    gpu = Gpu(lambda i: 100.0 + i, clean=lambda batch: batch % 2 == 1)
+    budget = Budget(target_ci95_rel=1e-9, seconds=1e6, max_samples=40)
+    kept, dropped = sample_until(gpu, 100.0, budget, max_batch=10)
+    assert kept == [100.0 + i for i in (*range(10, 20), *range(30, 40))]
+    assert dropped == 20
+
+
+def test_all_are_kept_when_every_batch_was_disturbed():
+    gpu = Gpu(clean=lambda batch: False)
+    kept, dropped = sample_until(gpu, 100.0, Budget(max_samples=20, seconds=1e6), max_batch=10)
+    assert kept == [100.0] * 20
+    assert dropped == 0
+
+
+def test_disturbed_batches_do_not_make_a_median_precise():
+    gpu = Gpu(clean=lambda batch: batch >= 3)
+    kept, dropped = sample_until(gpu, 100.0, Budget(seconds=1e6), max_batch=10)
+    assert (len(kept), dropped) == (10, 30)
+
+
+@pytest.mark.parametrize("launch_us", [1e5, 1e6, 1e8])
+def test_slow_launch_still_gets_three_samples_and_not_many_more(launch_us):
+    gpu = Gpu(lambda i: launch_us)
+    kept, _ = sample_until(gpu, launch_us, Budget(seconds=0.2), max_batch=100)
+    assert len(kept) == 3
+
+
+def test_fast_launch_is_taken_in_large_batches():
+    gpu = Gpu(_noise(0.05))
+    sample_until(gpu, 2.0, Budget(), max_batch=500)
+    assert gpu.batches[0] == 500
+
+
+@given(
+    first=st.floats(0.01, 1e7),
+    spread=st.floats(0, 2),
+    max_batch=st.integers(3, 1000),
+    seconds=st.floats(0.01, 1),
+    seed=st.integers(0, 100),
+)
+def test_sampling_always_ends_near_its_budget(first, spread, max_batch, seconds, seed):
+    source = random.Random(seed)
+    gpu = Gpu(lambda i: first * (1 + spread * source.random()))
+    kept, dropped = sample_until(gpu, first, Budget(seconds=seconds), max_batch)
+    assert len(kept) + dropped == gpu.taken >= 3
+    assert sum(kept) <= max(2 * (1 + spread) * seconds * 1e6, 7 * (1 + spread) * first)
