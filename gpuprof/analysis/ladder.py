@@ -4,6 +4,7 @@
 
 from dataclasses import dataclass, replace
 
+from gpuprof.analysis.banners import NOISE_LIMIT
 from gpuprof.analysis.changes import Change, changes
 from gpuprof.analysis.groups import SizeSlice, kernel_record
 from gpuprof.analysis.speed import Speed, speed_of
@@ -26,6 +27,8 @@ class Rung:
         speed: The case's rates, None where it has none.
         previous: Id of the rung it is compared with.
         gain: How many times as fast as that rung.
+        gain_is_clear: The gain exceeds what the two confidence intervals and the noise threshold allow by
+            chance; identical code must not look faster or slower.
         changes: Which figures moved since that rung.
         pct_of_reference: Speed relative to the fastest reference, in percent.
         pct_of_fastest: Speed relative to the fastest rung, in percent.
@@ -48,6 +51,7 @@ class Rung:
     is_reference: bool
     is_ceiling: bool
     is_fastest: bool = False
+    gain_is_clear: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,4 +160,16 @@ def _climb(run: Run, rung: Rung, before: Rung | None) -> Rung:
     if before is None or not status_of(run, rung.case).usable:
         return rung
     gain = before.speed.median_us / rung.speed.median_us if before.speed and rung.speed else None
-    return replace(rung, previous=before.kernel.id, gain=gain, changes=changes(before.case, rung.case))
+    return replace(
+        rung,
+        previous=before.kernel.id,
+        gain=gain,
+        gain_is_clear=gain is not None and abs(gain - 1.0) > _uncertainty(before) + _uncertainty(rung),
+        changes=changes(before.case, rung.case),
+    )
+
+
+def _uncertainty(rung: Rung) -> float:
+    """Half width of the interval around a rung's time, relative; the threshold where that is unknown."""
+    width = rung.speed.timing.ci95_rel if rung.speed else None
+    return max(NOISE_LIMIT if width is None else width, NOISE_LIMIT / 2)

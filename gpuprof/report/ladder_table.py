@@ -135,7 +135,8 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
             return missing(why_no_speed(run, rung.case))
         if rung.gain is None:
             return Cell("")
-        return Cell(f"{'▲' if rung.gain >= 1 else '▼'} {numbers.ratio(rung.gain)}", rung.gain)
+        mark = "≈" if not rung.gain_is_clear else "▲" if rung.gain > 1 else "▼"
+        return Cell(f"{mark} {numbers.ratio(rung.gain)}", rung.gain)
 
     peak = "the device's theoretical peak is unknown"
     columns = [
@@ -157,7 +158,11 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
                 bar=True,
             )
         )
-    columns.append(RungColumn("Gain", "How many times as fast as the rung named on the right.", gain))
+    columns.append(
+        RungColumn(
+            "Gain", "How many times as fast as the rung it is compared with; ≈ is within the noise.", gain
+        )
+    )
     if ladder.reference is not None:
         columns.append(
             RungColumn(

@@ -62,6 +62,7 @@ class GroupView:
     roofline: Roofline | None
     roofline_chart: str | None
     sweeps: tuple[SweepView, ...]
+    opened_sweep: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,8 @@ def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[st
                 chart=add(chart) if chart["metrics"] else None,
             )
         )
+    opened = max(range(len(sizes)), key=lambda index: (_has_bars(sizes[index].ladder), index))
+    sweeps = build_sweeps(run, group)
     scaling = build_scaling(run, group)
     roofline = build_roofline(run, group)
     return GroupView(
@@ -127,16 +130,23 @@ def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[st
         scalars=group.scalars,
         group=group,
         sizes=tuple(sizes),
-        opened=max(range(len(sizes)), key=lambda index: (_bars(sizes[index].ladder), index)),
+        opened=opened,
         scaling=scaling,
         scaling_chart=add(scaling_chart(group, scaling)) if scaling else None,
         roofline=roofline,
         roofline_chart=add(roofline_chart(roofline)) if roofline else None,
-        sweeps=tuple(SweepView(sweep, add(sweep_chart(sweep))) for sweep in build_sweeps(run, group)),
+        sweeps=tuple(SweepView(sweep, add(sweep_chart(sweep))) for sweep in sweeps),
+        opened_sweep=_most_telling(sweeps, sizes[opened]),
     )
 
 
-def _bars(ladder: Ladder) -> bool:
+def _most_telling(sweeps: tuple[Sweep, ...], size: SizeView) -> int:
+    """The sweep of the fastest kernel at the size shown first, if there is one."""
+    wanted = (size.ladder.fastest, size.label)
+    return next((index for index, sweep in enumerate(sweeps) if (sweep.kernel, sweep.size) == wanted), 0)
+
+
+def _has_bars(ladder: Ladder) -> bool:
     """True when a ladder has any speed: the largest such size is the one opened first."""
     return any(rung.speed is not None for rung in ladder.rungs)
 

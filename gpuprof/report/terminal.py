@@ -28,7 +28,9 @@ _GAP = 2
 _PIPE_COLUMNS = 140
 _NARROWEST = 40
 _SHORTEST_NAME = 8
-_ASCII = str.maketrans({"µ": "u", "±": "+/-", "×": "x", "→": "->", "·": "|", "–": "-", "…": "...", "’": "'"})
+_ASCII = str.maketrans(
+    {"µ": "u", "±": "+/-", "×": "x", "→": "->", "≈": "~", "·": "|", "–": "-", "…": "...", "’": "'"}
+)
 _MODES = {
     "gpu": "measured on a GPU",
     "sim": "executed without a GPU: no times",
@@ -273,6 +275,11 @@ def _timed(run: Run, group: Group, ladders: list[Ladder]) -> list[_Column]:
         share = row.shown.pct_of_reference if row.shown else None
         return "–" if share is None else numbers.percent(share)
 
+    def gain(row: _Row) -> str:
+        if row.shown is None or row.shown.gain is None:
+            return ""
+        return ("" if row.shown.gain_is_clear else "≈ ") + numbers.ratio(row.shown.gain)
+
     columns = [
         _Column("time", 0, time),
         _Column("±95 %", 7, by_speed(lambda speed: format_interval(speed.timing.ci95_rel))),
@@ -289,7 +296,7 @@ def _timed(run: Run, group: Group, ladders: list[Ladder]) -> list[_Column]:
                 lambda speed: "–" if speed.pct_of_limit is None else numbers.percent(speed.pct_of_limit)
             ),
         ),
-        _Column("gain", 4, lambda row: numbers.ratio(row.shown.gain) if row.shown and row.shown.gain else ""),
+        _Column("gain", 4, gain),
     ]
     reference = next((ladder.reference for ladder in ladders if ladder.reference), None)
     if reference is not None:

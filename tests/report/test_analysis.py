@@ -99,6 +99,17 @@ class TestLadder:
         assert tiled.previous == "naive"
         assert tiled.gain == pytest.approx(31.9 / 22.9)
 
+    def test_a_gain_within_the_noise_is_not_called_one(self) -> None:
+        problem = Gemm(2048, 2048, 2048)
+        kernels = [record(name, "gemm", index) for index, name in enumerate(["a", "same", "faster"])]
+        cases = [
+            gemm_case(kernel.id, problem, time)
+            for kernel, time in zip(kernels, [100, 99.6, 95.0], strict=True)
+        ]
+        found = ladder(run("gpu", kernels, cases), "2048")
+        assert not found.rung("same").gain_is_clear
+        assert found.rung("faster").gain_is_clear
+
     def test_a_reference_is_no_rung(self) -> None:
         found = ladder(gemm_run(), "4096")
         assert found.reference == "cublas"

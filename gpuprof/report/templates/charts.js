@@ -76,6 +76,21 @@ const gpuprof = (() => {
     return end > 0 ? end : 1;
   }
 
+  /** Each bar's label, less its last parts where they would stretch the axis beyond the bars and the limits. */
+  function ladderLabels(metric, width, narrow) {
+    const tops = metric.bars.filter(Boolean).map((bar) => Math.max(bar.high, bar.value));
+    const longest = Math.max(0, ...tops);
+    const near = metric.lines.map((line) => line.value).filter((value) => value <= 2.5 * longest);
+    const end = Math.max(longest * 1.25, ...near);
+    return metric.bars.map((bar) => {
+      if (!bar || narrow) return bar ? bar.short : "";
+      const room = width * (1 - Math.max(bar.high, bar.value) / end) - 16;
+      const parts = bar.text.split(" · ");
+      while (parts.length > 3 && textWidth(parts.join(" · "), 12) > room) parts.pop();
+      return parts.join(" · ");
+    });
+  }
+
   function ladderRows(spec) {
     // References stand apart from the rungs by half a row.
     let extra = 0;
@@ -98,7 +113,7 @@ const gpuprof = (() => {
     const names = spec.rows.map((row) => clip(row.name, element.clientWidth * 0.34, 14));
     const left = Math.max(...names.map((name) => textWidth(name, 14))) + 16;
     const width = element.clientWidth - left - 8;
-    const labels = metric.bars.map((bar) => (bar ? (narrow ? bar.short : bar.text) : ""));
+    const labels = ladderLabels(metric, width, narrow);
     const end = ladderRange(metric.bars, labels, metric.lines, width);
     const shown = metric.lines.filter((line) => line.value <= end);
     const beyond = metric.lines.filter((line) => line.value > end);
@@ -184,10 +199,12 @@ const gpuprof = (() => {
   // ---------------------------------------------------------------- scaling and roofline
 
   const seriesColour = (i) => colour(`series-${(i % SERIES) + 1}`);
+  // Five names a row, so that many kernels do not squeeze the plot itself.
+  const legendHeight = (names) => 20 * Math.ceil(names / 5);
   const legend = () => ({ orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { size: 12 }, itemclick: "toggle" });
 
   function scaling(spec, element) {
-    const layout = baseLayout(element, 400);
+    const layout = baseLayout(element, 380 + legendHeight(spec.series.length));
     const xs = spec.ticks.map((tick) => Math.log10(tick[0]));
     const pad = Math.max(0.06, (Math.max(...xs) - Math.min(...xs)) * 0.05);
     layout.margin = { l: 60, r: 16, t: 8, b: 52 };
@@ -219,7 +236,8 @@ const gpuprof = (() => {
   }
 
   function roofline(spec, element) {
-    const height = 440;
+    const kernels = [...new Set(spec.points.map((point) => point.kernel))];
+    const height = 420 + legendHeight(kernels.length);
     const layout = baseLayout(element, height);
     const best = Math.max(...spec.roofs.map((roof) => roof.gbps));
     const ridge = spec.peak.value / best;
@@ -236,7 +254,7 @@ const gpuprof = (() => {
     layout.hovermode = "closest";
     layout.xaxis = axis("ideal arithmetic intensity, FLOP per byte that must move", { type: "log", range: [x0, x1], dtick: 1 });
     layout.yaxis = axis("GFLOP/s, cold median", { type: "log", range: [y0, y1], dtick: 1 });
-    const slope = ((height - margin.t - margin.b - 24) / (y1 - y0)) / ((element.clientWidth - margin.l - margin.r) / (x1 - x0));
+    const slope = ((height - margin.t - margin.b - legendHeight(kernels.length)) / (y1 - y0)) / ((element.clientWidth - margin.l - margin.r) / (x1 - x0));
     const angle = (-Math.atan(slope) * 180) / Math.PI;
     const traces = spec.roofs.map((roof) => {
       const knee = spec.peak.value / roof.gbps;
@@ -258,7 +276,6 @@ const gpuprof = (() => {
       x: x1, y: Math.log10(spec.peak.value), xanchor: "right", yanchor: "bottom", showarrow: false,
       text: plain(spec.peak.label), font: { size: 11.5, color: colour("soft") },
     });
-    const kernels = [...new Set(spec.points.map((point) => point.kernel))];
     kernels.forEach((kernel, i) => {
       const points = spec.points.filter((point) => point.kernel === kernel);
       traces.push({
