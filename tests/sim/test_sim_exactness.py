@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sim_harness import run_instruction
 
 from gpuprof.backends.sim import exact
+from gpuprof.backends.sim.hardware_fma import hardware_fma
 
 
 def nearest(value: Fraction, dtype) -> float:
@@ -69,11 +70,29 @@ def f32_subnormal_sums(count: int, seed: int):
     return a, b, c
 
 
+@pytest.fixture(params=["numpy", "hardware"])
+def fma(request):
+    """Each implementation of rounding to nearest must agree with the rationals."""
+    if request.param == "hardware" and hardware_fma() is None:
+        pytest.skip("llvmlite or the CPU instruction is missing")
+
+    def compute(a, b, c, mode="rn"):
+        with np.errstate(all="ignore"):
+            if request.param == "hardware" and mode == "rn":
+                return hardware_fma()(a, b, c)
+            return (exact.fma32 if a.dtype == np.float32 else exact.fma64)(a, b, c, mode)
+
+    return compute
+
+
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("cases", [f32_near_ties, f32_subnormal_sums])
-def test_f32_fma_is_rounded_once(mode, cases):
+def test_f32_fma_is_rounded_once(fma, mode, cases):
     a, b, c = cases(600, seed=3)
-    got = run_instruction(f"fma.{mode}.f32 d, a, b, c;", ("f32",) * 3, "f32", a, b, c)
+    got = fma(a, b, c, mode)
+    np.testing.assert_array_equal(
+        run_instruction(f"fma.{mode}.f32 d, a, b, c;", ("f32",) * 3, "f32", a, b, c), got
+    )
     for x, y, z, result in zip(a, b, c, got, strict=True):
         value = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
         assert float(result) == rounded(value, np.float32, mode), (x, y, z)
@@ -104,9 +123,12 @@ def f64_cases(count: int, seed: int):
 
 
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
-def test_f64_fma_is_rounded_once(mode):
+def test_f64_fma_is_rounded_once(fma, mode):
     a, b, c = f64_cases(400, seed=4)
-    got = run_instruction(f"fma.{mode}.f64 d, a, b, c;", ("f64",) * 3, "f64", a, b, c)
+    got = fma(a, b, c, mode)
+    np.testing.assert_array_equal(
+        run_instruction(f"fma.{mode}.f64 d, a, b, c;", ("f64",) * 3, "f64", a, b, c), got
+    )
     for x, y, z, result in zip(a, b, c, got, strict=True):
         value = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
         assert result == rounded(value, np.float64, mode), (x, y, z)
@@ -139,6 +161,21 @@ def test_f64_fma_on_any_floats(a, b, c):
     except OverflowError:
         expected = math.inf if value > 0 else -math.inf
     assert got == expected
+
+
+ANY32, ANY64 = st.floats(width=32), st.floats()
+
+
+@pytest.mark.skipif(hardware_fma() is None, reason="llvmlite or the CPU instruction is missing")
+@settings(max_examples=300, deadline=None)
+@given(st.tuples(ANY32, ANY32, ANY32), st.tuples(ANY64, ANY64, ANY64))
+def test_both_implementations_agree_on_everything(single, double):
+    with np.errstate(all="ignore"):
+        for values, dtype, portable in ((single, np.float32, exact.fma32), (double, np.float64, exact.fma64)):
+            operands = [np.array([value], dtype) for value in values]
+            expected, got = portable(*operands), hardware_fma()(*operands)
+            np.testing.assert_array_equal(got, expected)
+            assert np.signbit(got)[0] == np.signbit(expected)[0] or np.isnan(got)[0]
 
 
 @settings(max_examples=200, deadline=None)

@@ -16,6 +16,7 @@ import numpy as np
 from gpuprof.backends.sim import exact, halves, integers
 from gpuprof.backends.sim.compare import lower_selp, lower_set, lower_setp, lower_slct, lower_testp
 from gpuprof.backends.sim.convert import lower_cvt
+from gpuprof.backends.sim.hardware_fma import hardware_fma
 from gpuprof.backends.sim.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.backends.sim.scalars import ARITHMETIC, Lanes
 
@@ -173,8 +174,16 @@ def _carrying_multiply_add(op: Mnemonic, product: Compute) -> Lowered:
 def _fused(op: Mnemonic) -> Lowered:
     if op.type in halves.TYPES:
         return halves.lower(op, 3)
-    fma, mode = (exact.fma32 if op.type == "f32" else exact.fma64), op.rounding
+    mode = op.rounding
+    if mode == "rn":
+        return _float(op, fused_multiply_add(op.type), 3)
+    fma = exact.fma32 if op.type == "f32" else exact.fma64
     return _float(op, lambda a, b, c: fma(a, b, c, mode), 3)
+
+
+def fused_multiply_add(kind: str) -> Compute:
+    """Return a * b + c of f32 or f64, rounded once to nearest: by the CPU's own instruction if possible."""
+    return hardware_fma() or (exact.fma32 if kind == "f32" else exact.fma64)
 
 
 @_entry("div", "rem")

@@ -16,6 +16,7 @@ from gpuprof.backends.sim.coding import Coder, Step
 from gpuprof.backends.sim.expansion import fused_multiply_adds
 from gpuprof.backends.sim.faults import UnsupportedInstruction
 from gpuprof.backends.sim.flow import BasicBlock, End, basic_blocks, reads_and_writes
+from gpuprof.backends.sim.fusion import fused_step, gathered
 from gpuprof.backends.sim.merge import merge_shared_loads
 from gpuprof.backends.sim.mnemonic import Lowered, Mnemonic, NotInTable
 from gpuprof.backends.sim.ptx import Function, Instruction, Module, Operand, Reg, Variable, parse
@@ -185,7 +186,12 @@ class _Decoder:
                 raise UnsupportedInstruction(name, 0)
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
-        steps = [step for item in block.body if (step := self._step(item)) is not None]
+        steps: list[Step] = []
+        for item in gathered(block.body):
+            if isinstance(item, list):
+                steps += fused_step(self.coder, item, self._arithmetic)
+            elif (step := self._step(item)) is not None:
+                steps.append(step)
         fused: Counter[tuple[str, int]] = Counter()
         for item in block.body:
             if item.guard is None and (found := fused_multiply_adds(item)):
