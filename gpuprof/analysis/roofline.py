@@ -40,11 +40,6 @@ class Roofline:
     memory_roofs: tuple[MemoryRoof, ...]
     points: tuple[Point, ...]
 
-    @property
-    def ridge_flop_per_byte(self) -> float:
-        """Intensity at which the theoretical roofs meet."""
-        return self.peak_gflops / self.memory_roofs[0].gbps
-
 
 def build_roofline(run: Run, group: Group) -> Roofline | None:
     """The roofline of a group; None without arithmetic, without known peaks, or without a timed case."""

@@ -15,6 +15,7 @@ from gpuprof.analysis.verdict import clues_of
 from gpuprof.report.cells import Cell, format_block, format_interval, missing
 from gpuprof.results import Measurement, Run
 
+_ONLY_COPIES = "not comparable: it only copies"
 #: Traffic within this factor counts as equal.
 _SAME_TRAFFIC = 1.001
 _MOST_NAMED = 3
@@ -170,7 +171,15 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
             RungColumn(
                 f"Of {ladder.reference}",
                 f"Speed relative to {ladder.reference}, the fastest reference.",
-                lambda rung: share(rung, rung.pct_of_reference, "not comparable: it only copies"),
+                lambda rung: share(rung, rung.pct_of_reference, _ONLY_COPIES),
+            )
+        )
+    elif ladder.fastest is not None:
+        columns.append(
+            RungColumn(
+                "Of fastest",
+                f"Speed relative to {ladder.fastest}, the fastest here.",
+                lambda rung: share(rung, rung.pct_of_fastest, _ONLY_COPIES),
             )
         )
     return tuple(columns)

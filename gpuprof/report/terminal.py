@@ -271,16 +271,22 @@ def _timed(run: Run, group: Group, ladders: list[Ladder]) -> list[_Column]:
             return "–"
         return numbers.time_us(speed.median_us) + (" ~" if is_noisy(row.case) else "")
 
-    def of_reference(row: _Row) -> str:
-        share = row.shown.pct_of_reference if row.shown else None
-        return "–" if share is None else numbers.percent(share)
+    references = {ladder.reference for ladder in ladders if ladder.reference}
+    # Each size has its own fastest reference; a name in the heading must hold for all of them.
+    yardstick = "reference" if len(references) > 1 else next(iter(references), "fastest")
+
+    def relative(row: _Row) -> str:
+        if row.shown is None:
+            return ""
+        share = row.shown.pct_of_reference if references else row.shown.pct_of_fastest
+        return "" if share is None else numbers.percent(share)
 
     def gain(row: _Row) -> str:
         if row.shown is None or row.shown.gain is None:
             return ""
         return ("" if row.shown.gain_is_clear else "≈ ") + numbers.ratio(row.shown.gain)
 
-    columns = [
+    return [
         _Column("time", 0, time),
         _Column("±95 %", 7, by_speed(lambda speed: format_interval(speed.timing.ci95_rel))),
         _Column(
@@ -297,11 +303,8 @@ def _timed(run: Run, group: Group, ladders: list[Ladder]) -> list[_Column]:
             ),
         ),
         _Column("gain", 4, gain),
+        _Column(f"of {yardstick}", 6, relative),
     ]
-    reference = next((ladder.reference for ladder in ladders if ladder.reference), None)
-    if reference is not None:
-        columns.append(_Column(f"of {reference}", 6, of_reference))
-    return columns
 
 
 def _counted(
