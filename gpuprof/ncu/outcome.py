@@ -76,9 +76,7 @@ def profile_of(launch: ProfiledLaunch, copies: Copies) -> CaseProfile:
     for name, counter in read.items():
         over = BY_NAME[name].over
         if over and read[over].value == 0:
-            read[name] = replace(
-                counter, value=None, reason=f"{BY_NAME[over].label.lower()}: there were none"
-            )
+            read[name] = replace(counter, value=None, reason=f"there were no {BY_NAME[over].label.lower()}")
     for name, reason in copies.hidden.items():
         if name in read:
             read[name] = replace(read[name], value=None, reason=reason)

@@ -25,7 +25,7 @@ class NcuReadError(NcuError):
     """A report that is damaged, or not in the documented form."""
 
 
-#: Words of Nsight Compute's messages, what they mean, and the fix; the first that is found explains a failure.
+#: Words of Nsight Compute's messages, what they mean, and the fix; the first one found explains a failure.
 _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"ERR_NVGPUCTRPERM",
@@ -56,7 +56,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     (
         r"Profiling is not supported on (?:this )?device",
         "This Nsight Compute does not know this GPU.",
-        "A newer GPU needs a newer Nsight Compute, one older than Volta an older: ncu --list-chips names those it"
+        "A newer GPU needs a newer Nsight Compute, one before Volta an older; ncu --list-chips names those it"
         " knows.",
     ),
     (
@@ -69,6 +69,9 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
         "Nsight Compute may not lock the GPU's clocks.",
         "Use --ncu-clocks none.",
     ),
+)
+#: The same for what concerns one launch and says nothing of the others.
+_OF_ONE_LAUNCH: tuple[tuple[str, str, str], ...] = (
     (
         r"OutOfMemory|[Oo]ut of memory|Failed to (?:save|restore) memory",
         "There was no memory left to save what the kernel overwrites between replays.",
@@ -78,12 +81,21 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
 
 
 def diagnose(output: str) -> NcuError | None:
-    """The known cause in Nsight Compute's output, or None.
+    """What Nsight Compute's output says of every launch on this machine, or None.
 
     Args:
         output: What ncu printed, standard output and error together.
     """
-    for pattern, what, fix in _KNOWN:
+    return _find(_KNOWN, output)
+
+
+def diagnose_launch(output: str) -> NcuError | None:
+    """The known cause for which one launch could not be profiled, or None."""
+    return _find(_KNOWN + _OF_ONE_LAUNCH, output)
+
+
+def _find(known: tuple[tuple[str, str, str], ...], output: str) -> NcuError | None:
+    for pattern, what, fix in known:
         if re.search(pattern, output):
             return NcuError(what, fix=fix)
     return None

@@ -11,12 +11,12 @@ from gpuprof.ncu.find import Ncu, find_ncu
 from gpuprof.ncu.journal import Attempt, Event, Job, Task, attempts
 from gpuprof.ncu.launch import Ended, NcuOptions, run_ncu
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, profile_of, without_profile
-from gpuprof.ncu.problems import NcuError, NcuReadError, diagnose, first_error
+from gpuprof.ncu.problems import NcuError, NcuReadError, diagnose, diagnose_launch, first_error
 from gpuprof.ncu.read import ProfiledLaunch, read_report
 
 Progress = Callable[[Case], None]
 #: After this many ncu processes in a row that brought no profile, the fault is not the kernels'.
-_MAX_BARREN = 3
+_MAX_BARREN = 5
 
 
 def collect(
@@ -83,16 +83,18 @@ class _Collector:
         while pending := [index for index in self._cases if index not in self.profiles]:
             batch = pending[:1] if alone else pending
             ended, launches = self._profile(ncu, batch)
-            if not launches and self._is_hopeless(ended):
+            if launches:
+                self._barren = 0
+            elif self._is_hopeless(ended):
                 return
             settled = settle(ended, launches)
             if settled is None:
                 # Which profile belongs to which launch cannot be told: one process per case leaves no doubt.
-                alone = len(batch) > 1
-                settled = {} if alone else {batch[0]: without_profile(_DOUBT)}
-            self.profiles.update(settled)
-            if not settled and not alone:
+                settled = {batch[0]: without_profile(_DOUBT)} if len(batch) == 1 else {}
+                alone = True
+            elif not settled:
                 self.give_up(f"Nsight Compute ended before any case: {_last_words(ended)}.")
+            self.profiles.update(settled)
 
     def give_up(self, reason: str) -> None:
         """Give every case that has no profile yet the same reason."""
@@ -125,15 +127,15 @@ class _Collector:
     def _is_hopeless(self, ended: Ended) -> bool:
         """Whether what ended this process without one profile will end every other one too."""
         self._barren += 1
+        made = attempts(ended.events)
+        words = _last_words(ended)
         problem = diagnose(ended.output)
         if problem is None and self._barren >= _MAX_BARREN:
-            problem = NcuError(
-                f"Nsight Compute brought no profile in {_MAX_BARREN} attempts: {_last_words(ended)}."
-            )
-        if problem is None and not attempts(ended.events):
-            problem = NcuError(f"Nsight Compute could not profile: {_last_words(ended)}.")
-        if problem is None and all(attempt.done for attempt in attempts(ended.events)):
-            problem = NcuError(f"Nsight Compute profiled nothing: {_last_words(ended)}.")
+            problem = NcuError(f"Nsight Compute failed {_MAX_BARREN} times in a row: {words}.")
+        if problem is None and not any(event.kind == "started" for event in ended.events):
+            problem = NcuError(f"Nsight Compute could not profile: {words}.")
+        if problem is None and made and all(attempt.done for attempt in made):
+            problem = NcuError(f"Nsight Compute profiled nothing: {words}.")
         if problem is not None:
             self.problem = problem if not self.reports else None
             self.give_up(str(problem))
@@ -193,7 +195,7 @@ def _blame(ended: Ended) -> str:
             "the kernel did not end under Nsight Compute's replay in time and was stopped: allow more with"
             " --timeout, or profile a smaller size"
         )
-    known = diagnose(ended.output)
+    known = diagnose_launch(ended.output)
     return str(known) if known else f"it ended under Nsight Compute's replay: {_last_words(ended)}"
 
 

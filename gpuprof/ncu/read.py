@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Read a report: with ncu itself (raw page, CSV, base units), or with NVIDIA's `ncu_report` where ncu is absent.
+"""Read a report: with ncu itself (raw page, CSV, base units), or with NVIDIA's `ncu_report` without ncu.
 
 Values are found by the names of their columns only, and a cell that does not have the documented form is an
 error, never a guess.
@@ -69,7 +69,16 @@ def read_report(path: Path, ncu: Ncu | None) -> list[ProfiledLaunch]:
     Raises:
         NcuReadError: The report is damaged or of a newer Nsight Compute, or nothing here can read it.
     """
-    return read_with_package(path) if ncu is None else parse_raw_csv(raw_csv(path, ncu))
+    if ncu is None:
+        return read_with_package(path)
+    try:
+        return parse_raw_csv(raw_csv(path, ncu))
+    except NcuReadError as error:
+        # Another version's table may differ; the reader that ships with it knows its own files.
+        try:
+            return read_with_package(path, ncu)
+        except NcuReadError:
+            raise error from None
 
 
 def raw_csv(path: Path, ncu: Ncu) -> str:
@@ -194,8 +203,8 @@ def _number(text: str, unit: str) -> Cell:
 def not_finite(text: str) -> str:
     """The reason of a value that is NaN or infinite."""
     return (
-        f"Nsight Compute reports {text.strip()}: nothing was counted, or its version does not match this driver"
-        " and GPU"
+        f"Nsight Compute reports {text.strip()}: nothing was counted, or its version does not match this"
+        " driver and GPU"
     )
 
 

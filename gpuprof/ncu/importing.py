@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Give the launches of a report that was made by hand to the cases of an existing run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuprof.errors import InputError
+from gpuprof.kernels.header import parse_kernel
+from gpuprof.kernels.launch import Extent, format_extent
+from gpuprof.ncu.metrics import copies_in
+from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, profile_of
+from gpuprof.ncu.read import ProfiledLaunch
+from gpuprof.results import Measurement, Run
+
+Key = tuple[str, Extent, Extent, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What a report gave to a run.
+
+    Args:
+        outcome: Profiles of the cases that were found.
+        unmatched: A sentence for each launch that belongs to no case, or to several.
+    """
+
+    outcome: NcuOutcome
+    unmatched: tuple[str, ...]
+
+
+def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -> Imported:
+    """Find the case of each launch.
+
+    A launch belongs to a case that ended well with the same kernel function, block, grid and registers. Where
+    several cases look alike, such as sizes that differ in K only, the report must hold one launch for each
+    case of the run in the run's order, or the launch is left out.
+
+    Args:
+        run: The run.
+        launches: The report's launches, in its order.
+        report: The report, for its name.
+
+    Raises:
+        InputError: The report is of another kind of GPU, or no launch belongs to a case.
+    """
+    for launch in launches:
+        if launch.compute_capability not in (None, run.device.compute_capability):
+            raise InputError(
+                f"{report.name} is of a GPU with compute capability {launch.compute_capability};"
+                f" the results are of {run.device.name} ({run.device.compute_capability}).",
+                fix="Profile on the same kind of GPU.",
+            )
+    entries = {record.id: _entry(record.source, record.file_name) for record in run.kernels}
+    keys = {
+        index: _key(case, entries[case.kernel])
+        for index, case in enumerate(run.cases)
+        if case.outcome == "ok" and case.grid is not None and case.kernel in entries
+    }
+    found = _in_order(keys, launches) or _by_key(keys, launches)
+    profiles: dict[int, CaseProfile] = {}
+    for index, launch in found.items():
+        source = run.kernel(run.cases[index].kernel).source
+        profiles[index] = profile_of(launch, copies_in(source))
+    if not profiles:
+        raise InputError(
+            f"No launch in {report.name} belongs to a case of the results for certain.",
+            fix="A launch is found by its kernel function, block, grid and registers.",
+        )
+    taken = {id(launch) for launch in found.values()}
+    left = tuple(_describe(launch) for launch in launches if id(launch) not in taken)
+    return Imported(NcuOutcome(profiles, (report,)), left)
+
+
+def _entry(source: str, file_name: str) -> str:
+    try:
+        return parse_kernel(source, Path(file_name)).entry
+    except InputError:
+        return Path(file_name).stem
+
+
+def _key(case: Measurement, entry: str) -> Key:
+    assert case.grid is not None
+    registers = case.resources.registers_per_thread if case.resources else None
+    return entry, case.block, case.grid, registers
+
+
+def _matches(key: Key, launch: ProfiledLaunch) -> bool:
+    entry, block, grid, registers = key
+    cell = launch.cells.get("launch__registers_per_thread")
+    held = cell.value if cell else None
+    same_code = registers is None or held is None or registers == held
+    return (launch.kernel, launch.block, launch.grid) == (entry, block, grid) and same_code
+
+
+def _in_order(keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[int, ProfiledLaunch]:
+    """One launch for each case in the run's order, or nothing."""
+    if len(launches) != len(keys):
+        return {}
+    pairs = list(zip(keys.items(), launches, strict=True))
+    if not all(_matches(key, launch) for (_, key), launch in pairs):
+        return {}
+    return {index: launch for (index, _), launch in pairs}
+
+
+def _by_key(keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[int, ProfiledLaunch]:
+    """Launches and cases that fit each other and nothing else."""
+    found = {}
+    for index, key in keys.items():
+        own = [launch for launch in launches if _matches(key, launch)]
+        rivals = [other for other in keys.values() if own and _matches(other, own[0])]
+        if len(own) == 1 and len(rivals) == 1:
+            found[index] = own[0]
+    return found
+
+
+def _describe(launch: ProfiledLaunch) -> str:
+    return (
+        f"{launch.kernel} with {format_extent(launch.block)} threads in {format_extent(launch.grid)} blocks"
+        " fits no case, or several"
+    )

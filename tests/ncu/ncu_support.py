@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A stand-in for ncu that plays a scenario, and tables in the form of its raw page.
+
+Everything made here is synthetic: it follows the documented form and holds no measurement.
+"""
+
+import csv
+import io
+import stat
+import sys
+from pathlib import Path
+
+from gpuprof.kernels.catalog import find_kernel
+from gpuprof.measure.case import Case
+from gpuprof.ncu.metrics import METRICS, OPCODES
+from gpuprof.problems.transpose import Transpose
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+_UNITS = {"%": "%", "GB/s": "byte/second", "B": "byte", "us": "ns", "cycles/instruction": "inst"}
+_FAKE_NCU = f"""#!{sys.executable}
+import sys
+from pathlib import Path
+sys.path[:0] = {sys.path!r}
+from ncu_support import play
+play(sys.argv[1:], Path({{plan!r}}))
+"""
+
+
+def transpose_cases(*names: str) -> list[tuple[int, Case]]:
+    """Cases of 64x64 with indices that are not their positions."""
+    kernels = [find_kernel("transpose", name) for name in names]
+    return [
+        (10 + number, Case(kernel.id, str(kernel.path), Transpose(64, 64), kernel.launch.block))
+        for number, kernel in enumerate(kernels)
+    ]
+
+
+def table(launches: list[dict[str, object]], cells: dict[str, str] | None = None) -> str:
+    """A raw page in CSV: one row per launch with `kernel`, `block` and `grid`."""
+    names = list(dict.fromkeys(name for metric in METRICS for name in metric.metrics[:1]))
+    units = {metric.metrics[0]: _UNITS.get(metric.unit, "") for metric in METRICS}
+    keys = ["ID", "Process ID", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device", "CC"]
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow([*keys, *names])
+    writer.writerow([""] * len(keys) + [units[name] for name in names])
+    for number, launch in enumerate(launches):
+        values = {OPCODES: "1,200 (BAR: 200; IADD3: 1,000)", **(cells or {})}
+        fixed = [number, 7, launch["kernel"], 1, 13, launch["block"], launch["grid"], 0, "9.0"]
+        writer.writerow([*fixed, *(values.get(name, f"{1000 + number:,}") for name in names)])
+    return out.getvalue()
+
+
+def install(directory: Path, plan: str) -> str:
+    """A program that behaves as ncu would; `plan` names what goes wrong, as words for `play`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    plan_path = directory / "plan"
+    plan_path.write_text(plan)
+    program = directory / "ncu"
+    program.write_text(_FAKE_NCU.format(plan=str(plan_path)))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return str(program)
+
+
+def play(arguments: list[str], plan_path: Path) -> None:
+    """What the stand-in does; it plays the profiled process too.
+
+    A plan is words: `dies:N` and `hangs:N` end the process at case N, `refuses:N` skips it, `gap` loses the
+    second profile, `wrong` swaps names, `says:FILE` prints a fixture and profiles nothing.
+    """
+    import json
+    import os
+    import time
+
+    from gpuprof.ncu.journal import Event, JournalWriter, Launched, read_job
+    from gpuprof.ncu.metrics import Copies
+
+    plan = dict(word.partition(":")[::2] for word in plan_path.read_text().split())
+    if "--version" in arguments:
+        print(f"NVIDIA (R) Nsight Compute Command Line Profiler\nVersion {plan.get('version', '2025.3.1.0')}")
+        return
+    if "--import" in arguments:
+        launches = json.loads(Path(arguments[arguments.index("--import") + 1]).read_text())
+        print("==PROF== synthetic")
+        print(table(launches), end="")
+        return
+    if "says" in plan:
+        print((FIXTURES / plan["says"]).read_text())
+        sys.exit(1)
+    child = os.fork()  # the profiled process
+    if child:
+        os.waitpid(child, 0)
+        return
+    job = read_job(Path(arguments[-1]))
+    journal = JournalWriter(Path(job.journal))
+    journal.write(Event("opened", pid=os.getpid()))
+    report = Path(arguments[arguments.index("--export") + 1])
+    launches = []
+    for task in job.tasks:
+        name = str(task.index)
+        journal.write(Event("started", task.index))
+        if plan.get("refuses") == name:
+            journal.write(Event("refused", task.index, reason="refused."))
+            continue
+        launched = Launched(task.case.kernel, (16, 16, 1), (4, 4, 1), Copies())
+        journal.write(Event("launching", task.index, launched=launched))
+        if plan.get("dies") == name:
+            print(f'==ERROR== LaunchFailed\n==ERROR== Failed to profile "{task.case.kernel}" in process 1')
+            report.write_text(json.dumps(launches))
+            os._exit(9)
+        if plan.get("hangs") == name:
+            report.write_text(json.dumps(launches))
+            time.sleep(60)
+        journal.write(Event("done", task.index))
+        kernel = "other" if "wrong" in plan else task.case.kernel
+        launches.append({"kernel": kernel, "block": "(16, 16, 1)", "grid": "(4, 4, 1)"})
+    if "gap" in plan and len(launches) > 1:
+        del launches[1]
+    report.write_text(json.dumps(launches))
+    os._exit(0)

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Profiling with a stand-in for ncu: what is kept, what is said, and that no case is lost."""
+
+import pytest
+from ncu_support import FIXTURES, install, transpose_cases
+
+from gpuprof.ncu.find import Ncu, find_ncu
+from gpuprof.ncu.launch import NcuOptions, ncu_command
+from gpuprof.ncu.problems import NcuError, diagnose
+from gpuprof.ncu.profile import collect
+
+NAMES = ("copy_row", "copy_col", "naive_row")
+
+
+def profile(tmp_path, plan, *, timeout_s=30.0, names=NAMES):
+    cases = transpose_cases(*names)
+    seen = []
+    outcome = collect(
+        cases,
+        device_ordinal=0,
+        seed=0,
+        options=NcuOptions(path=install(tmp_path / "bin", plan), timeout_s=timeout_s),
+        report_path=tmp_path / "out" / "run.ncu-rep",
+        progress=seen.append,
+    )
+    assert sorted(outcome.profiles) == [index for index, _ in cases]
+    return outcome, [case.kernel for case in seen]
+
+
+def requests(outcome):
+    return [outcome.profiles[i].counters["global_load_requests"].value for i in sorted(outcome.profiles)]
+
+
+def test_every_case_is_profiled_in_one_process(tmp_path):
+    outcome, seen = profile(tmp_path, "")
+    assert requests(outcome) == [1000, 1001, 1002]
+    assert seen == list(NAMES)
+    assert outcome.version == "2025.3.1.0"
+    assert outcome.reports == (tmp_path / "out" / "run.ncu-rep",)
+    assert outcome.problem is None
+    assert outcome.profiles[10].counters["barriers"].value == 200
+
+
+def test_a_kernel_that_dies_under_replay_costs_only_itself(tmp_path):
+    outcome, _ = profile(tmp_path, "dies:11")
+    assert requests(outcome) == [1000, None, 1000]
+    assert "LaunchFailed" in outcome.profiles[11].reason
+    assert [report.name for report in outcome.reports] == ["run.ncu-rep", "run-2.ncu-rep"]
+    assert outcome.problem is None
+
+
+@pytest.mark.parametrize("first", ["10", "12"])
+def test_a_kernel_that_hangs_under_replay_is_stopped(tmp_path, first):
+    outcome, _ = profile(tmp_path, f"hangs:{first}", timeout_s=3.0)
+    values = requests(outcome)
+    assert values[int(first) - 10] is None
+    assert sum(value is not None for value in values) == 2
+    assert "did not end" in outcome.profiles[int(first)].reason
+
+
+def test_a_refused_case_keeps_its_own_reason(tmp_path):
+    outcome, _ = profile(tmp_path, "refuses:10")
+    assert requests(outcome) == [None, 1000, 1001]
+    assert outcome.profiles[10].reason == "refused."
+    outcome, _ = profile(tmp_path, "refuses:10", names=NAMES[:1])
+    assert outcome.profiles[10].reason == "refused."
+
+
+def test_a_lost_profile_in_the_middle_is_not_guessed_over(tmp_path):
+    outcome, seen = profile(tmp_path, "gap")
+    assert requests(outcome) == [1000, 1000, 1000]
+    assert seen == [*NAMES, *NAMES]
+
+
+def test_a_profile_of_another_kernel_is_refused(tmp_path):
+    outcome, _ = profile(tmp_path, "wrong")
+    assert requests(outcome) == [None, None, None]
+    assert "of other with 16x16 threads" in outcome.profiles[10].reason
+
+
+@pytest.mark.parametrize(
+    ("fixture", "words"),
+    [
+        (
+            "permission",
+            ("ERR_NVGPUCTRPERM", "NVreg_RestrictProfilingToAdminUsers=0", "SYS_ADMIN", "--cap-add"),
+        ),
+        ("dcgm", ("DCGM", "dcgmi profile --pause")),
+        ("unknown_gpu", ("does not know this GPU", "newer Nsight Compute")),
+        ("old_driver", ("driver is too old", "Update the driver")),
+        ("no_library", ("counter library", "NVIDIA_DRIVER_CAPABILITIES")),
+        ("lock_file", ("lock file", "TMPDIR")),
+        ("clocks", ("lock the GPU's clocks", "--ncu-clocks none")),
+        ("unforeseen", ("never-heard-of",)),
+    ],
+)
+def test_each_failure_has_its_own_words_and_fix(tmp_path, fixture, words):
+    outcome, _ = profile(tmp_path, f"says:synthetic_error_{fixture}.txt")
+    assert outcome.problem is not None
+    for word in words:
+        assert word in str(outcome.problem)
+    assert {case.reason for case in outcome.profiles.values()} == {str(outcome.problem)}
+    assert requests(outcome) == [None, None, None]
+
+
+def test_failures_are_told_apart():
+    texts = [str(diagnose(path.read_text())) for path in FIXTURES.glob("synthetic_error_*.txt")]
+    assert len(set(texts)) == len(texts)
+
+
+def test_a_missing_ncu_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("GPUPROF_NCU", raising=False)
+    with pytest.raises(NcuError, match=r"is not a program.*Install it"):
+        find_ncu("no-such-ncu")
+
+
+def test_an_old_ncu_is_refused(tmp_path):
+    outcome, _ = profile(tmp_path, "version:2019.5.0")
+    assert "2019.5 is too old" in str(outcome.problem)
+
+
+def test_clocks_are_left_alone_unless_asked(tmp_path):
+    command = ncu_command(Ncu("ncu"), NcuOptions(), tmp_path / "r.ncu-rep", tmp_path / "job")
+    assert command[command.index("--clock-control") + 1] == "none"
+    assert command[command.index("--profile-from-start") + 1] == "off"
+    assert "--set" not in command
+    full = NcuOptions(metric_set="full", clock_control="base")
+    command = ncu_command(Ncu("ncu"), full, tmp_path / "r.ncu-rep", tmp_path / "job")
+    assert command[command.index("--set") + 1] == "full"
+    assert command[command.index("--clock-control") + 1] == "base"

@@ -1,0 +1,138 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Counters into a run: after profiling, and from a report made by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from ncu_support import install, table
+
+from gpuprof.commands.import_ncu import import_report
+from gpuprof.devices.table import load_card
+from gpuprof.errors import InputError
+from gpuprof.kernels.catalog import find_kernel
+from gpuprof.ncu.importing import match_launches
+from gpuprof.ncu.metrics import BY_NAME, Copies
+from gpuprof.ncu.outcome import NcuOutcome, merge, profile_of, without_profile
+from gpuprof.ncu.read import parse_raw_csv
+from gpuprof.problems.gemm import Gemm
+from gpuprof.results import (
+    KernelRecord,
+    Measurement,
+    Occupancy,
+    Resources,
+    Run,
+    Timing,
+    TimingPair,
+    Tool,
+    dumps,
+    read_run,
+    write_run,
+)
+
+REGISTERS = BY_NAME["registers_per_thread"].metrics[0]
+TIMING = TimingPair(Timing(10.0, 9.0, 11.0, 0.1, (9.0, 10.0, 11.0)), None)
+
+
+def case(name, grid, k=64, registers=1000, outcome="ok"):
+    kernel = find_kernel("gemm", name)
+    return Measurement(
+        kernel=name,
+        problem=Gemm(64, 64, k),
+        block=kernel.launch.block,
+        grid=grid,
+        params={},
+        outcome=outcome,
+        source_hash=kernel.source_hash,
+        timing=TIMING,
+        resources=Resources(registers, 0, 0, 0),
+        occupancy=Occupancy(100.0, "threads", 2),
+        counters_reason="not asked for",
+    )
+
+
+def run_of(*cases):
+    names = dict.fromkeys(one.kernel for one in cases)
+    return Run(
+        schema_version=1,
+        tool=Tool("gpuprof", "0"),
+        created_utc="2025-01-01T00:00:00Z",
+        argv=(),
+        environment={},
+        device=replace(load_card("h200"), compute_capability="9.0"),
+        backend="gpu",
+        backend_reason=None,
+        complete=True,
+        seed=0,
+        kernels=tuple(KernelRecord.of(find_kernel("gemm", name)) for name in names),
+        cases=cases,
+    )
+
+
+def launch(name, grid, block="(32, 32, 1)"):
+    return {"kernel": name, "block": block, "grid": f"({grid}, {grid}, 1)"}
+
+
+def test_merging_adds_counters_and_leaves_times_alone():
+    run = run_of(case("naive", (2, 2, 1)), case("smem_tiled", (2, 2, 1)))
+    (row,) = parse_raw_csv(table([launch("naive", 2)]))
+    profiles = {0: profile_of(row, Copies()), 1: without_profile("it died")}
+    merged = merge(run, NcuOutcome(profiles, version="2025.3.1.0"))
+    first, second = merged.cases
+    assert first.timing == TIMING
+    assert first.counters["global_load_sectors"].value == 1000
+    assert first.counters_reason is None
+    assert first.occupancy.achieved_pct == 1000
+    assert first.occupancy.achieved_reason is None
+    assert second.counters["global_load_sectors"].reason == "it died"
+    assert second.counters_reason == "it died"
+    assert second.occupancy.achieved_pct is None
+    assert second.occupancy.achieved_reason == "it died"
+    assert merged.environment["ncu"] == "2025.3.1.0"
+    assert '"ncu"' in dumps(merged)
+
+
+def test_an_import_finds_unlike_cases_in_any_order():
+    run = run_of(case("naive", (2, 2, 1)), case("smem_tiled", (2, 2, 1)))
+    rows = parse_raw_csv(table([launch("smem_tiled", 2), launch("naive", 2), launch("elsewhere", 1)]))
+    rows = [
+        replace(row, cells={**row.cells, REGISTERS: replace(row.cells[REGISTERS], value=1000)})
+        for row in rows
+    ]
+    imported = match_launches(run, rows, Path("r.ncu-rep"))
+    assert sorted(imported.outcome.profiles) == [0, 1]
+    assert imported.outcome.profiles[0].counters["global_load_requests"].value == 1001
+    assert len(imported.unmatched) == 1
+    assert "elsewhere" in imported.unmatched[0]
+
+
+def test_an_import_tells_sizes_that_look_alike_by_order_only():
+    run = run_of(case("naive", (2, 2, 1), k=64), case("naive", (2, 2, 1), k=128, registers=1001))
+    both = parse_raw_csv(table([launch("naive", 2), launch("naive", 2)]))
+    assert sorted(match_launches(run, both, Path("r")).outcome.profiles) == [0, 1]
+    alike = run_of(case("naive", (2, 2, 1), k=64), case("naive", (2, 2, 1), k=128))
+    with pytest.raises(InputError, match="for certain"):
+        match_launches(alike, both[:1], Path("r"))
+
+
+def test_an_import_refuses_other_code_and_other_gpus():
+    rows = parse_raw_csv(table([launch("naive", 2)]))
+    with pytest.raises(InputError, match="registers"):
+        match_launches(run_of(case("naive", (2, 2, 1), registers=7)), rows, Path("r"))
+    run = run_of(case("naive", (2, 2, 1)))
+    other = replace(run, device=replace(run.device, compute_capability="8.6"))
+    with pytest.raises(InputError, match=r"compute capability 9\.0"):
+        match_launches(other, rows, Path("r"))
+
+
+def test_the_import_command_writes_the_results(tmp_path, capsys):
+    results = tmp_path / "results.json"
+    write_run(run_of(case("naive", (2, 2, 1)), case("smem_tiled", (2, 2, 1), outcome="failed")), results)
+    report = tmp_path / "by-hand.ncu-rep"
+    report.write_text('[{"kernel": "naive", "block": "(32, 32, 1)", "grid": "(2, 2, 1)"}]')
+    import_report(report, results, None, install(tmp_path / "bin", ""))
+    assert "Counters for 1 of 2 cases" in capsys.readouterr().out
+    assert read_run(results).cases[0].counters["global_load_sectors"].value == 1000
+    with pytest.raises(InputError, match="There is no file"):
+        import_report(tmp_path / "none.ncu-rep", results, None, None)

@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Reading raw pages; the tables are synthetic, in the documented form."""
+
+import csv
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ncu_support import FIXTURES, table
+
+from gpuprof.ncu.metrics import BY_NAME, Copies, copies_in
+from gpuprof.ncu.outcome import profile_of, without_profile
+from gpuprof.ncu.problems import NcuReadError
+from gpuprof.ncu.read import parse_raw_csv
+
+LAUNCH = {"kernel": "naive", "block": "(32, 32, 1)", "grid": "(128, 128, 1)"}
+
+
+def counters(name, copies=None):
+    (launch,) = parse_raw_csv((FIXTURES / name).read_text())
+    return profile_of(launch, copies or Copies()).counters
+
+
+def test_values_come_from_named_columns_in_base_units():
+    text = (FIXTURES / "synthetic_naive_4096.csv").read_text()
+    (launch,) = parse_raw_csv(text)
+    assert (launch.kernel, launch.block, launch.grid) == ("naive", (32, 32, 1), (128, 128, 1))
+    profile = profile_of(launch, Copies())
+    found = {name: counter.value for name, counter in profile.counters.items()}
+    assert found["global_load_requests"] == 4294967296
+    assert found["global_load_sectors"] == 10737418240
+    assert found["global_load_efficiency_pct"] == 82.5
+    assert found["ffma_thread_instructions"] == 68719476736
+    assert found["dfma_thread_instructions"] == 0
+    assert found["global_load_throughput_gbps"] == pytest.approx(3160.0)
+    assert found["ncu_duration_us"] == 25000.0
+    assert found["barriers"] == 0
+    assert profile.achieved_occupancy_pct == 99.98
+    efficiency = profile.counters["global_load_efficiency_pct"]
+    assert efficiency.metric == "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"
+    assert efficiency.source == "ncu"
+    assert "async_copy_requests" not in found
+
+
+def test_columns_may_stand_in_any_order():
+    text = (FIXTURES / "synthetic_naive_4096.csv").read_text()
+    rows = list(csv.reader(text.splitlines()[1:]))
+    turned = "\n".join(",".join(f'"{cell}"' for cell in reversed(row)) for row in rows)
+    assert parse_raw_csv(turned) == parse_raw_csv(text)
+
+
+def test_a_missing_value_has_a_reason_and_is_no_zero():
+    found = counters("synthetic_missing_values.csv")
+    for name in ("global_load_sectors", "l2_hit_rate_pct", "dram_read_bytes"):
+        assert found[name].value is None
+        assert "did not collect" in found[name].reason
+    assert found["global_load_requests"].value == 4294967296
+
+
+def test_nan_is_not_measured():
+    found = counters("synthetic_nan.csv")
+    for name in ("global_load_efficiency_pct", "dram_throughput_gbps", "sol_compute_pct"):
+        assert found[name].value is None
+        assert "version does not match" in found[name].reason
+
+
+@pytest.mark.parametrize("name", ["synthetic_truncated.csv", "synthetic_cut_in_a_cell.csv"])
+def test_a_truncated_table_is_refused(name):
+    with pytest.raises(NcuReadError, match="cut off"):
+        parse_raw_csv((FIXTURES / name).read_text())
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "one column each"),
+        ('"ID","Kernel Name"\n', "one column each"),
+        ('"ID","Kernel Name","Block Size","Grid Size"\n', "row of units"),
+        (
+            '"ID","Kernel Name","Block Size","Grid Size"\n"","","",""\n"x","k","(1, 1, 1)","(1, 1, 1)"',
+            "number",
+        ),
+        ('"ID","Kernel Name","Block Size","Grid Size"\n"","","",""\n"0","k","1x1","(1, 1, 1)"', "as a size"),
+    ],
+)
+def test_a_foreign_table_is_refused(text, complaint):
+    with pytest.raises(NcuReadError, match=complaint):
+        parse_raw_csv(text)
+
+
+@given(st.integers(min_value=0, max_value=10**15))
+def test_counts_are_exact_with_and_without_thousands(value):
+    metric = BY_NAME["global_load_requests"].metrics[0]
+    for text in (str(value), f"{value:,}"):
+        (launch,) = parse_raw_csv(table([LAUNCH], {metric: text}))
+        assert launch.cells[metric].value == value
+
+
+@pytest.mark.parametrize("text", ["1,23", "12,34,567", "1.2.3", "0x10", "abc", "1 234"])
+def test_a_number_in_another_form_is_not_guessed(text):
+    metric = BY_NAME["global_load_requests"].metrics[0]
+    (launch,) = parse_raw_csv(table([LAUNCH], {metric: text}))
+    assert launch.cells[metric].value is None
+    assert text in launch.cells[metric].why
+
+
+def test_a_scaled_unit_is_not_taken_for_a_base_unit():
+    text = (FIXTURES / "synthetic_naive_4096.csv").read_text()
+    (launch,) = parse_raw_csv(text.replace('"byte/second"', '"Gbyte/second"').replace('"ns"', '"us"'))
+    found = profile_of(launch, Copies()).counters
+    assert found["global_load_throughput_gbps"].value is None
+    assert "Gbyte/second" in found["global_load_throughput_gbps"].reason
+    assert found["ncu_duration_us"].value is None
+
+
+def test_instances_must_add_up():
+    metric = BY_NAME["barriers"].metrics[0]
+    (launch,) = parse_raw_csv(table([LAUNCH], {metric: "5 (BAR: 2; EXIT: 3)"}))
+    assert profile_of(launch, Copies()).counters["barriers"].value == 2
+    with pytest.raises(NcuReadError, match="add up"):
+        parse_raw_csv(table([LAUNCH], {metric: "6 (BAR: 2; EXIT: 3)"}))
+    (launch,) = parse_raw_csv(table([LAUNCH], {metric: "6"}))
+    assert profile_of(launch, Copies()).counters["barriers"].value is None
+
+
+def test_a_ratio_over_nothing_is_not_measured():
+    sectors = BY_NAME["global_store_sectors"].metrics[0]
+    (launch,) = parse_raw_csv(table([LAUNCH], {sectors: "0"}))
+    efficiency = profile_of(launch, Copies()).counters["global_store_efficiency_pct"]
+    assert efficiency.value is None
+    assert efficiency.reason == "there were no global store sectors"
+
+
+@pytest.mark.parametrize(
+    ("code", "kinds", "hidden"),
+    [
+        ("ld.global.f32 %f1, [%rd1];", (), None),
+        ("cp.async.cg.shared.global [%r1], [%rd1], 16;", ("async",), "global_load_sectors"),
+        ("cp.async.ca.shared.global.L2::128B [%r1], [%rd1], 4;", ("async",), "shared_store_wavefronts"),
+        ("cp.async.commit_group;\ncp.async.wait_group 0;", (), None),
+        ("cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;", (), None),
+        (
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 16, [%r2];",
+            ("bulk",),
+            "global_load_efficiency_pct",
+        ),
+        ("cp.async.bulk.tensor.2d.shared::cluster.global.tile [a], [b];", ("bulk",), "global_load_requests"),
+        (
+            "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [a], [b];",
+            ("bulk",),
+            "global_store_sectors",
+        ),
+        ("cp.async.bulk.prefetch.L2.global [a], 16;", (), None),
+    ],
+)
+def test_copies_past_the_counters_are_found_in_ptx(code, kinds, hidden):
+    copies = copies_in(code)
+    assert copies.kinds == kinds
+    assert not copies.hidden if hidden is None else hidden in copies.hidden
+
+
+def test_counters_that_cannot_see_a_copy_say_so():
+    found = counters("synthetic_naive_4096.csv", copies_in("cp.async.cg.shared.global [a], [b], 16;"))
+    for name in ("global_load_requests", "global_load_sectors", "global_load_efficiency_pct"):
+        assert found[name].value is None
+        assert "cp.async" in found[name].reason
+    assert found["global_store_sectors"].value == 2097152
+    assert found["async_copy_requests"].value is not None
+    assert "bulk_load_bytes" not in found
+
+
+def test_a_case_without_profile_has_every_counter_with_the_reason():
+    profile = without_profile("because")
+    assert {counter.reason for counter in profile.counters.values()} == {"because"}
+    assert {counter.value for counter in profile.counters.values()} == {None}
+    assert "global_load_sectors" in profile.counters
