@@ -74,5 +74,7 @@ class AsyncCopies:
         key = (pattern.serial, lanes.tobytes())
         if key not in self._landed:
             mask = pattern.mask.of(lanes)
-            self._landed[key] = SharedPattern(pattern.address, 0, mask, pattern.size, self.shared.block_bytes)
+            self._landed[key] = SharedPattern(
+                pattern.address, 0, mask, pattern.size, self.shared.block_bytes, load=False
+            )
         return self._landed[key]

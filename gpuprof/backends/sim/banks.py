@@ -4,9 +4,10 @@
 
 Shared memory has 32 banks of 4 bytes; in one wavefront each bank serves one word, to any number of lanes.
 A warp is served in groups of lanes: all 32 at once for up to 4 bytes per lane, half-warps for 8 bytes,
-quarter-warps for 16 bytes. Two neighbouring groups (the halves for 8 bytes, two quarters of the same half
-for 16) are served as one when lanes pair up on the same address: lane i with lane i xor 1 for every lane,
-or lane i with lane i xor 2 for every lane.
+quarter-warps for 16 bytes. For a load, two neighbouring groups (the halves for 8 bytes, two quarters of the
+same half for 16) are served as one when the whole warp pairs up on addresses: lane i with lane i xor 1 for
+every lane, or lane i with lane i xor 2 for every lane, where an inactive lane pairs with any. Stores never
+merge groups. An H200 counted exactly so for 700 patterns of addresses and active lanes.
 """
 
 import numpy as np
@@ -18,33 +19,33 @@ BANKS = 32
 WORD_BYTES = 4
 
 
-def wavefronts(address: NDArray[np.int64], active: Bools, size: int) -> tuple[Counts, Counts]:
+def wavefronts(address: NDArray[np.int64], active: Bools, size: int, *, load: bool) -> tuple[Counts, Counts]:
     """Count the wavefronts of each warp, and those that it would take without bank conflicts.
 
     Args:
         address: Byte offsets, shape (warps, 32).
         active: Which lanes take part, shape (warps, 32).
         size: Bytes per lane: 1, 2, 4, 8 or 16.
+        load: Whether groups of lanes may merge, as they do for loads only.
 
     Returns:
         Two arrays of shape (warps,): wavefronts, and groups of lanes with at least one active lane.
     """
     if size <= WORD_BYTES:
         return _served([(address, active)], size)
-    if size == 2 * WORD_BYTES:
-        return _merged_or_split(address, active, size)
-    halves = [_merged_or_split(address[:, h : h + 16], active[:, h : h + 16], size) for h in (0, 16)]
-    return halves[0][0] + halves[1][0], halves[0][1] + halves[1][1]
-
-
-def _merged_or_split(address: NDArray[np.int64], active: Bools, size: int) -> tuple[Counts, Counts]:
-    middle = address.shape[1] // 2
-    together = _served([(address, active)], size)
-    apart = _served(
-        [(address[:, :middle], active[:, :middle]), (address[:, middle:], active[:, middle:])], size
-    )
+    group = 32 * WORD_BYTES // size
+    apart = _served(_split(address, active, group), size)
+    if not load:
+        return apart
+    together = _served(_split(address, active, 2 * group), size)
     merge = _paired(address, active, 1) | _paired(address, active, 2)
     return np.where(merge, together[0], apart[0]), np.where(merge, together[1], apart[1])
+
+
+def _split(address: NDArray[np.int64], active: Bools, lanes: int) -> list[tuple[NDArray[np.int64], Bools]]:
+    """Cut a warp into groups of that many lanes."""
+    starts = range(0, address.shape[1], lanes)
+    return [(address[:, i : i + lanes], active[:, i : i + lanes]) for i in starts]
 
 
 def _paired(address: NDArray[np.int64], active: Bools, distance: int) -> Bools:

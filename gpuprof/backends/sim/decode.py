@@ -17,7 +17,7 @@ from gpuprof.backends.sim.expansion import fused_multiply_adds
 from gpuprof.backends.sim.faults import UnsupportedInstruction
 from gpuprof.backends.sim.flow import BasicBlock, End, basic_blocks, reads_and_writes
 from gpuprof.backends.sim.fusion import fused_step, gathered
-from gpuprof.backends.sim.merge import merge_shared_loads
+from gpuprof.backends.sim.merge import merge_shared_accesses
 from gpuprof.backends.sim.mnemonic import Lowered, Mnemonic, NotInTable
 from gpuprof.backends.sim.ptx import Function, Instruction, Module, Operand, Reg, Variable, parse
 from gpuprof.backends.sim.scalars import ARITHMETIC, Lanes
@@ -148,7 +148,7 @@ class _Decoder:
         self.parameters = [(v, placed[v.name]) for v in function.params]
         self.variables = [v for v in module.variables if v.space in ("global", "const")]
         flow = basic_blocks(function.body)
-        merge_shared_loads(flow, self._known_alignments(shared))
+        merge_shared_accesses(flow, self._known_alignments(shared))
         slots = Slots(function, self.offsets)
         self.coder = Coder(slots, placed, _passing(flow))
         self.carry = slots.scratch(np.dtype(np.bool_))

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Merge adjacent scalar shared-memory loads into vector loads, as ptxas does after PTX.
+"""Merge adjacent shared-memory accesses into wider ones, as ptxas does after PTX.
 
-PTX shows four loads of consecutive words; where their address is provably a multiple of 16, the hardware
-runs one 128-bit load. What is provable follows from how addresses are computed: the alignment of a sum is
+PTX shows four loads, or stores, of consecutive words; where their address is provably a multiple of 16, the
+hardware runs one of 128 bits. What is provable follows from how addresses are computed: the alignment of a sum is
 the lesser of its terms', that of a product the product of its factors'.
 """
 
@@ -15,11 +15,13 @@ from gpuprof.backends.sim.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, V
 
 #: Largest alignment worth knowing, in bytes.
 _ENOUGH = 256
-_WIDEST = 16
-_SCALARS = {"f32": 4, "b32": 4, "u32": 4, "s32": 4, "f64": 8, "b64": 8, "u64": 8, "s64": 8}
+_WORD_BYTES = 4
+_SIZES = {"f32": 4, "b32": 4, "u32": 4, "s32": 4, "f64": 8, "b64": 8, "u64": 8, "s64": 8}
+#: Opcodes that may touch shared memory, or order accesses to it.
+_TOUCHING = frozenset({"ld", "st", "atom", "red", "cp", "bar", "barrier", "fence", "membar", "shfl"})
 
 
-def merge_shared_loads(blocks: list[BasicBlock], symbols: dict[str, int]) -> None:
+def merge_shared_accesses(blocks: list[BasicBlock], symbols: dict[str, int]) -> None:
     """Merge in place.
 
     Args:
@@ -28,7 +30,8 @@ def merge_shared_loads(blocks: list[BasicBlock], symbols: dict[str, int]) -> Non
     """
     aligned = _alignments((item for block in blocks for item in block.body), symbols)
     for block in blocks:
-        block.body = _merged(block.body, aligned, symbols)
+        for name in ("ld", "st"):
+            block.body = _merged(block.body, aligned, symbols, name)
 
 
 def _alignments(body: Iterable[Instruction], symbols: dict[str, int]) -> dict[str, int]:
@@ -82,87 +85,120 @@ def _power_of_two_in(value: int) -> int:
     return min(value & -value, _ENOUGH) if value else _ENOUGH
 
 
-@dataclass
-class _Load:
-    """A scalar load that might be merged: its position, address and target."""
+@dataclass(frozen=True)
+class _Access:
+    """A load or store that might be merged.
+
+    Attributes:
+        position: Its place in the basic block.
+        base: The register or variable that its address is relative to.
+        offset: Bytes from there.
+        values: The registers that it loads or the operands that it stores, in order.
+        size: Bytes of each value.
+    """
 
     position: int
     base: Operand
     offset: int
-    target: str
+    values: tuple[Operand, ...]
+    size: int
+
+    @property
+    def end(self) -> int:
+        """Offset of the first byte after the access."""
+        return self.offset + self.size * len(self.values)
 
 
-def _merged(body: list[Instruction], aligned: dict[str, int], symbols: dict[str, int]) -> list[Instruction]:
-    """Return the instructions of a basic block with its mergeable loads merged."""
-    vectors: dict[int, list[_Load]] = {}
-    for size, loads in _candidates(body):
-        base = loads[0].base
-        known = (
-            aligned.get(base.name, 1) if isinstance(base, Reg) else symbols.get(getattr(base, "name", ""), 1)
-        )
-        widest = min(_WIDEST, known)
-        by_offset = {load.offset: load for load in loads}
-        while widest > size:
-            for offset in sorted(by_offset):
-                group = [by_offset.get(offset + i * size) for i in range(widest // size)]
-                whole = [load for load in group if load is not None]
-                if offset % widest == 0 and len(whole) == len(group) and _movable(body, whole):
-                    vectors[min(load.position for load in whole)] = whole
-                    for load in whole:
-                        del by_offset[load.offset]
-            widest //= 2
-    absorbed = {load.position for group in vectors.values() for load in group}
-    result = []
-    for position, item in enumerate(body):
-        if position in vectors:
-            result.append(_vector(item, vectors[position]))
-        elif position not in absorbed:
-            result.append(item)
-    return result
-
-
-def _vector(first: Instruction, loads: list[_Load]) -> Instruction:
-    targets = Vec(tuple(Reg(load.target) for load in loads))
-    base = loads[0].base
-    assert isinstance(base, Reg | Sym)
-    opcode = ("ld", "shared", f"v{len(loads)}", first.opcode[-1])
-    return replace(first, opcode=opcode, operands=(targets, Mem(base, loads[0].offset)))
-
-
-def _candidates(body: list[Instruction]) -> Iterator[tuple[int, list[_Load]]]:
-    """Yield (element size, loads) for loads of one type and base with no write to memory between them."""
-    groups: dict[tuple[str, Operand, int], list[_Load]] = {}
-    stretch = 0
-    for position, item in enumerate(body):
-        name, kind = item.opcode[0], item.opcode[-1]
-        if (
-            item.opcode[:2] == ("ld", "shared")
-            and len(item.opcode) == 3
-            and kind in _SCALARS
-            and not item.guard
-        ):
-            target, memory = item.operands
-            if isinstance(target, Reg) and isinstance(memory, Mem) and isinstance(memory.base, Reg | Sym):
-                load = _Load(position, memory.base, memory.offset, target.name)
-                groups.setdefault((kind, memory.base, stretch), []).append(load)
+def _merged(
+    body: list[Instruction], aligned: dict[str, int], symbols: dict[str, int], name: str
+) -> list[Instruction]:
+    """Return the instructions of a basic block with its loads (or stores) of shared memory merged."""
+    replaced: dict[int, Instruction | None] = {}
+    for accesses in _candidates(body, name):
+        base = accesses[0].base
+        known = aligned if isinstance(base, Reg) else symbols
+        alignment = known.get(getattr(base, "name", ""), 1)
+        for width in (16, 8):
+            if width > alignment:
                 continue
-        if name in ("st", "atom", "red", "cp", "bar", "barrier", "fence", "membar", "shfl"):
-            is_elsewhere = name == "st" and ("global" in item.opcode or "local" in item.opcode)
-            stretch += not is_elsewhere
-    for (kind, _, _), loads in groups.items():
-        yield _SCALARS[kind], loads
+            for window in sorted({access.offset // width for access in accesses}):
+                inside = [a for a in accesses if a.offset >= window * width and a.end <= (window + 1) * width]
+                if not _worthwhile(inside, width, name) or not _movable(body, inside, name):
+                    continue
+                place = min if name == "ld" else max
+                first = place(access.position for access in inside)
+                replaced |= dict.fromkeys((access.position for access in inside), None)
+                replaced[first] = _vector(body[first], inside, window * width, width)
+                accesses = [access for access in accesses if access not in inside]
+    items = [replaced.get(position, item) for position, item in enumerate(body)]
+    return [item for item in items if item is not None]
 
 
-def _movable(body: list[Instruction], loads: list[_Load]) -> bool:
-    """Tell whether all loads may happen where the first one does: nobody in between is in the way."""
-    first, last = min(load.position for load in loads), max(load.position for load in loads)
-    base = loads[0].base
-    targets = {load.target: load.position for load in loads}
+def _worthwhile(inside: list[_Access], width: int, name: str) -> bool:
+    """Tell whether ptxas would merge these accesses into one of `width` bytes.
+
+    Stores must fill it. Loads may leave out one word of a 128-bit access: it is loaded in vain.
+    """
+    covered = sum(access.end - access.offset for access in inside)
+    distinct = len({access.offset for access in inside}) == len(inside)
+    missing = _WORD_BYTES if name == "ld" and width == 16 else 0
+    return len(inside) > 1 and distinct and covered >= width - missing
+
+
+def _vector(item: Instruction, inside: list[_Access], start: int, width: int) -> Instruction:
+    size = inside[0].size
+    values: list[Operand] = [Sym("_")] * (width // size)
+    for access in inside:
+        index = (access.offset - start) // size
+        values[index : index + len(access.values)] = access.values
+    base = inside[0].base
+    assert isinstance(base, Reg | Sym)
+    opcode = (item.opcode[0], "shared", f"v{len(values)}", f"b{8 * size}")
+    memory, vector = Mem(base, start), Vec(tuple(values))
+    return replace(
+        item, opcode=opcode, operands=(vector, memory) if item.opcode[0] == "ld" else (memory, vector)
+    )
+
+
+def _candidates(body: list[Instruction], name: str) -> Iterator[list[_Access]]:
+    """Yield accesses of one size and base, with nothing between them that may touch the same memory."""
+    groups: dict[tuple[int, Operand, int], list[_Access]] = {}
+    stretch, last_base = 0, None
+    for position, item in enumerate(body):
+        access = _access(item, position, name)
+        if access is not None:
+            if name == "st" and access.base != last_base:
+                stretch += 1  # stores through another register may overlap
+            last_base = access.base
+            groups.setdefault((access.size, access.base, stretch), []).append(access)
+        elif item.opcode[0] in _TOUCHING and not {"global", "local", "param", "const"} & set(item.opcode):
+            stretch += item.opcode[0] != name or name == "st"
+    yield from groups.values()
+
+
+def _access(item: Instruction, position: int, name: str) -> _Access | None:
+    kind, vector = item.opcode[-1], item.opcode[2:-1]
+    if item.opcode[:2] != (name, "shared") or kind not in _SIZES or vector not in ((), ("v2",)) or item.guard:
+        return None
+    memory, value = reversed(item.operands) if name == "ld" else item.operands
+    if not isinstance(memory, Mem) or not isinstance(memory.base, Reg | Sym):
+        return None
+    values = value.items if isinstance(value, Vec) else (value,)
+    return _Access(position, memory.base, memory.offset, values, _SIZES[kind])
+
+
+def _movable(body: list[Instruction], group: list[_Access], name: str) -> bool:
+    """Tell whether loads may all happen at the first of them, or stores at the last: nothing is in the way."""
+    first, last = min(a.position for a in group), max(a.position for a in group)
+    base = group[0].base
+    registers = {v.name: a.position for a in group for v in a.values if isinstance(v, Reg)}
     for position in range(first, last + 1):
         reads, writes = reads_and_writes(body[position])
-        if isinstance(base, Reg) and base.name in writes and position < last:
+        if isinstance(base, Reg) and base.name in writes:
             return False
-        for name in (*reads, *writes):
-            if name in targets and position < targets[name]:
+        if name == "ld":
+            if any(position < registers.get(register, 0) for register in (*reads, *writes)):
                 return False
-    return len(targets) == len(loads)
+        elif any(position > registers.get(register, last) for register in writes):
+            return False
+    return name == "st" or len(registers) == sum(len(access.values) for access in group)

@@ -34,15 +34,19 @@ class SharedPattern:
         index: Offsets in units of `size`: shape (warps or 1, 32 or 1) when all blocks agree, else with blocks
             first and counting through the whole batch.
         per_block: Whether blocks differ in offsets.
+        load: Whether it is a load, which takes fewer wavefronts than a store of some patterns.
         wavefronts: Wavefronts summed over the warps of each block: shape (blocks or 1,).
         conflicts: Wavefronts beyond the ideal, likewise.
     """
 
-    def __init__(self, source: Lanes, offset: int, mask: Mask, size: int, block_bytes: int) -> None:
+    def __init__(
+        self, source: Lanes, offset: int, mask: Mask, size: int, block_bytes: int, *, load: bool
+    ) -> None:
         self.serial = next(_serial)
         self.source = source
         self.mask = mask
         self.size = size
+        self.load = load
         self.address = source.astype(np.int64) + offset
         self.used: Bools | None = None if mask.whole else mask.narrowed_to(self.address.shape)
         self.per_block = self.address.shape[0] > 1
@@ -57,13 +61,13 @@ class SharedPattern:
         mask = self.mask
         if self.address.shape[2] == 1 and mask.whole:  # a broadcast in every warp
             lanes = np.zeros((1, 32), dtype=np.int64)
-            total, ideal = wavefronts(lanes, np.ones((1, 32), dtype=np.bool_), self.size)
+            total, ideal = wavefronts(lanes, np.ones((1, 32), dtype=np.bool_), self.size, load=self.load)
             return mask.warp_count * total[0], mask.warp_count * (total[0] - ideal[0])
         leading = np.broadcast_shapes(self.address.shape[:2], mask.lanes.shape[:2])
         shape = (*leading, 32)
         address = np.broadcast_to(self.address, shape).reshape(-1, 32)
         active = np.broadcast_to(mask.lanes, shape).reshape(-1, 32)
-        total, ideal = wavefronts(address, active, self.size)
+        total, ideal = wavefronts(address, active, self.size, load=self.load)
         return mask.per_block(total.reshape(*leading, 1)), mask.per_block(
             (total - ideal).reshape(*leading, 1)
         )

@@ -200,7 +200,7 @@ class SharedSpace:
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from every block's shared memory."""
-        pattern = self.pattern(batch, address, mask)
+        pattern = self.pattern(batch, address, mask, load=True)
         batch.races.record(Access.READ, pattern, self.request.line)
         return batch.shared.load(pattern)
 
@@ -233,7 +233,7 @@ class SharedSpace:
         old[lanes] = apply(view.reshape(-1), np.broadcast_to(index, old.shape)[lanes], lanes).view(old.dtype)
         return old
 
-    def pattern(self, batch: Batch, address: Lanes, mask: Mask) -> SharedPattern:
+    def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
         """Return the access's pattern, checked when it is new, and count it."""
         request = self.request
         assert request.site is not None
@@ -241,7 +241,8 @@ class SharedSpace:
         if pattern is None:
             check_bounds(batch, request, address, mask, batch.shared.size, "shared")
             check_alignment(batch, request, address, mask)
-            pattern = SharedPattern(address, request.offset, mask, request.size, batch.shared.block_bytes)
+            block_bytes = batch.shared.block_bytes
+            pattern = SharedPattern(address, request.offset, mask, request.size, block_bytes, load=load)
             batch.patterns.add(request.site, pattern)
         tally = batch.tally
         tally.add(request.site, Event.REQUESTS, mask.warp_count)

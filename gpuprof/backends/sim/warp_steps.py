@@ -190,7 +190,7 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
         mask: Mask = masked(batch)
         pattern = batch.patterns.find(site, nowhere, mask)
         if pattern is None:
-            pattern = SharedPattern(nowhere, 0, mask, 4, batch.shared.block_bytes)
+            pattern = SharedPattern(nowhere, 0, mask, 4, batch.shared.block_bytes, load=False)
             batch.patterns.add(site, pattern)
         batch.races.record(Access.SYNCWARP, pattern, item.line)
 

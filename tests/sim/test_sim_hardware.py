@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The executor against Nsight Compute's counts on an H200, recorded under tests/sim/hardware."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.backends.sim.banks import wavefronts
+from gpuprof.devices.table import load_card
+from gpuprof.kernels.catalog import find_kernel
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+
+RECORDED = Path(__file__).parent / "hardware"
+PATTERNS = json.loads((RECORDED / "shared_wavefronts.json").read_text())["patterns"]
+COUNTED = json.loads((RECORDED / "counters.json").read_text())
+#: Loads and stores of neighbouring instructions contend for the shared-memory pipe. Nsight Compute counts the
+#: wavefronts lost so as bank conflicts; what is left without them is what a kernel's addresses decide.
+ARBITRATION = ("shared_load", "shared_store")
+EXACT = (
+    *("global_load_requests", "global_load_sectors", "global_store_requests", "global_store_sectors"),
+    "ffma_thread_instructions",
+)
+
+
+@pytest.mark.parametrize("kind", ["ld", "st"])
+@pytest.mark.parametrize("size", [4, 8, 16])
+def test_every_shared_pattern_takes_the_hardwares_wavefronts(kind, size):
+    rows = [row for row in PATTERNS if row[:2] == [kind, size]]
+    assert len(rows) >= 80
+    offsets = np.array([row[2] for row in rows], dtype=np.int64) * size
+    active = (np.array([row[3] for row in rows])[:, None] >> np.arange(32) & 1).astype(bool)
+    total, ideal = wavefronts(offsets, active, size, load=kind == "ld")
+    np.testing.assert_array_equal(total, [row[4] for row in rows])
+    np.testing.assert_array_equal(total - ideal, [row[5] for row in rows])
+
+
+@pytest.fixture(scope="module")
+def executor():
+    backend = SimBackend(load_card("h200"), seed=0)
+    return backend, Compiler(backend.compile_arch)
+
+
+def cases():
+    for op in ("gemm", "transpose"):
+        for row in COUNTED[op]:
+            name = f"{row['kernel']}-{'x'.join(map(str, row['size']))}-{'x'.join(map(str, row['block']))}"
+            yield pytest.param(op, row, id=name)
+
+
+@pytest.mark.parametrize(("op", "row"), [*cases()])
+def test_every_kernel_counts_as_the_hardware_does(executor, op, row):
+    backend, compiler = executor
+    kernel = find_kernel(op, row["kernel"])
+    if op == "gemm":
+        problem = Gemm(*row["size"], layout=kernel.layout)
+    else:
+        problem = Transpose(*row["size"], result="copy" if kernel.result == "copy" else "transpose")
+    case = Case(kernel.id, str(kernel.path), problem, (*row["block"], 1))
+    measurement, _ = measure_case(case, backend, compiler)
+    assert measurement.outcome == "ok", measurement.reason
+    ours = {name: counter.value for name, counter in measurement.counters.items()}
+    theirs = row["counters"]
+    for name in EXACT:
+        assert ours[name] == theirs[name], name
+    for name in ("global_load_efficiency_pct", "global_store_efficiency_pct"):
+        # Nsight Compute shows two digits of a percentage.
+        assert ours[name] == pytest.approx(theirs[name], abs=0.006), name
+    for space in ARBITRATION:
+        assert ours[f"{space}_wavefronts"] - ours[f"{space}_bank_conflicts"] == (
+            theirs[f"{space}_wavefronts"] - theirs[f"{space}_bank_conflicts"]
+        ), space
+    assert ours["shared_load_wavefronts"] == pytest.approx(theirs["shared_load_wavefronts"], rel=5e-4)
