@@ -12,6 +12,9 @@ from gpuprof.results import Measurement
 #: A figure that moved by less than this share explains nothing.
 _NOTABLE = 0.05
 _MOST_SHOWN = 3
+#: Weight of a figure that appears or vanishes and so has no ratio: between a modest and a large change.
+_NO_RATIO = 0.7
+_SPELT_OUT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,75 +25,95 @@ class Change:
         label: What moved.
         before: In human units.
         after: In human units.
-        weight: How strongly it moved, for sorting.
-        factor: After over before, None where before is 0.
+        weight: How much it explains, for sorting.
+        factor: By how much a count grew or shrank, in words; empty where the figures show it plainly.
     """
 
     label: str
     before: str
     after: str
     weight: float
-    factor: float | None
+    factor: str = ""
 
     @property
     def text(self) -> str:
         """For example `load efficiency 12.5 % → 100 %`."""
-        return f"{self.label} {self.before} → {self.after}"
+        return f"{self.label} {self.before} → {self.after}{self.factor}"
 
 
-_Figure = tuple[str, Callable[[Measurement], float | None], Callable[[float], str]]
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """One figure to compare; `telling` raises what says why above what merely follows from it."""
 
-_COUNTER_FIGURES: tuple[_Figure, ...] = (
-    ("load efficiency", lambda case: counters.value(case, "global_load_efficiency_pct"), numbers.percent),
-    ("store efficiency", lambda case: counters.value(case, "global_store_efficiency_pct"), numbers.percent),
-    ("global sectors", counters.global_sectors, numbers.count),
-    (
+    label: str
+    read: Callable[[Measurement], float | None]
+    write: Callable[[float], str]
+    telling: float = 1.0
+
+
+def _shared_bytes(case: Measurement) -> float | None:
+    held = case.resources
+    return held.static_shared_bytes + held.dynamic_shared_bytes if held else None
+
+
+_COUNTER_FIGURES = (
+    _Figure(
+        "load efficiency",
+        lambda case: counters.value(case, "global_load_efficiency_pct"),
+        numbers.percent,
+        telling=4.0,
+    ),
+    _Figure(
+        "store efficiency",
+        lambda case: counters.value(case, "global_store_efficiency_pct"),
+        numbers.percent,
+        telling=4.0,
+    ),
+    _Figure("global sectors", counters.global_sectors, numbers.count, telling=2.0),
+    _Figure(
         "global requests",
         lambda case: counters.total(case, *counters.GLOBAL_REQUESTS),
         numbers.count,
+        telling=0.5,
     ),
-    (
+    _Figure(
         "shared wavefronts",
         lambda case: counters.total(case, *counters.SHARED_WAVEFRONTS),
         numbers.count,
     ),
-    ("bank conflicts", counters.bank_conflicts, numbers.count),
-    ("barriers", lambda case: counters.value(case, "barriers"), numbers.count),
+    _Figure("bank conflicts", counters.bank_conflicts, numbers.count, telling=2.0),
+    _Figure("barriers", lambda case: counters.value(case, "barriers"), numbers.count, telling=0.3),
 )
 
-_RESOURCE_FIGURES: tuple[_Figure, ...] = (
-    (
+_RESOURCE_FIGURES = (
+    _Figure(
         "occupancy",
         lambda case: case.occupancy.theoretical_pct if case.occupancy else None,
         numbers.percent,
+        telling=2.0,
     ),
-    (
+    _Figure(
         "registers",
         lambda case: case.resources.registers_per_thread if case.resources else None,
         numbers.count,
     ),
-    (
-        "shared memory",
-        lambda case: (
-            case.resources.static_shared_bytes + case.resources.dynamic_shared_bytes
-            if case.resources
-            else None
-        ),
+    _Figure("shared memory", _shared_bytes, numbers.size),
+    _Figure(
+        "spills",
+        lambda case: case.resources.spill_bytes if case.resources else None,
         numbers.size,
+        telling=3.0,
     ),
-    ("spills", lambda case: case.resources.spill_bytes if case.resources else None, numbers.size),
-    ("threads per block", lambda case: case.block[0] * case.block[1] * case.block[2], numbers.count),
+    _Figure("threads per block", lambda case: case.block[0] * case.block[1] * case.block[2], numbers.count),
 )
 
 
 def changes(before: Measurement, after: Measurement) -> tuple[Change, ...]:
-    """The figures that moved most from one case to the next, largest first.
+    """The figures that explain most of the step from one case to the next, most telling first.
 
     Counters come first because they say what the hardware did; resources only say what it was given.
     """
-    moved = _moved(_COUNTER_FIGURES, before, after)
-    if not moved:
-        moved = _moved(_RESOURCE_FIGURES, before, after)
+    moved = _moved(_COUNTER_FIGURES, before, after) or _moved(_RESOURCE_FIGURES, before, after)
     return tuple(sorted(moved, key=lambda change: -change.weight)[:_MOST_SHOWN])
 
 
@@ -101,12 +124,21 @@ def counted(case: Measurement) -> bool:
 
 def _moved(figures: tuple[_Figure, ...], before: Measurement, after: Measurement) -> list[Change]:
     found = []
-    for label, read, write in figures:
-        old, new = read(before), read(after)
+    for figure in figures:
+        old, new = figure.read(before), figure.read(after)
         if old is None or new is None or old == new:
             continue
-        # A figure that appears or vanishes has no ratio: it outranks any ratio.
-        weight = abs(log(new / old)) if old > 0 and new > 0 else 100.0
-        if weight > _NOTABLE:
-            found.append(Change(label, write(old), write(new), weight, new / old if old else None))
+        size = abs(log(new / old)) if old > 0 and new > 0 else _NO_RATIO
+        if size <= _NOTABLE:
+            continue
+        factor = _factor(old, new) if figure.write is numbers.count else ""
+        found.append(
+            Change(figure.label, figure.write(old), figure.write(new), size * figure.telling, factor)
+        )
     return found
+
+
+def _factor(old: float, new: float) -> str:
+    if old <= 0 or new <= 0 or max(new / old, old / new) < _SPELT_OUT:
+        return ""
+    return f" (×{numbers.significant(new / old)})" if new > old else f" (÷{numbers.significant(old / new)})"

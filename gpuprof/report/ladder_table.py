@@ -58,7 +58,8 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     if rung.changes:
         lines.append(f"vs {rung.previous}: " + "; ".join(change.text for change in rung.changes))
     elif rung.gain is not None:
-        lines.append(f"vs {rung.previous}: no recorded figure but the time moved")
+        what = "no recorded figure but the time moved" if rung.gain_is_clear else "nothing recorded moved"
+        lines.append(f"vs {rung.previous}: {what}")
     if rung.verdict:
         lines.append(rung.verdict.text)
     elif clues := clues_of(rung.case):

@@ -149,7 +149,11 @@ class TestLadder:
 class TestExplanations:
     def test_counters_explain_before_resources(self) -> None:
         found = ladder(sim_run(), "128").rung("smem_tiled").changes
-        assert "load efficiency 82.5 % → 100 %" in [change.text for change in found]
+        assert [change.text for change in found] == [
+            "global sectors 330 k → 18,432 (÷17.9)",
+            "global requests 132 k → 4,608 (÷28.6)",
+            "load efficiency 82.5 % → 100 %",
+        ]
         assert not any("shared memory" in change.label for change in found)
 
     def test_resources_explain_without_counters(self) -> None:
