@@ -153,9 +153,15 @@ def _with_profile(case: Measurement, profile: CaseProfile) -> Measurement:
         if profile.achieved_occupancy_pct is None:
             why = profile.counters[OCCUPANCY].reason
         occupancy = replace(occupancy, achieved_pct=profile.achieved_occupancy_pct, achieved_reason=why)
+    # What another source counted stays where Nsight Compute has no value.
+    gained = {
+        name: counter
+        for name, counter in profile.counters.items()
+        if counter.value is not None or name not in case.counters
+    }
     return replace(
         case,
         occupancy=occupancy,
-        counters={**case.counters, **profile.counters},
+        counters={**case.counters, **gained},
         counters_reason=profile.reason,
     )

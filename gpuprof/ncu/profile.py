@@ -10,9 +10,10 @@ from gpuprof.measure.case import Case
 from gpuprof.ncu.find import Ncu, find_ncu
 from gpuprof.ncu.journal import Attempt, Event, Job, Task, attempts
 from gpuprof.ncu.launch import Ended, NcuOptions, run_ncu
-from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, profile_of, without_profile
+from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, merge, profilable, profile_of, without_profile
 from gpuprof.ncu.problems import NcuError, NcuReadError, diagnose, diagnose_launch, first_error
 from gpuprof.ncu.read import ProfiledLaunch, read_report
+from gpuprof.results import Run, write_run
 
 Progress = Callable[[Case], None]
 #: After this many ncu processes in a row that brought no profile, the fault is not the kernels'.
@@ -50,6 +51,38 @@ def collect(
         collector.problem = error
         collector.give_up(str(error))
     return NcuOutcome(collector.profiles, tuple(collector.reports), collector.version, collector.problem)
+
+
+def add_counters(
+    run: Run, cases: Sequence[Case], *, device: str, options: NcuOptions, json_path: Path, progress: Progress
+) -> tuple[Run, NcuOutcome]:
+    """Profile the cases of a finished run that ended well, and keep the counters in its results file.
+
+    Args:
+        run: The run, measured on a GPU.
+        cases: Its plan, in order.
+        device: As `--device`; `auto` is the first GPU.
+        options: How to profile.
+        json_path: The results file; the report stands beside it under its name.
+        progress: Told each case when its turn comes.
+
+    Returns:
+        The run with the counters, and how profiling went.
+
+    Raises:
+        InputError: The results file cannot be written.
+    """
+    outcome = collect(
+        profilable(run, cases),
+        device_ordinal=int(device) if device.isdecimal() else 0,
+        seed=run.seed,
+        options=options,
+        report_path=json_path.with_suffix(".ncu-rep"),
+        progress=progress,
+    )
+    merged = merge(run, outcome)
+    write_run(merged, json_path)
+    return merged, outcome
 
 
 class _Collector:
