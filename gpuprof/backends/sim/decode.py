@@ -194,8 +194,8 @@ class _Decoder:
                 steps.append(step)
         fused: Counter[tuple[str, int]] = Counter()
         for item in block.body:
-            if item.guard is None and (found := fused_multiply_adds(item)):
-                fused[found[0], item.line] += found[1]
+            for family, times in () if item.guard else fused_multiply_adds(item):
+                fused[family, item.line] += times
         last = block.last
         line = last.line if last else (block.body[-1].line if block.body else 0)
         result = RunnableBlock(
@@ -367,11 +367,12 @@ class _Decoder:
         found = fused_multiply_adds(item)
         if item.guard is None or not found:
             return step
-        site, masked = self.coder.site(found[0], item), self.coder.mask(item)
-        times = found[1]
+        sites = [(self.coder.site(family, item), times) for family, times in found]
+        masked = self.coder.mask(item)
 
         def counted(batch: Batch) -> None:
-            batch.tally.add(site, Event.THREADS, masked(batch).thread_count * times)
+            for site, times in sites:
+                batch.tally.add(site, Event.THREADS, masked(batch).thread_count * times)
             step(batch)
 
         return counted

@@ -8,18 +8,25 @@ multiply-adds refine an approximate reciprocal. The counts are those of the sequ
 
 from gpuprof.backends.sim.ptx import Instruction
 
-_SEQUENCES: dict[tuple[str, ...], tuple[str, int]] = {
-    ("fma", "f32"): ("ffma", 1),
-    ("mad", "f32"): ("ffma", 1),
-    ("fma", "f64"): ("dfma", 1),
-    ("mad", "f64"): ("dfma", 1),
-    ("div", "rn", "f32"): ("ffma", 5),
+#: From an opcode without its optional modifiers to (family, count) of what it becomes; as nvdisasm shows it
+#: for sm_75 to sm_90.
+_SEQUENCES: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {
+    ("fma", "f32"): (("ffma", 1),),
+    ("mad", "f32"): (("ffma", 1),),
+    ("fma", "f64"): (("dfma", 1),),
+    ("mad", "f64"): (("dfma", 1),),
+    ("div", "rn", "f32"): (("ffma", 5),),
+    ("rcp", "rn", "f32"): (("ffma", 2),),
+    ("sqrt", "rn", "f32"): (("ffma", 2),),
+    ("div", "rn", "f64"): (("dfma", 7), ("ffma", 1)),
+    ("rcp", "rn", "f64"): (("dfma", 5),),
+    ("sqrt", "rn", "f64"): (("dfma", 5),),
 }
 
 
-def fused_multiply_adds(item: Instruction) -> tuple[str, int] | None:
-    """Return the family ("ffma" or "dfma") and how many of it a lane executes, or None for none."""
+def fused_multiply_adds(item: Instruction) -> tuple[tuple[str, int], ...]:
+    """Return how many of each family, "ffma" and "dfma", a lane executes; empty for other instructions."""
     name, kind = item.opcode[0], item.opcode[-1]
-    if name == "div" and "rn" in item.opcode:
-        return _SEQUENCES.get((name, "rn", kind))
-    return _SEQUENCES.get((name, kind))
+    if name in ("fma", "mad"):
+        return _SEQUENCES.get((name, kind), ())
+    return _SEQUENCES.get((name, "rn", kind), ()) if "rn" in item.opcode else ()

@@ -13,7 +13,7 @@ from gpuprof.backends.sim.coding import Coder, Step
 from gpuprof.backends.sim.faults import UnsupportedInstruction
 from gpuprof.backends.sim.global_memory import moved_dtype
 from gpuprof.backends.sim.lanes import Bools
-from gpuprof.backends.sim.ptx import Imm, Instruction, Mem, Operand, Sym, Vec
+from gpuprof.backends.sim.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
 from gpuprof.backends.sim.scalars import ARITHMETIC, Lanes, reinterpret
 from gpuprof.backends.sim.spaces import (
     GenericSpace,
@@ -37,6 +37,8 @@ def load(coder: Coder, item: Instruction) -> Step:
     dtype = ARITHMETIC[kind]
     space = _space(coder, item, memory, dtype.itemsize * len(parts), "load")
     read_address = _address(coder, item, memory)
+    if isinstance(space, SharedSpace):
+        space.parts = _wanted(coder, item, space.request, parts, dtype.itemsize)
     writes = [coder.target(part, item) for part in parts]
     masked = coder.mask(item)
 
@@ -53,6 +55,20 @@ def load(coder: Coder, item: Instruction) -> Step:
             write(batch, elements[..., i], mask)
 
     return step
+
+
+def _wanted(
+    coder: Coder, item: Instruction, request: Request, parts: tuple[Operand, ...], size: int
+) -> tuple[SharedSpace, ...]:
+    """Return the elements of a vector load that go to a register, if some do not."""
+    wanted = [i for i, part in enumerate(parts) if isinstance(part, Reg)]
+    if len(wanted) == len(parts):
+        return ()
+    coder.shared_granule = min(coder.shared_granule, size)
+    return tuple(
+        SharedSpace(Request(coder.site("part of a vector", item), item.line, size, request.offset + i * size))
+        for i in wanted
+    )
 
 
 def _load_parameter(coder: Coder, item: Instruction, memory: Mem) -> Step:

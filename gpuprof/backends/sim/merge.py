@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Merge adjacent shared-memory accesses into wider ones, as ptxas does after PTX.
 
-PTX shows four loads, or stores, of consecutive words; where their address is provably a multiple of 16, the
-hardware runs one of 128 bits. What is provable follows from how addresses are computed: the alignment of a sum is
-the lesser of its terms', that of a product the product of its factors'.
+PTX shows four loads, or stores, of consecutive words; where their address is provably a multiple of 16,
+the hardware runs one of 128 bits. What is provable follows from how addresses are computed: the alignment
+of a sum is the lesser of its terms', that of a product the product of its factors'. Which accesses merge is
+read off the machine code that ptxas makes.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -188,10 +189,14 @@ def _access(item: Instruction, position: int, name: str) -> _Access | None:
 
 
 def _movable(body: list[Instruction], group: list[_Access], name: str) -> bool:
-    """Tell whether loads may all happen at the first of them, or stores at the last: nothing is in the way."""
+    """Tell whether nothing keeps loads from happening at the first of them, or stores at the last."""
     first, last = min(a.position for a in group), max(a.position for a in group)
     base = group[0].base
-    registers = {v.name: a.position for a in group for v in a.values if isinstance(v, Reg)}
+    registers: dict[str, int] = {}
+    for access in group:
+        for value in access.values:
+            if isinstance(value, Reg):
+                registers.setdefault(value.name, access.position)
     for position in range(first, last + 1):
         reads, writes = reads_and_writes(body[position])
         if isinstance(base, Reg) and base.name in writes:

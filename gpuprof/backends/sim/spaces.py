@@ -194,14 +194,22 @@ def check_bounds(batch: Batch, request: Request, address: Lanes, mask: Mask, lim
 
 @dataclass
 class SharedSpace:
-    """Shared memory: wavefronts and bank conflicts are counted, and races looked for."""
+    """Shared memory: wavefronts and bank conflicts are counted, and races looked for.
+
+    Attributes:
+        request: The access as the hardware makes it.
+        parts: Where a vector load has elements that nobody wants, the wanted ones: only they count as read.
+    """
 
     request: Request
+    parts: tuple["SharedSpace", ...] = ()
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from every block's shared memory."""
         pattern = self.pattern(batch, address, mask, load=True)
-        batch.races.record(Access.READ, pattern, self.request.line)
+        for part in self.parts or (self,):
+            read = part.examined(batch, address, mask, load=True) if self.parts else pattern
+            batch.races.record(Access.READ, read, self.request.line)
         return batch.shared.load(pattern)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
@@ -234,20 +242,26 @@ class SharedSpace:
         return old
 
     def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
-        """Return the access's pattern, checked when it is new, and count it."""
+        """Count an access and return its pattern."""
+        site, tally, pattern = self.request.site, batch.tally, self.examined(batch, address, mask, load=load)
+        assert site is not None
+        tally.add(site, Event.REQUESTS, mask.warp_count)
+        tally.add(site, Event.WAVEFRONTS, pattern.wavefronts)
+        tally.add(site, Event.CONFLICTS, pattern.conflicts)
+        return pattern
+
+    def examined(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
+        """Return an access's pattern, checked when it is new."""
         request = self.request
         assert request.site is not None
         pattern = batch.patterns.find(request.site, address, mask)
         if pattern is None:
-            check_bounds(batch, request, address, mask, batch.shared.size, "shared")
+            if not self.parts:
+                check_bounds(batch, request, address, mask, batch.shared.size, "shared")
             check_alignment(batch, request, address, mask)
             block_bytes = batch.shared.block_bytes
             pattern = SharedPattern(address, request.offset, mask, request.size, block_bytes, load=load)
             batch.patterns.add(request.site, pattern)
-        tally = batch.tally
-        tally.add(request.site, Event.REQUESTS, mask.warp_count)
-        tally.add(request.site, Event.WAVEFRONTS, pattern.wavefronts)
-        tally.add(request.site, Event.CONFLICTS, pattern.conflicts)
         return pattern
 
 
