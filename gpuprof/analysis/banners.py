@@ -24,6 +24,8 @@ FEWEST_SAMPLES = 6
 #: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
 _DISTURBING = ("slowdown", "brake")
 
+_EXECUTED = "The kernels ran on gpuprof's SIMT executor. "
+
 Level = Literal["bad", "warning", "note"]
 
 
@@ -99,15 +101,15 @@ def _incomplete(run: Run) -> Iterator[Banner]:
 
 
 def _mode(run: Run) -> Iterator[Banner]:
-    why = f" ({run.backend_reason})" if run.backend_reason else ""
+    why = f"{run.backend_reason.rstrip('.')}. " if run.backend_reason else ""
     if run.backend == "sim":
         yield Banner(
             "sim",
             "warning",
             "Executed without a GPU: there are no times in this report",
-            f"The kernels ran on gpuprof's SIMT executor{why}. Results and memory counts are exact, so"
-            " correctness, coalescing, bank conflicts and traffic can be compared. Which kernel is faster,"
-            " and how near it comes to the hardware's limits, cannot be concluded.",
+            f"{why or _EXECUTED}Results are exact and memory counts follow the hardware's rules, so"
+            " correctness, coalescing, bank conflicts and traffic can be compared. Which kernel is faster, and how near it"
+            " comes to the hardware's limits, cannot be concluded.",
             "Run the same command on a machine with an NVIDIA GPU for times.",
         )
     elif run.backend == "none":
@@ -115,7 +117,7 @@ def _mode(run: Run) -> Iterator[Banner]:
             "compiled",
             "warning",
             "Compiled only: no kernel ran",
-            f"Registers, shared memory, spills and theoretical occupancy come from the compiler{why}. Neither"
+            f"{why}Registers, shared memory, spills and theoretical occupancy come from the compiler. Neither"
             " correctness nor speed was checked.",
             "Use --device sim to execute without a GPU, or a machine with one for times.",
         )

@@ -47,8 +47,7 @@ class Verdict:
     @property
     def text(self) -> str:
         """For example `memory-bound: 71.0 % of the theoretical bandwidth`."""
-        clues = f"; {', '.join(self.clues)}" if self.clues else ""
-        return f"{self.label}: {self.evidence}{clues}"
+        return f"{self.label}: {self.evidence}"
 
 
 def blocks_of(case: Measurement) -> int | None:

@@ -151,7 +151,8 @@ def _metric(metric: Metric, ladder: Ladder) -> Chart:
     return {
         "key": metric.key,
         "label": metric.label,
-        "axis": metric.axis,
+        "axis": f"{metric.axis}; logarithmic" if metric.logarithmic else metric.axis,
+        "logarithmic": metric.logarithmic,
         "lines": [{"value": value / metric.divisor, "label": label} for value, label in metric.lines],
         "bars": [scaled(bar) if bar else None for bar in bars],
     }

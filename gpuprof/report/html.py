@@ -16,7 +16,7 @@ from gpuprof.analysis.status import status_of
 from gpuprof.report.charts import SWEEP_LABELS, sweep_text
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.page import build_page
-from gpuprof.report.text import finalize
+from gpuprof.report.text import bound, finalize
 from gpuprof.results import Run
 from gpuprof.schema import to_json
 
@@ -52,6 +52,7 @@ def render_html(run: Run) -> str:
         sweep_labels=SWEEP_LABELS,
         sweep_text=sweep_text,
         count=numbers.count,
+        bound=bound,
         exact=numbers.exact,
         percent=numbers.percent,
         significant=numbers.significant,

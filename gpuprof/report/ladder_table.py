@@ -60,10 +60,13 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     elif rung.gain is not None:
         what = "no recorded figure but the time moved" if rung.gain_is_clear else "nothing recorded moved"
         lines.append(f"vs {rung.previous}: {what}")
-    if rung.verdict:
+    moved = tuple(change.label for change in rung.changes)
+    # What a change has just said needs no second mention.
+    clues = [clue for clue in clues_of(rung.case) if not clue.startswith(moved)]
+    if rung.verdict and rung.verdict.kind in ("memory", "compute"):
         lines.append(rung.verdict.text)
-    elif clues := clues_of(rung.case):
-        lines.append("; ".join(clues))
+    elif rung.verdict or clues:
+        lines.append("; ".join([*([rung.verdict.text] if rung.verdict else []), *clues]))
     return tuple(lines)
 
 

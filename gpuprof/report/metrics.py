@@ -3,7 +3,7 @@
 """Which figures a ladder can be drawn by: rates and times on a GPU, counts or resources without one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuprof.analysis import counters, numbers
 from gpuprof.analysis.groups import Group
@@ -11,6 +11,8 @@ from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.speed import Speed, limit_of, rate, rate_at
 from gpuprof.results import Measurement, Run
 
+#: Ratio of the longest bar to the shortest up to which a linear axis shows both.
+_LINEAR_SPREAD = 30.0
 #: Bandwidths are compared in GB/s throughout.
 _GIGABYTES: numbers.Units = ((1.0, "GB/s"),)
 
@@ -44,6 +46,7 @@ class Metric:
         axis: The axis's title, with unit and direction.
         lines: Values to mark across all bars, with their labels.
         divisor: Turns a bar's value into the axis's unit.
+        logarithmic: The bars span so many factors that a linear axis would show only the longest.
         read: A rung's bar, None where the figure does not exist.
     """
 
@@ -53,6 +56,7 @@ class Metric:
     lines: tuple[tuple[float, str], ...]
     read: Callable[[Rung], Bar | None]
     divisor: float = 1.0
+    logarithmic: bool = False
 
 
 def ladder_metrics(run: Run, group: Group, ladder: Ladder) -> tuple[Metric, ...]:
@@ -60,8 +64,16 @@ def ladder_metrics(run: Run, group: Group, ladder: Ladder) -> tuple[Metric, ...]
     timed = (_rate_metric(run, group, ladder), _time_metric(group, ladder)) if run.backend == "gpu" else ()
     candidates = (*timed, *_COUNTED, *(() if timed else _COMPILED))
     return tuple(
-        metric for metric in candidates if any(metric.read(rung) is not None for rung in ladder.rungs)
+        replace(metric, logarithmic=metric.key == "sector_ratio" and _spread(metric, ladder) > _LINEAR_SPREAD)
+        for metric in candidates
+        if any(metric.read(rung) is not None for rung in ladder.rungs)
     )
+
+
+def _spread(metric: Metric, ladder: Ladder) -> float:
+    """The longest bar over the shortest."""
+    values = [bar.value for rung in ladder.rungs if (bar := metric.read(rung)) and bar.value > 0]
+    return max(values) / min(values) if values else 1.0
 
 
 def _rate_text(speed: Speed, flops: bool) -> str:

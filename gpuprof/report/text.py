@@ -10,6 +10,9 @@ from markupsafe import Markup
 #: Control characters other than newline and tab, and the Unicode characters that reorder text.
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 
+#: The space before a unit or an SI letter.
+_UNIT = re.compile(r"(?<=\d) (?=(?:[kMGTPE]|%|[KMGT]iB|B|[nµm]?s|[MGT]B/s|[MGTP]FLOP/s|SMs)(?![\w-]))")
+
 DTYPE_NAMES = {"f32": "float32", "f64": "float64"}
 OP_NAMES = {"gemm": "GEMM", "transpose": "Transpose"}
 LAYOUT_NAMES = {"row": "row-major", "col": "column-major"}
@@ -25,6 +28,11 @@ def finalize(value: Any) -> Any:
     if value is None:
         return ""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def bound(text: str) -> str:
+    """The text with each figure kept on one line with its unit."""
+    return _UNIT.sub("\u00a0", text)
 
 
 def group_title(op: str, dtype: str, layouts: tuple[str, ...]) -> str:

@@ -168,6 +168,17 @@ def test_a_failed_kernel_keeps_its_place_in_the_chart() -> None:
     assert "1,048,576 bytes" in chart["rows"][1]["reason"]
 
 
+def test_traffic_that_spans_many_factors_gets_a_logarithmic_axis() -> None:
+    run = sim_run()
+    ladder = json.loads(PageReader(render_html(run)).data_block())["charts"]["chart-1"]
+    assert ladder["metrics"][0]["logarithmic"] is False
+    near = counters(global_load_sectors=6144)
+    far = replace(run, cases=(run.cases[0], replace(run.cases[1], counters=near)))
+    ladder = json.loads(PageReader(render_html(far)).data_block())["charts"]["chart-1"]
+    assert ladder["metrics"][0]["logarithmic"] is True
+    assert ladder["metrics"][0]["axis"].endswith("logarithmic")
+
+
 def test_error_bars_span_the_percentiles() -> None:
     charts = json.loads(reader_of("gemm").data_block())["charts"].values()
     ladder = next(chart for chart in charts if chart["kind"] == "ladder")

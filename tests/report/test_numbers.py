@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuprof.analysis import numbers
+from gpuprof.report.text import bound
 
 PREFIXES = {"ns": 1e-3, "µs": 1.0, "ms": 1e3, "s": 1e6}
 
@@ -111,3 +112,15 @@ def test_counts_are_exact_or_right_to_three_digits(value: int) -> None:
 def test_what_is_not_zero_never_reads_as_zero(value: float) -> None:
     assert numbers.significant(value) != "0"
     assert float(numbers.percent(value).split()[0].replace(",", "")) > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sectors 10.7 G → 539 M (÷19.9)", "sectors 10.7\u00a0G → 539\u00a0M (÷19.9)"),
+        ("0.128 % of bandwidth", "0.128\u00a0% of bandwidth"),
+        ("block 512 Most", "block 512 Most"),
+    ],
+)
+def test_figures_stay_with_their_units(text: str, expected: str) -> None:
+    assert bound(text) == expected

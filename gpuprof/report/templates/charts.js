@@ -62,17 +62,23 @@ const gpuprof = (() => {
 
   // ---------------------------------------------------------------- ladder
 
-  /** Axis end at which every bar leaves room for its label, and which shows a limit if one is near. */
-  function ladderRange(bars, labels, lines, width) {
+  /** Where values stand on a ladder's axis: 0 at its foot; a ratio's logarithmic axis has its foot at one half. */
+  const LOG_FOOT = Math.log10(0.5);
+  const along = (metric) => (metric.logarithmic ? (value) => Math.log10(Math.max(value, 0.5)) - LOG_FOOT : (value) => value);
+
+  /** Axis end, as a distance from its foot, at which every bar leaves room for its label and near limits show. */
+  function ladderRange(metric, labels, width) {
+    const at = along(metric);
     let end = 0;
     let longest = 0;
-    bars.forEach((bar, i) => {
+    metric.bars.forEach((bar, i) => {
       if (!bar) return;
       const room = Math.max(width - textWidth(labels[i], 12) - 16, 0.3 * width);
-      end = Math.max(end, (Math.max(bar.high, bar.value) * width) / room);
-      longest = Math.max(longest, bar.high, bar.value);
+      const top = at(Math.max(bar.high, bar.value));
+      end = Math.max(end, (top * width) / room);
+      longest = Math.max(longest, top);
     });
-    for (const line of lines) if (line.value <= 2.5 * longest) end = Math.max(end, line.value * 1.02);
+    for (const line of metric.lines) if (at(line.value) <= 2.5 * longest) end = Math.max(end, at(line.value) * 1.02);
     return end > 0 ? end : 1;
   }
 
@@ -114,14 +120,18 @@ const gpuprof = (() => {
     const left = Math.max(...names.map((name) => textWidth(name, 14))) + 16;
     const width = element.clientWidth - left - 8;
     const labels = ladderLabels(metric, width, narrow);
-    const end = ladderRange(metric.bars, labels, metric.lines, width);
-    const shown = metric.lines.filter((line) => line.value <= end);
-    const beyond = metric.lines.filter((line) => line.value > end);
+    const at = along(metric);
+    const end = ladderRange(metric, labels, width);
+    const shown = metric.lines.filter((line) => at(line.value) <= end);
+    const beyond = metric.lines.filter((line) => at(line.value) > end);
     const top = 8 + 18 * (shown.length + (beyond.length ? 1 : 0));
     const last = positions[positions.length - 1];
     const layout = baseLayout(element, top + (last + 1) * ROW_PX + 52);
     layout.margin = { l: left, r: 8, t: top, b: 52, pad: 0 };
-    layout.xaxis = axis(clip(narrow ? metric.axis.split(";")[0] : metric.axis, width, 12), { range: [0, end], nticks: narrow ? 5 : 8, automargin: false });
+    layout.xaxis = axis(clip(narrow ? metric.axis.split(";")[0] : metric.axis, width, 12), {
+      ...(metric.logarithmic ? { type: "log", range: [LOG_FOOT, LOG_FOOT + end], dtick: 1 } : { range: [0, end], nticks: narrow ? 5 : 8 }),
+      automargin: false,
+    });
     layout.yaxis = { range: [last + 0.5, -0.5], visible: false, fixedrange: true };
     layout.bargap = 0.42;
 
@@ -152,9 +162,9 @@ const gpuprof = (() => {
     }
     spec.rows.forEach((row, i) => {
       layout.annotations.push(nameAnnotation(row, names[i], positions[i]));
-      layout.annotations.push(valueAnnotation(row, metric.bars[i], labels[i], positions[i], width));
+      layout.annotations.push(valueAnnotation(row, metric, metric.bars[i], labels[i], positions[i], width));
     });
-    limits(layout, shown, beyond, end, width);
+    limits(layout, metric, shown, beyond, end, width);
     return { traces: [trace], layout };
   }
 
@@ -165,25 +175,28 @@ const gpuprof = (() => {
     captureevents: true, gpuprofAnchor: row.anchor, name: row.anchor,
   });
 
-  function valueAnnotation(row, bar, label, y, width) {
+  function valueAnnotation(row, metric, bar, label, y, width) {
+    // Plotly takes an annotation's place on a logarithmic axis as a logarithm, a shape's as a value.
+    const place = (value) => (metric.logarithmic ? Math.log10(Math.max(value, 0.5)) : value);
     const common = { y, yanchor: "middle", xanchor: "left", xshift: 7, showarrow: false, borderpad: 1 };
     if (bar) {
-      return { ...common, x: Math.max(bar.high, bar.value), text: plain(label), bgcolor: colour("surface"), font: { size: 12, color: colour("ink") } };
+      return { ...common, x: place(Math.max(bar.high, bar.value)), text: plain(label), bgcolor: colour("surface"), font: { size: 12, color: colour("ink") } };
     }
     const text = row.usable ? "not measured" : `${row.status}${row.reason ? `: ${row.reason}` : ""}`;
     const bad = !row.usable && !row.status.startsWith("○");
-    return { ...common, x: 0, text: plain(clip(text, width - 12, 12)), hovertext: plain(text), font: { size: 12, color: colour(bad ? "bad" : "soft") } };
+    return { ...common, x: place(0), text: plain(clip(text, width - 12, 12)), hovertext: plain(text), font: { size: 12, color: colour(bad ? "bad" : "soft") } };
   }
 
-  function limits(layout, shown, beyond, end, width) {
+  function limits(layout, metric, shown, beyond, end, width) {
+    const at = along(metric);
     shown.forEach((line, i) => {
       layout.shapes.push({
         type: "line", x0: line.value, x1: line.value, yref: "paper", y0: 0, y1: 1, layer: "below",
         line: { color: colour("faint"), width: 1.2, dash: "dash" },
       });
-      const px = (line.value / end) * width;
+      const px = (at(line.value) / end) * width;
       layout.annotations.push({
-        x: line.value, yref: "paper", y: 1, yanchor: "bottom", yshift: 2 + 17 * i, showarrow: false,
+        x: metric.logarithmic ? Math.log10(line.value) : line.value, yref: "paper", y: 1, yanchor: "bottom", yshift: 2 + 17 * i, showarrow: false,
         xanchor: px > width / 2 ? "right" : "left", text: plain(line.label), font: { size: 11.5, color: colour("soft") },
       });
     });
