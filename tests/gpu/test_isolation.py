@@ -51,7 +51,9 @@ def run(gpu_count, tmp_path_factory):
     json_path = directory / "results.json"
     command = [sys.executable, "-m", "gpuprof", "transpose", *arguments, "--sizes", "64", "--timeout", "6"]
     # The report needs plotly, the measurement does not: the results are on disk before it is rendered.
-    process = subprocess.run([*command, "--json", str(json_path)], capture_output=True, text=True, timeout=300)
+    process = subprocess.run(
+        [*command, "--json", str(json_path)], capture_output=True, text=True, timeout=300
+    )
     assert json_path.exists(), process.stderr
     document = json.loads(json_path.read_text())
     assert document["complete"], process.stderr

@@ -56,7 +56,9 @@ def test_comparison_finds_every_planted_error(backend, dtype):
         clean = arrays.verify()
         assert clean.wrong_elements == 0
         assert clean.detail == ""
-        assert clean.max_abs_error == pytest.approx(np.abs(right.astype(np.float64) - expected).max(), rel=1e-6)
+        assert clean.max_abs_error == pytest.approx(
+            np.abs(right.astype(np.float64) - expected).max(), rel=1e-6
+        )
 
         wrong = right.copy()
         wrong[[11, 600, 3499]] = [np.nan, right[600] + 4 * problem.tolerance * magnitude[600], np.inf]

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+title = "4x4 micro-kernel"
+problem = "gemm"
+rung = 370
+study = "D"
+aliases = ["mysgemm_v7"]
+idea = "Each thread computes a 4x4 square of a 64x64 tile from one float4 of A and one of B per k."
+change = "Four columns as well as four rows per thread: shared_load_wavefronts fall to a third, and the wider tile halves global_load_sectors."
+bottleneck = "Shared-memory bandwidth: 32 bytes are read for every 16 FMAs."
+reference = "Study D, mysgemm_v7"
+layout = "col"
+dtypes = ["f32"]
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[launch]
+block = [256]
+grid = ["cdiv(M, 64)", "cdiv(N, 64)"]
+*/
+
+constexpr int BM = 64; // rows of the C tile
+constexpr int BN = 64; // columns of the C tile
+constexpr int BK = 16; // columns of the tile of A, rows of the tile of B
+constexpr int TM = 4;  // rows per thread
+constexpr int TN = 4;  // columns per thread
+constexpr int PAD = 4; // elements between rows of Bs: keeps float4 alignment, and the scalar stores meet 32 banks
+
+// Four consecutive elements in global memory, the first `valid` of which are inside the matrix; zeros for the others.
+// `aligned`: the leading dimension is a multiple of 4, hence every group of four is wholly inside or wholly outside and
+// starts at a multiple of 16 bytes, as device allocations do.
+__device__ __forceinline__ float4 load4(const real *from, int valid, bool aligned)
+{
+    float4 values = {0, 0, 0, 0};
+    if (aligned && valid > 0)
+        values = *reinterpret_cast<const float4 *>(from);
+    const int single = aligned ? 0 : valid; // elements to load one by one
+    if (single > 0)
+        values.x = from[0];
+    if (single > 1)
+        values.y = from[1];
+    if (single > 2)
+        values.z = from[2];
+    if (single > 3)
+        values.w = from[3];
+    return values;
+}
+
+// Four consecutive elements of C become alpha * sum + beta * C; with beta = 0 the old content is never read.
+__device__ __forceinline__ void update4(real *c, const real *sum, int valid, bool aligned, real alpha, real beta)
+{
+    if (aligned) {
+        if (valid > 0) {
+            float4 result = {alpha * sum[0], alpha * sum[1], alpha * sum[2], alpha * sum[3]};
+            if (beta != 0) {
+                const float4 old = *reinterpret_cast<const float4 *>(c);
+                result.x += beta * old.x;
+                result.y += beta * old.y;
+                result.z += beta * old.z;
+                result.w += beta * old.w;
+            }
+            *reinterpret_cast<float4 *>(c) = result;
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            if (i < valid)
+                c[i] = beta == 0 ? alpha * sum[i] : alpha * sum[i] + beta * c[i];
+    }
+}
+
+// Four consecutive elements of shared memory, at a multiple of 16 bytes, into registers with one load.
+__device__ __forceinline__ void read4(real *to, const real *from)
+{
+    const float4 values = *reinterpret_cast<const float4 *>(from);
+    to[0] = values.x;
+    to[1] = values.y;
+    to[2] = values.z;
+    to[3] = values.w;
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    col_4x4(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
+{
+    // Coordinates: this thread computes rows i .. i+3 of columns j .. j+3 of the C tile.
+    const int t = threadIdx.x;         // 0 .. 255
+    const int i = (t & 15) * 4;        // first row, 0 .. BM-4
+    const int j = (t >> 4) * 4;        // first column, 0 .. BN-4
+    const bool m_aligned = M % 4 == 0; // columns of A and C start at multiples of 16 bytes
+    const bool k_aligned = K % 4 == 0; // columns of B do
+
+    // It loads four rows of one column of each tile; two lanes together read one whole sector of B.
+    const int a_i = (t & 15) * 4;               // 0 .. BM-4
+    const int a_k = t >> 4;                     // 0 .. BK-1
+    const int b_k = (t & 1) * 4 + (t >> 7) * 8; // 0 .. BK-4
+    const int b_j = (t >> 1) & 63;              // 0 .. BN-1
+
+    // Shared memory. Bs is transposed on its way in, so that a thread reads four columns as one float4.
+    __shared__ __align__(16) real As[BK][BM];       // (k, row of C)
+    __shared__ __align__(16) real Bs[BK][BN + PAD]; // (k, column of C)
+
+    // Pointers: element (i, j) of A, B, C is at i + j * (M, K, M).
+    const int a_row = blockIdx.x * BM + a_i; // 0 .. M-1
+    const int b_col = blockIdx.y * BN + b_j; // 0 .. N-1
+    const real *a = A + a_row + (size_t)a_k * M;
+    const real *b = B + b_k + (size_t)b_col * K;
+    int a_left = K - a_k;                 // columns of A from this thread's on
+    int b_left = b_col < N ? K - b_k : 0; // rows of B from this thread's on
+
+    real sum[TN][TM] = {}; // (column, row)
+    for (int k0 = 0; k0 < K; k0 += BK) {
+        // Load four elements of each tile; zeros beyond the matrix.
+        const float4 a4 = load4(a, a_left > 0 ? M - a_row : 0, m_aligned);
+        const float4 b4 = load4(b, b_left, k_aligned);
+        a += (size_t)BK * M;
+        b += BK;
+        a_left -= BK;
+        b_left -= BK;
+        *reinterpret_cast<float4 *>(&As[a_k][a_i]) = a4;
+        Bs[b_k][b_j] = b4.x;
+        Bs[b_k + 1][b_j] = b4.y;
+        Bs[b_k + 2][b_j] = b4.z;
+        Bs[b_k + 3][b_j] = b4.w;
+        __syncthreads();
+
+        // Compute: 16 FMAs from two shared loads.
+#pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            real a_reg[TM];
+            real b_reg[TN];
+            read4(a_reg, &As[k][i]);
+            read4(b_reg, &Bs[k][j]);
+#pragma unroll
+            for (int y = 0; y < TN; ++y)
+#pragma unroll
+                for (int x = 0; x < TM; ++x)
+                    sum[y][x] += a_reg[x] * b_reg[y];
+        }
+        __syncthreads();
+    }
+
+    // Write back, column by column.
+    const int row = blockIdx.x * BM + i; // 0 .. M-1
+    const int col = blockIdx.y * BN + j; // 0 .. N-1
+#pragma unroll
+    for (int y = 0; y < TN; ++y) {
+        if (col + y >= N)
+            continue;
+        real *c = C + row + (size_t)(col + y) * M;
+        update4(c, sum[y], M - row, m_aligned, alpha, beta);
+    }
+}

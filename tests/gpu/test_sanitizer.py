@@ -1,0 +1,69 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Every shipped kernel under compute-sanitizer: memory, races, initialisation and barriers.
+
+Run alone with: GPUPROF_REQUIRE_GPU=1 python -m pytest tests/gpu/test_sanitizer.py -s
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from gpuprof.kernels.catalog import ladder
+from gpuprof.measure.case import Case
+from gpuprof.ncu.journal import Job, Task, write_job
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+
+GEMM_SIZES = [(33, 17, 65), (128, 128, 128), (259, 131, 300), (512, 512, 512)]
+TRANSPOSE_SIZES = [(33, 65), (128, 128), (777, 1000), (1024, 1024)]
+
+
+def problems():
+    for kernel in ladder("gemm"):
+        for size in GEMM_SIZES:
+            for dtype in kernel.dtypes if size == GEMM_SIZES[0] else ("f32",):
+                beta = 0.5 if "beta" in kernel.arguments and size[0] % 2 else 0.0
+                yield kernel, Gemm(*size, dtype, kernel.layout, 1.5, beta)
+    for kernel in ladder("transpose"):
+        for size in TRANSPOSE_SIZES:
+            for dtype in kernel.dtypes if size == TRANSPOSE_SIZES[0] else ("f32",):
+                yield kernel, Transpose(*size, dtype, "copy" if kernel.result == "copy" else "transpose")
+
+
+@pytest.fixture(scope="module")
+def job(gpu_count, tmp_path_factory):
+    """A job that launches every kernel once at each size."""
+    directory = tmp_path_factory.mktemp("sanitizer")
+    tasks = sorted(problems(), key=lambda pair: repr(pair[1]))
+    job = Job(
+        device_ordinal=0,
+        seed=0,
+        journal=str(directory / "journal.jsonl"),
+        tasks=tuple(
+            Task(index, Case(kernel.id, str(kernel.path), problem, kernel.launch.block))
+            for index, (kernel, problem) in enumerate(tasks)
+        ),
+    )
+    path = directory / "job.json"
+    write_job(job, path)
+    return path, job
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
+def test_every_kernel_is_clean(job, tool):
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer is not installed")
+    path, planned = job
+    command = [sanitizer, "--tool", tool, sys.executable, "-m", "gpuprof.ncu.target", str(path)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=570)
+    output = process.stdout + process.stderr
+    summary = [line for line in output.splitlines() if "SUMMARY" in line]
+    print(f"{tool}: {len(planned.tasks)} launches: {summary}")
+    assert process.returncode == 0, output[-3000:]
+    assert summary, output[-3000:]
+    assert re.search(r"(ERROR|RACECHECK) SUMMARY: 0 ", summary[-1]), output[:6000]
