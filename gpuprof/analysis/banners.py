@@ -108,8 +108,8 @@ def _mode(run: Run) -> Iterator[Banner]:
             "warning",
             "Executed without a GPU: there are no times in this report",
             f"{why or _EXECUTED}Results are exact and memory counts follow the hardware's rules, so"
-            " correctness, coalescing, bank conflicts and traffic can be compared. Which kernel is faster, and"
-            " how near it comes to the hardware's limits, cannot be concluded.",
+            " correctness, coalescing, bank conflicts and traffic can be compared. Which kernel is faster,"
+            " and how near it comes to the hardware's limits, cannot be concluded.",
             "Run the same command on a machine with an NVIDIA GPU for times.",
         )
     elif run.backend == "none":

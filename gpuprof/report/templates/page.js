@@ -133,15 +133,20 @@
     timer = setTimeout(() => gpuprof.drawAll(), 120);
   });
 
+  // The text width of an A4 sheet within the style sheet's margins, at 96 pixels to the inch.
+  const PRINT_PX = 680;
+  const plots = () => document.querySelectorAll(".plot[data-chart]");
   let hidden = [];
   let themeBefore = "auto";
   window.addEventListener("beforeprint", () => {
     hidden = [...document.querySelectorAll(".panel[hidden]")];
     hidden.forEach((panel) => { panel.hidden = false; });
     themeBefore = currentTheme();
+    plots().forEach((plot) => { plot.style.width = `${PRINT_PX}px`; });
     applyTheme("light");
   });
   window.addEventListener("afterprint", () => {
+    plots().forEach((plot) => { plot.style.width = ""; });
     hidden.forEach((panel) => { panel.hidden = true; });
     applyTheme(themeBefore);
   });
