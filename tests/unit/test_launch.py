@@ -188,7 +188,7 @@ def test_element_type_follows_the_problem():
 
 
 def test_equal_macros_for_every_size_so_that_one_compilation_serves_all():
-    for kernel in (*ladder("gemm"), *ladder("transpose")):
+    for kernel in (kernel for op in ("gemm", "transpose") for kernel in ladder(op) if kernel.id in TILES):
         problems = [Gemm(n, n, n) if kernel.op == "gemm" else Transpose(n, n) for n in (64, 100)]
         assert len({launch(kernel, problem).defines for problem in problems}) == 1
 

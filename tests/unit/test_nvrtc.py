@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compilation without a driver, and its cache."""
 
+import dataclasses
 import json
 import os
 import sys
@@ -9,8 +10,8 @@ import sys
 import pytest
 from unit_support import DEVICE
 
-from gpuprof.errors import BackendUnavailable, CompileError
-from gpuprof.kernels.catalog import ladder
+from gpuprof.errors import BackendUnavailable, CaseSkipped, CompileError
+from gpuprof.kernels.catalog import find_kernel, ladder
 from gpuprof.kernels.launch import configure
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
@@ -25,8 +26,9 @@ OPTIONS = compiler_options("sm_90", [("NUMBER", "3")])
 
 
 def compile_shipped(kernel, arch, dtype="f32"):
-    problem = Gemm(128, 128, 128, dtype) if kernel.op == "gemm" else Transpose(128, 128, dtype)
-    shape = configure(kernel, problem, kernel.launch.block, {}, DEVICE)
+    problem = Gemm(128, 128, 128, dtype, kernel.layout) if kernel.op == "gemm" else Transpose(128, 128, dtype)
+    device = dataclasses.replace(DEVICE, compute_capability=f"{arch[3:-1]}.{arch[-1]}")
+    shape = configure(kernel, problem, kernel.launch.block, {}, device)
     options = compiler_options(arch, shape.defines, kernel.options)
     return compile_source(kernel.source, kernel.path.name, kernel.entry, options), shape
 
@@ -37,8 +39,12 @@ def test_shipped_kernel_compiles_without_spills(kernel, arch):
     if int(arch[3:]) not in supported_archs():
         assert int(arch[3:]) > 90, f"{arch} must be supported"
         pytest.skip(f"this NVRTC does not know {arch}")
-    for dtype in kernel.dtypes:
-        compiled, shape = compile_shipped(kernel, arch, dtype)
+    # Doubles need the most registers; the two ends of the range stand for the rest.
+    for dtype in kernel.dtypes if arch in ("sm_75", "sm_90") else kernel.dtypes[:1]:
+        try:
+            compiled, shape = compile_shipped(kernel, arch, dtype)
+        except CaseSkipped as reason:
+            pytest.skip(str(reason))
         threads = shape.block[0] * shape.block[1] * shape.block[2]
         assert compiled.cubin.startswith(b"\x7fELF")
         assert f".target {arch}" in compiled.ptx
@@ -49,17 +55,17 @@ def test_shipped_kernel_compiles_without_spills(kernel, arch):
 
 
 def test_double_precision_is_another_kernel():
-    naive = SHIPPED[0]
+    naive = find_kernel("gemm", "naive")
     assert "fma.rn.f32" in compile_shipped(naive, "sm_90", "f32")[0].ptx
     assert "fma.rn.f64" in compile_shipped(naive, "sm_90", "f64")[0].ptx
 
 
 def test_static_shared_memory_is_the_tiles():
     """Two 32x32 tiles of floats, or of doubles."""
-    reg_2x1 = next(kernel for kernel in SHIPPED if kernel.id == "reg_2x1")
+    reg_2x1 = find_kernel("gemm", "reg_2x1")
     assert compile_shipped(reg_2x1, "sm_90", "f32")[0].static_shared_bytes == 8192
     assert compile_shipped(reg_2x1, "sm_90", "f64")[0].static_shared_bytes == 16384
-    assert compile_shipped(SHIPPED[0], "sm_90")[0].static_shared_bytes == 0
+    assert compile_shipped(find_kernel("gemm", "naive"), "sm_90")[0].static_shared_bytes == 0
 
 
 def test_spills_are_counted():

@@ -316,6 +316,13 @@ def test_worker_that_cannot_open_its_backend_refuses_with_the_reason(request_, e
     assert caught.value.fix
 
 
+def test_worker_leaves_ctrl_c_to_the_run_that_started_it(worker):
+    """A terminal sends it to both; what the run has measured is the run's to save."""
+    worker._process.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    assert worker.ask(Size((Transpose(1, 1),)), 30) == Sized((8,))
+
+
 def test_worker_that_gives_no_answer_is_killed(worker):
     worker._process.send_signal(signal.SIGSTOP)
     with pytest.raises(WorkerTimeout, match=r"no answer within 0\.2 s"):

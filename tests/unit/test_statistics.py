@@ -125,6 +125,13 @@ def test_budget_ends_sampling_that_stays_noisy():
     assert 0.01e6 <= sum(kept) <= 0.013e6
 
 
+def test_last_batch_is_cut_to_what_the_budget_still_holds():
+    gpu = Gpu(_noise(0.1))
+    sample_until(gpu, 100.0, Budget(target_ci95_rel=1e-6, seconds=0.0125), max_batch=100)
+    assert gpu.batches[0] == 100
+    assert 120 <= gpu.taken <= 130
+
+
 def test_budget_counts_every_launch_behind_a_sample():
     gpu = Gpu(_noise(0.3))
     sample_until(gpu, 100.0, Budget(target_ci95_rel=1e-6, seconds=0.1), max_batch=10, launches_per_sample=10)
