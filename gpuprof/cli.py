@@ -58,6 +58,17 @@ SimBlocks = Annotated[
     ),
 ]
 Lines = Annotated[bool, typer.Option("--lines", help="On a GPU: also count per source line, with sim.")]
+Ncu = Annotated[bool, typer.Option("--ncu", help="Then profile each kernel with Nsight Compute.")]
+NcuSet = Annotated[
+    str | None, typer.Option("--ncu-set", metavar="SET", help="Metrics of one of ncu's sets too, e.g. full.")
+]
+NcuClocks = Annotated[
+    str,
+    typer.Option(
+        "--ncu-clocks", metavar="none|base", help="Clocks while ncu profiles: as they are, or base."
+    ),
+]
+NcuPath = Annotated[str | None, typer.Option("--ncu-path", metavar="FILE", help="The ncu to use.")]
 Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="DIR", help="Directory for results.json and report.html."),
@@ -99,6 +110,10 @@ def gemm(
     seconds: Seconds = 0.4,
     sim_blocks: SimBlocks = None,
     lines: Lines = False,
+    ncu: Ncu = False,
+    ncu_set: NcuSet = None,
+    ncu_clocks: NcuClocks = "none",
+    ncu_path: NcuPath = None,
     output: Output = None,
     json: Json = None,
     html: Html = None,
@@ -106,14 +121,16 @@ def gemm(
     quiet: Quiet = False,
 ) -> None:
     """Matrix multiplication: C = alpha * A @ B + beta * C."""
-    from gpuprof.commands.profile import Destination, profile
+    from gpuprof.commands.profile import Destination, ncu_options, profile
     from gpuprof.measure.request import build_request, parse_sim_blocks
     from gpuprof.measure.run import RunOptions
 
     request = build_request("gemm", kernel or [], everything, sizes, block, dtype, alpha=alpha, beta=beta)
     blocks = parse_sim_blocks(sim_blocks)
     options = RunOptions(device, arch, seed, timeout, seconds, blocks, lines)
-    raise typer.Exit(profile(request, options, Destination(output, json, html, force), quiet=quiet))
+    counting = ncu_options(ncu, ncu_path, ncu_set, ncu_clocks, timeout)
+    destination = Destination(output, json, html, force)
+    raise typer.Exit(profile(request, options, destination, counting, quiet=quiet))
 
 
 @app.command()
@@ -130,6 +147,10 @@ def transpose(
     seconds: Seconds = 0.4,
     sim_blocks: SimBlocks = None,
     lines: Lines = False,
+    ncu: Ncu = False,
+    ncu_set: NcuSet = None,
+    ncu_clocks: NcuClocks = "none",
+    ncu_path: NcuPath = None,
     output: Output = None,
     json: Json = None,
     html: Html = None,
@@ -137,14 +158,16 @@ def transpose(
     quiet: Quiet = False,
 ) -> None:
     """Matrix transpose: out[nx, ny] = in[ny, nx] transposed, against the bandwidth ceiling."""
-    from gpuprof.commands.profile import Destination, profile
+    from gpuprof.commands.profile import Destination, ncu_options, profile
     from gpuprof.measure.request import build_request, parse_sim_blocks
     from gpuprof.measure.run import RunOptions
 
     request = build_request("transpose", kernel or [], everything, sizes, block, dtype)
     blocks = parse_sim_blocks(sim_blocks)
     options = RunOptions(device, arch, seed, timeout, seconds, blocks, lines)
-    raise typer.Exit(profile(request, options, Destination(output, json, html, force), quiet=quiet))
+    counting = ncu_options(ncu, ncu_path, ncu_set, ncu_clocks, timeout)
+    destination = Destination(output, json, html, force)
+    raise typer.Exit(profile(request, options, destination, counting, quiet=quiet))
 
 
 @app.command()
@@ -170,6 +193,31 @@ def report(
     path = output or results.with_suffix(".html")
     write_report(run, path)
     print_written(path)
+
+
+@app.command("import")
+def import_counters(
+    report: Annotated[Path, typer.Argument(metavar="FILE.ncu-rep", help="A report of Nsight Compute.")],
+    results: Annotated[Path, typer.Argument(metavar="RESULTS.json", help="The results it belongs to.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Results file to write instead.")
+    ] = None,
+    ncu_path: NcuPath = None,
+) -> None:
+    """Add an Nsight Compute report's counters to a results file."""
+    from gpuprof.commands.import_ncu import import_report
+
+    import_report(report, results, output, ncu_path)
+
+
+@app.command()
+def doctor(
+    device: Annotated[int, typer.Option(min=0, metavar="N", help="The GPU to try Nsight Compute on.")] = 0,
+) -> None:
+    """Check what works here, and say how to mend the rest."""
+    from gpuprof.commands.doctor import examine
+
+    raise typer.Exit(examine(device))
 
 
 @app.command("list")

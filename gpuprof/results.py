@@ -178,8 +178,8 @@ class Measurement:
 
     `grid` is None when the case ended before its launch was worked out. `over_limit` marks a failure that
     only says that the case asks for more than the device has, such as more shared memory.
-    `executor_counters` are the SIMT executor's, on a GPU run that it annotated; in a run of the executor itself
-    they are in `counters`.
+    `executor_counters` are the SIMT executor's, on a GPU run that it annotated; in a run of the executor
+    itself they are in `counters`.
     """
 
     kernel: str

@@ -5,13 +5,18 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuprof.commands.output import print_written, write_report
 from gpuprof.commands.progress import watch
-from gpuprof.errors import ExitCode
+from gpuprof.errors import ExitCode, InputError
+from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
-from gpuprof.measure.run import RunOptions, check_writable, default_json_path, measure
+from gpuprof.measure.run import Progress, RunOptions, check_writable, default_json_path, measure
 from gpuprof.results import Run
+
+if TYPE_CHECKING:
+    from gpuprof.ncu.launch import NcuOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +49,41 @@ class Destination:
         return json, html
 
 
-def profile(request: Request, options: RunOptions, destination: Destination, *, quiet: bool) -> ExitCode:
+def ncu_options(
+    wanted: bool, path: str | None, metric_set: str | None, clocks: str, timeout_s: float
+) -> "NcuOptions | None":
+    """How to profile with Nsight Compute, or None where it is not wanted.
+
+    Raises:
+        InputError: The clock setting is unknown, or an option of ncu's came without `--ncu`.
+    """
+    if not wanted:
+        if path or metric_set or clocks != "none":
+            raise InputError("Options of Nsight Compute have no effect without --ncu.", fix="Add --ncu.")
+        return None
+    from gpuprof.ncu.launch import NcuOptions
+
+    if clocks not in ("none", "base"):
+        raise InputError(f"--ncu-clocks {clocks!r} is not a setting.", fix="Choose none or base.")
+    # A profiled launch is replayed several times, with caches flushed in between.
+    return NcuOptions(path, metric_set, clocks, max(300.0, 5 * timeout_s))
+
+
+def profile(
+    request: Request,
+    options: RunOptions,
+    destination: Destination,
+    ncu: "NcuOptions | None",
+    *,
+    quiet: bool,
+) -> ExitCode:
     """Measure, print the table, write the report and name the files.
 
     Args:
         request: What to measure.
         options: How.
         destination: Where the files go.
+        ncu: How to profile with Nsight Compute afterwards, or None.
         quiet: Whether to leave out progress and table.
 
     Returns:
@@ -62,18 +95,50 @@ def profile(request: Request, options: RunOptions, destination: Destination, *, 
     json_path, html_path = destination.paths(request.op)
     for path in (json_path, html_path):
         check_writable(path, destination.force)
+    written = [json_path, html_path]
     with watch(quiet=quiet) as progress:
         run = measure(request, options, progress, argv=tuple(sys.argv[1:]), json_path=json_path)
+        if ncu is not None and run.complete:
+            run, counted = _with_counters(run, request, options, ncu, json_path, progress)
+            written += counted
     if not quiet:
         from gpuprof.report.terminal import print_run
 
         print_run(run, file=sys.stdout)
     write_report(run, html_path)
-    print_written(json_path, html_path)
+    print_written(*written)
     if not run.complete:
         print("Stopped early: the files hold what was measured until then.", file=sys.stderr)
         return ExitCode.INTERRUPTED
     return exit_code(run)
+
+
+def _with_counters(
+    run: Run,
+    request: Request,
+    options: RunOptions,
+    ncu: "NcuOptions",
+    json_path: Path,
+    progress: Progress,
+) -> tuple[Run, list[Path]]:
+    """The run with Nsight Compute's counters, and the report files; its problems go to standard error."""
+    if run.backend != "gpu":
+        print("--ncu needs a GPU: Nsight Compute was not run.", file=sys.stderr)
+        return run, []
+    from gpuprof.ncu.profile import add_counters
+
+    run, outcome = add_counters(
+        run,
+        plan_cases(request),
+        device=options.device,
+        options=ncu,
+        json_path=json_path,
+        progress=progress.profiling,
+    )
+    if outcome.problem is not None:
+        print(f"No counters: {outcome.problem.what}", file=sys.stderr)
+        print(f"  {outcome.problem.fix}", file=sys.stderr)
+    return run, list(outcome.reports)
 
 
 def exit_code(run: Run) -> ExitCode:

@@ -40,6 +40,9 @@ class _Silent:
     def finished(self, measurement: Measurement) -> None:
         """Say nothing."""
 
+    def profiling(self, case: Case) -> None:
+        """Say nothing."""
+
 
 class _Lines(_Silent):
     """One line per finished case, for logs."""
@@ -62,6 +65,10 @@ class _Lines(_Silent):
             f"[{self._done}/{self._total}] {measurement.kernel} {where}: {measurement.outcome}",
             file=sys.stderr,
         )
+
+    def profiling(self, case: Case) -> None:
+        """Name the case under Nsight Compute."""
+        print(f"ncu: {case.kernel} {case.problem.label} {format_extent(case.block)}", file=sys.stderr)
 
 
 class _Bar(_Silent):
@@ -96,6 +103,12 @@ class _Bar(_Silent):
     def finished(self, measurement: Measurement) -> None:
         """One more."""
         self._progress.advance(self._task)
+
+    def profiling(self, case: Case) -> None:
+        """Show the case under Nsight Compute; the bar goes back to counting up."""
+        self._progress.update(
+            self._task, description=f"Nsight Compute: {case.kernel} {case.problem.label}", total=None
+        )
 
     def stop(self) -> None:
         """Remove the bar."""

@@ -37,6 +37,10 @@ class Progress(Protocol):
         """A case is done."""
         ...
 
+    def profiling(self, case: Case) -> None:
+        """Nsight Compute turns to a case."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:

@@ -8,7 +8,7 @@ from typing import Any
 from gpuprof.errors import BackendUnavailable, CaseFailure
 
 #: Errors after which a context answers every call with the same error (CUDA driver API, CUresult): ECC,
-#: hardware stack, illegal instruction, misaligned or illegal address, launch timeout, device assert, launch failure.
+#: hardware stack, illegal instruction, misaligned or illegal address, launch timeout, assert, launch failure.
 _FATAL = {214, 700, 702, 710, 714, 715, 716, 717, 718, 719, 720, 999}
 
 
