@@ -66,6 +66,13 @@ def test_warp_reductions():
     assert lanes("__reduce_xor_sync(-1, (unsigned)lane)", np.uint32) == [0] * 32
 
 
+def test_one_lane_is_elected():
+    prologue = """unsigned r = 7;
+    if (lane >= 5)
+        asm volatile("{ .reg .pred p; elect.sync %0|p, 0xffffffe0; @p add.u32 %0, %0, 100; }" : "=r"(r));"""
+    assert lanes("r", np.uint32, prologue=prologue) == [7] * 5 + [105] + [5] * 26
+
+
 def test_a_tree_reduction():
     prologue = "for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(-1, v, d);"
     assert lanes("v", prologue=prologue) == [sum(3 * t + 1 for t in WARP)] * 32

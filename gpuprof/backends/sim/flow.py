@@ -161,6 +161,8 @@ def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
 
 
 def _has_second_target(item: Instruction) -> bool:
+    if item.opcode[0] == "elect":
+        return True
     if item.opcode[0] == "setp":
         return len(item.operands) - any(f in item.opcode for f in ("and", "or", "xor")) == 4
     if item.opcode[0] == "shfl":

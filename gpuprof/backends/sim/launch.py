@@ -28,7 +28,6 @@ _BATCH_BYTES = 128 << 20
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
 
-_GLOBAL_DEFAULT = "variable"
 Argument = int | float | Buffer | np.generic | bytes
 
 
@@ -183,23 +182,22 @@ class _Template:
         for key, slot in slots.symbols.items():
             name, _, offset = key.partition("+")
             if name in placed:
-                block = block or self._constant(np.frombuffer(content, dtype=np.uint8), "parameters")
+                if block is None:
+                    whole = np.frombuffer(content, dtype=np.uint8)
+                    block = self.memory.allocate(whole, "the parameters", read_only=True)
                 address = block.address + placed[name]
             else:
                 address = self._variable(variables[name]).address
             self.registers[slot] = uniform(address + int(offset), np.dtype(np.int64))
 
     def _variable(self, variable: Variable) -> Buffer:
+        """Return the memory of a module variable, which keeps its content from launch to launch."""
+        name = f"{variable.name} of {self.program.kernel}"
         for buffer in self.memory.buffers:
-            if buffer.name == f"{_GLOBAL_DEFAULT} {variable.name}":
+            if buffer.name == name:
                 return buffer
         content = np.frombuffer((variable.data or b"").ljust(variable.size, b"\0"), dtype=np.uint8)
-        if variable.space == "const":
-            return self._constant(content, f"{_GLOBAL_DEFAULT} {variable.name}")
-        return self.memory.allocate(content, f"{_GLOBAL_DEFAULT} {variable.name}")
-
-    def _constant(self, content: NDArray[Any], name: str) -> Buffer:
-        return self.memory.allocate(content, name, read_only=True)
+        return self.memory.allocate(content, name, read_only=variable.space == "const")
 
     def _fill_specials(self) -> None:
         geometry = self.geometry

@@ -98,8 +98,7 @@ class Scheduler:
             if strand.block == EXIT_BLOCK:
                 break
             block = blocks[strand.block]
-            tally.threads[strand.block] += strand.mask.thread_count
-            tally.warps[strand.block] += strand.mask.warp_count
+            tally.ran(strand.block, strand.mask)
             self.lane_instructions += block.length * strand.mask.total_threads
             self.steps += block.length
             if self.steps > self.budget:

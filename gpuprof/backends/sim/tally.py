@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.sim.lanes import Counts
+from gpuprof.backends.sim.lanes import Counts, Mask
 
 
 class Event(IntEnum):
@@ -49,7 +49,17 @@ class Tally:
         self.events: NDArray[np.int64] = np.zeros((sites, len(Event), blocks), dtype=np.int64)
         self.threads: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         self.warps: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
+        # Views, because picking a row out of an array costs more than adding to it.
+        self._events = [list(site) for site in self.events]
+        self._threads, self._warps = list(self.threads), list(self.warps)
 
     def add(self, site: int, event: Event, per_block: Counts) -> None:
         """Add counts of shape (blocks or 1,) to one event of one site."""
-        self.events[site, event] += per_block
+        row = self._events[site][event]
+        row += per_block
+
+    def ran(self, basic_block: int, mask: Mask) -> None:
+        """Count one pass of the lanes in `mask` through a basic block."""
+        threads, warps = self._threads[basic_block], self._warps[basic_block]
+        threads += mask.thread_count
+        warps += mask.warp_count
