@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 from gpuprof.backends.sim.async_copies import AsyncCopies
 from gpuprof.backends.sim.faults import FaultKind, KernelFault
 from gpuprof.backends.sim.global_memory import Buffer, GlobalMemory
-from gpuprof.backends.sim.lanes import Mask
+from gpuprof.backends.sim.lanes import WARP, Mask
 from gpuprof.backends.sim.races import RaceDetector, Verdict
 from gpuprof.backends.sim.scalars import Lanes
 from gpuprof.backends.sim.shared_memory import PatternCache, SharedMemory
 from gpuprof.backends.sim.tally import Tally
-
-WARP = 32
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 """How the lanes of each warp fall into 32-byte sectors: what one global memory instruction costs.
 
 Most warps of a batch touch the same pattern of addresses, shifted. Recognising that takes two passes
-over the addresses; then one warp is examined for each distinct alignment instead of all of them.
+over the addresses; then one warp is examined for each distinct alignment instead of all of them. Where not
+all lanes are active, warps with the same active lanes are looked at together, and only at those lanes.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.sim.lanes import Counts, Mask
+from gpuprof.backends.sim.lanes import WARP, Bools, Counts, Mask
 
 SECTOR_BYTES = 32
 
@@ -51,12 +52,18 @@ def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int, me
     if address.shape[2] == 1:
         return _uniform(address, offset, mask, size)
     if mask.whole:
-        base = address[..., :1]
-        distance = address - base
-        pattern = distance[0, 0]
-        if distance.size == 32 or (distance == pattern).all():
-            return _shifted(base + offset, pattern, mask, size, memo)
-    return _any_pattern(address, offset, mask, size)
+        rows = _Rows.of(address.reshape(-1, WARP), offset, size, memo)
+        shape = (*address.shape[:2], 1)
+        sectors, distinct = (mask.per_block(count.reshape(shape)) for count in (rows.sectors, rows.distinct))
+        return Footprint(sectors, distinct * size, rows.low, rows.high, rows.aligned)
+    parts = [_part(address, offset, mask, size, memo, *lane_set) for lane_set in mask.lane_sets]
+    return Footprint(
+        np.sum([part.sectors for part in parts], axis=0),
+        np.sum([part.useful_bytes for part in parts], axis=0),
+        min(part.low for part in parts),
+        max(part.high for part in parts),
+        all(part.aligned for part in parts),
+    )
 
 
 def _uniform(address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:
@@ -67,23 +74,68 @@ def _uniform(address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> 
     return Footprint(count, count * size, int(used.min()) + offset, int(used.max()) + offset + size, aligned)
 
 
-def _shifted(
-    base: NDArray[np.int64], pattern: NDArray[np.int64], mask: Mask, size: int, memo: PatternMemo
+def _part(
+    address: NDArray[np.int64],
+    offset: int,
+    mask: Mask,
+    size: int,
+    memo: PatternMemo,
+    lanes: NDArray[np.intp],
+    warps: Bools,
 ) -> Footprint:
-    """Every warp has the same pattern of distances from its first lane."""
-    in_sector = base & (SECTOR_BYTES - 1)
-    first = int(in_sector.flat[0])
-    if (in_sector == first).all():
-        sectors, distinct = _examined(pattern, first, memo)
-        total_sectors = mask.warp_count * sectors
-    else:
-        alignments, which = np.unique(in_sector, return_inverse=True)
-        each = [_examined(pattern, int(alignment), memo) for alignment in alignments]
-        distinct = each[0][1]
-        total_sectors = mask.per_block(np.array([s for s, _ in each])[which].reshape(base.shape))
-    aligned = not ((base | pattern) & (size - 1)).any()
-    low, high = int(base.min()) + int(pattern.min()), int(base.max()) + int(pattern.max()) + size
-    return Footprint(total_sectors, mask.warp_count * distinct * size, low, high, aligned)
+    """Examine the warps that are true in `warps`, in all of which the same `lanes` are active."""
+    used = warps
+    for axis in (0, 1):
+        if address.shape[axis] == 1 and used.shape[axis] > 1:
+            used = np.asarray(used.any(axis=axis, keepdims=True))
+    used = np.broadcast_to(used, (*address.shape[:2], 1))[..., 0]
+    rows = _Rows.of(address[used][:, lanes], offset, size, memo)
+    totals = []
+    for count in (rows.sectors, rows.distinct):
+        table = np.zeros((*address.shape[:2], 1), dtype=np.int64)
+        table[used, 0] = count
+        totals.append(mask.per_block(table * warps))
+    return Footprint(totals[0], totals[1] * size, rows.low, rows.high, rows.aligned)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What each of many warps touches with the same active lanes: one row of addresses for each warp.
+
+    Attributes:
+        sectors: Distinct sectors of each row.
+        distinct: Distinct addresses of each row.
+        low: Lowest address.
+        high: Highest address plus the access size.
+        aligned: Whether all addresses are multiples of the access size.
+    """
+
+    sectors: Counts
+    distinct: Counts
+    low: int
+    high: int
+    aligned: bool
+
+    @classmethod
+    def of(cls, address: NDArray[np.int64], offset: int, size: int, memo: PatternMemo) -> "_Rows":
+        """Examine rows of shape (warps, active lanes)."""
+        first = address[:, :1]
+        distance = address - first
+        base, pattern = first[:, 0] + offset, distance[0]
+        if len(address) > 1 and not (distance == pattern).all():
+            return cls._of_different_patterns(address + offset, size)
+        alignments, which = np.unique(base % SECTOR_BYTES, return_inverse=True)
+        each = np.array([_examined(pattern, int(alignment), memo) for alignment in alignments])
+        low, high = int(base.min()) + int(pattern.min()), int(base.max()) + int(pattern.max()) + size
+        aligned = not (((alignments | pattern[:, None]) & (size - 1)).any())
+        return cls(each[which, 0], each[which, 1], low, high, aligned)
+
+    @classmethod
+    def _of_different_patterns(cls, address: NDArray[np.int64], size: int) -> "_Rows":
+        ordered = np.sort(address, axis=1)
+        low, high = int(ordered[:, 0].min()), int(ordered[:, -1].max()) + size
+        aligned = not (ordered & (size - 1)).any()
+        return cls(_steps(ordered // SECTOR_BYTES), _steps(ordered), low, high, aligned)
 
 
 def _examined(pattern: NDArray[np.int64], alignment: int, memo: PatternMemo) -> tuple[int, int]:
@@ -93,28 +145,5 @@ def _examined(pattern: NDArray[np.int64], alignment: int, memo: PatternMemo) -> 
     return memo[key]
 
 
-def _any_pattern(address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:
-    """Sort each warp's addresses and count the steps. An idle lane stands where an active one is."""
-    active = mask.lanes
-    shape = np.broadcast_shapes(address.shape, active.shape)
-    address, active = np.broadcast_to(address, shape), np.broadcast_to(active, shape)
-    if not mask.whole:
-        leader = np.take_along_axis(address, active.argmax(axis=2)[..., None], axis=2)
-        address = np.where(active, address, leader)
-    ordered = np.sort(address + offset, axis=2)
-    working = mask.active_warps
-    sectors = _steps(ordered // SECTOR_BYTES) * working
-    useful = _steps(ordered) * working * size
-    used = ordered[np.broadcast_to(working, shape)]
-    return Footprint(
-        mask.per_block(sectors),
-        mask.per_block(useful),
-        int(used.min()),
-        int(used.max()) + size,
-        not (used & (size - 1)).any(),
-    )
-
-
-def _steps(ordered: NDArray[np.int64]) -> NDArray[np.int64]:
-    changes = (ordered[..., 1:] != ordered[..., :-1]).sum(axis=2, keepdims=True)
-    return np.asarray(changes + 1, dtype=np.int64)
+def _steps(ordered: NDArray[np.int64]) -> Counts:
+    return np.asarray((ordered[:, 1:] != ordered[:, :-1]).sum(axis=1) + 1, dtype=np.int64)

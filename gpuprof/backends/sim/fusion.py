@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuprof.backends.sim.arithmetic import fused_multiply_add
-from gpuprof.backends.sim.batch import WARP, Batch
+from gpuprof.backends.sim.batch import Batch
 from gpuprof.backends.sim.coding import Coder, Step
 from gpuprof.backends.sim.flow import reads_and_writes
+from gpuprof.backends.sim.lanes import WARP
 from gpuprof.backends.sim.ptx import Instruction
 from gpuprof.backends.sim.scalars import ARITHMETIC, Lanes
 

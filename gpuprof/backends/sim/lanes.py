@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: Lanes of a warp.
+WARP = 32
+
 Bools = NDArray[np.bool_]
 Counts = NDArray[np.int64]
 
@@ -21,12 +24,11 @@ class Mask:
         warps: Warps in each block.
     """
 
-    __slots__ = ("__dict__", "blocks", "lanes", "warps")
-
     def __init__(self, lanes: Bools, blocks: int, warps: int) -> None:
         self.lanes = lanes
         self.blocks = blocks
         self.warps = warps
+        self._narrowed: dict[tuple[int, ...], Bools] = {}
 
     def of(self, lanes: Bools) -> "Mask":
         """Return another mask of the same batch."""
@@ -69,6 +71,19 @@ class Mask:
         count = self.thread_count
         return int(count.sum()) * (self.blocks // len(count))
 
+    @cached_property
+    def lane_sets(self) -> list[tuple[NDArray[np.intp], Bools]]:
+        """The different sets of active lanes that warps have, and which warps have each.
+
+        Each is (lane numbers, warps), the latter of shape (blocks or 1, warps or 1, 1).
+        """
+        lanes = np.broadcast_to(self.lanes, (*self.lanes.shape[:2], WARP))
+        words = (lanes.astype(np.int64) << np.arange(WARP)).sum(axis=2, keepdims=True)
+        different = [int(word) for word in np.unique(words) if word]
+        return [
+            (np.flatnonzero(word >> np.arange(WARP) & 1), np.asarray(words == word)) for word in different
+        ]
+
     def per_block(self, per_warp: NDArray[Any]) -> Counts:
         """Sum a figure of shape (blocks or 1, warps or 1, 1) over the warps of each block."""
         scale = self.warps // per_warp.shape[1]
@@ -76,11 +91,13 @@ class Mask:
 
     def narrowed_to(self, shape: tuple[int, ...]) -> Bools:
         """Return for each element of an operand of `shape` whether any lane in the set uses it."""
-        lanes = self.lanes
-        for axis, size in enumerate(shape):
-            if size == 1 and lanes.shape[axis] > 1:
-                lanes = np.asarray(lanes.any(axis=axis, keepdims=True))
-        return np.broadcast_to(lanes, shape)
+        if shape not in self._narrowed:
+            lanes = self.lanes
+            for axis, size in enumerate(shape):
+                if size == 1 and lanes.shape[axis] > 1:
+                    lanes = np.asarray(lanes.any(axis=axis, keepdims=True))
+            self._narrowed[shape] = np.broadcast_to(lanes, shape)
+        return self._narrowed[shape]
 
     def first(self) -> tuple[int, int, int]:
         """Return (block, warp, lane) of the first lane in the set."""

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.sim.batch import WARP, Batch, Geometry
+from gpuprof.backends.sim.batch import Batch, Geometry
 from gpuprof.backends.sim.counters import LineCounters, Number, Totals
 from gpuprof.backends.sim.decode import Program
 from gpuprof.backends.sim.global_memory import Buffer, GlobalMemory
+from gpuprof.backends.sim.lanes import WARP
 from gpuprof.backends.sim.ptx import Variable
 from gpuprof.backends.sim.sampling import Sample, every_block
 from gpuprof.backends.sim.scalars import Lanes, uniform
