@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels with one planted bug each: every checker catches its own, at the right line and thread."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sim_harness import cuda_program, run_cuda
@@ -303,6 +305,22 @@ def test_an_impossible_launch_is_refused(grid, block):
     source = 'extern "C" __global__ void k(int *out) { out[0] = 1; }'
     with pytest.raises(CaseFailure, match="cannot be launched"):
         run_cuda(source, np.zeros(1, np.int32), grid=grid, block=block)
+
+
+def test_the_clock_is_not_modelled():
+    source = """extern "C" __global__ void k(long long *out) {
+    out[threadIdx.x] = clock64(); // planted
+}"""
+    with pytest.raises(UnsupportedInstruction) as error:
+        cuda_program(source)
+    assert (error.value.name, error.value.line) == ("%clock64", 2)
+
+
+def test_faults_travel_between_processes():
+    fault = caught('extern "C" __global__ void k(int *out) { out[100] = 1; }', np.zeros(1, np.int32))
+    for error in (fault, UnsupportedInstruction("tex", 3)):
+        copy = pickle.loads(pickle.dumps(error))
+        assert (str(copy), vars(copy)) == (str(error), vars(error))
 
 
 def test_a_wrong_number_of_arguments_is_refused():

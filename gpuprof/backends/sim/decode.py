@@ -29,13 +29,6 @@ _U32 = np.dtype(np.uint32)
 #: Dynamic shared memory follows the static variables at this alignment.
 _DYNAMIC_ALIGNMENT = 16
 
-#: Special registers that the executor can answer: time and machine placement are not among them.
-_KNOWN_SPECIALS = {
-    *(f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
-    *("%laneid", "%warpid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size"),
-    *(f"%lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")),
-}
-
 
 def _no_step(coder: Coder, item: Instruction) -> None:
     """Hints and fences: nothing to do where memory operations happen in program order."""
@@ -181,9 +174,6 @@ class _Decoder:
         for key in self.coder.slots.symbols:
             if key.partition("+")[0] not in known:
                 raise UnsupportedInstruction(f"symbol {key}", 0)
-        for name in self.coder.slots.specials:
-            if name not in _KNOWN_SPECIALS:
-                raise UnsupportedInstruction(name, 0)
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a kernel can do wrong in the executor, and what the executor cannot run."""
 
+import functools
 from enum import StrEnum
+from typing import Any
 
 from gpuprof.errors import CaseFailure, CaseSkipped
 
@@ -45,12 +47,19 @@ class KernelFault(CaseFailure):
         address: int | None = None,
     ) -> None:
         super().__init__(f"{kernel}, line {source_line}: thread {thread} of block {block} {detail} ({kind}).")
+        self.detail = detail
         self.kind = kind
         self.kernel = kernel
         self.source_line = source_line
         self.block = block
         self.thread = thread
         self.address = address
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from the fields, so that a worker process can send the fault to its parent."""
+        where: dict[str, Any] = {"kernel": self.kernel, "source_line": self.source_line, "block": self.block}
+        where |= {"thread": self.thread, "address": self.address}
+        return functools.partial(type(self), **where), (self.kind, self.detail)
 
 
 class UnsupportedInstruction(CaseSkipped):
@@ -68,3 +77,7 @@ class UnsupportedInstruction(CaseSkipped):
         )
         self.name = name
         self.line = line
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from the fields, so that a worker process can send it to its parent."""
+        return type(self), (self.name, self.line)

@@ -20,6 +20,15 @@ SHARED_WINDOW = 0x7F00_0000_0000
 LOCAL_WINDOW = 0x7E00_0000_0000
 WINDOW_BYTES = 1 << 32
 
+#: Special registers that the executor can answer: time and machine placement are not among them.
+KNOWN_SPECIALS = frozenset(
+    {
+        *(f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
+        *("%laneid", "%warpid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size"),
+        *(f"%lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")),
+    }
+)
+
 _I32 = np.dtype(np.int32)
 _I64 = np.dtype(np.int64)
 
@@ -95,10 +104,12 @@ class Slots:
             self.symbols[key] = self.new(uniform(0, _I64))
         return self.symbols[key]
 
-    def special(self, name: str) -> int:
+    def special(self, name: str, line: int) -> int:
         """Return the slot of a special register."""
+        if name not in KNOWN_SPECIALS:
+            raise UnsupportedInstruction(name, line)
         if name not in self.specials:
-            self.specials[name] = self.new(uniform(0, _I64 if name.endswith("64") else _I32))
+            self.specials[name] = self.new(uniform(0, _I32))
         return self.specials[name]
 
     def source(self, operand: Operand, dtype: np.dtype[Any], line: int) -> Source:
@@ -108,7 +119,7 @@ class Slots:
         elif isinstance(operand, Imm):
             slot = self.literal(operand, dtype)
         elif isinstance(operand, Special):
-            slot = self.special(operand.name)
+            slot = self.special(operand.name, line)
         elif isinstance(operand, Sym):
             slot = self.address(operand, line)
         else:
