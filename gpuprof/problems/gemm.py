@@ -103,7 +103,7 @@ class Gemm:
 
     def reference(self, inputs: dict[str, Array]) -> tuple[Array, Array]:
         """The product in float64, and |alpha| * |A|@|B| + |beta| * |C| as each element's magnitude."""
-        order = self._order
+        order = self.storage_order
         a = inputs["A"].astype(np.float64).reshape((self.m, self.k), order=order)
         b = inputs["B"].astype(np.float64).reshape((self.k, self.n), order=order)
         expected = self._alpha * (a @ b)
@@ -120,8 +120,8 @@ class Gemm:
         row, column = divmod(indices, self.n) if in_row_order else divmod(indices, self.m)[::-1]
         rows, row_of = np.unique(row, return_inverse=True)
         columns, column_of = np.unique(column, return_inverse=True)
-        a = inputs["A"].reshape((self.m, self.k), order=self._order)[rows].astype(np.float64)
-        b = inputs["B"].reshape((self.k, self.n), order=self._order)[:, columns].astype(np.float64)
+        a = inputs["A"].reshape((self.m, self.k), order=self.storage_order)[rows].astype(np.float64)
+        b = inputs["B"].reshape((self.k, self.n), order=self.storage_order)[:, columns].astype(np.float64)
         expected = self._alpha * (a @ b)[row_of, column_of]
         magnitude = abs(self._alpha) * (np.abs(a) @ np.abs(b))[row_of, column_of]
         if self.beta:
@@ -137,7 +137,8 @@ class Gemm:
         return f"C[{index % self.m}, {index // self.m}]"
 
     @property
-    def _order(self) -> Literal["C", "F"]:
+    def storage_order(self) -> Literal["C", "F"]:
+        """NumPy's letter for the layout."""
         return "C" if self.layout == "row" else "F"
 
     @property

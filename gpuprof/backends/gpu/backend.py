@@ -10,7 +10,9 @@ from gpuprof.backends.base import Findings
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
 from gpuprof.backends.gpu.context import Arguments, Buffer, Function, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.backends.gpu.host import time_on_host
 from gpuprof.backends.gpu.query import driver_versions, query_device
+from gpuprof.backends.gpu.references import References
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.backends.gpu.verifier import DeviceCode, ProblemArrays
 from gpuprof.devices.device import Device
@@ -50,6 +52,7 @@ class GpuBackend:
         self._clocks = ClockReader(self._context.pci_bus_id)
         self._code: dict[str, DeviceCode] = {}
         self._arrays: ProblemArrays | None = None
+        self._references: References | None = None
         self._flush_buffer = Buffer(2 * max(device.l2_bytes, 1 << 20) // 16 * 16)
         self._flush_buffer.fill(0)
         self._sink = Buffer(16)
@@ -110,24 +113,57 @@ class GpuBackend:
             def launch() -> None:
                 function.launch(shape.grid, shape.block, shape.dynamic_shared_bytes, stream, arguments)
 
-            arrays.reset_output()
-            launch()
-            self._context.synchronize()
-            verification = arrays.verify()
-            if verification.wrong_elements or verification.detail:
-                if not arrays.inputs_intact():
-                    self._forget_arrays()
-                return Findings(
-                    "incorrect",
-                    reason=_describe_wrong(verification.wrong_elements, arrays.elements, verification.detail),
-                    verification=verification,
-                    timing_reason="a wrong kernel gets no speed",
-                )
-            before = self._clocks.read()
-            timing = self._time(launch)
-            after = self._clocks.read()
+            return self._verify_and_time(arrays, launch)
         finally:
             self._unload(function)
+
+    def run_reference(self, name: str, problem: Problem) -> Findings:
+        """Verify and time a reference as if it were a kernel.
+
+        Raises:
+            BackendUnavailable: The library is not installed.
+            CaseFailure: It failed.
+        """
+        arrays = self._problem_arrays(problem)
+        if name == "numpy":
+            return self._run_on_host(arrays)
+        if self._references is None:
+            self._references = References(self._context)
+        findings = self._verify_and_time(arrays, self._references.launcher(name, arrays))
+        return replace(findings, counters_reason="a library's kernels are not counted")
+
+    def _run_on_host(self, arrays: ProblemArrays) -> Findings:
+        result, samples = time_on_host(arrays.problem, self._seed, self._budget.seconds)
+        arrays.output.upload(result)
+        verification = arrays.verify()
+        wrong = bool(verification.wrong_elements or verification.detail)
+        no_cache = "the CPU's caches are not the GPU's"
+        return Findings(
+            "incorrect" if wrong else "ok",
+            reason=verification.detail or None,
+            verification=verification,
+            timing=TimingPair(summarise(samples), None),
+            clocks_reason=no_cache,
+            counters_reason=no_cache,
+        )
+
+    def _verify_and_time(self, arrays: ProblemArrays, launch: Launch) -> Findings:
+        arrays.reset_output()
+        launch()
+        self._context.synchronize()
+        verification = arrays.verify()
+        if verification.wrong_elements or verification.detail:
+            if not arrays.inputs_intact():
+                self._forget_arrays()
+            return Findings(
+                "incorrect",
+                reason=_describe_wrong(verification.wrong_elements, arrays.elements, verification.detail),
+                verification=verification,
+                timing_reason="a wrong kernel gets no speed",
+            )
+        before = self._clocks.read()
+        timing = self._time(launch)
+        after = self._clocks.read()
         return Findings(
             "ok",
             verification=verification,
