@@ -2,9 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """An exact SIMT executor: runs a kernel's PTX on the CPU and counts what hardware counters would count.
 
-The way of a kernel through this package: `ptx` reads the text, `calls` and `flow` make it basic blocks,
-`decode` turns each into steps that run on a whole batch of thread blocks at once, `scheduler` runs them
-where lanes diverge and meet, and `counters` adds up what the steps counted.
+The way of a kernel through this package:
+
+- `ptx` reads the text; `calls` and `flow` make it one body of basic blocks; `merge` widens shared-memory
+  accesses as ptxas does.
+- `decode` turns each block into steps, once. A step runs one instruction on a whole batch of thread blocks,
+  with NumPy, on arrays of shape (blocks, warps, 32) whose axes shrink to 1 where values are uniform.
+  `arithmetic` is the table of what instructions compute; `memory_steps` and `warp_steps` do the others.
+- `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier.
+- `coalescing` counts sectors and `banks` wavefronts; `races` judges who touched shared memory between
+  barriers; `counters` adds everything up, weighted by `sampling` when only some blocks ran.
 """
 
 from gpuprof.backends.sim.counters import LineCounters
