@@ -54,8 +54,8 @@ REFERENCES = (
         "cublas",
         "gemm",
         "cuBLAS GEMM",
-        "The vendor's library. SGEMM in FP32 on CUDA cores, without TF32; DGEMM on FP64 tensor cores where the"
-        " card has them.",
+        "The vendor's library. SGEMM in FP32 on CUDA cores, without TF32; DGEMM on FP64 tensor cores where"
+        " the card has them.",
     ),
     Reference(
         "numpy",
