@@ -3,7 +3,8 @@
 """Integer expressions of kernel headers: launch grids, shared-memory sizes and constraints.
 
 The language is a small, side-effect-free part of Python's: integers, names, arithmetic, comparisons,
-`and`/`or`/`not`, conditional expressions, and the functions `cdiv`, `min` and `max`.
+`and`/`or`/`not`, conditional expressions, and the functions `cdiv`, `min` and `max`. A text is turned into
+functions once; whatever lies outside the language is refused then, not when a kernel is launched.
 """
 
 import ast
@@ -11,6 +12,10 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
+_Term = Callable[[Mapping[str, int]], int]
+
+#: Far above any header's need, and low enough that no nesting exhausts Python's stack.
+_MOST_CHARACTERS = 500
 _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -26,23 +31,16 @@ _COMPARE: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_FUNCTIONS: dict[str, Callable[..., int]] = {
-    "cdiv": lambda dividend, divisor: -(-dividend // divisor),
-    "min": min,
-    "max": max,
+#: Each function with the fewest and the most arguments it takes.
+_FUNCTIONS: dict[str, tuple[Callable[..., int], int, int]] = {
+    "cdiv": (lambda dividend, divisor: -(-dividend // divisor), 2, 2),
+    "min": (min, 2, _MOST_CHARACTERS),
+    "max": (max, 2, _MOST_CHARACTERS),
 }
 
 
 class ExpressionError(ValueError):
     """An expression outside the language, or one that names an unknown variable."""
-
-
-@lru_cache(maxsize=1024)
-def _parse(text: str) -> ast.expr:
-    try:
-        return ast.parse(text.strip(), mode="eval").body
-    except SyntaxError as error:
-        raise ExpressionError(f"{text!r} is not an expression: {error.msg}") from error
 
 
 def variables(text: str) -> set[str]:
@@ -51,9 +49,7 @@ def variables(text: str) -> set[str]:
     Raises:
         ExpressionError: The text is not an expression of the language.
     """
-    tree = _parse(text)
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return names - _FUNCTIONS.keys()
+    return set(_parse(text).names)
 
 
 def evaluate(text: str, values: Mapping[str, int]) -> int:
@@ -66,39 +62,79 @@ def evaluate(text: str, values: Mapping[str, int]) -> int:
     Raises:
         ExpressionError: The expression is malformed, divides by zero or names something unknown.
     """
+    expression = _parse(text)
+    for name in sorted(expression.names - values.keys()):
+        raise ExpressionError(f"unknown name {name!r}; known are {', '.join(sorted(values))}")
     try:
-        return int(_evaluate(_parse(text), values))
+        return int(expression.value(values))
     except ZeroDivisionError as error:
         raise ExpressionError(f"{text!r} divides by zero") from error
 
 
-def _evaluate(node: ast.expr, values: Mapping[str, int]) -> int:
-    match node:
-        case ast.Constant(value=bool()):
-            raise ExpressionError("true and false are not numbers here")
-        case ast.Constant(value=int() as number):
-            return number
-        case ast.Name(id=name):
-            if name not in values:
-                raise ExpressionError(f"unknown name {name!r}; known are {', '.join(sorted(values))}")
-            return values[name]
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return _BINARY[type(op)](_evaluate(left, values), _evaluate(right, values))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand, values)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return int(not _evaluate(operand, values))
-        case ast.BoolOp(op=op, values=operands):
-            combine = all if isinstance(op, ast.And) else any
-            return int(combine(_evaluate(operand, values) for operand in operands))
-        case ast.Compare(left=left, ops=ops, comparators=comparators):
-            terms = [_evaluate(term, values) for term in (left, *comparators)]
-            if not all(type(op) in _COMPARE for op in ops):
-                raise ExpressionError("only ==, !=, <, <=, >, >= compare here")
-            pairs = zip(ops, terms, terms[1:], strict=False)
-            return int(all(_COMPARE[type(op)](left, right) for op, left, right in pairs))
-        case ast.IfExp(test=test, body=body, orelse=orelse):
-            return _evaluate(body if _evaluate(test, values) else orelse, values)
-        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in _FUNCTIONS:
-            return _FUNCTIONS[name](*(_evaluate(argument, values) for argument in arguments))
-    raise ExpressionError(f"{ast.unparse(node)!r} is not allowed in a header expression")
+@lru_cache(maxsize=1024)
+def _parse(text: str) -> "_Expression":
+    return _Expression(text.strip())
+
+
+class _Expression:
+    """An expression as a function of its variables, and their names."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > _MOST_CHARACTERS:
+            raise ExpressionError(
+                f"an expression of {len(text)} characters is longer than {_MOST_CHARACTERS}"
+            )
+        try:
+            tree = ast.parse(text, mode="eval")
+        except SyntaxError as error:
+            raise ExpressionError(f"{text!r} is not an expression: {error.msg}") from error
+        except (ValueError, MemoryError) as error:  # a null byte; parentheses beyond the parser's stack
+            raise ExpressionError(f"{text!r} is not an expression: {error or 'nested too deeply'}") from error
+        self.names: set[str] = set()
+        self._text = text
+        self.value = self._term(tree.body)
+
+    def _term(self, node: ast.expr) -> _Term:
+        match node:
+            case ast.Constant(value=int() as number) if not isinstance(number, bool):
+                return lambda values: number
+            case ast.Name(id=name):
+                self.names.add(name)
+                return lambda values: values[name]
+            case ast.BinOp(op=op) if type(op) in _BINARY:
+                combine, left, right = _BINARY[type(op)], self._term(node.left), self._term(node.right)
+                return lambda values: combine(left(values), right(values))
+            case ast.UnaryOp(op=ast.USub()):
+                negated = self._term(node.operand)
+                return lambda values: -negated(values)
+            case ast.UnaryOp(op=ast.Not()):
+                denied = self._term(node.operand)
+                return lambda values: not denied(values)
+            case ast.BoolOp(op=op):
+                decide = all if isinstance(op, ast.And) else any
+                operands = self._terms(node.values)
+                return lambda values: decide(operand(values) for operand in operands)
+            case ast.Compare(ops=ops) if all(type(op) in _COMPARE for op in ops):
+                relations = [_COMPARE[type(op)] for op in ops]
+                terms = self._terms([node.left, *node.comparators])
+                return lambda values: _holds(relations, [term(values) for term in terms])
+            case ast.IfExp():
+                test, then, other = self._terms([node.test, node.body, node.orelse])
+                return lambda values: then(values) if test(values) else other(values)
+            case ast.Call(func=ast.Name(id=name), args=nodes, keywords=[]) if name in _FUNCTIONS:
+                function, fewest, most = _FUNCTIONS[name]
+                if fewest <= len(nodes) <= most:
+                    arguments = self._terms(nodes)
+                    return lambda values: function(*(argument(values) for argument in arguments))
+                raise ExpressionError(f"{self._source(node)!r} has the wrong number of arguments")
+        raise ExpressionError(f"{self._source(node)!r} is not allowed in a header expression")
+
+    def _terms(self, nodes: list[ast.expr]) -> list[_Term]:
+        return list(map(self._term, nodes))
+
+    def _source(self, node: ast.expr) -> str | None:
+        return ast.get_source_segment(self._text, node)
+
+
+def _holds(relations: list[Callable[[int, int], bool]], terms: list[int]) -> bool:
+    return all(holds(*pair) for holds, *pair in zip(relations, terms, terms[1:], strict=False))

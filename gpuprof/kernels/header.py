@@ -7,17 +7,19 @@ its place in the ladder, how it is launched and which problems it takes.
 """
 
 import hashlib
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from gpuprof.errors import HeaderError
 from gpuprof.kernels.expression import ExpressionError, variables
 from gpuprof.problems import OPERATIONS
 from gpuprof.problems.base import Dtype, Layout
+from gpuprof.problems.transpose import Result
 
 T = TypeVar("T")
 
@@ -115,7 +117,7 @@ def parse_kernel(source: str, path: Path) -> Kernel:
         raise HeaderError(f"{path} has no /*gpuprof … */ header at its top.", fix=_EXAMPLE)
     try:
         table = tomllib.loads(match["toml"])
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # not only TOMLDecodeError: also a number of 5000 digits
         line = source[: match.start("toml")].count("\n") + 1
         raise HeaderError(f"{path}: the header that starts on line {line} is not TOML: {error}.") from error
     reader = _Reader(table, path)
@@ -139,10 +141,12 @@ class _Reader:
                 raise HeaderError(f"{self.path}: the header lacks {self.name}{key}.", fix=_EXAMPLE)
             return default
         value = self.table.pop(key)
-        if kind is float and isinstance(value, int):
+        if kind is float and _is_integer(value) and abs(value) < 2**63:
             value = float(value)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.error(key, f"must be a {kind.__name__}, not {value!r}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self.error(key, f"must be a finite number, not {value}")
         return value
 
     def strings(self, key: str, default: list[str] | None = None) -> tuple[str, ...]:
@@ -155,7 +159,10 @@ class _Reader:
         return _Reader(self.take(key, dict, default), self.path, f"{self.name}{key}.")
 
     def sections(self, key: str) -> list["_Reader"]:
-        return [_Reader(entry, self.path, f"{self.name}{key}.") for entry in self.take(key, list, [])]
+        entries = self.take(key, list, [])
+        if not all(isinstance(entry, dict) for entry in entries):
+            raise self.error(key, f"must be a list of tables, not {entries!r}")
+        return [_Reader(entry, self.path, f"{self.name}{key}.") for entry in entries]
 
     def error(self, key: str, problem: str) -> HeaderError:
         return HeaderError(f"{self.path}: {self.name}{key} {problem}.")
@@ -201,20 +208,26 @@ def _read_kernel(reader: _Reader, source: str, path: Path) -> Kernel:
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
     if not _IDENTIFIER.match(kernel.entry):
         raise reader.error("entry", f"must be a C identifier, not {kernel.entry!r}")
+    if not kernel.dtypes:
+        raise reader.error("dtypes", "must name f32, f64 or both")
     for value in kernel.dtypes:
         if value not in ("f32", "f64"):
             raise reader.error("dtypes", f"has {value!r}, not f32 or f64")
     if kernel.layout not in ("row", "col"):
         raise reader.error("layout", f"must be row or col, not {kernel.layout!r}")
+    if kernel.result is not None and (op != "transpose" or kernel.result not in get_args(Result)):
+        raise reader.error(
+            "result", f"is {kernel.result!r}; only a transpose kernel has one, copy or transpose"
+        )
     for name, value in parameters.items():
-        if not _IDENTIFIER.match(name) or not isinstance(value, int) or isinstance(value, bool):
+        if not _IDENTIFIER.match(name) or not _is_integer(value):
             raise reader.error(f"parameters.{name}", f"must name an integer, not {value!r}")
     return kernel
 
 
 def _read_launch(reader: _Reader) -> Launch:
     block = reader.take("block", list)
-    if not 1 <= len(block) <= 3 or not all(isinstance(extent, int) and extent > 0 for extent in block):
+    if not 1 <= len(block) <= 3 or not all(_is_integer(extent) and extent > 0 for extent in block):
         raise reader.error("block", f"must be one to three positive integers, not {block!r}")
     grid = reader.strings("grid")
     if not 1 <= len(grid) <= 3:
@@ -227,6 +240,10 @@ def _read_launch(reader: _Reader) -> Launch:
     )
     reader.finish()
     return launch
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _triple(values: Sequence[T], filler: T) -> tuple[T, T, T]:

@@ -95,6 +95,8 @@ def configure(
                 f"The grid needs {extent} blocks in {axis}; the device launches 1 to {limit}.",
                 fix="Choose a block that covers more in that direction.",
             )
+    if dynamic < 0:
+        raise CaseSkipped(f"The header of {kernel.id} asks for {dynamic} bytes of dynamic shared memory.")
     macros = {
         "real": C_TYPE[problem.dtype],
         "BLOCK_X": str(block[0]),
