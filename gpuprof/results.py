@@ -8,8 +8,6 @@ recomputed from the raw samples kept beside them.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any, Literal
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import InputError, ResultsError
+from gpuprof.files import replace_text
 from gpuprof.kernels.header import Kernel, PublishedFigure
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
@@ -303,16 +302,7 @@ def write_run(run: Run, path: Path) -> None:
         InputError: The path cannot be written.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(dumps(run))
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        replace_text(path, dumps(run))
     except OSError as error:
         raise InputError(
             f"Cannot write {path}: {error.strerror}.", fix="Name another path with --json or -o."
@@ -333,13 +323,16 @@ def read_run(path: Path) -> Run:
             f"Cannot read {path}: {why}.", fix="Name a results.json that gpuprof wrote."
         ) from error
     try:
-        document: Any = json.loads(text)
+        return parse_run(json.loads(text), str(path))
     except json.JSONDecodeError as error:
         raise ResultsError(
             f"{path} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}).",
             fix="It may be truncated: measure again.",
         ) from error
-    return parse_run(document, str(path))
+    except (ValueError, RecursionError) as error:
+        raise ResultsError(
+            f"{path} is not a gpuprof results file: it is nested too deeply, or a number is too long."
+        ) from error
 
 
 def parse_run(document: Any, name: str) -> Run:

@@ -67,6 +67,8 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
     origin = get_origin(kind)
     if kind is Any:
         return value
+    if isinstance(value, (int, float)) and not _is_finite(value):
+        raise SchemaError(path, "not a finite number")
     if origin is Literal:
         if value not in get_args(kind):
             raise SchemaError(path, f"{value!r} is none of {', '.join(map(repr, get_args(kind)))}")
@@ -114,7 +116,7 @@ def _convert_union(kind: Any, value: Any, path: str) -> Any:
     tagged = {getattr(choice, "op", None): choice for choice in choices if dataclasses.is_dataclass(choice)}
     if len(tagged) > 1:
         tag = value.get("op") if isinstance(value, dict) else None
-        if tag not in tagged:
+        if not isinstance(tag, str) or tag not in tagged:
             raise SchemaError(path, f"op is {tag!r}, not one of {', '.join(map(repr, tagged))}")
         return _convert(tagged[tag], value, path)
     if len(choices) == 1:
@@ -137,6 +139,13 @@ def _convert_dataclass(kind: Any, value: Any, path: str) -> Any:
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise SchemaError(where, "missing")
     return kind(**arguments)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond every float
+        return False
 
 
 def _name(value: Any) -> str:

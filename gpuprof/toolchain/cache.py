@@ -6,23 +6,26 @@ import base64
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from gpuprof.files import replace_text
 from gpuprof.toolchain.nvrtc import CompiledKernel, compile_source, nvrtc_version
 
 #: Entries kept; the least recently written go first.
 _MAX_ENTRIES = 1000
 
 
-def cache_directory() -> Path:
-    """`GPUPROF_CACHE_DIR`, else `gpuprof` under the user's cache directory."""
+def cache_directory() -> Path | None:
+    """`GPUPROF_CACHE_DIR`, else `gpuprof` under the user's cache directory; None without a home."""
     chosen = os.environ.get("GPUPROF_CACHE_DIR")
     if chosen:
         return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuprof"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpuprof"
+    except RuntimeError:
+        return None
 
 
 def compile_cached(source: str, file_name: str, entry: str, options: Sequence[str]) -> CompiledKernel:
@@ -34,8 +37,11 @@ def compile_cached(source: str, file_name: str, entry: str, options: Sequence[st
         CompileError: NVRTC rejected the source.
         BackendUnavailable: NVRTC is not installed.
     """
+    directory = cache_directory()
+    if directory is None:
+        return compile_source(source, file_name, entry, options)
     identity = json.dumps([nvrtc_version(), file_name, entry, list(options), source])
-    path = cache_directory() / f"{hashlib.sha256(identity.encode()).hexdigest()}.json"
+    path = directory / f"{hashlib.sha256(identity.encode()).hexdigest()}.json"
     cached = _read(path)
     if cached is not None:
         return cached
@@ -50,18 +56,14 @@ def _read(path: Path) -> CompiledKernel | None:
         document["cubin"] = base64.b64decode(document["cubin"])
         document["options"] = tuple(document["options"])
         return CompiledKernel(**document)
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
 def _write(path: Path, compiled: CompiledKernel) -> None:
     document = {**asdict(compiled), "cubin": base64.b64encode(compiled.cubin).decode()}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(document, file)
-        os.replace(temporary, path)
+        replace_text(path, json.dumps(document))
         entries = sorted(path.parent.glob("*.json"), key=lambda entry: entry.stat().st_mtime)
         for stale in entries[:-_MAX_ENTRIES]:
             stale.unlink(missing_ok=True)

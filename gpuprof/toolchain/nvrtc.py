@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile a kernel with NVRTC to the cubin of one architecture and its PTX; no driver needed."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -108,7 +109,7 @@ def compile_source(source: str, file_name: str, entry: str, options: Sequence[st
         BackendUnavailable: NVRTC is not installed.
     """
     nvrtc = _nvrtc()
-    status, program = nvrtc.nvrtcCreateProgram(source.encode(), file_name.encode(), 0, [], [])
+    status, program = nvrtc.nvrtcCreateProgram(source.encode(), os.fsencode(file_name), 0, [], [])
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompileError(f"NVRTC cannot start on {file_name}: {status.name}.", log="")
     try:

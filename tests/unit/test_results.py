@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -333,7 +334,7 @@ def test_read_only_directory_cannot_be_written(run, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(results.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
     with pytest.raises(InputError, match=r"Cannot write .*r\.json: Permission denied\."):
         write_run(run, tmp_path / "r.json")
 
@@ -341,7 +342,14 @@ def test_read_only_directory_cannot_be_written(run, tmp_path, monkeypatch):
 def test_argument_that_is_not_utf8_does_not_break_the_file(run, tmp_path):
     path = tmp_path / "r.json"
     write_run(dataclasses.replace(run, argv=("-o", os.fsdecode(b"caf\xe9"))), path)
-    assert read_run(path).argv[0] == "-o"
+    assert os.fsencode(read_run(path).argv[1]) == b"caf\xe9"
+
+
+def test_device_is_written_to_and_stays_one(run, tmp_path):
+    device = tmp_path / "null"
+    device.symlink_to("/dev/null")
+    write_run(run, device)
+    assert device.is_char_device()
 
 
 def test_reading_does_not_alter_the_document(document):
