@@ -102,5 +102,7 @@ def decode(line: str) -> Any:
     Raises:
         ValueError: The line is no message.
     """
-    document = json.loads(line)
-    return from_json(MESSAGES[document["type"]], document["body"])
+    match json.loads(line):
+        case {"type": str(name), "body": body} if name in MESSAGES:
+            return from_json(MESSAGES[name], body)
+    raise ValueError(f"no message: {line!r}")

@@ -109,12 +109,13 @@ def sample_until(
     """
     kept: list[float] = []
     disturbed: list[float] = []
+    taken = 0
     spent_us = 0.0
     sample_us = max(first * launches_per_sample, 1.0)
     batch = max(budget.min_samples, min(max_batch, int(20_000 / sample_us)))
     batch = max(_FEWEST, min(batch, int(budget.seconds * 1e6 / sample_us)))
     while True:
-        samples, clean = take(min(batch, max_batch))
+        samples, clean = take(min(batch, max_batch, budget.max_samples - taken))
         (kept if clean else disturbed).extend(samples)
         spent_us += sum(samples) * launches_per_sample
         taken = len(kept) + len(disturbed)
