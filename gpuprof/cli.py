@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: parse, call, print, exit. Everything heavy is imported inside its command."""
 
+import io
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -27,7 +28,7 @@ Kernels = Annotated[
         "--kernel",
         "-k",
         metavar="ID[,…]",
-        help="Kernels by id, published name or .cu file; a list, or repeated.",
+        help="Run only these kernels: ids or published names as `gpuprof list` shows them, or .cu files.",
     ),
 ]
 Everything = Annotated[bool, typer.Option("--all", help="The whole ladder (the default without --kernel).")]
@@ -38,18 +39,24 @@ Dtype = Annotated[str, typer.Option(metavar="f32|f64", help="Element type.")]
 DeviceOption = Annotated[
     str,
     typer.Option(
-        "--device", metavar="auto|N|none", help="auto: the first GPU; N: that GPU; none: compile only."
+        "--device",
+        metavar="auto|N|sim|none",
+        help="auto: the first GPU, else sim; N: that GPU; sim, sim:CARD: run on the CPU; none: compile only.",
     ),
 ]
 Arch = Annotated[
     str | None,
-    typer.Option(metavar="sm_XX", help="Compile for this architecture without running (no GPU needed)."),
+    typer.Option(metavar="sm_XX", help="Without a GPU: the architecture to stand in for."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
-Timeout = Annotated[float, typer.Option(min=1.0, metavar="SECONDS", help="Longest one case may take.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of the random inputs.")]
+Timeout = Annotated[
+    float, typer.Option(min=1, max=86_400, metavar="SECONDS", help="Longest one case may take.")
+]
 Seconds = Annotated[
     float,
-    typer.Option("--seconds", min=0.01, metavar="SECONDS", help="Kernel time to spend sampling one case."),
+    typer.Option(
+        "--seconds", min=0.01, max=3600, metavar="SECONDS", help="Kernel time to spend sampling one case."
+    ),
 ]
 SimBlocks = Annotated[
     str | None,
@@ -101,8 +108,8 @@ def gemm(
     sizes: Annotated[str, typer.Option(metavar="N|MxNxK[,…]", help="Problem sizes.")] = "1024",
     block: Block = None,
     dtype: Dtype = "f32",
-    alpha: Annotated[float, typer.Option(help="Factor of the product.")] = 1.0,
-    beta: Annotated[float, typer.Option(help="Factor of C's old content.")] = 0.0,
+    alpha: Annotated[float, typer.Option(metavar="NUMBER", help="Factor of the product.")] = 1.0,
+    beta: Annotated[float, typer.Option(metavar="NUMBER", help="Factor of C's old content.")] = 0.0,
     device: DeviceOption = "auto",
     arch: Arch = None,
     seed: Seed = 0,
@@ -179,18 +186,22 @@ def report(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="The report; beside the results by default."),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is no report.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Render a results file again, on any machine."""
-    from gpuprof.commands.output import print_written, write_report
+    from gpuprof.commands.output import check_report_path, print_written, write_report
+    from gpuprof.files import check_distinct
     from gpuprof.results import read_run
 
     run = read_run(results)
+    path = output or results.with_suffix(".html")
+    check_distinct(results, path)
+    check_report_path(path, force)
     if not quiet:
         from gpuprof.report.terminal import print_run
 
         print_run(run, file=sys.stdout)
-    path = output or results.with_suffix(".html")
     write_report(run, path)
     print_written(path)
 
@@ -244,8 +255,32 @@ def devices() -> None:
     print_devices()
 
 
+class _Stream(io.FileIO):
+    """A standard stream whose reader may leave, as `| head` does: the command still writes its files."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return len(data)
+
+
+def _forgiving(stream: TextIO, descriptor: int) -> TextIO:
+    """The stream, deaf to a reader that has gone and to characters that its encoding lacks."""
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Stream(descriptor, "w", closefd=False)),
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        line_buffering=descriptor == 2 or stream.isatty(),
+    )
+
+
 def main() -> None:
     """Run the command line; turn every expected error into one message and its exit status."""
+    if sys.stdout is not None:
+        sys.stdout = _forgiving(sys.stdout, 1)
+    if sys.stderr is not None:
+        sys.stderr = _forgiving(sys.stderr, 2)
     try:
         app()
     except GpuprofError as error:
@@ -255,8 +290,3 @@ def main() -> None:
         sys.exit(int(error.exit_code))
     except KeyboardInterrupt:
         sys.exit(int(ExitCode.INTERRUPTED))
-    except BrokenPipeError:
-        # The reader of a pipe has gone, as with `| head`: nothing is wrong. Keep the interpreter from
-        # reporting the same at exit.
-        sys.stdout = None
-        sys.exit(int(ExitCode.OK))

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open the backend that `--device` names. Imports a backend only when it is chosen."""
 
+import re
+
 from gpuprof.backends.base import Backend
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, InputError
@@ -31,7 +33,7 @@ def open_backend(
         InputError: The selector has none of these forms.
         BackendUnavailable: The named GPU cannot be used.
     """
-    if selector.isdecimal():
+    if re.fullmatch("[0-9]{1,3}", selector):
         if arch:
             raise InputError(
                 "--arch does not go with a real GPU, whose architecture is known.", fix="Drop it."

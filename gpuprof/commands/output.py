@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from gpuprof.errors import EnvironmentProblem, InputError
+from gpuprof.files import check_writable, replace_text
 from gpuprof.results import Run
 
 
@@ -26,10 +27,30 @@ def write_report(run: Run, path: Path) -> None:
             fix=f"Install it, then: gpuprof report RESULTS.json -o {path}",
         ) from error
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        replace_text(path, text)
     except OSError as error:
         raise InputError(f"Cannot write {path}: {error.strerror}.", fix="Name another path.") from error
+
+
+def check_report_path(path: Path, force: bool) -> None:
+    """Refuse a report's path before any work is done; an earlier report of gpuprof's may be replaced.
+
+    Args:
+        path: Where the report shall stand.
+        force: Whether any other file may be replaced too.
+
+    Raises:
+        InputError: Another file is there and `force` is False, or the path cannot be written.
+    """
+    check_writable(path, force or _is_report(path))
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return b'<meta name="generator" content="gpuprof ' in file.read(4096)
+    except OSError:
+        return False
 
 
 def print_written(*paths: Path) -> None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from gpuprof.commands.output import print_written, write_report
 from gpuprof.commands.progress import watch
 from gpuprof.errors import ExitCode, InputError
+from gpuprof.files import check_distinct, check_writable
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
-from gpuprof.measure.run import Progress, RunOptions, check_writable, default_json_path, measure
+from gpuprof.measure.run import Progress, RunOptions, default_json_path, measure
 from gpuprof.results import Run
 
 if TYPE_CHECKING:
@@ -93,6 +94,7 @@ def profile(
         GpuprofError: For bad input or a missing device; nothing measured is lost.
     """
     json_path, html_path = destination.paths(request.op)
+    check_distinct(json_path, html_path)
     for path in (json_path, html_path):
         check_writable(path, destination.force)
     written = [json_path, html_path]
@@ -142,8 +144,13 @@ def _with_counters(
 
 
 def exit_code(run: Run) -> ExitCode:
-    """0 unless a kernel was wrong, timed out or broke; asking for more than the device has is no fault."""
+    """0 unless a kernel was wrong, timed out or broke.
+
+    Asking for more than the device has is no fault as long as another case could be measured.
+    """
+    measured = any(case.outcome == "ok" for case in run.cases)
     for case in run.cases:
-        if case.outcome in ("incorrect", "timeout") or (case.outcome == "failed" and not case.over_limit):
+        excused = case.over_limit and measured
+        if case.outcome in ("incorrect", "timeout") or (case.outcome == "failed" and not excused):
             return ExitCode.CASES_FAILED
     return ExitCode.OK

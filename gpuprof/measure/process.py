@@ -53,7 +53,7 @@ class WorkerProcess:
             self.opened: Opened = self.ask(request, _OPEN_TIMEOUT_S)
         except (WorkerDied, WorkerTimeout) as error:
             self.close()
-            raise BackendUnavailable(f"The worker process could not start: {error}") from error
+            raise BackendUnavailable(f"The worker process could not start: {error}.") from error
         except GpuprofError:
             self.close()
             raise
@@ -72,7 +72,7 @@ class WorkerProcess:
         except Empty:
             self.kill()
             raise WorkerTimeout(f"no answer within {timeout_s:g} s") from None
-        if line is None:
+        if line is None or not line.endswith("\n"):
             raise WorkerDied(self._obituary())
         answer = decode(line)
         if isinstance(answer, Refused):

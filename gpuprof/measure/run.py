@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from gpuprof import __version__
-from gpuprof.errors import InputError
+from gpuprof.errors import BackendUnavailable
 from gpuprof.measure.case import Case
 from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.process import WorkerProcess
+from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Open, Opened, Size
 from gpuprof.measure.request import Request
 from gpuprof.measure.session import SessionOptions, run_cases
@@ -104,6 +104,9 @@ def measure(
         run = _empty_run(request, options, opened, argv)
         keeper = _Keeper(run, len(cases), json_path)
         keeper.save()
+    except (WorkerDied, WorkerTimeout) as error:
+        worker.close()
+        raise BackendUnavailable(f"The worker process was lost before the first case: {error}.") from error
     except BaseException:
         worker.close()
         raise
@@ -184,26 +187,3 @@ def default_json_path(op: str, now: datetime | None = None) -> Path:
     """A fresh directory for a run that names none, so that no earlier result is lost."""
     stamp = (now or datetime.now()).strftime("%Y%m%d-%H%M%S")
     return Path("gpuprof-results") / f"{op}-{stamp}" / "results.json"
-
-
-def check_writable(path: Path, force: bool) -> None:
-    """Refuse an output path before anything is measured.
-
-    Args:
-        path: A file to be written.
-        force: Whether an existing file may be replaced.
-
-    Raises:
-        InputError: It exists and `force` is False, or it cannot be written.
-    """
-    if path.is_dir():
-        raise InputError(f"{path} is a directory.", fix="Name a file, or use -o for a directory.")
-    if path.exists() and not force:
-        raise InputError(f"{path} exists already.", fix="Name another path, or add --force to replace it.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        probe = path.parent / f".{path.name}.probe"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.", fix="Name another path.") from error

@@ -4,6 +4,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -55,6 +56,8 @@ def run_cases(
     for index in range(len(cases)):
         pending.put(index)
     lock = threading.Lock()
+    with suppress(WorkerDied):  # a worker that is gone already is replaced at its first case
+        first.tell(Prepare(tuple(cases)))
     lanes = [_Lane(cases, options, first)]
     lanes += [_Lane(cases, options, None) for _ in range(min(options.workers, len(cases)) - 1)]
     threads = [
@@ -82,7 +85,6 @@ class _Lane:
         self._cases = cases
         self._options = options
         self._worker = worker
-        self._fresh = worker is not None
         self._closed = False
         self.error: BaseException | None = None
 
@@ -119,8 +121,8 @@ class _Lane:
 
     def _measure(self, index: int) -> Measurement:
         case = self._cases[index]
-        worker = self._worker_with_prepared_cases(index)
-        prepared = self._fresh
+        fresh = self._worker is None
+        worker = self._worker = self._worker or WorkerProcess(self._options.open_request)
         try:
             answer = worker.ask(Measure(case), self._options.timeout_s)
         except WorkerTimeout:
@@ -129,8 +131,8 @@ class _Lane:
             return _ended(case, "timeout", f"{reason} Allow more with --timeout.")
         except WorkerDied as death:
             self._discard()
-            if prepared and not self._closed:
-                # Another case's compilation in the background may be to blame: try this one alone.
+            if not fresh and not self._closed:
+                # An earlier case, or the compilation of a later one, may be to blame: try this one alone.
                 return self._measure(index)
             return _ended(case, "failed", f"It brought its process down: {death}.")
         if answer.context_lost:
@@ -138,19 +140,10 @@ class _Lane:
         measurement: Measurement = answer.measurement
         return measurement
 
-    def _worker_with_prepared_cases(self, index: int) -> WorkerProcess:
-        if self._worker is None:
-            self._worker = WorkerProcess(self._options.open_request)
-            self._fresh = False
-        elif self._fresh and index == 0:
-            self._worker.tell(Prepare(tuple(self._cases)))
-        return self._worker
-
     def _discard(self) -> None:
         if self._worker is not None:
             self._worker.close()
             self._worker = None
-        self._fresh = False
 
 
 def _ended(case: Case, outcome: Outcome, reason: str) -> Measurement:

@@ -158,6 +158,32 @@ def test_reader_that_has_gone_is_no_error(tmp_path, command):
     assert process.returncode == ExitCode.OK
 
 
+def test_run_whose_reader_has_gone_still_writes_its_files(tmp_path):
+    arguments = "transpose -k naive_row --sizes 64 --device none -o out"
+    command = f"({sys.executable} -m gpuprof {arguments}; echo $? >status) 2>&1 | true"
+    process = subprocess.run(
+        command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert process.stdout == process.stderr == ""
+    assert (tmp_path / "status").read_text() == "0\n"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "results.json"]
+
+
+def test_terminal_without_the_characters_is_no_error(tmp_path):
+    process = gpuprof("gemm", "--help", cwd=tmp_path, environment={"PYTHONIOENCODING": "latin-1"})
+    assert process.returncode == ExitCode.OK
+    assert "--kernel ID[,\\u2026]" in process.stdout
+
+
+@pytest.mark.parametrize("command", ["gemm", "transpose", "report", "doctor", "import"])
+def test_help_fits_80_columns_and_names_no_types_of_python(tmp_path, command):
+    process = gpuprof(command, "--help", cwd=tmp_path, environment={"COLUMNS": "80"})
+    lines = process.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    options = [line for line in lines if line.lstrip().startswith("-")]
+    assert not [line for line in options if "<" in line.split("  ")[1]]
+
+
 def test_head_prints_its_line_and_no_error(tmp_path):
     command = f"{sys.executable} -m gpuprof list | head -1"
     process = subprocess.run(
@@ -247,6 +273,7 @@ def test_mistake_gets_its_sentence_and_nothing_is_measured(tmp_path, arguments, 
         (["gemm", *NONE, "--arch", "banana"], "'banana' is not a GPU architecture."),
         (["gemm", "--device", "0", "--arch", "sm_90"], "--arch does not go with a real GPU"),
         (["gemm", *NONE, "--sizes", "9" * 5000], "--sizes"),
+        (["gemm", "--device", "9" * 5000], "is not a device."),
         (["gemm", "-k", "naive", *NONE, "--block", ""], "--block '' has an empty entry."),
     ],
 )
@@ -280,6 +307,7 @@ def test_size_that_does_not_fit_says_how_much_there_is(tmp_path):
         (["gemm", "--timeout", "0"], "--timeout"),
         (["gemm", "--timeout", "nan"], "--timeout"),
         (["gemm", "--timeout", "inf", *NONE], "--timeout"),
+        (["gemm", "--timeout", "1e10", *NONE], "--timeout"),
         (["gemm", "--timeout", "1e12", *NONE], "--timeout"),
         (["gemm", "--seconds", "inf", *NONE], "--seconds"),
         (["gemm", "--alpha", "x"], "--alpha"),
@@ -369,8 +397,11 @@ def test_earlier_results_are_replaced_by_force_only(tmp_path):
 
 def test_one_file_for_both_results_and_report_is_refused(tmp_path):
     process = gpuprof(*TINY, "--json", "same", "--html", "./same", cwd=tmp_path)
-    assert said(process).startswith("gpuprof: ")
+    assert said(process) == (
+        "gpuprof: The results and the report cannot both be same.\n  Give the report another name.\n"
+    )
     assert process.returncode == ExitCode.BAD_INPUT
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_path_a_run_gets_a_directory_of_its_own(tmp_path):
@@ -382,10 +413,20 @@ def test_without_a_path_a_run_gets_a_directory_of_its_own(tmp_path):
     assert process.stdout == f"Wrote {where / 'results.json'}\nWrote {where / 'report.html'}\n"
 
 
-def test_path_that_is_not_utf8_is_no_traceback(tmp_path):
+def test_path_that_is_not_utf8_is_as_good_as_any(tmp_path):
     process = gpuprof(*TINY, "-o", b"caf\xe9", cwd=tmp_path)
     said(process)
-    assert process.returncode in (ExitCode.OK, ExitCode.BAD_INPUT)
+    assert process.returncode == ExitCode.OK
+    results = tmp_path / os.fsdecode(b"caf\xe9") / "results.json"
+    assert read_run(results).complete
+    assert gpuprof("report", os.fsencode(results), "-q", cwd=tmp_path).returncode == ExitCode.OK
+    assert "caf\\udce9" in results.with_name("report.html").read_text(encoding="utf-8")
+
+
+def test_name_that_is_too_long_is_refused(tmp_path):
+    process = gpuprof(*TINY, "--json", "x" * 300, cwd=tmp_path)
+    assert said(process).endswith(": File name too long.\n  Name another path.\n")
+    assert process.returncode == ExitCode.BAD_INPUT
 
 
 @pytest.mark.parametrize(
@@ -444,6 +485,23 @@ def test_report_never_replaces_its_own_results(compiled, tmp_path, results, argu
     assert (tmp_path / results).read_bytes() == text
     assert process.returncode == ExitCode.BAD_INPUT
     assert said(process).startswith("gpuprof: ")
+
+
+def test_report_replaces_an_earlier_report_but_other_files_by_force_only(compiled, tmp_path):
+    (tmp_path / "r.json").write_bytes((compiled[0] / "out" / "results.json").read_bytes())
+    page = tmp_path / "r.html"
+    page.write_text("precious")
+    for arguments in ([], ["-o", "r.html"]):
+        process = gpuprof("report", "r.json", *arguments, cwd=tmp_path)
+        assert said(process) == (
+            "gpuprof: r.html exists already.\n  Name another path, or add --force to replace it.\n"
+        )
+        assert process.stdout == ""
+        assert process.returncode == ExitCode.BAD_INPUT
+        assert page.read_text() == "precious"
+    for arguments in (["--force"], []):
+        assert gpuprof("report", "r.json", "-q", *arguments, cwd=tmp_path).returncode == ExitCode.OK
+        assert page.stat().st_size > 10_000
 
 
 def test_report_that_cannot_be_written_says_why(compiled, tmp_path):
@@ -589,19 +647,23 @@ def test_kernel_header_that_cannot_be_evaluated_is_a_row_not_a_crash(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("outcome", "over_limit", "code"),
+    ("others", "outcome", "over_limit", "code"),
     [
-        ("ok", False, ExitCode.OK),
-        ("skipped", False, ExitCode.OK),
-        ("failed", True, ExitCode.OK),
-        ("failed", False, ExitCode.CASES_FAILED),
-        ("incorrect", False, ExitCode.CASES_FAILED),
-        ("timeout", False, ExitCode.CASES_FAILED),
+        ("ok", "ok", False, ExitCode.OK),
+        ("ok", "skipped", False, ExitCode.OK),
+        ("ok", "failed", True, ExitCode.OK),
+        ("ok", "failed", False, ExitCode.CASES_FAILED),
+        ("ok", "incorrect", False, ExitCode.CASES_FAILED),
+        ("ok", "timeout", False, ExitCode.CASES_FAILED),
+        ("skipped", "skipped", False, ExitCode.OK),
+        ("skipped", "failed", False, ExitCode.CASES_FAILED),
+        # Nothing could be measured.
+        ("skipped", "failed", True, ExitCode.CASES_FAILED),
     ],
 )
-def test_exit_status_follows_the_outcomes(compiled, outcome, over_limit, code):
+def test_exit_status_follows_the_outcomes(compiled, others, outcome, over_limit, code):
     run = read_run(compiled[0] / "out" / "results.json")
-    cases = list(run.cases)
+    cases = [dataclasses.replace(case, outcome=others) for case in run.cases]
     cases[2] = dataclasses.replace(cases[2], outcome=outcome, over_limit=over_limit)
     assert exit_code(dataclasses.replace(run, cases=tuple(cases))) == code
 

@@ -38,6 +38,7 @@ class Watcher:
         run = read_run(self.path)
         assert (run.complete, run.cases) == (False, ())
         self.cases = cases
+        self._on_finished(0)
 
     def started(self, case):
         self.started_cases.append(case.kernel)
@@ -182,6 +183,30 @@ def test_worker_that_cannot_be_replaced_ends_the_run_and_keeps_what_was_measured
     kept = read_run(tmp_path / "results.json")
     assert [case.kernel for case in kept.cases] == ["k0_good", "k1_loses_context"]
     assert not kept.complete
+
+
+@pytest.mark.parametrize("when", [0, 1])
+def test_worker_that_dies_while_idle_is_no_cases_fault(run_kernels, tmp_path, when):
+    def kill(done):
+        if done == when:
+            worker = (tmp_path / "workers.log").read_text().strip()
+            os.kill(int(worker), signal.SIGKILL)
+            _wait_for(lambda: not _alive(worker))
+
+    run, watcher = run_kernels("good", "good", "good", on_finished=kill)
+    assert outcomes(run) == ["ok"] * 3
+    assert run.complete
+    assert watcher.workers == 2
+
+
+def test_worker_that_dies_before_the_first_case_is_an_environment_error(run_kernels, monkeypatch, tmp_path):
+    monkeypatch.setenv("FAKE_WORKER_SIZES_NOTHING", "1")
+    with pytest.raises(BackendUnavailable) as caught:
+        run_kernels("good")
+    assert caught.value.what == (
+        "The worker process was lost before the first case: the worker process ended with status 9."
+    )
+    assert not (tmp_path / "results.json").exists()
 
 
 def test_size_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, monkeypatch):
@@ -337,9 +362,10 @@ def test_worker_that_dies_between_requests_is_noticed(worker):
         worker.ask(Size(()), 30)
 
 
-def test_worker_that_cannot_start_is_an_environment_error(monkeypatch, tmp_path):
+@pytest.mark.parametrize("before", ["", "print('{\"type\": \"Ope', end=''); "], ids=["mute", "in mid-answer"])
+def test_worker_that_cannot_start_is_an_environment_error(monkeypatch, tmp_path, before):
     script = tmp_path / "dies.py"
-    script.write_text("import sys; sys.exit('no driver today')")
+    script.write_text(f"import sys; {before}sys.exit('no driver today')")
     monkeypatch.setattr(fake_worker, "__file__", str(script))
     fake_worker.take_the_workers_place(monkeypatch.setattr)
     with pytest.raises(
