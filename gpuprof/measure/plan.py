@@ -62,9 +62,10 @@ def check_memory(problems: list[Problem], needed: tuple[int, ...], budget_bytes:
     """
     for problem, nbytes in zip(problems, needed, strict=True):
         if nbytes > budget_bytes:
+            matrices = f"{_gib(problem.array_bytes)} for its matrices, the rest to verify them"
+            parts = f" ({matrices})" if nbytes > problem.array_bytes else ""
             raise InputError(
-                f"Size {problem.label} needs {_gib(nbytes)} of memory"
-                f" ({_gib(problem.array_bytes)} for its matrices, the rest to verify them);"
+                f"Size {problem.label} needs {_gib(nbytes)} of memory{parts};"
                 f" there are {_gib(budget_bytes)}.",
                 fix="Choose a smaller --sizes.",
             )

@@ -6,16 +6,20 @@ import math
 import re
 from dataclasses import dataclass
 
+import numpy as np
+
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import find_kernel, ladder
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import Extent, check_block
 from gpuprof.problems import OPERATIONS
-from gpuprof.problems.base import Dtype
+from gpuprof.problems.base import Dtype, numpy_dtype
 
 #: CUDA's limit on the threads of a block, the same on every architecture that NVRTC compiles for.
 MAX_THREADS_PER_BLOCK = 1024
-_SIZE = re.compile(r"[0-9]+(?:x[0-9]+)*\Z")
+#: Of at most 18 digits each: int() refuses thousands of them, and any limit here lies far below.
+_NUMBER = r"[0-9]{1,18}"
+_SIZE = re.compile(rf"{_NUMBER}(?:x{_NUMBER})*\Z")
 #: Largest extent: kernels take sizes as 32-bit integers, and tile arithmetic needs headroom above them.
 _MAX_EXTENT = 2**31 - 2**16
 
@@ -51,7 +55,7 @@ def parse_sizes(text: str, names: tuple[str, ...], option: str = "--sizes") -> t
     Raises:
         InputError: A size is malformed, zero, negative or too large.
     """
-    shape = "x".join(names)
+    shape = "x".join(map(str.upper, names))
     sizes = []
     for item in _items(text, option):
         if item.startswith("-") or "x-" in item:
@@ -111,7 +115,7 @@ def parse_sim_blocks(text: str | None) -> int | None:
         return None
     if text == "all":
         return 0
-    if not text.isdecimal() or int(text) == 0:
+    if not re.fullmatch(_NUMBER, text) or int(text) == 0:
         raise InputError(f"--sim-blocks {text!r} is not a number of blocks.", fix="Write all, or 1 or more.")
     return int(text)
 
@@ -120,14 +124,20 @@ def choose_kernels(op: str, names: list[str], everything: bool) -> tuple[Kernel,
     """The kernels a user named, or the whole ladder.
 
     Raises:
-        InputError: A name is unknown, or both `--all` and `--kernel` were given.
+        InputError: A name is unknown, two files give one id, or both `--all` and `--kernel` were given.
     """
     if names and everything:
         raise InputError("--all and --kernel exclude each other.", fix="Drop one of them.")
     if not names:
         return ladder(op)
     found = [find_kernel(op, name) for text in names for name in _items(text, "--kernel", lower=False)]
-    kernels = {kernel.id: kernel for kernel in found}
+    kernels: dict[str, Kernel] = {}
+    for kernel in found:
+        other = kernels.setdefault(kernel.id, kernel)
+        if other.path.resolve() != kernel.path.resolve():
+            raise InputError(
+                f"{other.path} and {kernel.path} have one id, {kernel.id!r}.", fix="Rename one of the files."
+            )
     return tuple(sorted(kernels.values(), key=lambda kernel: (kernel.rung, kernel.id)))
 
 
@@ -178,8 +188,12 @@ def build_request(
     for name, value in (("--alpha", alpha), ("--beta", beta)):
         if not math.isfinite(value):
             raise InputError(f"{name} {value} is not a finite number.")
+        if abs(value) > float(np.finfo(numpy_dtype(dtype)).max):
+            raise InputError(
+                f"{name} {value} is too large for {dtype}.", fix="Choose a smaller one, or --dtype f64."
+            )
     chosen = choose_kernels(op, kernels, everything)
-    blocks = parse_blocks(block) if block else ()
+    blocks = parse_blocks(block) if block is not None else ()
     check_blocks(chosen, blocks, chosen=bool(kernels))
     return Request(
         op=op,

@@ -162,6 +162,13 @@ def test_monstrous_text_is_refused(text):
         evaluate(text, VALUES)
 
 
+@pytest.mark.parametrize(
+    "text", ["-" * 499 + "1", "1" + "+1" * 249, "max(1," * 70 + "1" + ")" * 70, "(" * 150 + "1" + ")" * 150]
+)
+def test_deepest_text_of_the_language_is_evaluated(text):
+    assert abs(evaluate(text, VALUES)) in (1, 250)
+
+
 @pytest.mark.parametrize("text", ["1 // 0", "M % 0", "cdiv(M, 0)", "cdiv(M, K - 7)"])
 def test_division_by_zero_is_named(text):
     with pytest.raises(ExpressionError) as caught:

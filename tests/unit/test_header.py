@@ -126,6 +126,11 @@ def test_broken_toml_names_the_file_and_the_line():
     assert "line 2, column" in error.what
 
 
+@pytest.mark.parametrize("value", ["9" * 5000, "[" * 5000])
+def test_value_that_breaks_the_parser_is_not_toml(value):
+    assert "the header that starts on line 1 is not TOML: " in refusal(header(extra=f"rung = {value}")).what
+
+
 @pytest.mark.parametrize("field", ["title", "problem", "arguments", "block", "grid"])
 def test_missing_field_is_named_and_the_example_shown(field):
     error = refusal(header(**{field: ""}))
@@ -167,7 +172,15 @@ def test_missing_launch_section_is_named():
         (header(extra="dtypes = []"), "dtypes"),
         (header(extra="entry = 'a-b'"), "entry must be a C identifier, not 'a-b'"),
         (header(extra="entry = ''"), "entry must be a C identifier"),
-        (header(extra="result = 'copie'"), "result"),
+        (
+            header(extra="result = 'copie'", op="transpose"),
+            "result is 'copie'; only a transpose kernel has one",
+        ),
+        (
+            header(extra="result = 'copy'"),
+            "result is 'copy'; only a transpose kernel has one, copy or transpose",
+        ),
+        (header(extra=f"rung = 1{'0' * 400}"), "rung must be a float"),
         (header(extra="options = [3]"), "options must be a list of strings"),
         (header(extra="parameters = 3"), "parameters must be a dict"),
         (header(extra="parameters = { TILE = 'x' }"), "parameters.TILE must name an integer, not 'x'"),

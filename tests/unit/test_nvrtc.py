@@ -127,6 +127,10 @@ def test_one_of_two_kernels_in_a_file_is_reported_alone():
         assert compile_source(source, "two.cu", "tiles", OPTIONS).static_shared_bytes == 1024
 
 
+def test_file_name_need_not_be_text():
+    assert compile_source(GOOD, os.fsdecode(b"caf\xe9.cu"), "mine", OPTIONS).cubin
+
+
 def test_version_is_a_pair():
     major, minor = nvrtc_version()
     assert major >= 12

@@ -12,7 +12,14 @@ from unit_support import write_transpose_kernel
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import ladder
 from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.request import build_request, check_blocks, choose_kernels, parse_blocks, parse_sizes
+from gpuprof.measure.request import (
+    build_request,
+    check_blocks,
+    choose_kernels,
+    parse_blocks,
+    parse_sim_blocks,
+    parse_sizes,
+)
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 
@@ -58,7 +65,7 @@ def test_good_sizes(text, names, sizes):
         ("12 34", GEMM, "--sizes '12 34' is not a size.", "Write 4096 or MxNxK, as numbers."),
         ("١٢", GEMM, "--sizes '١٢' is not a size.", "Write 4096 or MxNxK, as numbers."),
         ("128;256", GEMM, "--sizes '128;256' is not a size.", "Write 4096 or MxNxK, as numbers."),
-        ("abc", TRANSPOSE, "--sizes 'abc' is not a size.", "Write 4096 or nxxny, as numbers."),
+        ("abc", TRANSPOSE, "--sizes 'abc' is not a size.", "Write 4096 or NXxNY, as numbers."),
         (
             "1x2",
             GEMM,
@@ -81,8 +88,7 @@ def test_bad_sizes_say_what_and_how(text, names, what, fix):
     with pytest.raises(InputError) as caught:
         parse_sizes(text, names)
     assert caught.value.what == what
-    # "nxxny" would puzzle a reader: only that the extents are named is asked for there.
-    assert caught.value.fix == fix or names == TRANSPOSE
+    assert caught.value.fix == fix
 
 
 def test_first_bad_size_of_a_list_is_named():
@@ -90,7 +96,7 @@ def test_first_bad_size_of_a_list_is_named():
         parse_sizes("128,12x,0", GEMM)
 
 
-@pytest.mark.parametrize("parse", [lambda text: parse_sizes(text, GEMM), parse_blocks])
+@pytest.mark.parametrize("parse", [lambda text: parse_sizes(text, GEMM), parse_blocks, parse_sim_blocks])
 def test_absurdly_long_number_is_refused(parse):
     with pytest.raises(InputError):
         parse("9" * 5000)
@@ -195,8 +201,10 @@ def test_two_files_of_one_name_are_refused_not_dropped(tmp_path):
     for directory in ("a", "b"):
         (tmp_path / directory).mkdir()
         paths.append(str(write_transpose_kernel(tmp_path / directory, "mine")))
-    with pytest.raises(InputError, match="mine"):
+    with pytest.raises(InputError) as caught:
         choose_kernels("transpose", paths, False)
+    assert caught.value.what == f"{paths[0]} and {paths[1]} have one id, 'mine'."
+    assert caught.value.fix == "Rename one of the files."
 
 
 def test_same_file_named_twice_runs_once(tmp_path):
@@ -241,8 +249,9 @@ def test_scalar_that_is_no_number_is_refused(value):
 
 def test_scalar_that_overflows_the_element_type_is_refused():
     assert request("gemm", alpha=1e39, dtype="f64").alpha == 1e39
-    with pytest.raises(InputError, match=r"--alpha 1e\+39"):
-        request("gemm", alpha=1e39)
+    for name in ("alpha", "beta"):
+        with pytest.raises(InputError, match=rf"--{name} -1e\+39 is too large for f32\."):
+            request("gemm", **{name: -1e39})
 
 
 def test_plan_goes_size_by_size_then_rung_by_rung():
@@ -298,3 +307,9 @@ def test_size_beyond_memory_names_needed_and_available():
         " there are 24.0 GiB."
     )
     assert caught.value.fix == "Choose a smaller --sizes."
+
+
+def test_size_of_which_nothing_is_verified_names_its_matrices_only():
+    with pytest.raises(InputError) as caught:
+        check_memory([Gemm(32768, 32768, 32768)], (12 * 2**30,), 2**30)
+    assert caught.value.what == "Size 32768 needs 12.0 GiB of memory; there are 1.0 GiB."

@@ -160,6 +160,9 @@ _MISSING = object()
             "cases[0].problem: op is 'fft', not one of 'gemm', 'transpose'",
         ),
         (("cases", 0, "problem"), None, "cases[0].problem: op is None"),
+        (("cases", 0, "problem"), {"op": ["gemm"]}, "cases[0].problem: op is ['gemm']"),
+        (("device", "sm_count"), 10**400, "device.sm_count: not a finite number"),
+        (("cases", 0, "counters", "global_load_requests", "value"), math.nan, "value: not a finite number"),
         (
             ("cases", 0, "timing", "cold", "samples_us", 2),
             "9",
