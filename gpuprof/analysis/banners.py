@@ -5,12 +5,15 @@
 from collections import Counter as Tally
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.agreement import agreements
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.counters import sampled
 from gpuprof.analysis.groups import format_extent
+from gpuprof.analysis.references import is_reference, on_host
 from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Clocks, Measurement, Run
@@ -24,7 +27,8 @@ FEWEST_SAMPLES = 6
 #: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
 _DISTURBING = ("slowdown", "brake")
 
-_EXECUTED = "The kernels ran on gpuprof's SIMT executor. "
+#: What a run says of its backend ends in where the kernels ran instead, which the banner says itself.
+_RAN_INSTEAD = " The kernels ran on "
 
 Level = Literal["bad", "warning", "note"]
 
@@ -58,22 +62,25 @@ def banners(run: Run) -> tuple[Banner, ...]:
         *_throttled(run),
         *_beyond_peak(run),
         *_noise(run),
+        *_few_samples(run),
         *_clocks(run),
         *_peaks(run),
         *_counters(run),
+        *_disagreement(run),
     ]
     order = {"bad": 0, "warning": 1, "note": 2}
     return tuple(sorted(found, key=lambda banner: order[banner.level]))
 
 
 def is_noisy(case: Measurement) -> bool:
-    """True when a case's cold median is less certain than the threshold, or has no interval."""
+    """True when a case's cold median is known to be less certain than the threshold."""
     cold = case.timing.cold if case.timing else None
-    return cold is not None and (cold.ci95_rel is None or cold.ci95_rel > NOISE_LIMIT)
+    return cold is not None and cold.ci95_rel is not None and cold.ci95_rel > NOISE_LIMIT
 
 
 def _name(case: Measurement) -> str:
-    return f"{case.kernel} at {case.problem.label}, block {format_extent(case.block)}"
+    block = "" if case.is_reference else f", block {format_extent(case.block)}"
+    return f"{case.kernel} at {case.problem.label}{block}"
 
 
 def _some(cases: list[Measurement], shown: int = 3) -> str:
@@ -101,16 +108,16 @@ def _incomplete(run: Run) -> Iterator[Banner]:
 
 
 def _mode(run: Run) -> Iterator[Banner]:
-    why = f"{run.backend_reason.rstrip('.')}. " if run.backend_reason else ""
+    why = (run.backend_reason or "").partition(_RAN_INSTEAD)[0].rstrip(".")
+    why = f"{why[:1].upper()}{why[1:]}. " if why else ""
     if run.backend == "sim":
         yield Banner(
             "sim",
             "warning",
-            "Executed without a GPU: there are no times in this report",
-            f"{why or _EXECUTED}Results are exact and memory counts follow the hardware's rules, so"
-            " correctness, coalescing, bank conflicts and traffic can be compared. Which kernel is faster,"
-            " and how near it comes to the hardware's limits, cannot be concluded.",
-            "Run the same command on a machine with an NVIDIA GPU for times.",
+            "Executed without a GPU: no times",
+            f"{why}Results are exact and counts follow the rules of {run.device.name}; which kernel is faster"
+            " cannot be concluded.",
+            "For times, run the same command where there is an NVIDIA GPU.",
         )
     elif run.backend == "none":
         yield Banner(
@@ -229,33 +236,49 @@ def _beyond_peak(run: Run) -> Iterator[Banner]:
 
 
 def _noise(run: Run) -> Iterator[Banner]:
-    noisy = [case for case in run.cases if speed_of(run, case) and is_noisy(case)]
+    noisy = [
+        (case.timing.cold.ci95_rel or 0.0, case)
+        for case in run.cases
+        if speed_of(run, case) and is_noisy(case) and case.timing and case.timing.cold
+        # Locking the GPU's clocks does not quieten the CPU.
+        if not on_host(run, case)
+    ]
     if not noisy:
         return
-
-    def width(case: Measurement) -> float:
-        cold = case.timing.cold if case.timing else None
-        return cold.ci95_rel if cold and cold.ci95_rel is not None else float("inf")
-
-    worst = max(noisy, key=width)
-    interval = width(worst)
-    measured = (
-        f"±{numbers.percent(100 * interval, 2)}"
-        if interval != float("inf")
-        else f"no interval, because fewer than {FEWEST_SAMPLES} samples were taken"
-    )
+    interval, worst = max(noisy, key=lambda item: item[0])
     yield Banner(
         "noise",
         "warning",
         f"{_cases(len(noisy))} noisy",
-        f"95 % confidence interval of the median, worst case {_name(worst)}: {measured}"
-        f" (threshold ±{numbers.percent(100 * NOISE_LIMIT, 1)}). Such rows carry a ~.",
+        f"95 % confidence interval of the median, worst case {_name(worst)}:"
+        f" ±{numbers.percent(100 * interval, 2)} (threshold ±{numbers.percent(100 * NOISE_LIMIT, 1)})."
+        " Such rows carry a ~.",
         "Stop other work on the GPU and lock its clocks (nvidia-smi --lock-gpu-clocks), then measure again.",
     )
 
 
+def _few_samples(run: Run) -> Iterator[Banner]:
+    found = [
+        (cold.median_us * cold.launches_per_sample, len(cold.samples_us), case)
+        for case in run.cases
+        if speed_of(run, case) and case.timing and (cold := case.timing.cold) and cold.ci95_rel is None
+    ]
+    if not found:
+        return
+    sample_us, taken, case = max(found, key=lambda item: item[0])
+    needed = ceil(FEWEST_SAMPLES * sample_us / 1e5) / 10
+    yield Banner(
+        "few_samples",
+        "note",
+        f"Too few samples for an interval in {_cases(len(found))}",
+        f"Longest: {_name(case)}, {taken} {'sample' if taken == 1 else 'samples'} of"
+        f" {numbers.time_us(sample_us)} each; an interval needs {FEWEST_SAMPLES}.",
+        f"Measure longer: --seconds {needed:g}.",
+    )
+
+
 def _clocks(run: Run) -> Iterator[Banner]:
-    timed = [case for case in run.cases if speed_of(run, case)]
+    timed = [case for case in run.cases if speed_of(run, case) and not on_host(run, case)]
     slow = []
     for case in timed:
         if case.clocks is None:
@@ -302,7 +325,9 @@ def _counters(run: Run) -> Iterator[Banner]:
     without = [
         case
         for case in run.cases
-        if case.outcome == "ok" and not any(item.value is not None for item in case.counters.values())
+        if case.outcome == "ok"
+        and not is_reference(run, case)
+        and not any(item.value is not None for item in case.counters.values())
     ]
     if run.backend == "gpu" and without:
         reasons = dict.fromkeys(case.counters_reason for case in without if case.counters_reason)
@@ -325,3 +350,24 @@ def _counters(run: Run) -> Iterator[Banner]:
             f"Counts of {_cases(len(partial))} scaled up from sampled blocks",
             f"Fewest: {numbers.count(blocks[0])} of {numbers.count(blocks[1])} blocks, {_name(case)}.",
         )
+
+
+def _disagreement(run: Run) -> Iterator[Banner]:
+    apart = [(item, case) for case in agreements(run) for item in case.of_kind("unexplained")]
+    if not apart:
+        return
+    cases = len({id(case) for _, case in apart})
+    item, found = apart[0]
+    difference = item.difference_pct
+    size = "" if difference is None else f" ({difference:+.2g} %)"
+    ran = next((case.sampled for _, case in apart if case.sampled), None)
+    advice = "run all blocks with --sim-blocks all" if ran else "please report the difference"
+    scaled = f" The executor ran {ran[0]:,} of {ran[1]:,} blocks." if ran else ""
+    yield Banner(
+        "disagreement",
+        "warning",
+        f"Executor and hardware differ without a known reason in {_cases(cases)}",
+        f"First: {item.label} of {_name(found.case)}: executor {numbers.exact(item.executor)}, hardware"
+        f" {numbers.exact(item.hardware)}{size}.{scaled}",
+        f"Trust the hardware's counts, and {advice}.",
+    )

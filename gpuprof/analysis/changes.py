@@ -81,7 +81,12 @@ _COUNTER_FIGURES = (
         lambda case: counters.total(case, *counters.SHARED_WAVEFRONTS),
         numbers.count,
     ),
-    _Figure("bank conflicts", counters.bank_conflicts, numbers.count, telling=2.0),
+    _Figure(
+        "bank conflicts",
+        lambda case: counters.address_conflicts(case, "load", "store"),
+        numbers.count,
+        telling=2.0,
+    ),
     _Figure("barriers", lambda case: counters.value(case, "barriers"), numbers.count, telling=0.3),
 )
 

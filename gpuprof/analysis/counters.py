@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuprof.ncu.metrics import BY_NAME
 from gpuprof.results import Counter, Measurement
 
 #: Bytes of one sector, the unit in which L1, L2 and device memory exchange data.
 SECTOR_BYTES = 32
 WARP_LANES = 32
+#: Most that arbitration adds to the wavefronts of one kind of access, as a share of them: 13 % was seen.
+ARBITRATION = 0.15
 
 Better = Literal["higher", "lower", "neither"]
 
@@ -180,9 +183,12 @@ BANK_CONFLICTS = (
 
 def info(name: str) -> CounterInfo:
     """What is known of a counter; a foreign one is shown by its own name."""
-    return COUNTERS.get(name) or CounterInfo(
-        name, name, "neither", "A counter that gpuprof does not describe."
-    )
+    if name in COUNTERS:
+        return COUNTERS[name]
+    if name in BY_NAME:
+        metric = BY_NAME[name]
+        return CounterInfo(metric.label, metric.label.lower(), "neither", metric.meaning)
+    return CounterInfo(name, name, "neither", "A counter that gpuprof does not describe.")
 
 
 def held(case: Measurement) -> Mapping[str, Counter]:
@@ -194,7 +200,8 @@ def held(case: Measurement) -> Mapping[str, Counter]:
 def names_in(cases: tuple[Measurement, ...]) -> tuple[str, ...]:
     """Every counter name that occurs, known ones first and in the order shown."""
     found = {name for case in cases for name in held(case)}
-    return tuple(name for name in COUNTERS if name in found) + tuple(sorted(found - COUNTERS.keys()))
+    known = dict.fromkeys((*COUNTERS, *BY_NAME))
+    return tuple(name for name in known if name in found) + tuple(sorted(found - known.keys()))
 
 
 def value(case: Measurement, name: str) -> float | None:
@@ -240,6 +247,29 @@ def shared_wavefronts_per_step(case: Measurement) -> float | None:
 def bank_conflicts(case: Measurement) -> float | None:
     """Extra shared-memory passes of loads, stores and copies together."""
     return total(case, *BANK_CONFLICTS)
+
+
+def address_conflicts(case: Measurement, *kinds: str) -> float | None:
+    """Bank conflicts that a kernel's addresses cause, of the accesses named: `load`, `store`.
+
+    The hardware counts the cycles that neighbouring instructions lose to each other as bank conflicts too.
+    The executor's count goes first for that reason; without it, a count that such losses alone may explain
+    is None.
+    """
+    found = 0.0
+    for kind in kinds:
+        names = (f"shared_{kind}_wavefronts", f"shared_{kind}_bank_conflicts")
+        ours = case.executor_counters.get(names[1])
+        if ours is not None and ours.value is not None:
+            found += ours.value
+            continue
+        wavefronts, extra = (value(case, name) for name in names)
+        if wavefronts is None or extra is None:
+            return None
+        if held(case)[names[1]].source == "ncu" and 0 < extra <= ARBITRATION * wavefronts:
+            return None
+        found += extra
+    return found
 
 
 def bank_conflicts_per_step(case: Measurement) -> float | None:

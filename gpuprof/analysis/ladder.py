@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from gpuprof.analysis.banners import NOISE_LIMIT
 from gpuprof.analysis.changes import Change, changes
 from gpuprof.analysis.groups import SizeSlice, kernel_record
+from gpuprof.analysis.references import is_reference, on_host
 from gpuprof.analysis.speed import Speed, speed_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import Verdict, verdict_of
@@ -30,7 +31,8 @@ class Rung:
         gain_is_clear: The gain exceeds what the two confidence intervals and the noise threshold allow by
             chance; identical code must not look faster or slower.
         changes: Which figures moved since that rung.
-        pct_of_reference: Speed relative to the fastest reference, in percent.
+        pct_of_reference: Speed relative to the fastest reference that solves the same problem on the GPU, in
+            percent.
         pct_of_fastest: Speed relative to the fastest rung, in percent.
         verdict: What limits it.
         is_reference: A vendor's or host implementation to compare with, not a rung.
@@ -61,7 +63,8 @@ class Ladder:
     Args:
         size: The cases it was made from.
         rungs: In rung order.
-        reference: Id of the fastest reference, None without one.
+        reference: Id of the fastest reference, None without one. One that only copies or that runs on the
+            CPU is no base to compare with.
         fastest: Id of the fastest rung, None when none has a speed.
     """
 
@@ -78,7 +81,7 @@ class Ladder:
 def build_ladder(run: Run, size: SizeSlice) -> Ladder:
     """Put the kernels of one size in order and compare neighbours."""
     rungs = _in_order(run, size)
-    reference = _fastest([rung for rung in rungs if rung.is_reference])
+    reference = _fastest([rung for rung in rungs if _is_base(run, rung)])
     fastest = _fastest([rung for rung in rungs if not rung.is_reference and not rung.is_ceiling])
     finished: list[Rung] = []
     for rung in rungs:
@@ -118,7 +121,7 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
                 pct_of_reference=None,
                 pct_of_fastest=None,
                 verdict=verdict_of(run, case),
-                is_reference=record.is_reference or case.is_reference,
+                is_reference=is_reference(run, case),
                 is_ceiling=isinstance(problem, Transpose) and problem.result == "copy",
             )
         )
@@ -133,6 +136,10 @@ def _standing(run: Run, case: Measurement) -> tuple[int, float]:
 def _fastest(rungs: list[Rung]) -> Rung | None:
     timed = [(rung.speed.median_us, index) for index, rung in enumerate(rungs) if rung.speed]
     return rungs[min(timed)[1]] if timed else None
+
+
+def _is_base(run: Run, rung: Rung) -> bool:
+    return rung.is_reference and not rung.is_ceiling and not on_host(run, rung.case)
 
 
 def _pct_of(other: Rung | None, rung: Rung) -> float | None:

@@ -52,6 +52,11 @@ def ratio(factor: float) -> str:
     return f"{significant(factor)}×"
 
 
+def brief(value: float) -> str:
+    """A small figure within a sentence: at most three digits, and no zeros behind the point."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
 def count(value: float) -> str:
     """An event count: exact while short, then with an SI letter."""
     if abs(value) <= _LARGEST_EXACT_COUNT:
@@ -82,6 +87,10 @@ def counter(value: float, unit: str) -> str:
         return percent(value)
     if unit.upper() == "GB/S":
         return gbps(value)
+    if unit == "B":
+        return size(value)
+    if unit == "us":
+        return time_us(value)
     return count(value)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import build_ladder
+from gpuprof.analysis.references import on_host
 from gpuprof.results import Run
 
 
@@ -42,7 +43,10 @@ class Roofline:
 
 
 def build_roofline(run: Run, group: Group) -> Roofline | None:
-    """The roofline of a group; None without arithmetic, without known peaks, or without a timed case."""
+    """The roofline of a group; None without arithmetic, without known peaks, or without a timed case.
+
+    What ran on the CPU does not stand under the GPU's roofs.
+    """
     peak = run.device.peak_gflops(group.dtype)
     bandwidth = run.device.peak_bandwidth_gbps
     if peak is None or bandwidth is None:
@@ -57,7 +61,7 @@ def build_roofline(run: Run, group: Group) -> Roofline | None:
         )
         for size in group.sizes
         for rung in build_ladder(run, size).rungs
-        if rung.speed and rung.speed.gflops is not None
+        if rung.speed and rung.speed.gflops is not None and not on_host(run, rung.case)
     ]
     if not points:
         return None

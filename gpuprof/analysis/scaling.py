@@ -11,6 +11,9 @@ from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 from gpuprof.results import Run
 
+#: Lines that one chart shows at once without becoming a thicket.
+_MANY = 8
+
 
 @dataclass(frozen=True, slots=True)
 class ScalingPoint:
@@ -25,11 +28,20 @@ class ScalingPoint:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One kernel over the sizes at which it has a speed."""
+    """One kernel over the sizes at which it has a speed.
+
+    Args:
+        kernel: The kernel's id.
+        is_reference: It is no rung.
+        points: By size, ascending.
+        is_shown: Drawn from the start. Of many kernels, these are the references and the best of each study
+            at the largest size; the others are for the reader to add.
+    """
 
     kernel: str
     is_reference: bool
     points: tuple[ScalingPoint, ...]
+    is_shown: bool = True
 
 
 def edge(problem: Gemm | Transpose) -> float:
@@ -56,12 +68,29 @@ def build_scaling(run: Run, group: Group) -> tuple[Series, ...]:
                     high=rate_at(problem, timing.p05_us, flops),
                 )
                 found.setdefault(rung.kernel.id, []).append((rung, point))
+    best = _best_of_each_study(found) if len(found) > _MANY else None
     series = [
         (
             held[0][0].is_reference,
             held[0][0].kernel.rung,
-            Series(kernel, held[0][0].is_reference, tuple(point for _, point in held)),
+            Series(
+                kernel,
+                held[0][0].is_reference,
+                tuple(point for _, point in held),
+                is_shown=best is None or held[0][0].is_reference or kernel in best,
+            ),
         )
         for kernel, held in found.items()
     ]
     return tuple(item for _, _, item in sorted(series, key=lambda entry: entry[:2]))
+
+
+def _best_of_each_study(found: dict[str, list[tuple[Rung, ScalingPoint]]]) -> set[str]:
+    """The kernel of each study with the highest rate at the largest size that it ran at."""
+    best: dict[str, tuple[float, float, str]] = {}
+    for kernel, held in found.items():
+        rung, point = held[-1]
+        if not rung.is_reference:
+            score = (point.edge, point.rate, kernel)
+            best[rung.kernel.study] = max(score, best.get(rung.kernel.study, score))
+    return {kernel for _, _, kernel in best.values()}

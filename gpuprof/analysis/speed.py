@@ -8,6 +8,7 @@ not the traffic that a kernel really caused.
 
 from dataclasses import dataclass
 
+from gpuprof.analysis.references import on_host
 from gpuprof.devices.device import Device
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
@@ -72,13 +73,16 @@ def limit_of(problem: Gemm | Transpose, device: Device) -> Limit | None:
 def speed_of(run: Run, case: Measurement) -> Speed | None:
     """A case's rates, or None where it has none.
 
-    Only a correct case measured on a GPU has a speed: nothing executed without one is ever a time.
+    Only a correct case of a GPU's run has a speed: nothing executed without one is ever a time. A reference
+    that ran on the CPU has no share of the GPU's peaks.
     """
     if run.backend != "gpu" or case.outcome != "ok" or case.timing is None or case.timing.cold is None:
         return None
     device, problem, cold = run.device, case.problem, case.timing.cold
     gbps = problem.min_bytes / cold.median_us / 1e3
     gflops = problem.flops / cold.median_us / 1e3 if problem.flops else None
+    if on_host(run, case):
+        return Speed(cold, None, gflops, gbps, None, None, None, None, None)
     limit = limit_of(problem, device)
     return Speed(
         timing=cold,

@@ -5,15 +5,17 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuprof.analysis import counters, numbers
-from gpuprof.analysis.speed import Speed, speed_of
+from gpuprof.analysis import numbers
+from gpuprof.analysis.references import is_reference
+from gpuprof.analysis.speed import speed_of
+from gpuprof.analysis.why import reasons
 from gpuprof.results import Measurement, Run
 
 #: Share of a theoretical peak above which that peak is called the limit.
 _NEAR_PEAK_PCT = 60.0
-_LOW_EFFICIENCY_PCT = 50.0
-_HIGH_CONFLICT_PCT = 20.0
 _LOW_OCCUPANCY_PCT = 35.0
+#: Reasons that the counters give, of which the first ones tell most.
+_MOST_REASONS = 2
 
 Kind = Literal["memory", "compute", "grid", "neither"]
 
@@ -31,7 +33,7 @@ class Verdict:
 
     Args:
         kind: Which limit, if any, the case is near.
-        evidence: The figure that decides it.
+        evidence: The figure that decides it; empty where nothing does.
         clues: Further figures that cost time, most telling first; causes are suggested, not proven.
     """
 
@@ -47,7 +49,7 @@ class Verdict:
     @property
     def text(self) -> str:
         """For example `memory-bound: 71.0 % of the theoretical bandwidth`."""
-        return f"{self.label}: {self.evidence}"
+        return f"{self.label}: {self.evidence}" if self.evidence else self.label
 
 
 def blocks_of(case: Measurement) -> int | None:
@@ -74,11 +76,12 @@ def verdict_of(run: Run, case: Measurement) -> Verdict | None:
         return Verdict("compute", f"{numbers.percent(compute)} of the theoretical compute peak", ())
     if memory >= _NEAR_PEAK_PCT:
         return Verdict("memory", f"{numbers.percent(memory)} of the theoretical bandwidth", ())
-    blocks = blocks_of(case)
+    # How many blocks a library launches is its own affair.
+    blocks = None if is_reference(run, case) else blocks_of(case)
     if blocks is not None and blocks < run.device.sm_count:
         evidence = f"{numbers.count(blocks)} {_blocks(blocks)} for {run.device.sm_count} SMs"
         return Verdict("grid", evidence, clues)
-    return Verdict("neither", _both_shares(speed), clues)
+    return Verdict("neither", "", clues)
 
 
 def clues_of(case: Measurement) -> tuple[str, ...]:
@@ -90,22 +93,8 @@ def _blocks(count: int) -> str:
     return "block" if count == 1 else "blocks"
 
 
-def _both_shares(speed: Speed) -> str:
-    memory = f"{numbers.percent(speed.pct_of_peak_bandwidth or 0.0)} of bandwidth"
-    if speed.pct_of_peak_compute is None:
-        return memory
-    return f"{numbers.percent(speed.pct_of_peak_compute)} of compute, {memory}"
-
-
 def _clues(case: Measurement) -> list[str]:
-    clues = []
-    for name in ("global_load_efficiency_pct", "global_store_efficiency_pct"):
-        efficiency = counters.value(case, name)
-        if efficiency is not None and efficiency < _LOW_EFFICIENCY_PCT:
-            clues.append(f"{counters.info(name).short} only {numbers.percent(efficiency)}")
-    conflicts = counters.conflict_share_pct(case)
-    if conflicts is not None and conflicts > _HIGH_CONFLICT_PCT:
-        clues.append(f"{numbers.percent(conflicts)} of shared wavefronts are bank conflicts")
+    clues = list(reasons(case)[:_MOST_REASONS])
     if case.resources and case.resources.spill_bytes:
         clues.append(f"{numbers.size(case.resources.spill_bytes)} of registers spilled per thread")
     if case.occupancy and case.occupancy.theoretical_pct < _LOW_OCCUPANCY_PCT:

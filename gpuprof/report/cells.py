@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gpuprof.analysis import counters, numbers
 from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.groups import format_extent, kernel_record
+from gpuprof.analysis.references import on_host
 from gpuprof.analysis.speed import Speed, speed_of, why_no_speed
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Resources, Run
@@ -39,6 +40,7 @@ class Column:
         meaning: One sentence for the reader.
         read: Makes the cell of a case.
         numeric: False for text, which aligns left.
+        metric: Nsight Compute's name of a counter.
     """
 
     key: str
@@ -47,6 +49,21 @@ class Column:
     meaning: str
     read: Callable[[Run, Measurement], Cell]
     numeric: bool = True
+    metric: str = ""
+
+    @property
+    def is_counter(self) -> bool:
+        """True for an event count, of which 0 everywhere is worth no column."""
+        return self.group in (_BY_BOTH, *_COUNTED_BY.values(), *_PREFIXED.values())
+
+    @property
+    def hint(self) -> str:
+        """The meaning, and Nsight Compute's name where there is one."""
+        return f"{self.meaning}\n{self.metric}" if self.metric else self.meaning
+
+
+#: Why a reference has no share of the GPU's peaks.
+ON_HOST = "it ran on the CPU"
 
 
 def missing(reason: str | None) -> Cell:
@@ -55,7 +72,9 @@ def missing(reason: str | None) -> Cell:
 
 
 def format_block(case: Measurement) -> str:
-    """Block and tile parameters, for example `16x16 unroll_m=2`."""
+    """Block and tile parameters, for example `16x16 unroll_m=2`; a library chooses its own."""
+    if case.is_reference:
+        return "–"
     return " ".join([format_extent(case.block), *(f"{name}={value}" for name, value in case.params.items())])
 
 
@@ -83,6 +102,8 @@ def _speed(
         if speed is None:
             return missing(why_no_speed(run, case))
         value = read(speed)
+        if value is None and on_host(run, case):
+            return missing(ON_HOST)
         return missing(absent) if value is None else Cell(write(value), value)
 
     return cell
@@ -153,7 +174,9 @@ def _bound(_run: Run, case: Measurement) -> Cell:
     return Cell(format_error(case.verification.bound), case.verification.bound)
 
 
-def _counter(name: str) -> Callable[[Run, Measurement], Cell]:
+def counter_cell(name: str) -> Callable[[Run, Measurement], Cell]:
+    """What makes the cell of one counter."""
+
     def cell(_run: Run, case: Measurement) -> Cell:
         counter = counters.held(case).get(name)
         if counter is None:
@@ -165,7 +188,12 @@ def _counter(name: str) -> Callable[[Run, Measurement], Cell]:
     return cell
 
 
-_COUNTED_BY = {"sim": "Counters, by the SIMT executor", "ncu": "Counters, by Nsight Compute"}
+_COUNTED_BY = {"ncu": "Counters, by Nsight Compute", "sim": "Counters, by the SIMT executor"}
+_BY_BOTH = "Counters"
+_PREFIXED = {
+    "sol_": "Share of peak, by Nsight Compute",
+    "stall_": "Cycles per issued instruction of a warp, by Nsight Compute",
+}
 _NO_ARITHMETIC = "this problem has no arithmetic"
 _NO_PEAK = "the device's peak is unknown"
 _NO_COPY = "no copy bandwidth was measured"
@@ -349,11 +377,18 @@ def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
     """One column per counter that occurs, under a heading that says who counted."""
     columns = []
     for name in counters.names_in(cases):
-        sources = {found[name].source for case in cases if name in (found := counters.held(case))}
-        group = _COUNTED_BY[sources.pop()] if len(sources) == 1 else "Counters"
+        held = [found[name] for case in cases if name in (found := counters.held(case))]
+        sources = {counter.source for counter in held}
+        prefix = next((prefix for prefix in _PREFIXED if name.startswith(prefix)), None)
+        group = _PREFIXED[prefix] if prefix else _COUNTED_BY[sources.pop()] if len(sources) == 1 else _BY_BOTH
         info = counters.info(name)
-        columns.append(Column(name, info.label, group, info.meaning, _counter(name)))
-    return tuple(columns)
+        label = info.label.removesuffix(" speed of light").removeprefix("Stall: ")
+        metrics = dict.fromkeys(counter.metric for counter in held if counter.metric)
+        columns.append(
+            Column(name, label, group, info.meaning, counter_cell(name), metric=", ".join(metrics))
+        )
+    order = [_BY_BOTH, *_COUNTED_BY.values(), *_PREFIXED.values()]
+    return tuple(sorted(columns, key=lambda column: order.index(column.group)))
 
 
 def all_columns(run: Run, cases: tuple[Measurement, ...]) -> tuple[Column, ...]:

@@ -54,6 +54,7 @@ def scaling_chart(group: Group, series: tuple[Series, ...]) -> Chart:
             {
                 "name": visible(item.kernel),
                 "reference": item.is_reference,
+                "shown": item.is_shown,
                 "x": [point.edge for point in item.points],
                 "y": [point.rate / divisor for point in item.points],
                 "up": [max(0.0, point.high - point.rate) / divisor for point in item.points],

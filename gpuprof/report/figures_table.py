@@ -50,7 +50,7 @@ def figures_table(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> F
     grid = [[column.read(run, case) for column in columns] for _, case in cases]
     filled = [any(row[index].text is not None for row in grid) for index in range(len(columns))]
     zero = [
-        column.group.startswith("Counters") and all(row[index].sort == 0 for row in grid)
+        column.is_counter and all(row[index].sort == 0 for row in grid)
         for index, column in enumerate(columns)
     ]
     shown = [full and not nought for full, nought in zip(filled, zero, strict=True)]

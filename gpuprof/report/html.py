@@ -13,9 +13,12 @@ from markupsafe import Markup
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.status import status_of
+from gpuprof.report.agreement_text import agreement_headline, format_difference
+from gpuprof.report.cells import format_block
 from gpuprof.report.charts import SWEEP_LABELS, sweep_text
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.page import build_page
+from gpuprof.report.profile_table import PROFILE_COLUMNS
 from gpuprof.report.text import bound, finalize
 from gpuprof.results import Run
 from gpuprof.schema import to_json
@@ -49,6 +52,10 @@ def render_html(run: Run) -> str:
     environment.globals.update(
         status_of=status_of,
         explanation=explanation,
+        agreement_headline=agreement_headline,
+        format_difference=format_difference,
+        format_block=format_block,
+        profile_columns=PROFILE_COLUMNS,
         sweep_labels=SWEEP_LABELS,
         sweep_text=sweep_text,
         count=numbers.count,

@@ -14,6 +14,7 @@ from gpuprof.analysis.groups import format_extent, kernel_record
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.status import Status, status_of
 from gpuprof.analysis.verdict import blocks_of, waves
+from gpuprof.analysis.why import Share, speed_of_light, stalls
 from gpuprof.report.cells import (
     BRIEF_TIME,
     CHECK,
@@ -28,6 +29,11 @@ from gpuprof.report.ladder_table import explanation
 from gpuprof.report.source import Line, difference, header_lines, source_lines
 from gpuprof.report.sparkline import sparkline
 from gpuprof.results import KernelRecord, Measurement, Run
+
+#: Counters that are shares of one whole or of a peak, shown as bars.
+_AS_BARS = ("sol_", "stall_")
+_LEAST_SHARE_PCT = 1.0
+_COUNTERS_OF = {"sim": "SIMT executor", "ncu": "Nsight Compute"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +51,20 @@ class SizeColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareList:
+    """Shares of one case as a list of bars: each part of the GPU against its peak, and where cycles went."""
+
+    label: str
+    speed_of_light: tuple[Share, ...]
+    stalls: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FigureRow:
     """One figure across sizes."""
 
     column: Column
-    metric: str
+    counted_by: str
     cells: tuple[Cell, ...]
 
 
@@ -61,6 +76,7 @@ class KernelSection:
         lines: The whole source; the first `folded` of them are licence and header.
         counted_size: The size whose counts stand beside the lines, empty without any.
         figures: By the heading their columns share.
+        shares: Sizes with Nsight Compute's shares, the largest size first.
         zero_counters: Counters that were counted and are 0 at every size.
         before: Id of the rung below, whose source `difference` starts from.
         other_cases: How many further blocks or parameters only the table of all figures shows.
@@ -72,6 +88,7 @@ class KernelSection:
     sizes: tuple[SizeColumn, ...]
     figures: tuple[tuple[str, tuple[FigureRow, ...]], ...]
     counters: tuple[FigureRow, ...]
+    shares: tuple[ShareList, ...]
     zero_counters: tuple[str, ...]
     no_counters: tuple[str, ...]
     lines: tuple[Line, ...]
@@ -116,7 +133,9 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
     shown = next((case for case in reversed(cases) if case.lines), None)
     before = next((rung.previous for rung in reversed(rungs) if rung.previous), None)
     old = kernel_record(run, before).source if before else ""
-    counted_rows = _rows(run, counter_columns(cases), cases)
+    counted_rows = [
+        row for row in _rows(run, counter_columns(cases), cases) if not row.column.key.startswith(_AS_BARS)
+    ]
     return KernelSection(
         anchor=anchors[record.id],
         record=record,
@@ -129,10 +148,13 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
             )
         ),
         counters=tuple(row for row in counted_rows if not _is_zero(row)),
+        shares=_shares(found),
         zero_counters=tuple(row.column.label for row in counted_rows if _is_zero(row)),
         no_counters=tuple(
             dict.fromkeys(
-                case.counters_reason or "no reason was recorded" for case in cases if not counted(case)
+                case.counters_reason or "no reason was recorded"
+                for case in cases
+                if not counted(case) and not rungs[0].is_reference
             )
         ),
         lines=tuple(source_lines(record.source, shown)) if record.source else (),
@@ -146,6 +168,19 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         logs=tuple(dict.fromkeys(case.log for case in cases if case.log)),
         other_cases=sum(len(rung.cases) - 1 for rung in rungs),
     )
+
+
+def _shares(found: list[tuple[Ladder, Rung]]) -> tuple[ShareList, ...]:
+    """Bars of each size that has any; reasons that are next to nothing only lengthen the list."""
+    lists = (
+        ShareList(
+            ladder.size.label,
+            speed_of_light(rung.case),
+            tuple(share for share in stalls(rung.case) if share.pct >= _LEAST_SHARE_PCT),
+        )
+        for ladder, rung in reversed(found)
+    )
+    return tuple(item for item in lists if item.speed_of_light or item.stalls)
 
 
 def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
@@ -169,7 +204,7 @@ def _rows(run: Run, columns: tuple[Column, ...], cases: tuple[Measurement, ...])
     for column in columns:
         cells = tuple(column.read(run, case) for case in cases)
         if any(cell.text is not None for cell in cells):
-            rows.append(FigureRow(column, _metric_name(column.key, cases), cells))
+            rows.append(FigureRow(column, _counted_by(column.key, cases), cells))
     return tuple(rows)
 
 
@@ -177,10 +212,7 @@ def _is_zero(row: FigureRow) -> bool:
     return all(cell.sort == 0 for cell in row.cells if cell.text is not None)
 
 
-def _metric_name(key: str, cases: tuple[Measurement, ...]) -> str:
-    """Who counted: Nsight Compute's own metric name, or the executor."""
-    for case in cases:
-        counter = counters.held(case).get(key)
-        if counter is not None:
-            return counter.metric or ("SIMT executor" if counter.source == "sim" else counter.source)
-    return ""
+def _counted_by(key: str, cases: tuple[Measurement, ...]) -> str:
+    """Who counted; the tool's own name for the counter stands in its hint."""
+    sources = {counter.source for case in cases if (counter := counters.held(case).get(key))}
+    return " and ".join(_COUNTERS_OF[source] for source in sorted(sources))

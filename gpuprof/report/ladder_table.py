@@ -9,10 +9,11 @@ from gpuprof.analysis import counters, numbers
 from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.references import on_host
 from gpuprof.analysis.speed import why_no_speed
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
-from gpuprof.report.cells import Cell, format_block, format_interval, missing
+from gpuprof.report.cells import ON_HOST, Cell, format_block, format_interval, missing
 from gpuprof.results import Measurement, Run
 
 _ONLY_COPIES = "not comparable: it only copies"
@@ -65,8 +66,12 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     clues = [clue for clue in clues_of(rung.case) if not clue.startswith(moved)]
     if rung.verdict and rung.verdict.kind in ("memory", "compute"):
         lines.append(rung.verdict.text)
-    elif rung.verdict or clues:
-        lines.append("; ".join([*([rung.verdict.text] if rung.verdict else []), *clues]))
+    elif rung.verdict and rung.verdict.kind == "grid":
+        lines.append("; ".join([rung.verdict.text, *clues]))
+    elif clues:
+        lines.append("; ".join(clues))
+    elif rung.verdict and not lines and not rung.is_reference:
+        lines.append(rung.verdict.text)
     return tuple(lines)
 
 
@@ -152,7 +157,11 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
         RungColumn(
             "Of peak",
             "Of the THEORETICAL roof over this size: bandwidth or compute, whichever binds.",
-            lambda rung: share(rung, rung.speed.pct_of_limit if rung.speed else None, peak),
+            lambda rung: share(
+                rung,
+                rung.speed.pct_of_limit if rung.speed else None,
+                ON_HOST if on_host(run, rung.case) else peak,
+            ),
             bar=True,
         ),
     ]
@@ -161,7 +170,7 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
             RungColumn(
                 "Of copy",
                 "Of a large device-to-device copy's bandwidth, measured in this run.",
-                lambda rung: share(rung, rung.speed.pct_of_copy_bandwidth if rung.speed else None, ""),
+                lambda rung: share(rung, rung.speed.pct_of_copy_bandwidth if rung.speed else None, ON_HOST),
                 bar=True,
             )
         )
@@ -174,7 +183,7 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
         columns.append(
             RungColumn(
                 f"Of {ladder.reference}",
-                f"Speed relative to {ladder.reference}, the fastest reference.",
+                f"Speed relative to {ladder.reference}, the fastest reference on this GPU.",
                 lambda rung: share(rung, rung.pct_of_reference, _ONLY_COPIES),
             )
         )
@@ -204,6 +213,11 @@ def _figure(
         return Cell(write(value), value)
 
     return RungColumn(label, meaning, cell, bar)
+
+
+def resource_columns() -> tuple[RungColumn, ...]:
+    """Registers and theoretical occupancy, which explain much in little space."""
+    return tuple(column for column in _COMPILED if column.label in ("Registers", "Occupancy"))
 
 
 def _no_counters(case: Measurement) -> str | None:

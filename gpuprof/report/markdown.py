@@ -3,12 +3,17 @@
 """A run as Markdown, for the summary of a CI job or a table in a README."""
 
 import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from gpuprof.analysis.banners import banners
+from gpuprof.analysis import numbers
+from gpuprof.analysis.banners import banners, is_noisy
 from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
+from gpuprof.analysis.speed import Speed, rate, why_no_speed
 from gpuprof.analysis.status import status_of
-from gpuprof.report.ladder_table import explanation, headline, rung_columns
+from gpuprof.report.cells import Cell, format_block, missing
+from gpuprof.report.ladder_table import explanation, headline, resource_columns, rung_columns
 from gpuprof.report.text import group_title, visible
 from gpuprof.results import Run
 
@@ -18,11 +23,22 @@ _MODES = {
     "none": "compiled only, not run",
 }
 _LEVELS = {"bad": "✗", "warning": "⚠", "note": "ℹ"}
+#: Said below the tables in any case, with each row's reason.
+_SAID_BY_ROWS = {"incorrect", "failed", "over_limit"}
+_NOT_MEASURED = "not measured"
 _SPECIAL = re.compile(r"([\\`*_\[\]|~])")
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column: its heading, and a rung's cell in its unit."""
+
+    label: str
+    read: Callable[[Rung], Cell]
+
+
 def render_markdown(run: Run) -> str:
-    """One table per problem and size, with the run's cautions above.
+    """One table per problem and size, short enough for a README; reasons and cautions stand below.
 
     Args:
         run: What to show.
@@ -34,39 +50,108 @@ def render_markdown(run: Run) -> str:
     parts = [
         ", ".join((device, _MODES[run.backend], _text(run.created_utc), f"gpuprof {_text(run.tool.version)}"))
     ]
-    cautions = []
-    for banner in banners(run):
-        advice = _text(f"{banner.detail} {banner.fix}".strip())
-        cautions.append(f"> {_LEVELS[banner.level]} **{_text(banner.title)}.** {advice}")
-    if cautions:
-        parts.append("\n>\n".join(cautions))
     for group in groups(run):
         for size in group.sizes:
             parts.append(_section(run, group, build_ladder(run, size)))
+    cautions = [
+        f"- {_LEVELS[banner.level]} **{_text(banner.title)}.** {_text(banner.detail)}"
+        for banner in banners(run)
+        if banner.level != "note" and banner.code not in _SAID_BY_ROWS
+    ]
+    if cautions:
+        parts.append("\n".join(cautions))
     return "\n\n".join(parts) + "\n"
 
 
 def _section(run: Run, group: Group, ladder: Ladder) -> str:
-    columns = rung_columns(run, group, ladder)
+    columns = _columns(run, group, ladder)
+    title = f"{group_title(group.op, group.dtype, group.layouts)}, {ladder.size.label}"
+    blocks = {format_block(rung.case) for rung in ladder.rungs if not rung.is_reference}
+    if len(blocks) == 1 and len(ladder.rungs) > 1:
+        title += f", block {blocks.pop()}"
     lines = [
-        f"### {_text(group_title(group.op, group.dtype, group.layouts))}, {_text(ladder.size.label)}",
+        f"### {_text(title)}",
         "",
-        "| Kernel | Outcome | " + " | ".join(_text(column.label) for column in columns) + " | Why |",
-        "|:--|:--|:--|" + "--:|" * (len(columns) - 1) + ":--|",
+        "| Kernel | " + " | ".join(_text(column.label) for column in columns) + " |",
+        "|:--|" + "--:|" * len(columns),
+        *(_row(run, rung, columns) for rung in ladder.rungs),
     ]
-    for rung in ladder.rungs:
-        status = status_of(run, rung.case)
-        cells = [column.read(rung) for column in columns]
-        texts = ["not measured" if cell.text is None else _text(cell.text) for cell in cells]
-        name = f"**{_code(rung.kernel.id)}**" if rung.is_fastest else _code(rung.kernel.id)
-        if rung.is_reference:
-            name += " (reference)"
-        why = _text("; ".join(explanation(run, rung)))
-        lines.append(f"| {name} | {status.symbol} {status.word} | {' | '.join(texts)} | {why} |")
     sentence = headline(run, group, ladder)
     if sentence:
         lines += ["", _text(sentence)]
+    without = [rung for rung in ladder.rungs if not status_of(run, rung.case).usable]
+    if without:
+        lines.append("")
+    for rung in without:
+        reason = " ".join(explanation(run, rung))
+        lines.append(f"- {_code(rung.kernel.id)} {status_of(run, rung.case).word}: {_text(reason)}")
     return "\n".join(lines)
+
+
+def _row(run: Run, rung: Rung, columns: tuple[_Column, ...]) -> str:
+    status = status_of(run, rung.case)
+    name = f"**{_code(rung.kernel.id)}**" if rung.is_fastest else _code(rung.kernel.id)
+    if len(rung.cases) > 1:
+        name += f" {_text(format_block(rung.case))}"
+    if rung.is_reference:
+        name += f" ({_text(rung.kernel.title or 'reference')})"
+    if not status.usable:
+        cells = [f"{status.symbol} {status.word}", *["–"] * (len(columns) - 1)]
+    else:
+        found = [column.read(rung) for column in columns]
+        cells = [_NOT_MEASURED if cell.text is None else _text(cell.text) for cell in found]
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def _columns(run: Run, group: Group, ladder: Ladder) -> tuple[_Column, ...]:
+    resources = tuple(_Column(column.label, column.read) for column in resource_columns())
+    if run.backend != "gpu":
+        counts = tuple(_Column(column.label, column.read) for column in rung_columns(run, group, ladder)[1:])
+        return counts if run.backend == "none" else (*counts, *resources)
+    return (
+        *_timed(run, group, ladder),
+        *(_Column(column.label, _of_rungs(column.read)) for column in resources),
+    )
+
+
+def _of_rungs(read: Callable[[Rung], Cell]) -> Callable[[Rung], Cell]:
+    """A library's resources are its own affair."""
+    return lambda rung: Cell("–") if rung.is_reference else read(rung)
+
+
+def _timed(run: Run, group: Group, ladder: Ladder) -> Iterator[_Column]:
+    flops = group.rate_is_flops
+    rates = [rate(rung.speed, flops) for rung in ladder.rungs if rung.speed]
+    units = numbers.COMPUTE_UNITS if flops else ((1.0, "GB/s"),)
+    divisor, unit = numbers.unit_for(max(rates, default=1.0), units)
+
+    def time(speed: Speed, rung: Rung) -> str:
+        return numbers.time_us(speed.median_us) + (" ~" if is_noisy(rung.case) else "")
+
+    def share(value: float | None) -> str:
+        return "–" if value is None else numbers.significant(value)
+
+    def by_speed(write: Callable[[Speed, Rung], str]) -> Callable[[Rung], Cell]:
+        def cell(rung: Rung) -> Cell:
+            return (
+                missing(why_no_speed(run, rung.case)) if rung.speed is None else Cell(write(rung.speed, rung))
+            )
+
+        return cell
+
+    yield _Column("Time", by_speed(time))
+    digits = 4 if unit == "GB/s" else 3
+    yield _Column(
+        unit,
+        by_speed(
+            lambda speed, _: numbers.significant(
+                rate(speed, flops) / divisor, digits if rate(speed, flops) >= 1000 * divisor else 3
+            )
+        ),
+    )
+    if ladder.reference is not None:
+        yield _Column(f"% of {ladder.reference}", by_speed(lambda _, rung: share(rung.pct_of_reference)))
+    yield _Column("% of limit", by_speed(lambda speed, _: share(speed.pct_of_limit)))
 
 
 def _text(text: str) -> str:

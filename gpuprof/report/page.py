@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
+from gpuprof.analysis.agreement import CaseAgreement, agreements
 from gpuprof.analysis.banners import Banner, banners
 from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.groups import Group, groups
@@ -17,6 +18,7 @@ from gpuprof.report.device_facts import device_facts
 from gpuprof.report.figures_table import FiguresTable, figures_table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
 from gpuprof.report.ladder_table import RungColumn, headline, rung_columns
+from gpuprof.report.profile_table import ProfileRow, profile_rows
 from gpuprof.report.text import OP_NAMES, group_title
 from gpuprof.results import Run
 
@@ -38,6 +40,7 @@ class SizeView:
     columns: tuple[RungColumn, ...]
     headline: str
     chart: str | None
+    profile: tuple[ProfileRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class Page:
     environment: tuple[tuple[str, str], ...]
     banners: tuple[Banner, ...]
     groups: tuple[GroupView, ...]
+    agreements: tuple[CaseAgreement, ...]
     figures: FiguresTable
     kernels: tuple[KernelSection, ...]
     anchors: dict[str, str]
@@ -95,6 +99,7 @@ def build_page(run: Run) -> Page:
         environment=_environment(run),
         banners=banners(run),
         groups=views,
+        agreements=agreements(run),
         figures=figures_table(run, ladders, anchors),
         kernels=kernel_sections(run, ladders, anchors),
         anchors=anchors,
@@ -119,6 +124,7 @@ def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[st
                 columns=rung_columns(run, group, ladder),
                 headline=headline(run, group, ladder),
                 chart=add(chart) if chart["metrics"] else None,
+                profile=profile_rows(run, ladder),
             )
         )
     opened = max(range(len(sizes)), key=lambda index: (_has_bars(sizes[index].ladder), index))

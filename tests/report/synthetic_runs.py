@@ -1,10 +1,12 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Invented runs with realistic figures, one for each situation a report must show."""
+"""Runs with realistic figures, one for each situation a report must show; all but one are invented."""
 
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 from statistics import quantiles
 
 from gpuprof.devices.device import Device
@@ -27,6 +29,7 @@ from gpuprof.results import (
     TimingPair,
     Tool,
     Verification,
+    read_run,
 )
 
 DEVICE = Device(
@@ -423,9 +426,90 @@ def hostile_run() -> Run:
     )
 
 
+def reference_case(kernel: str, problem: Gemm | Transpose, cold_us: float) -> Measurement:
+    """A library's correct, timed case: no launch of its own, no resources."""
+    why = "a library chooses its own kernels"
+    return Measurement(
+        kernel=kernel,
+        problem=problem,
+        block=(1, 1, 1),
+        grid=None,
+        params={},
+        outcome="ok",
+        source_hash="",
+        verification=Verification(0.0, 0.0, 3.07e-5, 1024),
+        timing=TimingPair(timing(cold_us, 0.02), None),
+        resources_reason=why,
+        occupancy_reason=why,
+        clocks=None if kernel == "numpy" else CLOCKS,
+        clocks_reason="it ran on the CPU" if kernel == "numpy" else None,
+        counters_reason=why,
+        lines_reason=why,
+        is_reference=True,
+    )
+
+
+def reference_record(kernel: str, op: str, title: str) -> KernelRecord:
+    """A reference's record: a title that explains itself, and no source."""
+    texts = {"change": "", "bottleneck": "", "source": "", "source_hash": "", "file_name": ""}
+    return record(kernel, op, 10_000, study="", title=title, is_reference=True, **texts)
+
+
+def referenced_run() -> Run:
+    """A vendor's library, a copy and the CPU beside two ladders."""
+    gemm, copied = Gemm(4096, 4096, 4096), Transpose(2048, 2048, result="copy")
+    moved = Transpose(2048, 2048)
+    kernels = [
+        record("naive", "gemm", 10),
+        record("reg_2x1", "gemm", 40),
+        reference_record("cublas", "gemm", "cuBLAS GEMM"),
+        reference_record("numpy", "gemm", "NumPy on the CPU"),
+        record("copy_row", "transpose", 10, study="E"),
+        record("naive_col", "transpose", 20, study="E"),
+        reference_record("cublas_geam", "transpose", "cuBLAS geam"),
+        reference_record("device_copy", "transpose", "Device-to-device copy"),
+    ]
+    row = gemm_case("naive_col", gemm, 17.2, (16, 16, 1), registers=12)
+    cases = [
+        gemm_case("naive", gemm, 23_900.0),
+        gemm_case("reg_2x1", gemm, 9920.0, (32, 16, 1)),
+        reference_case("cublas", gemm, 2650.0),
+        reference_case("numpy", gemm, 181_000.0),
+        replace(row, kernel="copy_row", problem=copied),
+        replace(row, problem=moved),
+        reference_case("cublas_geam", moved, 15.1),
+        reference_case("device_copy", copied, 9.4),
+    ]
+    return run("gpu", kernels, cases)
+
+
+@cache
+def counted_run() -> Run:
+    """Study A at 4096 on an H200, with Nsight Compute's counters and the executor's: a real results file."""
+    return read_run(Path(__file__).parent / "fixtures" / "gemm-counted.json")
+
+
+def many_run() -> Run:
+    """45 kernels of five studies at three sizes, each with counters and lines."""
+    kernels, cases = [], []
+    like = sim_run().cases[0]
+    for index in range(45):
+        name = f"kernel_with_a_long_name_{index:02}"
+        kernels.append(record(name, "gemm", index, study="ABCDE"[index % 5]))
+        for edge in (128, 1024, 4096):
+            case = gemm_case(name, Gemm(edge, edge, edge), edge**3 / 3e6 * (1 + index / 10))
+            samples = timing(edge**3 / 3e6 * (1 + index / 10), count=400)
+            cases.append(
+                replace(case, timing=TimingPair(samples, samples), counters=like.counters, lines=like.lines)
+            )
+    return run("gpu", kernels, cases)
+
+
 RUNS = {
     "gemm": gemm_run,
     "transpose": transpose_run,
+    "referenced": referenced_run,
+    "counted": counted_run,
     "sim": sim_run,
     "compiled": compiled_run,
     "empty": empty_run,

@@ -10,17 +10,21 @@ from synthetic_runs import (
     DEVICE,
     all_failed_run,
     compiled_run,
+    counted_run,
     counters,
     empty_run,
     gemm_case,
     gemm_run,
+    many_run,
     record,
+    referenced_run,
     run,
     sim_run,
     timing,
     transpose_run,
 )
 
+from gpuprof.analysis.agreement import CaseAgreement, agreements
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.blocks import build_sweeps
 from gpuprof.analysis.changes import changes
@@ -32,6 +36,7 @@ from gpuprof.analysis.roofline import build_roofline
 from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import limit_of, speed_of
 from gpuprof.analysis.verdict import verdict_of
+from gpuprof.analysis.why import reasons, speed_of_light, stalls
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 from gpuprof.results import ClockState, Measurement, Run, TimingPair
@@ -146,6 +151,211 @@ class TestLadder:
         assert {rung.kernel.id for rung in ladder(bare, "128").rungs} == {case.kernel for case in bare.cases}
 
 
+class TestReferences:
+    def rungs(self, size: str) -> Ladder:
+        return next(
+            build_ladder(referenced_run(), item)
+            for group in groups(referenced_run())
+            for item in group.sizes
+            if item.label == size
+        )
+
+    def test_the_vendor_is_the_base_and_the_cpu_is_not(self) -> None:
+        found = self.rungs("4096")
+        assert found.reference == "cublas"
+        assert found.rung("reg_2x1").pct_of_reference == pytest.approx(100 * 2650 / 9920)
+        only_cpu = replace(
+            referenced_run(), cases=tuple(c for c in referenced_run().cases if c.kernel != "cublas")
+        )
+        (gemm, _) = groups(only_cpu)
+        assert build_ladder(only_cpu, gemm.sizes[0]).reference is None
+
+    def test_a_copy_is_no_base_for_transposes(self) -> None:
+        found = self.rungs("2048")
+        assert found.reference == "cublas_geam"
+        assert found.rung("device_copy").pct_of_reference is None
+        assert found.fastest == "naive_col"
+
+    def test_the_cpu_has_a_rate_and_no_share_of_the_gpus_peaks(self) -> None:
+        case = referenced_run().cases[3]
+        speed = speed_of(referenced_run(), case)
+        assert speed is not None
+        assert speed.gflops == pytest.approx(2 * 4096**3 / 181_000 / 1e3)
+        assert (speed.pct_of_limit, speed.limit, speed.pct_of_peak_compute) == (None, None, None)
+        assert verdict_of(referenced_run(), case) is None
+
+    def test_the_cpu_does_not_stand_under_the_gpus_roofs(self) -> None:
+        (gemm, _) = groups(referenced_run())
+        roofline = build_roofline(referenced_run(), gemm)
+        assert roofline is not None
+        assert [point.kernel for point in roofline.points] == ["naive", "reg_2x1", "cublas"]
+
+    def test_a_host_and_a_library_raise_no_banner_of_the_gpus(self) -> None:
+        (noise,) = [item for item in banners(referenced_run()) if item.code == "noise"]
+        assert noise.title == "3 cases noisy"
+        (none,) = [item for item in banners(referenced_run()) if item.code == "no_counters"]
+        assert none.title == "No hardware counters for 4 cases of 8"
+        assert "unknown_clock" not in codes(referenced_run())
+
+
+class TestWhy:
+    def test_what_the_hardware_counted_of_study_a(self) -> None:
+        said = {case.kernel: reasons(case) for case in counted_run().cases}
+        assert said == {
+            "naive": (
+                "2 global load requests for each warp-wide FMA",
+                "warps stall 52.5 % of their cycles on global memory (long scoreboard)",
+            ),
+            "smem_panel": (),
+            "smem_tiled": (
+                "2.07 shared-memory passes for each warp-wide FMA",
+                "L1 and shared memory at 80.4 % of peak",
+                "warps stall 27.6 % of their cycles on the shared-memory queue (mio throttle)",
+            ),
+            "reg_2x1": (
+                "1.07 shared-memory passes for each warp-wide FMA",
+                "L1 and shared memory at 94.5 % of peak",
+                "warps stall 27.1 % of their cycles on shared memory (short scoreboard)",
+            ),
+        }
+
+    def moved(self, **values: float) -> tuple[str, ...]:
+        return reasons(replace(transpose_run().cases[0], counters=counters("ncu", **values)))
+
+    def test_sectors_that_would_do(self) -> None:
+        said = self.moved(
+            global_store_requests=100, global_store_sectors=3200, global_store_efficiency_pct=12.5
+        )
+        assert said == ("each warp store touches 32 sectors, 4 would do",)
+
+    def test_a_mean_over_different_loads_has_no_ideal(self) -> None:
+        said = self.moved(
+            global_load_requests=131_072, global_load_sectors=1_114_112, global_load_efficiency_pct=13.235
+        )
+        assert said == ("each warp load touches 8.5 sectors, 13.2 % of their bytes used",)
+
+    def test_the_larger_waste_goes_first_and_a_small_one_is_left_out(self) -> None:
+        loads = {"global_load_requests": 10, "global_load_sectors": 160, "global_load_efficiency_pct": 25.0}
+        stores = {
+            "global_store_requests": 10,
+            "global_store_sectors": 320,
+            "global_store_efficiency_pct": 12.5,
+        }
+        assert [text[:15] for text in self.moved(**loads, **stores)] == ["each warp store", "each warp load "]
+        few = {**loads, "global_load_requests": 1, "global_load_sectors": 16}
+        assert len(self.moved(**few, **stores)) == 1
+
+    def test_bank_conflicts_in_wavefronts(self) -> None:
+        conflicted = counters(
+            shared_load_wavefronts=3200, shared_load_bank_conflicts=3100, shared_load_requests=100
+        )
+        case = replace(transpose_run().cases[0], counters=conflicted)
+        assert reasons(case) == ("shared loads take 32 wavefronts each, 1 would do",)
+        hardware = {"shared_load_wavefronts": 3200, "shared_load_bank_conflicts": 3100}
+        assert self.moved(**hardware) == ("shared loads take 32 wavefronts where 1 would do",)
+
+    def test_arbitration_is_no_bank_conflict(self) -> None:
+        assert self.moved(shared_store_wavefronts=1125, shared_store_bank_conflicts=125) == ()
+        tiled = counted_run().cases[2]
+        changed = changes(counted_run().cases[0], tiled)
+        assert not any(change.label == "bank conflicts" for change in changed)
+
+    def test_stalls_are_shares_of_one_whole_in_order(self) -> None:
+        shares = [share.pct for share in stalls(counted_run().cases[0])]
+        assert sum(shares) == pytest.approx(100)
+        assert shares == sorted(shares, reverse=True)
+
+    def test_each_part_stands_against_its_own_peak(self) -> None:
+        labels = [share.label for share in speed_of_light(counted_run().cases[3])]
+        assert labels == ["L1", "Memory", "SM", "L2", "DRAM"]
+
+    def test_without_counters_nothing_is_said(self) -> None:
+        assert reasons(gemm_run().cases[0]) == ()
+
+
+class TestAgreement:
+    def one(self, hardware: dict[str, float], executor: dict[str, float], **fields: object) -> CaseAgreement:
+        case = replace(
+            gemm_run().cases[0],
+            counters=counters("ncu", **hardware),
+            executor_counters=counters("sim", **executor),
+        )
+        case = replace(case, **fields)  # type: ignore[arg-type]
+        (found,) = agreements(replace(gemm_run(), cases=(case,)))
+        return found
+
+    def test_the_real_run_agrees(self) -> None:
+        found = agreements(counted_run())
+        assert [item.case.kernel for item in found] == ["naive", "smem_tiled", "reg_2x1"]
+        assert [len(item.of_kind("agrees")) for item in found] == [7, 10, 10]
+        assert [len(item.of_kind("arbitration")) for item in found] == [0, 4, 4]
+        assert all(not item.of_kind("unexplained") for item in found)
+        assert found[0].sampled == (6, 16_384)
+
+    def test_the_surplus_of_arbitration_stands_apart(self) -> None:
+        found = self.one(
+            {"shared_load_wavefronts": 1100, "shared_load_bank_conflicts": 600},
+            {"shared_load_wavefronts": 1000, "shared_load_bank_conflicts": 500},
+        )
+        left, wavefronts, conflicts = found.comparisons
+        assert (left.executor, left.hardware, left.kind) == (500, 500, "agrees")
+        assert (wavefronts.kind, wavefronts.note) == (
+            "arbitration",
+            "100 lost to arbitration, 9.09 % of the wavefronts",
+        )
+        assert wavefronts.difference_pct == pytest.approx(10)
+        assert conflicts.kind == "arbitration"
+
+    @pytest.mark.parametrize(
+        ("wavefronts", "conflicts"),
+        [
+            pytest.param(1100, 500, id="more passes without conflicts"),
+            pytest.param(900, 400, id="fewer than the executor"),
+            pytest.param(2000, 1500, id="more than arbitration adds"),
+        ],
+    )
+    def test_what_arbitration_cannot_explain_is_unexplained(self, wavefronts: int, conflicts: int) -> None:
+        found = self.one(
+            {"shared_load_wavefronts": wavefronts, "shared_load_bank_conflicts": conflicts},
+            {"shared_load_wavefronts": 1000, "shared_load_bank_conflicts": 500},
+        )
+        assert found.of_kind("unexplained")
+
+    def test_divergent_branches_are_not_compared(self) -> None:
+        (item,) = self.one({"branch_divergent_warps": 3}, {"branch_divergent_warps": 900}).comparisons
+        assert item.kind == "incomparable"
+        assert "predicates" in item.note
+
+    def test_a_percentage_agrees_to_the_digits_shown(self) -> None:
+        near = self.one({"global_load_efficiency_pct": 13.24}, {"global_load_efficiency_pct": 13.2353})
+        far = self.one({"global_load_efficiency_pct": 13.25}, {"global_load_efficiency_pct": 13.2353})
+        assert (near.comparisons[0].kind, far.comparisons[0].kind) == ("agrees", "unexplained")
+
+    def test_only_the_l1_caches_own_count_may_vary(self) -> None:
+        ours = {"global_store_sectors": 524_288}
+        theirs = counters("ncu", global_store_sectors=524_374)
+        assert self.one({}, ours, counters=theirs).comparisons[0].kind == "unexplained"
+        metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+        l1 = {name: replace(counter, metric=metric) for name, counter in theirs.items()}
+        assert self.one({}, ours, counters=l1).comparisons[0].kind == "passes"
+
+    def test_an_unexplained_difference_raises_a_banner(self) -> None:
+        assert "disagreement" not in codes(counted_run())
+        case = counted_run().cases[0]
+        wrong = replace(
+            case, counters={**case.counters, "barriers": replace(case.counters["barriers"], value=7)}
+        )
+        (banner,) = [
+            item for item in banners(replace(counted_run(), cases=(wrong,))) if item.code == "disagreement"
+        ]
+        assert "Barriers of naive at 4096, block 32x32: executor 0, hardware 7" in banner.detail
+        assert "--sim-blocks all" in banner.fix
+
+    def test_counters_of_one_side_only_are_no_comparison(self) -> None:
+        assert agreements(sim_run()) == ()
+        assert agreements(transpose_run()) == ()
+
+
 class TestExplanations:
     def test_counters_explain_before_resources(self) -> None:
         found = ladder(sim_run(), "128").rung("smem_tiled").changes
@@ -257,6 +467,16 @@ class TestCharts:
         assert series["naive"] == ["128", "4096"]
         assert series["smem_panel"] == ["128"]
 
+    def test_of_many_kernels_the_best_of_each_study_is_drawn(self) -> None:
+        (group,) = groups(many_run())
+        series = build_scaling(many_run(), group)
+        assert len(series) == 45
+        assert [item.kernel[-2:] for item in series if item.is_shown] == ["00", "01", "02", "03", "04"]
+
+    def test_few_kernels_are_all_drawn(self) -> None:
+        (group,) = groups(gemm_run())
+        assert all(item.is_shown for item in build_scaling(gemm_run(), group))
+
     def test_one_size_does_not_scale(self) -> None:
         (group,) = groups(transpose_run())
         assert build_scaling(transpose_run(), group) == ()
@@ -309,10 +529,37 @@ class TestBanners:
         assert "1,320 MHz of 1,980 MHz" in banner.detail
         assert "66.7 % (threshold 95 %)" in banner.detail
 
-    @pytest.mark.parametrize(("share", "noisy"), [(0.005, False), (0.0051, True), (None, True)])
+    @pytest.mark.parametrize(("share", "noisy"), [(0.005, False), (0.0051, True), (None, False)])
     def test_noise_starts_above_the_threshold(self, share: float | None, noisy: bool) -> None:
         cold = replace(timing(31_900.0), ci95_rel=share)
         assert ("noise" in codes(self.one(timing=TimingPair(cold, None)))) is noisy
+
+    def test_too_few_samples_are_no_noise(self) -> None:
+        cold = replace(timing(141_172.0, count=3), ci95_rel=None)
+        of = self.one(timing=TimingPair(cold, None))
+        (banner,) = [item for item in banners(of) if item.code == "few_samples"]
+        assert banner.level == "note"
+        assert "3 samples of 141 ms each; an interval needs 6" in banner.detail
+        assert banner.fix == "Measure longer: --seconds 0.9."
+
+    @pytest.mark.parametrize(
+        ("reason", "start"),
+        [
+            (
+                "No NVIDIA driver is installed here. The kernels ran on the CPU executor instead, which"
+                " counts as NVIDIA H200 would.",
+                "No NVIDIA driver is installed here. Results are exact",
+            ),
+            ("no CUDA driver was found", "No CUDA driver was found. Results are exact"),
+            (None, "Results are exact and counts follow the rules of NVIDIA H200;"),
+        ],
+    )
+    def test_the_executors_banner_says_each_thing_once(self, reason: str | None, start: str) -> None:
+        (banner,) = [
+            item for item in banners(replace(sim_run(), backend_reason=reason)) if item.code == "sim"
+        ]
+        assert banner.detail.startswith(start)
+        assert banner.detail.count("executor") == 0
 
     def test_a_rate_above_the_peak_is_an_error(self) -> None:
         (banner,) = [

@@ -16,7 +16,7 @@ import snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_reader import PageReader
-from synthetic_runs import HOSTILE, RUNS, counters, gemm_run, sim_run
+from synthetic_runs import HOSTILE, RUNS, counted_run, counters, gemm_run, many_run, sim_run
 
 from gpuprof.report.html import render_html
 from gpuprof.report.source import highlight, source_lines
@@ -145,6 +145,82 @@ def test_counts_of_the_executor_on_a_gpu_run_say_so() -> None:
     annotated = replace(run.cases[0], executor_counters=counters(global_load_sectors=327_680))
     text = PageReader(render_html(replace(run, cases=(annotated, *run.cases[1:])))).text
     assert "Counters, by the SIMT executor" in text
+
+
+def test_counters_carry_their_labels_and_nsight_computes_names() -> None:
+    hints = {
+        tag.get("title", "").splitlines()[-1]: tag
+        for name, tag in reader_of("counted").tags
+        if name == "th" and "\n" in tag.get("title", "")
+    }
+    assert "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum" in hints
+    assert "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio" in hints
+    assert "lts__t_sector_hit_rate.pct" in hints
+    lines = reader_of("counted").text.splitlines()
+    (table,) = [line for line in lines if line.startswith("| Kernel | Size | Block | Outcome")]
+    for label in ("L2 hit rate", "DRAM bytes read", "long scoreboard", "Global load throughput"):
+        assert label in table
+    assert "stall_" not in table
+
+
+def test_shares_are_listed_largest_first() -> None:
+    text = reader_of("counted").text
+    part = text.split("Where the cycles of resident warps went at 4096, by Nsight Compute")[1]
+    shares = [float(line.split("|")[2].split("%")[0]) for line in part.splitlines()[1:7]]
+    assert shares == sorted(shares, reverse=True)
+    assert "| Long scoreboard | 52.5 %" in part
+
+
+def test_the_executor_stands_beside_the_hardware() -> None:
+    text = reader_of("counted").text
+    assert "27 of 35 comparable counters of 3 cases agree exactly, 8 differ for a known reason" in text
+    assert "| Shared store wavefronts − bank conflicts | 134,217,728 | 134,217,728 | 0 | ✓ agrees" in text
+    assert "16,804,203 lost to arbitration, 11.1 % of the wavefronts" in text
+    assert "Executor versus hardware" not in reader_of("gemm").text
+
+
+def test_a_difference_that_nothing_explains_is_open_and_flagged() -> None:
+    case = counted_run().cases[0]
+    wrong = replace(case, counters={**case.counters, "barriers": replace(case.counters["barriers"], value=7)})
+    reader = PageReader(render_html(replace(counted_run(), cases=(wrong, *counted_run().cases[1:]))))
+    assert "| Barriers | 0 | 7 | +7 | ✗ unexplained" in reader.text
+    opened = [
+        tag["id"] for _, tag in reader.tags if tag.get("id", "").startswith("agreement-") and "open" in tag
+    ]
+    assert opened == ["agreement-1"]
+    assert "Executor and hardware differ without a known reason in 1 case" in reader.text
+
+
+def test_the_columns_of_the_studies_with_the_reason() -> None:
+    text = reader_of("counted").text
+    assert "| naive | 100 % | 99.8 % | 14.4 TB/s | 82.5 % | 100 % |" in text
+
+
+def test_no_row_repeats_the_columns_beside_it() -> None:
+    assert "below both roofs:" not in reader_of("gemm").text
+
+
+def test_a_reference_explains_itself_and_has_no_source() -> None:
+    text = reader_of("referenced").text
+    assert "reference: NumPy on the CPU" in text
+    section = text.split("cuBLAS GEMM reference, not a rung")[1].split("NumPy on the CPU reference, not")[0]
+    assert "Source, " not in section
+    assert "Compiler" not in section
+    ladder = next(
+        chart
+        for chart in json.loads(reader_of("referenced").data_block())["charts"].values()
+        if chart["kind"] == "ladder"
+    )
+    assert [row["reference"] for row in ladder["rows"]] == [False, False, True, True]
+    assert ladder["metrics"][0]["bars"][3]["text"] == "759 GFLOP/s · 181 ms"
+
+
+def test_forty_kernels_stay_below_the_size_that_opens_anywhere() -> None:
+    page = render_html(many_run())
+    assert len(page.encode()) < 8_000_000
+    charts = json.loads(PageReader(page).data_block())["charts"].values()
+    (scaling,) = [chart for chart in charts if chart["kind"] == "scaling"]
+    assert sum(series["shown"] for series in scaling["series"]) == 5
 
 
 def test_the_worst_line_is_marked() -> None:

@@ -11,6 +11,9 @@ const gpuprof = (() => {
   const SYMBOLS = ["circle", "diamond", "square", "triangle-up", "cross", "star"];
   const DASHES = ["solid", "dash", "dot", "dashdot"];
   const ROW_PX = 34;
+  // A ladder of many rungs stands closer, so that more of it is seen at once.
+  const DENSE_ROW_PX = 27;
+  const MANY_ROWS = 16;
   const NARROW_PX = 620;
   const SERIES = 8;
 
@@ -126,7 +129,8 @@ const gpuprof = (() => {
     const beyond = metric.lines.filter((line) => at(line.value) > end);
     const top = 8 + 18 * (shown.length + (beyond.length ? 1 : 0));
     const last = positions[positions.length - 1];
-    const layout = baseLayout(element, top + (last + 1) * ROW_PX + 52);
+    const rowPx = spec.rows.length > MANY_ROWS ? DENSE_ROW_PX : ROW_PX;
+    const layout = baseLayout(element, top + (last + 1) * rowPx + 52);
     layout.margin = { l: left, r: 8, t: top, b: 52, pad: 0 };
     layout.xaxis = axis(clip(narrow ? metric.axis.split(";")[0] : metric.axis, width, 12), {
       ...(metric.logarithmic ? { type: "log", range: [LOG_FOOT, LOG_FOOT + end], dtick: 1 } : { range: [0, end], nticks: narrow ? 5 : 8 }),
@@ -212,17 +216,23 @@ const gpuprof = (() => {
   // ---------------------------------------------------------------- scaling and roofline
 
   const seriesColour = (i) => colour(`series-${(i % SERIES) + 1}`);
-  // Five names a row, so that many kernels do not squeeze the plot itself.
-  const legendHeight = (names) => 20 * Math.ceil(names / 5);
+  // Plotly sets a legend's names in columns as wide as the longest; many kernels must not squeeze the plot.
+  const LEGEND_SYMBOL_PX = 48;
+  const legendHeight = (names, width) => {
+    const column = Math.max(...names.map((name) => textWidth(name, 12))) + LEGEND_SYMBOL_PX;
+    return 20 * Math.ceil(names.length / Math.max(1, Math.floor((width - 80) / column)));
+  };
   const legend = () => ({ orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { size: 12 }, itemclick: "toggle" });
 
   function scaling(spec, element) {
-    const layout = baseLayout(element, 380 + legendHeight(spec.series.length));
+    const layout = baseLayout(element, 380 + legendHeight(spec.series.map((series) => series.name), element.clientWidth));
     const xs = spec.ticks.map((tick) => Math.log10(tick[0]));
     const pad = Math.max(0.06, (Math.max(...xs) - Math.min(...xs)) * 0.05);
     layout.margin = { l: 60, r: 16, t: 8, b: 52 };
     layout.showlegend = true;
     layout.legend = legend();
+    // Lines that the reader added or removed stay so when a change of theme or width draws anew.
+    layout.uirevision = "kept";
     layout.hovermode = "closest";
     layout.xaxis = axis("problem size (logarithmic)", {
       type: "log", tickvals: spec.ticks.map((tick) => tick[0]), ticktext: spec.ticks.map((tick) => plain(tick[1])),
@@ -237,6 +247,7 @@ const gpuprof = (() => {
       type: "scatter",
       mode: "lines+markers",
       name: plain(series.name),
+      visible: series.shown ? true : "legendonly",
       x: series.x,
       y: series.y,
       line: { color: series.reference ? colour("reference") : seriesColour(i), width: 1.8, dash: series.reference ? "dash" : DASHES[Math.floor(i / SERIES) % DASHES.length] },
@@ -250,7 +261,8 @@ const gpuprof = (() => {
 
   function roofline(spec, element) {
     const kernels = [...new Set(spec.points.map((point) => point.kernel))];
-    const height = 420 + legendHeight(kernels.length);
+    const named = legendHeight(kernels, element.clientWidth);
+    const height = 420 + named;
     const layout = baseLayout(element, height);
     const best = Math.max(...spec.roofs.map((roof) => roof.gbps));
     const ridge = spec.peak.value / best;
@@ -264,10 +276,12 @@ const gpuprof = (() => {
     layout.margin = margin;
     layout.showlegend = true;
     layout.legend = legend();
+    // Lines that the reader added or removed stay so when a change of theme or width draws anew.
+    layout.uirevision = "kept";
     layout.hovermode = "closest";
     layout.xaxis = axis("ideal arithmetic intensity, FLOP per byte that must move", { type: "log", range: [x0, x1], dtick: 1 });
     layout.yaxis = axis("GFLOP/s, cold median", { type: "log", range: [y0, y1], dtick: 1 });
-    const slope = ((height - margin.t - margin.b - legendHeight(kernels.length)) / (y1 - y0)) / ((element.clientWidth - margin.l - margin.r) / (x1 - x0));
+    const slope = ((height - margin.t - margin.b - named) / (y1 - y0)) / ((element.clientWidth - margin.l - margin.r) / (x1 - x0));
     const angle = (-Math.atan(slope) * 180) / Math.PI;
     const traces = spec.roofs.map((roof) => {
       const knee = spec.peak.value / roof.gbps;

@@ -119,7 +119,8 @@
 
   function reveal() {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const details = target && target.querySelector(".source-details");
+    if (!target) return;
+    const details = target.matches("details") ? target : target.querySelector(".source-details");
     if (details) details.open = true;
   }
   window.addEventListener("hashchange", reveal);

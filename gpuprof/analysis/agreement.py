@@ -1,0 +1,191 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The executor's counts beside the hardware's, and what explains each difference."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.results import Counter, Measurement, Run
+
+Kind = Literal["agrees", "arbitration", "passes", "incomparable", "unexplained"]
+
+#: Nsight Compute shows two digits of a percentage.
+_ROUNDING_PCT = 0.006
+#: The L1 cache's own count of sectors, taken in another pass than the rest, was off by up to 0.38 %.
+_PASSES = 0.005
+_L1_COUNT = "l1tex__t_sectors"
+#: Accesses whose wavefronts and bank conflicts explain each other.
+_SHARED = ("shared_load", "shared_store")
+_INCOMPARABLE = "branch_divergent_warps"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a comparison came to: a word, and a symbol that means the same."""
+
+    word: str
+    symbol: str
+
+
+VERDICTS: dict[Kind, Verdict] = {
+    "agrees": Verdict("agrees", "✓"),
+    "arbitration": Verdict("arbitration", "≈"),
+    "passes": Verdict("pass to pass", "≈"),
+    "incomparable": Verdict("not comparable", "○"),
+    "unexplained": Verdict("unexplained", "✗"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One counter of one case, counted twice.
+
+    Args:
+        label: What was counted.
+        unit: `%`, or what the events are.
+        executor: The executor's value.
+        hardware: Nsight Compute's value.
+        kind: What the difference is.
+        note: What explains the difference; empty where there is none.
+        metric: Nsight Compute's name.
+    """
+
+    label: str
+    unit: str
+    executor: float
+    hardware: float
+    kind: Kind
+    note: str = ""
+    metric: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The kind in a word and a symbol."""
+        return VERDICTS[self.kind]
+
+    @property
+    def difference_pct(self) -> float | None:
+        """Hardware over executor, in percent; None where the executor counted none."""
+        return 100.0 * (self.hardware - self.executor) / self.executor if self.executor else None
+
+
+@dataclass(frozen=True, slots=True)
+class CaseAgreement:
+    """All counters of one case that both counted and that are not 0 on both sides."""
+
+    case: Measurement
+    comparisons: tuple[Comparison, ...]
+    zero: int
+
+    def of_kind(self, *kinds: Kind) -> tuple[Comparison, ...]:
+        """The comparisons with one of these verdicts."""
+        return tuple(item for item in self.comparisons if item.kind in kinds)
+
+    @property
+    def sampled(self) -> tuple[int, int] | None:
+        """Blocks that the executor ran and blocks of the grid, where it did not run them all."""
+        for counter in self.case.executor_counters.values():
+            ran, whole = counter.sampled_blocks, counter.total_blocks
+            if ran is not None and whole is not None and ran < whole:
+                return ran, whole
+        return None
+
+
+def agreements(run: Run) -> tuple[CaseAgreement, ...]:
+    """Every case that both the executor and Nsight Compute counted, in the order measured."""
+    found = (_agreement(case) for case in run.cases)
+    return tuple(item for item in found if item is not None)
+
+
+def _agreement(case: Measurement) -> CaseAgreement | None:
+    both = _counted_twice(case)
+    if not both:
+        return None
+    compared = [
+        *(_compare(name, *pair) for name, pair in both.items() if not name.startswith(_SHARED)),
+        *(item for space in _SHARED for item in _shared(space, both)),
+    ]
+    shown = tuple(item for item in compared if item.executor or item.hardware)
+    return CaseAgreement(case, shown, len(compared) - len(shown))
+
+
+def _counted_twice(case: Measurement) -> dict[str, tuple[Counter, Counter]]:
+    """Executor's and hardware's counter by name, in the order shown."""
+    ours, theirs = case.executor_counters, case.counters
+    return {
+        name: (ours[name], theirs[name])
+        for name in counters.COUNTERS
+        if name in ours
+        and name in theirs
+        and theirs[name].source == "ncu"
+        and ours[name].value is not None
+        and theirs[name].value is not None
+    }
+
+
+def _compare(name: str, ours: Counter, theirs: Counter) -> Comparison:
+    executor, hardware = ours.value or 0.0, theirs.value or 0.0
+    kind, note = _judge(name, executor, hardware, theirs.metric or "")
+    unit = theirs.unit
+    return Comparison(counters.info(name).label, unit, executor, hardware, kind, note, theirs.metric or "")
+
+
+def _judge(name: str, executor: float, hardware: float, metric: str) -> tuple[Kind, str]:
+    if name == _INCOMPARABLE:
+        return "incomparable", (
+            "the executor counts PTX branches at which lanes part; ptxas turns many of them into predicates"
+        )
+    difference = abs(hardware - executor)
+    if difference <= (_ROUNDING_PCT if name.endswith("_pct") else 0):
+        return "agrees", ""
+    if metric.startswith(_L1_COUNT) and difference <= _PASSES * executor:
+        return "passes", (
+            "counted by the L1 cache in another pass than the rest: its count varies from pass to pass"
+        )
+    if name == "async_copy_shared_bank_conflicts" and hardware > executor:
+        return "arbitration", "the hardware counts cycles lost to arbitration as bank conflicts"
+    return "unexplained", ""
+
+
+def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Comparison]:
+    """Wavefronts, bank conflicts, and what is left of the one without the other.
+
+    What is left is decided by a kernel's addresses alone. The hardware adds cycles that neighbouring
+    instructions lose to each other, and counts them among the bank conflicts.
+    """
+    names = (f"{space}_wavefronts", f"{space}_bank_conflicts")
+    if any(name not in both for name in names):
+        return
+    (ours, theirs), (our_extra, their_extra) = (both[name] for name in names)
+    executor, hardware = ours.value or 0.0, theirs.value or 0.0
+    left = executor - (our_extra.value or 0.0), hardware - (their_extra.value or 0.0)
+    surplus = (their_extra.value or 0.0) - (our_extra.value or 0.0)
+    kind: Kind = "agrees"
+    note = ""
+    if left[0] != left[1]:
+        kind = "unexplained"
+    elif surplus:
+        explained = 0 < surplus <= counters.ARBITRATION * hardware
+        kind = "arbitration" if explained else "unexplained"
+        note = f"{numbers.exact(surplus)} lost to arbitration, {numbers.percent(100 * surplus / hardware)}"
+        note = note + " of the wavefronts" if explained else "more than arbitration was ever seen to add"
+    label = counters.info(names[0]).label
+    yield Comparison(
+        f"{label} − bank conflicts",
+        theirs.unit,
+        left[0],
+        left[1],
+        "agrees" if left[0] == left[1] else "unexplained",
+    )
+    yield Comparison(label, theirs.unit, executor, hardware, kind, note, theirs.metric or "")
+    yield Comparison(
+        counters.info(names[1]).label,
+        theirs.unit,
+        our_extra.value or 0.0,
+        their_extra.value or 0.0,
+        kind,
+        "the same cycles, as bank conflicts" if kind == "arbitration" else note,
+        their_extra.metric or "",
+    )

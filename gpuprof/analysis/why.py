@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a case's counters say of its speed, in plain sentences that each rest on a figure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.ncu.metrics import BY_NAME
+from gpuprof.results import Measurement
+
+_LOW_EFFICIENCY_PCT = 50.0
+#: Unused bytes of one kind of access, as a share of the bytes of all sectors.
+_MUCH_WASTE = 0.1
+#: Bank conflicts of one kind of access, as a share of all shared-memory passes.
+_MANY_CONFLICTS = 0.1
+#: Memory operations per warp-wide step of work; an SM issues four warp-wide FMAs while it serves one of them.
+_MANY_OPERATIONS = 0.5
+_BUSY_PCT = 75.0
+_STALLED_PCT = 20.0
+#: Two figures count as equal, and one as whole, within this factor.
+_SAME = 0.005
+_NOT_WAITING = ("stall_selected", "stall_not_selected")
+_WAITS_FOR = {
+    "stall_long_scoreboard": "global memory",
+    "stall_short_scoreboard": "shared memory",
+    "stall_barrier": "barriers",
+    "stall_mio_throttle": "the shared-memory queue",
+    "stall_lg_throttle": "the global-memory queue",
+    "stall_math_pipe_throttle": "a busy arithmetic pipe",
+    "stall_wait": "fixed latencies",
+    "stall_no_instruction": "instruction fetches",
+    "stall_drain": "stores before exit",
+}
+_UNITS = {
+    "sol_l1_pct": "L1 and shared memory",
+    "sol_l2_pct": "the L2 cache",
+    "sol_dram_pct": "device memory",
+    "sol_compute_pct": "the SM's pipelines",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One bar of a list: a part of a whole.
+
+    Args:
+        name: gpuprof's name of the counter.
+        label: For the reader.
+        meaning: One sentence.
+        pct: The share.
+        metric: Nsight Compute's name.
+    """
+
+    name: str
+    label: str
+    meaning: str
+    pct: float
+    metric: str
+
+
+def reasons(case: Measurement) -> tuple[str, ...]:
+    """What the counters show to cost time, most telling first; empty without counters."""
+    return (*_wasted(case), *_conflicts(case), *_intensity(case), *_busy(case), *_stalled(case))
+
+
+def stalls(case: Measurement) -> tuple[Share, ...]:
+    """Where the cycles of resident warps went, largest share first; reasons without any are left out."""
+    spent = {
+        name: value
+        for name in case.counters
+        if name.startswith("stall_") and name in BY_NAME and (value := counters.value(case, name))
+    }
+    whole = sum(spent.values())
+    return _sorted({name: 100.0 * value / whole for name, value in spent.items()}, case, "Stall: ")
+
+
+def speed_of_light(case: Measurement) -> tuple[Share, ...]:
+    """How near each part of the GPU came to its own peak, nearest first."""
+    shares = {
+        name: value
+        for name in case.counters
+        if name.startswith("sol_") and name in BY_NAME and (value := counters.value(case, name)) is not None
+    }
+    return _sorted(shares, case, " speed of light")
+
+
+def _sorted(shares: dict[str, float], case: Measurement, said: str) -> tuple[Share, ...]:
+    found = [
+        Share(
+            name=name,
+            label=_capital(BY_NAME[name].label.replace(said, "")),
+            meaning=BY_NAME[name].meaning,
+            pct=share,
+            metric=case.counters[name].metric or "",
+        )
+        for name, share in shares.items()
+    ]
+    return tuple(sorted(found, key=lambda item: -item.pct))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _wasted(case: Measurement) -> Iterator[str]:
+    """Sectors that warps request and hardly use, the larger number of them first."""
+    found = []
+    every = counters.global_sectors(case) or 0.0
+    for kind in ("load", "store"):
+        efficiency = counters.value(case, f"global_{kind}_efficiency_pct")
+        if efficiency is None or efficiency >= _LOW_EFFICIENCY_PCT:
+            continue
+        requests = counters.value(case, f"global_{kind}_requests")
+        sectors = counters.value(case, f"global_{kind}_sectors")
+        if not requests or not sectors:
+            found.append((0.0, f"{kind} efficiency only {numbers.percent(efficiency)}"))
+            continue
+        unused = sectors * (1 - efficiency / 100)
+        if unused < _MUCH_WASTE * every:
+            continue
+        touched = sectors / requests
+        needed = touched * efficiency / 100
+        # A fraction of a sector cannot be fetched: then the mean over different instructions has no ideal.
+        whole = round(needed) >= 1 and abs(needed - round(needed)) <= _SAME * needed
+        enough = (
+            f"{round(needed)} would do"
+            if whole
+            else f"{numbers.percent(efficiency)} of their bytes {'used' if kind == 'load' else 'written'}"
+        )
+        text = f"each warp {kind} touches {numbers.brief(touched)} sectors, {enough}"
+        found.append((unused, text))
+    for _, text in sorted(found, key=lambda item: -item[0]):
+        yield text
+
+
+def _conflicts(case: Measurement) -> Iterator[str]:
+    passes = counters.total(case, *counters.SHARED_WAVEFRONTS)
+    for kind in ("load", "store"):
+        wavefronts = counters.value(case, f"shared_{kind}_wavefronts")
+        extra = counters.address_conflicts(case, kind)
+        if not wavefronts or not extra or not passes or extra / passes < _MANY_CONFLICTS:
+            continue
+        requests = counters.value(case, f"shared_{kind}_requests")
+        ideal = wavefronts - extra
+        if requests:
+            taken, needed = numbers.brief(wavefronts / requests), numbers.brief(ideal / requests)
+            yield f"shared {kind}s take {taken} wavefronts each, {needed} would do"
+        elif ideal > 0:
+            yield f"shared {kind}s take {numbers.brief(wavefronts / ideal)} wavefronts where 1 would do"
+
+
+def _intensity(case: Measurement) -> Iterator[str]:
+    """How many memory operations stand against each arithmetic one."""
+    if not case.problem.flops:
+        return
+    steps = counters.useful_warp_steps(case)
+    loads = counters.value(case, "global_load_requests")
+    found = [
+        (loads / steps if loads is not None else 0.0, "global load requests"),
+        (counters.shared_wavefronts_per_step(case) or 0.0, "shared-memory passes"),
+    ]
+    most, what = max(found)
+    if most >= _MANY_OPERATIONS:
+        yield f"{numbers.brief(most)} {what} for each warp-wide FMA"
+
+
+def _busy(case: Measurement) -> Iterator[str]:
+    used = [
+        (value, unit)
+        for name, unit in _UNITS.items()
+        if (value := counters.value(case, name)) is not None and value >= _BUSY_PCT
+    ]
+    if used:
+        share, unit = max(used)
+        yield f"{unit} at {numbers.percent(share)} of peak"
+
+
+def _stalled(case: Measurement) -> Iterator[str]:
+    for share in stalls(case):
+        if share.name not in _NOT_WAITING:
+            if share.pct >= _STALLED_PCT:
+                name = share.name.removeprefix("stall_").replace("_", " ")
+                what = f"{_WAITS_FOR[share.name]} ({name})" if share.name in _WAITS_FOR else name
+                yield f"warps stall {numbers.percent(share.pct)} of their cycles on {what}"
+            return

@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What Nsight Compute says of a ladder in the columns that optimisation studies print, with the reason."""
+
+from dataclasses import dataclass
+
+from gpuprof.analysis import counters
+from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.why import reasons
+from gpuprof.report.cells import RESOURCE, Cell, Column, counter_cell
+from gpuprof.results import Run
+
+_OCCUPANCIES = tuple(column for column in RESOURCE if column.key in ("occupancy", "achieved"))
+_COUNTERS = (
+    ("global_load_throughput_gbps", "Load throughput"),
+    ("global_load_efficiency_pct", "Load efficiency"),
+    ("global_store_efficiency_pct", "Store efficiency"),
+)
+PROFILE_COLUMNS = (
+    *_OCCUPANCIES,
+    *(
+        Column(name, label, "Global memory", counters.info(name).meaning, counter_cell(name))
+        for name, label in _COUNTERS
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """One kernel: a cell per column, and why it is as fast as it is."""
+
+    rung: Rung
+    cells: tuple[Cell, ...]
+    why: tuple[str, ...]
+
+
+def profile_rows(run: Run, ladder: Ladder) -> tuple[ProfileRow, ...]:
+    """The rungs that Nsight Compute has counted."""
+    return tuple(
+        ProfileRow(
+            rung,
+            tuple(column.read(run, rung.case) for column in PROFILE_COLUMNS),
+            reasons(rung.case),
+        )
+        for rung in ladder.rungs
+        if any(
+            counter.source == "ncu" and counter.value is not None for counter in rung.case.counters.values()
+        )
+    )
