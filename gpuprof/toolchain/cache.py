@@ -64,7 +64,10 @@ def _write(path: Path, compiled: CompiledKernel) -> None:
     document = {**asdict(compiled), "cubin": base64.b64encode(compiled.cubin).decode()}
     try:
         replace_text(path, json.dumps(document))
-        entries = sorted(path.parent.glob("*.json"), key=lambda entry: entry.stat().st_mtime)
+        # Of the directory's files only those that a cache writes: the rest may be the user's.
+        names = ("[0-9a-f]" * 64 + ".json", ".writing-*")
+        files = (file for name in names for file in path.parent.glob(name))
+        entries = sorted(files, key=lambda entry: entry.stat().st_mtime)
         for stale in entries[:-_MAX_ENTRIES]:
             stale.unlink(missing_ok=True)
     except OSError:

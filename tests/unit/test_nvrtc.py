@@ -278,6 +278,17 @@ def test_oldest_entries_go_first(directory, monkeypatch):
     assert set(directory.iterdir()) == set(paths[1:])
 
 
+def test_files_that_are_not_the_caches_own_stay(directory, monkeypatch):
+    monkeypatch.setattr(cache, "_MAX_ENTRIES", 1)
+    directory.mkdir()
+    for name in ("precious.json", ".writing-killed"):
+        (directory / name).write_text("{}")
+        os.utime(directory / name, (1000, 1000))
+    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    assert (directory / "precious.json").exists()
+    assert not (directory / ".writing-killed").exists()
+
+
 def test_cache_stands_where_the_environment_says(monkeypatch, tmp_path):
     monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path / "chosen"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
