@@ -3,6 +3,7 @@
 """The command line: parse, call, print, exit. Everything heavy is imported inside its command."""
 
 import io
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -265,8 +266,10 @@ class _Stream(io.FileIO):
             return len(data)
 
 
-def _forgiving(stream: TextIO, descriptor: int) -> TextIO:
+def _forgiving(stream: TextIO | None, descriptor: int) -> TextIO:
     """The stream, deaf to a reader that has gone and to characters that its encoding lacks."""
+    if stream is None:  # closed by the shell, as with `>&-`
+        return open(os.devnull, "w", encoding="utf-8")
     return io.TextIOWrapper(
         io.BufferedWriter(_Stream(descriptor, "w", closefd=False)),
         encoding=stream.encoding,
@@ -277,10 +280,8 @@ def _forgiving(stream: TextIO, descriptor: int) -> TextIO:
 
 def main() -> None:
     """Run the command line; turn every expected error into one message and its exit status."""
-    if sys.stdout is not None:
-        sys.stdout = _forgiving(sys.stdout, 1)
-    if sys.stderr is not None:
-        sys.stderr = _forgiving(sys.stderr, 2)
+    sys.stdout = _forgiving(sys.stdout, 1)
+    sys.stderr = _forgiving(sys.stderr, 2)
     try:
         app()
     except GpuprofError as error:

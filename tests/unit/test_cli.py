@@ -158,6 +158,14 @@ def test_reader_that_has_gone_is_no_error(tmp_path, command):
     assert process.returncode == ExitCode.OK
 
 
+def test_closed_standard_output_is_no_error(tmp_path):
+    command = f"{sys.executable} -m gpuprof list >&-"
+    process = subprocess.run(
+        command, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert process.stderr == ""
+
+
 def test_run_whose_reader_has_gone_still_writes_its_files(tmp_path):
     arguments = "transpose -k naive_row --sizes 64 --device none -o out"
     command = f"({sys.executable} -m gpuprof {arguments}; echo $? >status) 2>&1 | true"
