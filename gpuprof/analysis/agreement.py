@@ -169,8 +169,8 @@ def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Co
     elif surplus:
         explained = 0 < surplus <= counters.ARBITRATION * hardware
         kind = "arbitration" if explained else "unexplained"
-        note = f"{numbers.exact(surplus)} lost to arbitration, {numbers.percent(100 * surplus / hardware)}"
-        note = note + " of the wavefronts" if explained else "more than arbitration was ever seen to add"
+        note = f"{numbers.exact(surplus)} wavefronts lost, {numbers.percent(100 * surplus / hardware)}"
+        note = f"{note} of all" if explained else "more than arbitration was ever seen to add"
     label = counters.info(names[0]).label
     yield Comparison(
         f"{label} − bank conflicts",

@@ -87,7 +87,7 @@ def counter(value: float, unit: str) -> str:
         return percent(value)
     if unit.upper() == "GB/S":
         return gbps(value)
-    if unit == "B":
+    if unit in ("B", "bytes"):
         return size(value)
     if unit == "us":
         return time_us(value)

@@ -127,7 +127,7 @@ def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
     return {
         "name": visible(rung.kernel.id),
         "anchor": anchors[rung.kernel.id],
-        "block": visible(format_block(rung.case)),
+        "shape": visible(rung.kernel.title if rung.is_reference else f"block {format_block(rung.case)}"),
         "status": f"{status.symbol} {status.word}",
         "usable": status.usable,
         "reason": "" if status.usable else visible(rung.case.reason or ""),

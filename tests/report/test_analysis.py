@@ -301,7 +301,7 @@ class TestAgreement:
         assert (left.executor, left.hardware, left.kind) == (500, 500, "agrees")
         assert (wavefronts.kind, wavefronts.note) == (
             "arbitration",
-            "100 lost to arbitration, 9.09 % of the wavefronts",
+            "100 wavefronts lost, 9.09 % of all",
         )
         assert wavefronts.difference_pct == pytest.approx(10)
         assert conflicts.kind == "arbitration"

@@ -175,7 +175,7 @@ def test_the_executor_stands_beside_the_hardware() -> None:
     text = reader_of("counted").text
     assert "27 of 35 comparable counters of 3 cases agree exactly, 8 differ for a known reason" in text
     assert "| Shared store wavefronts − bank conflicts | 134,217,728 | 134,217,728 | 0 | ✓ agrees" in text
-    assert "16,804,203 lost to arbitration, 11.1 % of the wavefronts" in text
+    assert "16,804,203 wavefronts lost, 11.1 % of all" in text
     assert "Executor versus hardware" not in reader_of("gemm").text
 
 

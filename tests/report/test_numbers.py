@@ -124,3 +124,18 @@ def test_what_is_not_zero_never_reads_as_zero(value: float) -> None:
 )
 def test_figures_stay_with_their_units(text: str, expected: str) -> None:
     assert bound(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(32.0, "32"), (8.5, "8.5"), (2.066, "2.07"), (1.0, "1"), (1234.5, "1,234")]
+)
+def test_brief(value: float, text: str) -> None:
+    assert numbers.brief(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(8_414_211_328, "B", "7.84 GiB"), (4096, "bytes", "4 KiB"), (21_984.6, "us", "22.0 ms")],
+)
+def test_counters_that_count_no_events_keep_their_unit(value: float, unit: str, text: str) -> None:
+    assert numbers.counter(value, unit) == text

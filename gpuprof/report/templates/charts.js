@@ -149,7 +149,7 @@ const gpuprof = (() => {
       width: drawn.map(() => 0.56),
       customdata: drawn.map((i) => spec.rows[i].anchor),
       marker: { color: drawn.map((i) => barColour(spec.rows[i])), line: { width: 0 } },
-      hovertext: drawn.map((i) => `<b>${plain(spec.rows[i].name)}</b>  block ${plain(spec.rows[i].block)}<br>${plain(metric.bars[i].text)}`),
+      hovertext: drawn.map((i) => `<b>${plain(spec.rows[i].name)}</b>  ${plain(spec.rows[i].shape)}<br>${plain(metric.bars[i].text)}`),
       hovertemplate: "%{hovertext}<extra></extra>",
       textposition: "none",
     };
