@@ -66,6 +66,14 @@ SimBlocks = Annotated[
     ),
 ]
 Lines = Annotated[bool, typer.Option("--lines", help="On a GPU: also count per source line, with sim.")]
+Reference = Annotated[
+    str,
+    typer.Option(
+        "--reference",
+        metavar="vendor|cpu|all|none",
+        help="On a GPU: what to measure beside the kernels; cpu is NumPy.",
+    ),
+]
 Ncu = Annotated[bool, typer.Option("--ncu", help="Then profile each kernel with Nsight Compute.")]
 NcuSet = Annotated[
     str | None, typer.Option("--ncu-set", metavar="SET", help="Metrics of one of ncu's sets too, e.g. full.")
@@ -118,6 +126,7 @@ def gemm(
     seconds: Seconds = 0.4,
     sim_blocks: SimBlocks = None,
     lines: Lines = False,
+    reference: Reference = "vendor",
     ncu: Ncu = False,
     ncu_set: NcuSet = None,
     ncu_clocks: NcuClocks = "none",
@@ -133,7 +142,9 @@ def gemm(
     from gpuprof.measure.request import build_request, parse_sim_blocks
     from gpuprof.measure.run import RunOptions
 
-    request = build_request("gemm", kernel or [], everything, sizes, block, dtype, alpha=alpha, beta=beta)
+    request = build_request(
+        "gemm", kernel or [], everything, sizes, block, dtype, alpha=alpha, beta=beta, references=reference
+    )
     blocks = parse_sim_blocks(sim_blocks)
     options = RunOptions(device, arch, seed, timeout, seconds, blocks, lines)
     counting = ncu_options(ncu, ncu_path, ncu_set, ncu_clocks, timeout)
@@ -155,6 +166,7 @@ def transpose(
     seconds: Seconds = 0.4,
     sim_blocks: SimBlocks = None,
     lines: Lines = False,
+    reference: Reference = "vendor",
     ncu: Ncu = False,
     ncu_set: NcuSet = None,
     ncu_clocks: NcuClocks = "none",
@@ -170,7 +182,7 @@ def transpose(
     from gpuprof.measure.request import build_request, parse_sim_blocks
     from gpuprof.measure.run import RunOptions
 
-    request = build_request("transpose", kernel or [], everything, sizes, block, dtype)
+    request = build_request("transpose", kernel or [], everything, sizes, block, dtype, references=reference)
     blocks = parse_sim_blocks(sim_blocks)
     options = RunOptions(device, arch, seed, timeout, seconds, blocks, lines)
     counting = ncu_options(ncu, ncu_path, ncu_set, ncu_clocks, timeout)
@@ -188,6 +200,7 @@ def report(
         typer.Option("--output", "-o", metavar="FILE", help="The report; beside the results by default."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is no report.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables instead.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Render a results file again, on any machine."""
@@ -196,6 +209,11 @@ def report(
     from gpuprof.results import read_run
 
     run = read_run(results)
+    if markdown:
+        from gpuprof.report.markdown import render_markdown
+
+        print(render_markdown(run))
+        return
     path = output or results.with_suffix(".html")
     check_distinct(results, path)
     check_report_path(path, force)

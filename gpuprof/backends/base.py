@@ -81,3 +81,13 @@ class Backend(Protocol):
             CaseSkipped: The backend cannot execute this kernel.
         """
         ...
+
+    def run_reference(self, name: str, problem: Problem) -> Findings:
+        """Verify and measure a reference of `measure.references`.
+
+        Raises:
+            BackendUnavailable: What the reference needs is not installed.
+            CaseFailure: It failed.
+            CaseSkipped: The backend has no references.
+        """
+        ...

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gpuprof.backends.base import Findings
 from gpuprof.devices.device import Device
+from gpuprof.errors import CaseSkipped
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape
 from gpuprof.results import BackendName, Problem
@@ -47,6 +48,14 @@ class CompileOnlyBackend:
     def problem_bytes(self, problem: Problem) -> int:
         """The problem's own arrays."""
         return problem.array_bytes
+
+    def run_reference(self, name: str, problem: Problem) -> Findings:
+        """There are no references without a GPU.
+
+        Raises:
+            CaseSkipped: Always.
+        """
+        raise CaseSkipped(f"Nothing runs here: {name} needs a GPU.")
 
     def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
         """Say of every part why it is missing."""

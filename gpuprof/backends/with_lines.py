@@ -56,6 +56,10 @@ class WithLines:
         """The GPU's."""
         return self._backend.problem_bytes(problem)
 
+    def run_reference(self, name: str, problem: Problem) -> Findings:
+        """The GPU's; a library has no source lines."""
+        return self._backend.run_reference(name, problem)
+
     def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
         """Measure, then annotate; what the executor cannot do costs the annotation only.
 

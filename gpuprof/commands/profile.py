@@ -131,7 +131,7 @@ def _with_counters(
 
     run, outcome = add_counters(
         run,
-        plan_cases(request),
+        plan_cases(request, references=True),
         device=options.device,
         options=ncu,
         json_path=json_path,

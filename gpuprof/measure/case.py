@@ -20,7 +20,7 @@ class Case:
         problem: What it computes.
         block: Threads in x, y, z.
         params: Tile parameters that replace the header's defaults.
-        skip_reason: Set when planning already knows that the case cannot run.
+        is_reference: True for a reference of `measure.references`, which has no file and chooses its launch.
     """
 
     kernel: str
@@ -28,15 +28,17 @@ class Case:
     problem: Problem
     block: Extent
     params: Mapping[str, int] = field(default_factory=dict)
-    skip_reason: str | None = None
+    is_reference: bool = False
 
 
-def unmeasured(case: Case, kernel: Kernel, outcome: Outcome, reason: str | None, why: str) -> Measurement:
+def unmeasured(
+    case: Case, kernel: Kernel | None, outcome: Outcome, reason: str | None, why: str
+) -> Measurement:
     """A measurement in which every part is still missing.
 
     Args:
         case: The case.
-        kernel: Its kernel.
+        kernel: Its kernel; None for a reference.
         outcome: How it ended, or will be taken to have ended if nothing follows.
         reason: The sentence of its row.
         why: The reason given for each missing part.
@@ -46,9 +48,10 @@ def unmeasured(case: Case, kernel: Kernel, outcome: Outcome, reason: str | None,
         problem=case.problem,
         block=case.block,
         grid=None,
-        params={**kernel.parameters, **case.params},
+        params={**(kernel.parameters if kernel else {}), **case.params},
         outcome=outcome,
-        source_hash=kernel.source_hash,
+        source_hash=kernel.source_hash if kernel else "",
+        is_reference=case.is_reference,
         reason=reason,
         verification_reason=why,
         timing_reason=why,

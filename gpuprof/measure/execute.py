@@ -9,8 +9,8 @@ from os import cpu_count
 from pathlib import Path
 from typing import Any
 
-from gpuprof.backends.base import Backend
-from gpuprof.errors import CaseFailure, CaseSkipped, CompileError, GpuprofError
+from gpuprof.backends.base import Backend, Findings
+from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
 from gpuprof.kernels.catalog import load_kernel
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape, configure
@@ -70,10 +70,10 @@ def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple
     Raises:
         BackendUnavailable: NVRTC is missing.
     """
+    if case.is_reference:
+        return _measure_reference(case, backend)
     kernel = load_kernel(Path(case.kernel_path))
     result = unmeasured(case, kernel, "skipped", None, "the case ended before")
-    if case.skip_reason:
-        return replace(result, reason=case.skip_reason), False
     try:
         shape = configure(kernel, case.problem, case.block, case.params, backend.device)
         result = replace(result, grid=shape.grid)
@@ -87,11 +87,27 @@ def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple
     except CaseFailure as error:
         failed = replace(result, outcome="failed", reason=str(error), over_limit=error.over_limit)
         return failed, error.fatal
+    return _with_findings(result, backend, findings), False
+
+
+def _measure_reference(case: Case, backend: Backend) -> tuple[Measurement, bool]:
+    """A reference's measurement; a library that is not installed is a skipped row."""
+    result = unmeasured(case, None, "skipped", None, "a library does not tell")
+    try:
+        findings = backend.run_reference(case.kernel, case.problem)
+    except (BackendUnavailable, CaseSkipped) as error:
+        return replace(result, reason=str(error)), False
+    except CaseFailure as error:
+        return replace(result, outcome="failed", reason=str(error)), error.fatal
+    return _with_findings(result, backend, findings), False
+
+
+def _with_findings(result: Measurement, backend: Backend, findings: Findings) -> Measurement:
     result = replace(result, **{name: getattr(findings, name) for name in findings.__dataclass_fields__})
     if result.timing and result.timing.cold:
-        rates = throughput(case.problem, backend.device, result.timing.cold.median_us)
+        rates = throughput(result.problem, backend.device, result.timing.cold.median_us)
         result = replace(result, throughput=rates, throughput_reason=None)
-    return result, False
+    return result
 
 
 def _with_resources(

@@ -2,27 +2,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a checked request to the list of cases, in the order in which they run."""
 
+from contextlib import suppress
+
 from gpuprof.errors import InputError
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import Extent, check_block
 from gpuprof.measure.case import Case
 from gpuprof.measure.request import MAX_THREADS_PER_BLOCK, Request
+from gpuprof.problems.base import Layout
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 from gpuprof.results import Problem
 
 
-def plan_cases(request: Request) -> list[Case]:
+def plan_cases(request: Request, *, references: bool = False) -> list[Case]:
     """Every case of a request: size by size, so that a problem's arrays are made once, then rung by rung.
 
-    A kernel of a ladder that cannot run with any block of a sweep becomes one case with the reason.
+    A kernel of a ladder that cannot run with any block of a sweep runs once with its own. The references come
+    last at each size.
+
+    Args:
+        request: What to measure.
+        references: Whether the backend can run references; without, they are left out.
     """
-    cases = []
+    cases: list[Case] = []
     for size in request.sizes:
         for layout in sorted({kernel.layout for kernel in request.kernels}, reverse=True):
             for kernel in request.kernels:
                 if kernel.layout == layout:
-                    cases += _cases_of(kernel, _problem(request, kernel, size), request.blocks)
+                    problem = _problem(request, size, kernel.layout, kernel.result)
+                    cases += _cases_of(kernel, problem, request.blocks)
+        if references:
+            # A library is as fast in either layout: one row serves a ladder of both.
+            layout = max((kernel.layout for kernel in request.kernels), default="row")
+            for reference in request.references:
+                problem = _problem(request, size, layout, reference.result)
+                cases.append(Case(reference.id, "", problem, (1, 1, 1), is_reference=True))
     return cases
 
 
@@ -31,22 +46,19 @@ def _cases_of(kernel: Kernel, problem: Problem, blocks: tuple[Extent, ...]) -> l
     if not blocks:
         return [Case(kernel.id, path, problem, kernel.launch.block)]
     allowed = []
-    refusal = None
     for block in blocks:
-        try:
+        with suppress(InputError):
             check_block(kernel, block, MAX_THREADS_PER_BLOCK)
             allowed.append(Case(kernel.id, path, problem, block))
-        except InputError as error:
-            refusal = refusal or Case(kernel.id, path, problem, block, skip_reason=error.what)
-    return allowed or [case for case in [refusal] if case]
+    return allowed or [Case(kernel.id, path, problem, kernel.launch.block)]
 
 
-def _problem(request: Request, kernel: Kernel, size: tuple[int, ...]) -> Problem:
+def _problem(request: Request, size: tuple[int, ...], layout: Layout, result: str | None) -> Problem:
     if request.op == "gemm":
         m, n, k = size
-        return Gemm(m, n, k, request.dtype, kernel.layout, request.alpha, request.beta)
+        return Gemm(m, n, k, request.dtype, layout, request.alpha, request.beta)
     nx, ny = size
-    return Transpose(nx, ny, request.dtype, "copy" if kernel.result == "copy" else "transpose")
+    return Transpose(nx, ny, request.dtype, "copy" if result == "copy" else "transpose")
 
 
 def check_memory(problems: list[Problem], needed: tuple[int, ...], budget_bytes: int) -> None:

@@ -12,6 +12,7 @@ from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import find_kernel, ladder
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import Extent, check_block
+from gpuprof.measure.references import Reference, choose_references
 from gpuprof.problems import OPERATIONS
 from gpuprof.problems.base import Dtype, numpy_dtype
 
@@ -33,6 +34,7 @@ class Request:
         kernels: The kernels to run, in rung order.
         sizes: Each size's extents: M, N, K or nx, ny.
         blocks: Blocks to run instead of each kernel's own; empty for its own.
+        references: What to measure beside the kernels, where there is a GPU.
     """
 
     op: str
@@ -42,6 +44,7 @@ class Request:
     dtype: Dtype = "f32"
     alpha: float = 1.0
     beta: float = 0.0
+    references: tuple[Reference, ...] = ()
 
 
 def parse_sizes(text: str, names: tuple[str, ...], option: str = "--sizes") -> tuple[tuple[int, ...], ...]:
@@ -177,6 +180,7 @@ def build_request(
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
+    references: str = "none",
 ) -> Request:
     """Check a command line's texts and turn them into a request.
 
@@ -203,4 +207,5 @@ def build_request(
         dtype="f64" if dtype == "f64" else "f32",
         alpha=alpha,
         beta=beta,
+        references=choose_references(op, references),
     )

@@ -96,8 +96,8 @@ def measure(
     )
     worker = WorkerProcess(open_request)
     try:
-        cases = plan_cases(request)
         opened = worker.opened
+        cases = plan_cases(request, references=opened.backend == "gpu")
         problems = list(dict.fromkeys(case.problem for case in cases))
         sized = worker.ask(Size(tuple(problems)), options.timeout_s)
         check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
@@ -163,7 +163,10 @@ def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tupl
         backend_reason=opened.backend_reason,
         complete=False,
         seed=options.seed,
-        kernels=tuple(KernelRecord.of(kernel) for kernel in request.kernels),
+        kernels=(
+            *(KernelRecord.of(kernel) for kernel in request.kernels),
+            *(reference.record for reference in request.references if opened.backend == "gpu"),
+        ),
         cases=(),
     )
 

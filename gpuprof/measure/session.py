@@ -148,5 +148,5 @@ class _Lane:
 
 def _ended(case: Case, outcome: Outcome, reason: str) -> Measurement:
     """A case that brought nothing home."""
-    kernel = load_kernel(Path(case.kernel_path))
+    kernel = None if case.is_reference else load_kernel(Path(case.kernel_path))
     return unmeasured(case, kernel, outcome, reason, "the case did not end")

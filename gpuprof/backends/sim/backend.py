@@ -16,7 +16,7 @@ from gpuprof.backends.sim.global_memory import Buffer, GlobalMemory
 from gpuprof.backends.sim.launch import Argument, LaunchResult, launch
 from gpuprof.backends.sim.sampling import Sample, choose_blocks
 from gpuprof.devices.device import Device, parse_arch
-from gpuprof.errors import CaseFailure
+from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape
 from gpuprof.problems.base import Array, numpy_dtype
@@ -77,6 +77,14 @@ class SimBackend:
         """The arrays once as inputs and once as device memory, the write marks, and room to execute."""
         marks = problem.arrays[-1].elements
         return 2 * problem.array_bytes + marks + (256 << 20)
+
+    def run_reference(self, name: str, problem: Problem) -> Findings:
+        """There are no references without a GPU.
+
+        Raises:
+            CaseSkipped: Always.
+        """
+        raise CaseSkipped(f"The executor counts kernels; a library has none to count: {name} needs a GPU.")
 
     def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
         """Execute one case, verify what it wrote, and report its counts.

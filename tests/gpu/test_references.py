@@ -1,0 +1,37 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The vendor's references compute what the ladder computes."""
+
+import pytest
+
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+
+CASES = [
+    *(
+        (name, Gemm(m, n, k, dtype, layout, 1.5, 0.25))
+        for name in ("cublas", "numpy")
+        for m, n, k in [(64, 64, 64), (130, 70, 257), (1, 5, 3)]
+        for dtype in ("f32", "f64")
+        for layout in ("row", "col")
+    ),
+    *(
+        ("cublas_geam", Transpose(nx, ny, dtype))
+        for nx, ny in [(64, 64), (33, 130)]
+        for dtype in ("f32", "f64")
+    ),
+    ("device_copy", Transpose(33, 130, result="copy")),
+]
+
+
+@pytest.mark.parametrize(("name", "problem"), CASES, ids=repr)
+def test_reference_is_correct_and_timed(backend, name, problem):
+    case = Case(name, "", problem, (1, 1, 1), is_reference=True)
+    measurement, lost = measure_case(case, backend, Compiler(backend.compile_arch))
+    assert not lost
+    assert measurement.outcome == "ok", measurement.reason
+    assert measurement.timing.cold.median_us > 0
+    assert measurement.throughput.gbps > 0
+    assert measurement.verification.wrong_elements == 0
