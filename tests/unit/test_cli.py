@@ -613,8 +613,11 @@ def test_sweep_over_blocks_runs_the_whole_ladder_at_each(tmp_path):
     assert process.returncode == ExitCode.OK, process.stderr
     run = read_run(tmp_path / "out" / "results.json")
     cases = [(case.kernel, case.block) for case in run.cases]
+    swept = ((8, 32, 1), (16, 16, 1))
     assert cases == [
-        (kernel.id, block) for kernel in ladder("transpose") for block in ((8, 32, 1), (16, 16, 1))
+        (kernel.id, block)
+        for kernel in ladder("transpose")
+        for block in (swept if kernel.launch.any_block else (kernel.launch.block,))
     ]
 
 
