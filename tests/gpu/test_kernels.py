@@ -67,7 +67,7 @@ def test_correct_at_every_size_and_block(backend, compiler, kernel):
             assert measurement.verification.checked_elements == problem.arrays[-1].elements
             assert measurement.timing.cold.median_us > 0
             ran += 1
-    assert ran >= 9
+    assert ran >= 3
 
 
 @pytest.mark.parametrize("kernel", [*ladder("gemm"), *ladder("transpose")], ids=lambda kernel: kernel.id)

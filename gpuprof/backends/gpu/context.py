@@ -20,6 +20,11 @@ GUARD_BYTES = 4096
 POISON = 0xFF
 
 
+def _settle() -> None:
+    """Wait for fills and copies: they return before they are done, and kernels run on a stream of their own."""
+    call("waiting for the device", driver().cuCtxSynchronize())
+
+
 class Buffer:
     """A device allocation with a poisoned guard behind it.
 
@@ -38,6 +43,7 @@ class Buffer:
         api = driver()
         call("filling a buffer", api.cuMemsetD8(self.address, byte, self.nbytes))
         call("filling a guard", api.cuMemsetD8(self.address + self.nbytes, POISON, GUARD_BYTES))
+        _settle()
 
     def upload(self, array: NDArray[Any]) -> None:
         """Copy a host array to the start of the buffer."""
@@ -47,6 +53,7 @@ class Buffer:
     def copy_from(self, other: "Buffer") -> None:
         """Copy another buffer's content of the same size."""
         call("copying on the device", driver().cuMemcpyDtoD(self.address, other.address, self.nbytes))
+        _settle()
 
     def download(self, dtype: Any, *, count: int, offset: int = 0) -> Any:
         """Copy elements to the host.
