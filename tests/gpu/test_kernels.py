@@ -99,3 +99,13 @@ def configure_or_none(kernel, problem, block, device):
         return configure(kernel, problem, block, {}, device)
     except CaseSkipped:
         return None
+
+
+def test_large_case_is_not_compared_before_its_reference_is_ready(backend, compiler):
+    # Its arrays take milliseconds to fill: work that is not ordered behind the fills would show.
+    kernel = next(kernel for kernel in ladder("transpose") if kernel.id == "copy_row")
+    case = Case(kernel.id, str(kernel.path), Transpose(16384, 16384, result="copy"), (32, 8, 1))
+    for _ in range(3):
+        measurement, _ = measure_case(case, backend, compiler)
+        assert measurement.outcome == "ok", measurement.reason
+        backend._forget_arrays()

@@ -21,7 +21,7 @@ POISON = 0xFF
 
 
 def _settle() -> None:
-    """Wait for fills and copies: they return before they are done, and kernels run on a stream of their own."""
+    """Wait for fills and copies: they return before they are done, and kernels have a stream of their own."""
     call("waiting for the device", driver().cuCtxSynchronize())
 
 
