@@ -60,7 +60,7 @@ class RunOptions:
     arch: str | None = None
     seed: int = 0
     timeout_s: float = 60.0
-    seconds_per_case: float = 0.3
+    seconds_per_case: float = 0.25
     sim_blocks: int | None = None
     lines: bool = False
 

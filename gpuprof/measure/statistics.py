@@ -83,7 +83,7 @@ class Budget:
     """
 
     target_ci95_rel: float = 0.005
-    seconds: float = 0.3
+    seconds: float = 0.25
     min_samples: int = 7
     max_samples: int = 2000
 

@@ -223,7 +223,7 @@ class GpuBackend:
             return timer.warm(launch, count, group=group), self._undisturbed()
 
         # Where a cold launch takes far longer than the cache holds, warm tells little: spend less on it.
-        warm_budget = replace(self._budget, seconds=self._budget.seconds / 2)
+        warm_budget = replace(self._budget, seconds=self._budget.seconds / 4)
         warm, warm_dropped = sample_until(take_warm, estimate, warm_budget, timer.max_batch, group)
         return TimingPair(summarise(cold, dropped), summarise(warm, warm_dropped, group))
 

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Reading what Nsight Compute 2025.3.1 wrote on an H200: the ground truth, and damaged copies of it."""
+
+import csv
+import io
+
+import pytest
+from ncu_support import FIXTURES
+
+from gpuprof.ncu.metrics import Copies
+from gpuprof.ncu.outcome import profile_of
+from gpuprof.ncu.problems import NcuReadError
+from gpuprof.ncu.read import parse_raw_csv
+
+GEMM = (FIXTURES / "recorded_gemm_4096.csv").read_text()
+TRANSPOSE = (FIXTURES / "recorded_transpose_2048.csv").read_text()
+#: Requests and sectors of loads, then of stores, then both efficiencies in percent.
+TILED = (134217728, 536870912, 524288, 2097152, 100, 100)
+TRUTH = {
+    "naive": (4294967296, 10737418240, 524288, 2097152, 82.5, 100),
+    "smem_tiled": TILED,
+    "reg_2x1": TILED,
+    "copy_row": (131072, 524288, 131072, 524288, 100, 100),
+    "copy_col": (131072, 2097152, 131072, 2097152, 25, 25),
+    **dict.fromkeys(("naive_row", "diagonal_row", "unroll4_row"), (131072, 524288, 131072, 2097152, 100, 25)),
+    **dict.fromkeys(("naive_col", "diagonal_col", "unroll4_col"), (131072, 2097152, 131072, 524288, 25, 100)),
+}
+NAMES = [
+    *(f"global_{kind}_{event}" for kind in ("load", "store") for event in ("requests", "sectors")),
+    *("global_load_efficiency_pct", "global_store_efficiency_pct"),
+]
+
+
+def profiles(text):
+    return {launch.kernel: profile_of(launch, Copies()) for launch in parse_raw_csv(text)}
+
+
+def changed(column, value):
+    """The recorded table with one cell of its first launch replaced."""
+    rows = list(csv.reader(GEMM.splitlines()))
+    rows[2][rows[0].index(column)] = value
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def test_every_launch_counts_the_ground_truth():
+    found = {**profiles(GEMM), **profiles(TRANSPOSE)}
+    assert found.keys() == TRUTH.keys()
+    for kernel, profile in found.items():
+        assert tuple(profile.counters[name].value for name in NAMES) == TRUTH[kernel], kernel
+
+
+def test_gemms_count_their_multiply_adds_and_are_as_resident_as_measured():
+    found = profiles(GEMM)
+    for kernel in ("naive", "smem_tiled", "reg_2x1"):
+        assert found[kernel].counters["ffma_thread_instructions"].value == 4096**3
+        assert 98 < found[kernel].achieved_occupancy_pct <= 100
+    wavefronts = {
+        kernel: found[kernel].counters["shared_load_wavefronts"].value for kernel in ("smem_tiled", "reg_2x1")
+    }
+    assert wavefronts["smem_tiled"] == pytest.approx(4294967296, rel=5e-4)
+    assert wavefronts["reg_2x1"] == pytest.approx(2147483648, rel=5e-4)
+
+
+def test_nan_is_not_measured_and_says_why():
+    column = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct"
+    counter = profiles(changed(column, "nan"))["naive"].counters["global_load_efficiency_pct"]
+    assert counter.value is None
+    assert counter.reason
+
+
+def test_missing_value_is_not_measured_and_costs_nothing_else():
+    counters = profiles(changed("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", ""))["naive"].counters
+    assert counters["global_load_requests"].value is None
+    assert counters["global_load_requests"].reason
+    assert counters["global_load_sectors"].value == 10737418240
+
+
+@pytest.mark.parametrize("length", [0.3, 0.6, 0.9])
+def test_truncated_table_is_refused_or_keeps_only_whole_launches(length):
+    text = GEMM[: int(len(GEMM) * length)]
+    try:
+        found = profiles(text)
+    except NcuReadError:
+        return
+    for kernel, profile in found.items():
+        assert tuple(profile.counters[name].value for name in NAMES) == TRUTH[kernel]
