@@ -8,6 +8,7 @@ recomputed from the raw samples kept beside them.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -290,9 +291,14 @@ class Run:
         raise KeyError(kernel_id)
 
 
+#: A list of numbers as `json.dumps` spreads it over lines.
+_NUMBERS = re.compile(r"\[\s+(-?[0-9][^\[\]{}\"]*?)\s+\]")
+
+
 def dumps(run: Run) -> str:
-    """The results file's text; long sample lists stay on one line each."""
-    return json.dumps(to_json(run), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """The results file's text; a list of numbers stays on one line."""
+    text = json.dumps(to_json(run), indent=1, ensure_ascii=False, allow_nan=False)
+    return _NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
 
 
 def write_run(run: Run, path: Path) -> None:

@@ -144,4 +144,8 @@ class EventTimer:
         api = driver()
         call("waiting for the timed kernels", api.cuStreamSynchronize(self._stream))
         pairs = ((self._events[2 * i], self._events[2 * i + 1]) for i in range(samples))
-        return [1e3 * call("reading an event", api.cuEventElapsedTime(start, end)) for start, end in pairs]
+        # Events tick in tens of nanoseconds: further digits are the conversion's.
+        return [
+            round(1e3 * call("reading an event", api.cuEventElapsedTime(start, end)), 4)
+            for start, end in pairs
+        ]
