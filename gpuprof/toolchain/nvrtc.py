@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile a kernel with NVRTC to the cubin of one architecture and its PTX; no driver needed."""
 
+import ctypes
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import Any
 
 from gpuprof.errors import BackendUnavailable, CompileError
@@ -50,12 +53,26 @@ def _nvrtc() -> Any:
     try:
         from cuda.bindings import nvrtc
 
+        _load_matching_library()
         nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError, OSError) as error:
         raise BackendUnavailable(
             f"The compiler library NVRTC cannot be loaded: {error}.", fix=_INSTALL
         ) from error
     return nvrtc
+
+
+def _load_matching_library() -> None:
+    """With the cu12 extra, load its NVRTC before the bindings look for one.
+
+    The bindings would take the newest NVRTC that is installed, whose machine code a driver of CUDA 12
+    refuses; they use a library that is loaded already.
+    """
+    with suppress(PackageNotFoundError, StopIteration, OSError):
+        if int(version("cuda-bindings").split(".")[0]) == 12:
+            files = distribution("nvidia-cuda-nvrtc-cu12").files or []
+            library = next(file for file in files if file.name == "libnvrtc.so.12")
+            ctypes.CDLL(str(library.locate()), mode=ctypes.RTLD_GLOBAL)
 
 
 def nvrtc_version() -> tuple[int, int]:
