@@ -233,11 +233,12 @@ def import_counters(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Results file to write instead.")
     ] = None,
     ncu_path: NcuPath = None,
+    force: Force = False,
 ) -> None:
     """Add an Nsight Compute report's counters to a results file."""
     from gpuprof.commands.import_ncu import import_report
 
-    import_report(report, results, output, ncu_path)
+    import_report(report, results, output, ncu_path, force=force)
 
 
 @app.command()

@@ -7,10 +7,13 @@ from pathlib import Path
 
 from gpuprof.commands.output import print_written
 from gpuprof.errors import InputError
+from gpuprof.files import check_writable
 from gpuprof.results import read_run, write_run
 
 
-def import_report(report: Path, results: Path, output: Path | None, ncu_path: str | None) -> None:
+def import_report(
+    report: Path, results: Path, output: Path | None, ncu_path: str | None, *, force: bool = False
+) -> None:
     """Read a report, give its launches to cases, and write the results.
 
     Args:
@@ -18,6 +21,7 @@ def import_report(report: Path, results: Path, output: Path | None, ncu_path: st
         results: The results file that it belongs to.
         output: Where to write; None to replace `results`.
         ncu_path: The ncu that reads the report; None to look for one.
+        force: Whether another existing file may be replaced.
 
     Raises:
         GpuprofError: The report or the results cannot be read, or no launch belongs to a case.
@@ -31,6 +35,8 @@ def import_report(report: Path, results: Path, output: Path | None, ncu_path: st
     if not report.is_file():
         raise InputError(f"There is no file {report}.", fix="Name a .ncu-rep file that Nsight Compute wrote.")
     run = read_run(results)
+    path = output or results
+    check_writable(path, force or path.resolve() == results.resolve())
     try:
         ncu = find_ncu(ncu_path)
     except NcuError:
@@ -38,7 +44,6 @@ def import_report(report: Path, results: Path, output: Path | None, ncu_path: st
             raise
         ncu = None
     imported = match_launches(run, read_report(report, ncu), report)
-    path = output or results
     write_run(merge(run, imported.outcome), path)
     for sentence in imported.unmatched:
         print(f"Left out: {sentence}.", file=sys.stderr)

@@ -60,7 +60,9 @@ class _Lines(_Silent):
     def finished(self, measurement: Measurement) -> None:
         """Name the case and how it ended."""
         self._done += 1
-        where = f"{measurement.problem.label} {format_extent(measurement.block)}"
+        where = measurement.problem.label
+        if not measurement.is_reference:  # a library chooses its own block
+            where += f" {format_extent(measurement.block)}"
         print(
             f"[{self._done}/{self._total}] {measurement.kernel} {where}: {measurement.outcome}",
             file=sys.stderr,

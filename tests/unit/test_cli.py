@@ -687,3 +687,14 @@ def test_exit_codes_are_the_documented_ones():
         "ENVIRONMENT": 3,
         "INTERRUPTED": 130,
     }
+
+
+def test_import_never_replaces_a_foreign_file_unasked(tmp_path, compiled):
+    directory, _ = compiled
+    (tmp_path / "made.ncu-rep").write_bytes(b"not a report")
+    (tmp_path / "mine.json").write_text("mine")
+    results = directory / "out" / "results.json"
+    process = gpuprof("import", "made.ncu-rep", str(results), "-o", "mine.json", cwd=tmp_path)
+    assert process.returncode == ExitCode.BAD_INPUT
+    assert "mine.json exists already" in process.stderr
+    assert (tmp_path / "mine.json").read_text() == "mine"
