@@ -50,6 +50,11 @@ class Verification:
     wrong_elements: int = 0
     detail: str = ""
 
+    @property
+    def passed(self) -> bool:
+        """Whether every element is within the bound and nothing else is wrong."""
+        return not self.wrong_elements and not self.detail
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:

@@ -99,12 +99,3 @@ def choose_references(op: str, text: str) -> tuple[Reference, ...]:
         for reference in REFERENCES
         if reference.op == op and ("all" in words or ("cpu" if reference.on_host else "vendor") in words)
     )
-
-
-def find_reference(name: str) -> Reference:
-    """The reference with an id.
-
-    Raises:
-        KeyError: There is none.
-    """
-    return next(reference for reference in REFERENCES if reference.id == name)

@@ -139,10 +139,9 @@ class GpuBackend:
         result, samples = time_on_host(arrays.problem, self._seed, self._budget.seconds)
         arrays.output.upload(result)
         verification = arrays.verify()
-        wrong = bool(verification.wrong_elements or verification.detail)
         no_cache = "the CPU's caches are not the GPU's"
         return Findings(
-            "incorrect" if wrong else "ok",
+            "ok" if verification.passed else "incorrect",
             reason=verification.detail or None,
             verification=verification,
             timing=TimingPair(summarise(samples), None),
@@ -157,7 +156,7 @@ class GpuBackend:
         self._context.synchronize()
         estimate_us = 1e6 * (perf_counter() - start)
         verification = arrays.verify()
-        if verification.wrong_elements or verification.detail:
+        if not verification.passed:
             if not arrays.inputs_intact():
                 self._forget_arrays()
             return Findings(

@@ -46,16 +46,17 @@ class DeviceCode:
         block: tuple[int, int, int] = _BLOCK,
     ) -> None:
         """Run one of the functions to its end."""
-        if name not in self._functions:
-            self._functions[name] = self._load(name)
-        self._functions[name].launch(grid, block, 0, self._context.stream, Arguments(arguments))
+        self._function(name).launch(grid, block, 0, self._context.stream, Arguments(arguments))
         self._context.synchronize()
 
     def queue(self, name: str, arguments: Arguments) -> None:
         """Queue one of the elementwise functions."""
+        self._function(name).launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
+
+    def _function(self, name: str) -> Function:
         if name not in self._functions:
             self._functions[name] = self._load(name)
-        self._functions[name].launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
+        return self._functions[name]
 
 
 class ProblemArrays:

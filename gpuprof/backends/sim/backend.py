@@ -108,10 +108,11 @@ class SimBackend:
             sample or "all",
         )
         verification = _verify(problem, inputs, output, whole=sample is None)
-        correct = not verification.wrong_elements and not verification.detail
         return Findings(
-            "ok" if correct else "incorrect",
-            reason=None if correct else f"{verification.detail[:1].upper()}{verification.detail[1:]}.",
+            "ok" if verification.passed else "incorrect",
+            reason=None
+            if verification.passed
+            else f"{verification.detail[:1].upper()}{verification.detail[1:]}.",
             verification=verification,
             timing_reason=_NO_TIME,
             clocks_reason=_NO_TIME,
