@@ -17,7 +17,7 @@ from typing import Any, Literal
 from gpuprof.devices.device import Device
 from gpuprof.errors import InputError, ResultsError
 from gpuprof.files import replace_text
-from gpuprof.kernels.header import Kernel, PublishedFigure
+from gpuprof.kernels.header import Direction, Kernel, PublishedFigure
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 from gpuprof.schema import SchemaError, from_json, to_json
@@ -220,7 +220,12 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """A kernel's header and source as they were when it was measured."""
+    """A kernel's header and source as they were when it was measured.
+
+    Args:
+        moves: What its header says the step from `after` does, by the name of the figure.
+        after: Id of the kernel that the step starts from; empty for the rung below it in the run.
+    """
 
     id: str
     op: str
@@ -237,6 +242,8 @@ class KernelRecord:
     file_name: str
     published: tuple[PublishedFigure, ...] = ()
     is_reference: bool = False
+    moves: Mapping[str, Direction] = field(default_factory=dict)
+    after: str = ""
 
     @classmethod
     def of(cls, kernel: Kernel) -> "KernelRecord":
@@ -256,6 +263,8 @@ class KernelRecord:
             source_hash=kernel.source_hash,
             file_name=kernel.path.name,
             published=kernel.published,
+            moves=kernel.moves,
+            after=kernel.after,
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuprof.analysis import counters, numbers
+from gpuprof.counter_table import COUNTERS
 from gpuprof.results import Counter, Measurement, Run
 
 Kind = Literal["agrees", "arbitration", "passes", "incomparable", "unexplained"]
@@ -116,7 +117,7 @@ def _counted_twice(case: Measurement) -> dict[str, tuple[Counter, Counter]]:
     ours, theirs = case.executor_counters, case.counters
     return {
         name: (ours[name], theirs[name])
-        for name in counters.COUNTERS
+        for name in COUNTERS
         if name in ours
         and name in theirs
         and theirs[name].source == "ncu"

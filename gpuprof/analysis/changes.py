@@ -36,14 +36,26 @@ class Change:
     factor: str = ""
 
     @property
+    def figures(self) -> str:
+        """For example `12.5 % → 100 %`."""
+        return f"{self.before} → {self.after}{self.factor}"
+
+    @property
     def text(self) -> str:
         """For example `load efficiency 12.5 % → 100 %`."""
-        return f"{self.label} {self.before} → {self.after}{self.factor}"
+        return f"{self.label} {self.figures}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Figure:
-    """One figure to compare; `telling` raises what says why above what merely follows from it."""
+class Figure:
+    """One figure to compare.
+
+    Args:
+        label: Its name within a sentence.
+        read: Takes it from a case; None where it was not measured.
+        write: In human units.
+        telling: Raises what says why above what merely follows from it.
+    """
 
     label: str
     read: Callable[[Measurement], float | None]
@@ -57,60 +69,63 @@ def _shared_bytes(case: Measurement) -> float | None:
 
 
 _COUNTER_FIGURES = (
-    _Figure(
+    Figure(
         "load efficiency",
         lambda case: counters.value(case, "global_load_efficiency_pct"),
         numbers.percent,
         telling=4.0,
     ),
-    _Figure(
+    Figure(
         "store efficiency",
         lambda case: counters.value(case, "global_store_efficiency_pct"),
         numbers.percent,
         telling=4.0,
     ),
-    _Figure("global sectors", counters.global_sectors, numbers.count, telling=2.0),
-    _Figure(
+    Figure("global sectors", counters.global_sectors, numbers.count, telling=2.0),
+    Figure(
         "global requests",
         lambda case: counters.total(case, *counters.GLOBAL_REQUESTS),
         numbers.count,
         telling=0.5,
     ),
-    _Figure(
+    Figure(
         "shared wavefronts",
         lambda case: counters.total(case, *counters.SHARED_WAVEFRONTS),
         numbers.count,
     ),
-    _Figure(
+    Figure(
         "bank conflicts",
         lambda case: counters.address_conflicts(case, "load", "store"),
         numbers.count,
         telling=2.0,
     ),
-    _Figure("barriers", lambda case: counters.value(case, "barriers"), numbers.count, telling=0.3),
+    Figure("barriers", lambda case: counters.value(case, "barriers"), numbers.count, telling=0.3),
 )
 
-_RESOURCE_FIGURES = (
-    _Figure(
+#: By the names that kernel headers use.
+RESOURCE_FIGURES = {
+    "theoretical_occupancy_pct": Figure(
         "occupancy",
         lambda case: case.occupancy.theoretical_pct if case.occupancy else None,
         numbers.percent,
         telling=2.0,
     ),
-    _Figure(
+    "registers_per_thread": Figure(
         "registers",
         lambda case: case.resources.registers_per_thread if case.resources else None,
         numbers.count,
     ),
-    _Figure("shared memory", _shared_bytes, numbers.size),
-    _Figure(
+    "shared_bytes": Figure("shared memory", _shared_bytes, numbers.size),
+    "spill_bytes": Figure(
         "spills",
         lambda case: case.resources.spill_bytes if case.resources else None,
         numbers.size,
         telling=3.0,
     ),
-    _Figure("threads per block", lambda case: case.block[0] * case.block[1] * case.block[2], numbers.count),
-)
+    "block_threads": Figure(
+        "threads per block", lambda case: case.block[0] * case.block[1] * case.block[2], numbers.count
+    ),
+}
 
 
 def changes(before: Measurement, after: Measurement) -> tuple[Change, ...]:
@@ -118,8 +133,14 @@ def changes(before: Measurement, after: Measurement) -> tuple[Change, ...]:
 
     Counters come first because they say what the hardware did; resources only say what it was given.
     """
-    moved = _moved(_COUNTER_FIGURES, before, after) or _moved(_RESOURCE_FIGURES, before, after)
-    return tuple(sorted(moved, key=lambda change: -change.weight)[:_MOST_SHOWN])
+    moved = _moved(_COUNTER_FIGURES, before, after) or _moved(tuple(RESOURCE_FIGURES.values()), before, after)
+    return tuple(sorted(moved, key=lambda item: -item.weight)[:_MOST_SHOWN])
+
+
+def change(figure: Figure, old: float, new: float, weight: float = 0.0) -> Change:
+    """One figure's step in words."""
+    factor = _factor(old, new) if figure.write is numbers.count else ""
+    return Change(figure.label, figure.write(old), figure.write(new), weight, factor)
 
 
 def counted(case: Measurement) -> bool:
@@ -127,7 +148,7 @@ def counted(case: Measurement) -> bool:
     return any(counter.value is not None for counter in counters.held(case).values())
 
 
-def _moved(figures: tuple[_Figure, ...], before: Measurement, after: Measurement) -> list[Change]:
+def _moved(figures: tuple[Figure, ...], before: Measurement, after: Measurement) -> list[Change]:
     found = []
     for figure in figures:
         old, new = figure.read(before), figure.read(after)
@@ -136,10 +157,7 @@ def _moved(figures: tuple[_Figure, ...], before: Measurement, after: Measurement
         size = abs(log(new / old)) if old > 0 and new > 0 else _NO_RATIO
         if size <= _NOTABLE:
             continue
-        factor = _factor(old, new) if figure.write is numbers.count else ""
-        found.append(
-            Change(figure.label, figure.write(old), figure.write(new), size * figure.telling, factor)
-        )
+        found.append(change(figure, old, new, size * figure.telling))
     return found
 
 

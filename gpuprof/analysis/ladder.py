@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from gpuprof.analysis.banners import NOISE_LIMIT
 from gpuprof.analysis.changes import Change, changes
+from gpuprof.analysis.claims import Claim, claims
 from gpuprof.analysis.groups import SizeSlice, kernel_record
 from gpuprof.analysis.references import is_reference, on_host
 from gpuprof.analysis.speed import Speed, speed_of
@@ -26,11 +27,13 @@ class Rung:
         case: The case that stands for it: the fastest correct one, else the first that got furthest.
         cases: All its cases at this size, over blocks and parameters.
         speed: The case's rates, None where it has none.
-        previous: Id of the rung it is compared with.
+        previous: Id of the rung it is compared with: the one that its header names with `after`, where that
+            has a correct result, else the nearest below.
         gain: How many times as fast as that rung.
         gain_is_clear: The gain exceeds what the two confidence intervals and the noise threshold allow by
             chance; identical code must not look faster or slower.
         changes: Which figures moved since that rung.
+        claims: What its header says moves, held against `previous` where the header speaks of that rung.
         pct_of_reference: Speed relative to the fastest reference that solves the same problem on the GPU, in
             percent.
         pct_of_fastest: Speed relative to the fastest rung, in percent.
@@ -54,6 +57,7 @@ class Rung:
     is_ceiling: bool
     is_fastest: bool = False
     gain_is_clear: bool = False
+    claims: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +88,14 @@ def build_ladder(run: Run, size: SizeSlice) -> Ladder:
     reference = _fastest([rung for rung in rungs if _is_base(run, rung)])
     fastest = _fastest([rung for rung in rungs if not rung.is_reference and not rung.is_ceiling])
     finished: list[Rung] = []
-    for rung in rungs:
+    for index, rung in enumerate(rungs):
         compared = replace(
             rung,
             pct_of_reference=_pct_of(reference, rung),
             pct_of_fastest=_pct_of(fastest, rung),
             is_fastest=rung is fastest,
         )
-        finished.append(_climb(run, compared, _before(run, finished, rung)))
+        finished.append(_climb(run, compared, _before(run, rungs, index)))
     return Ladder(
         size=size,
         rungs=tuple(finished),
@@ -148,15 +152,21 @@ def _pct_of(other: Rung | None, rung: Rung) -> float | None:
     return 100.0 * other.speed.median_us / rung.speed.median_us
 
 
-def _before(run: Run, earlier: list[Rung], rung: Rung) -> Rung | None:
-    """The rung to compare with: the nearest correct one below, of the same study and the same result.
+def _before(run: Run, rungs: list[Rung], index: int) -> Rung | None:
+    """The rung to compare with: the one its header names, else the nearest of the same study and result.
 
-    Each study is a ladder of its own: the first rung of one does not answer the last rung of another. A
-    kernel that belongs to no study is compared with whatever stands below it.
+    Only a correct one will do. Each study is a ladder of its own: the first rung of one does not answer the
+    last rung of another unless its header says so. A kernel that belongs to no study is compared with
+    whatever stands below it.
     """
+    rung = rungs[index]
     if rung.is_reference:
         return None
-    for other in reversed(earlier):
+    for other in rungs:
+        named = rung.kernel.after and other.kernel.id == rung.kernel.after
+        if named and status_of(run, other.case).usable:
+            return other
+    for other in reversed(rungs[:index]):
         same_study = not rung.kernel.study or other.kernel.study == rung.kernel.study
         if same_study and other.is_ceiling == rung.is_ceiling and status_of(run, other.case).usable:
             return other
@@ -164,6 +174,7 @@ def _before(run: Run, earlier: list[Rung], rung: Rung) -> Rung | None:
 
 
 def _climb(run: Run, rung: Rung, before: Rung | None) -> Rung:
+    rung = replace(rung, claims=_claims(run, rung, before))
     if before is None or not status_of(run, rung.case).usable:
         return rung
     gain = before.speed.median_us / rung.speed.median_us if before.speed and rung.speed else None
@@ -174,6 +185,17 @@ def _climb(run: Run, rung: Rung, before: Rung | None) -> Rung:
         gain_is_clear=gain is not None and abs(gain - 1.0) > _uncertainty(before) + _uncertainty(rung),
         changes=changes(before.case, rung.case),
     )
+
+
+def _claims(run: Run, rung: Rung, before: Rung | None) -> tuple[Claim, ...]:
+    """A header speaks of one step only: against another rung nothing is held or contradicted."""
+    record, start = rung.kernel, before.case if before else None
+    absent = f"no correct result of {record.after or 'a rung below'} to compare with"
+    if not status_of(run, rung.case).usable:
+        start, absent = None, rung.case.reason or "this kernel has no correct result"
+    elif before is not None and record.after not in ("", before.kernel.id):
+        start = None
+    return claims(record.moves, start, rung.case, absent)
 
 
 def _uncertainty(rung: Rung) -> float:

@@ -31,7 +31,7 @@ def ladder(op: str) -> tuple[Kernel, ...]:
     """Every shipped kernel of a problem, in rung order.
 
     Raises:
-        HeaderError: A file is faulty, or two kernels share an id or alias.
+        HeaderError: A file is faulty, two kernels share an id or alias, or one comes `after` none of them.
     """
     kernels = [load_kernel(path) for path in sorted((KERNEL_ROOT / op).glob("*.cu"))]
     taken: dict[str, Kernel] = {}
@@ -40,6 +40,10 @@ def ladder(op: str) -> tuple[Kernel, ...]:
             if name.lower() in taken:
                 raise HeaderError(f"{kernel.path} and {taken[name.lower()].path} both use the name {name!r}.")
             taken[name.lower()] = kernel
+    ids = sorted(kernel.id for kernel in kernels)
+    for kernel in kernels:
+        if kernel.after and kernel.after not in ids:
+            raise HeaderError(f"{kernel.path}: after is {kernel.after!r}, not one of {', '.join(ids)}.")
     return tuple(sorted(kernels, key=lambda kernel: (kernel.rung, kernel.id)))
 
 

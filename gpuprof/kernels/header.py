@@ -13,8 +13,9 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
+from gpuprof.counter_table import COUNTERS
 from gpuprof.errors import HeaderError
 from gpuprof.kernels.expression import ExpressionError, variables
 from gpuprof.problems import OPERATIONS
@@ -22,11 +23,23 @@ from gpuprof.problems.base import Dtype, Layout
 from gpuprof.problems.transpose import Result
 
 T = TypeVar("T")
+#: What a figure does from one rung to the next, for the same problem.
+Direction = Literal["falls", "rises", "stays"]
 
 _HEADER = re.compile(r"\A\s*(?://[^\n]*\n\s*)*/\*gpuprof\b(?P<toml>.*?)\*/", re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 #: Variables every header expression may use besides the problem's dimensions and the kernel's parameters.
 LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count", "arch")
+#: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
+RESOURCES = (
+    "registers_per_thread",
+    "shared_bytes",
+    "theoretical_occupancy_pct",
+    "grid_blocks",
+    "block_threads",
+)
+#: Every figure that a header's `moves` may name.
+MOVABLE = (*COUNTERS, *RESOURCES)
 #: Template for the message of an unreadable header, so that a newcomer sees the smallest one that works.
 _EXAMPLE = (
     'Start the file with:\n/*gpuprof\ntitle = "My kernel"\nproblem = "gemm"\n'
@@ -71,7 +84,12 @@ class PublishedFigure:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One kernel file: its header and its source."""
+    """One kernel file: its header and its source.
+
+    Args:
+        moves: What the step to this kernel does to counters and resources, for the same problem.
+        after: Id of the kernel that the step starts from; empty for whichever stands below it.
+    """
 
     id: str
     path: Path
@@ -95,6 +113,8 @@ class Kernel:
     published: tuple[PublishedFigure, ...]
     result: str | None = None
     options: tuple[str, ...] = field(default=())
+    moves: Mapping[str, Direction] = field(default_factory=dict)
+    after: str = ""
 
     @property
     def source_hash(self) -> str:
@@ -201,6 +221,8 @@ def _read_kernel(reader: _Reader, source: str, path: Path) -> Kernel:
         published=tuple(_read_published(entry) for entry in reader.sections("published")),
         result=reader.take("result", str, "") or None,
         options=reader.strings("options", []),
+        moves=_read_moves(reader),
+        after=reader.take("after", str, ""),
     )
     known_arguments = OPERATIONS[op].argument_names
     for argument in kernel.arguments:
@@ -219,6 +241,8 @@ def _read_kernel(reader: _Reader, source: str, path: Path) -> Kernel:
         raise reader.error(
             "result", f"is {kernel.result!r}; only a transpose kernel has one, copy or transpose"
         )
+    if kernel.after == kernel.id:
+        raise reader.error("after", f"is {kernel.after!r}, this kernel itself")
     for name, value in parameters.items():
         if not _IDENTIFIER.match(name) or not _is_integer(value):
             raise reader.error(f"parameters.{name}", f"must name an integer, not {value!r}")
@@ -240,6 +264,17 @@ def _read_launch(reader: _Reader) -> Launch:
     )
     reader.finish()
     return launch
+
+
+def _read_moves(reader: _Reader) -> Mapping[str, Direction]:
+    moves = reader.take("moves", dict, {})
+    words = get_args(Direction)
+    for name, word in moves.items():
+        if name not in MOVABLE:
+            raise reader.error("moves", f"names {name!r}, not one of {', '.join(MOVABLE)}")
+        if word not in words:
+            raise reader.error(f"moves.{name}", f"is {word!r}, not one of {', '.join(words)}")
+    return cast("Mapping[str, Direction]", moves)
 
 
 def _is_integer(value: Any) -> bool:

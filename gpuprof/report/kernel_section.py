@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from gpuprof.analysis import counters, numbers
 from gpuprof.analysis.changes import counted
+from gpuprof.analysis.claims import Claim
 from gpuprof.analysis.groups import format_extent, kernel_record
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.status import Status, status_of
@@ -69,16 +70,27 @@ class FigureRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """One figure that the header says moves: what it says, and what each size measured."""
+
+    label: str
+    says: str
+    sizes: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class KernelSection:
     """Everything shown of one kernel.
 
     Args:
         lines: The whole source; the first `folded` of them are licence and header.
         counted_size: The size whose counts stand beside the lines, empty without any.
+        claims: What the header says that its step moves.
+        claims_measured: Whether any size measured any of it.
         figures: By the heading their columns share.
         shares: Sizes with Nsight Compute's shares, the largest size first.
         zero_counters: Counters that were counted and are 0 at every size.
-        before: Id of the rung below, whose source `difference` starts from.
+        before: Id of the rung it is compared with, whose source `difference` starts from.
         other_cases: How many further blocks or parameters only the table of all figures shows.
     """
 
@@ -86,6 +98,8 @@ class KernelSection:
     record: KernelRecord
     is_reference: bool
     sizes: tuple[SizeColumn, ...]
+    claims: tuple[ClaimRow, ...]
+    claims_measured: bool
     figures: tuple[tuple[str, tuple[FigureRow, ...]], ...]
     counters: tuple[FigureRow, ...]
     shares: tuple[ShareList, ...]
@@ -141,6 +155,11 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         record=record,
         is_reference=rungs[0].is_reference,
         sizes=tuple(_size(run, ladder, rung) for ladder, rung in found),
+        claims=tuple(
+            ClaimRow(held[0].label, held[0].says, held)
+            for held in zip(*(rung.claims for rung in rungs), strict=True)
+        ),
+        claims_measured=any(claim.step for rung in rungs for claim in rung.claims),
         figures=tuple(
             (name, tuple(rows))
             for name, rows in groupby(

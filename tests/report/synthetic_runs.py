@@ -201,7 +201,7 @@ def gemm_run() -> Run:
         ),
         record("smem_panel", "gemm", 20),
         record("smem_tiled", "gemm", 30),
-        record("reg_2x1", "gemm", 40),
+        record("reg_2x1", "gemm", 40, after="smem_tiled", moves={"shared_load_wavefronts": "falls"}),
         record("cublas", "gemm", 1000, study="", is_reference=True, source="", title="Vendor library"),
     ]
     cases = [
@@ -345,7 +345,20 @@ def sim_run() -> Run:
         )
         for kernel, held in figures.items()
     ]
-    kernels = [record("naive", "gemm", 10), record("smem_tiled", "gemm", 30)]
+    tiled = record(
+        "smem_tiled",
+        "gemm",
+        30,
+        after="naive",
+        moves={
+            "global_load_requests": "falls",
+            "global_load_efficiency_pct": "rises",
+            "shared_bytes": "rises",
+            "registers_per_thread": "rises",
+            "async_copy_requests": "stays",
+        },
+    )
+    kernels = [record("naive", "gemm", 10), tiled]
     return run(
         "sim",
         kernels,

@@ -28,6 +28,7 @@ from gpuprof.analysis.agreement import CaseAgreement, agreements
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.blocks import build_sweeps
 from gpuprof.analysis.changes import changes
+from gpuprof.analysis.claims import Claim, direction
 from gpuprof.analysis.counters import conflict_share_pct, sector_ratio, shared_wavefronts_per_step, value
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
@@ -39,7 +40,7 @@ from gpuprof.analysis.verdict import verdict_of
 from gpuprof.analysis.why import reasons, speed_of_light, stalls
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
-from gpuprof.results import ClockState, Measurement, Run, TimingPair
+from gpuprof.results import ClockState, Counter, Measurement, Run, TimingPair
 
 
 def ladder(of: Run, size: str) -> Ladder:
@@ -135,6 +136,23 @@ class TestLadder:
         assert found.rung("b").previous is None
         assert found.rung("mine").previous == "b"
 
+    def test_a_rung_is_compared_with_the_one_that_its_header_names(self) -> None:
+        problem = Gemm(256, 256, 256)
+        kernels = [
+            record("a", "gemm", 1),
+            record("b", "gemm", 2),
+            record("c", "gemm", 3, study="B", after="a"),
+            record("d", "gemm", 4, after="not_run"),
+        ]
+        cases = [
+            gemm_case(kernel.id, problem, time) for kernel, time in zip(kernels, (8, 4, 2, 1), strict=True)
+        ]
+        found = ladder(run("gpu", kernels, cases), "256")
+        assert (found.rung("c").previous, found.rung("c").gain) == ("a", 4.0)
+        assert found.rung("d").previous == "b"
+        wrong = replace(cases[0], outcome="incorrect")
+        assert ladder(run("gpu", kernels, [wrong, *cases[1:]]), "256").rung("c").previous is None
+
     def test_of_several_blocks_the_fastest_correct_one_stands_for_the_kernel(self) -> None:
         rung = ladder(transpose_run(), "2048").rung("naive_col")
         assert rung.case.block == (8, 32, 1)
@@ -149,6 +167,70 @@ class TestLadder:
     def test_a_kernel_without_a_record_still_shows(self) -> None:
         bare = replace(gemm_run(), kernels=())
         assert {rung.kernel.id for rung in ladder(bare, "128").rungs} == {case.kernel for case in bare.cases}
+
+
+class TestClaims:
+    def claims(
+        self, old: dict[str, Counter], new: dict[str, Counter], after: str = "a", **moves: str
+    ) -> tuple[Claim, ...]:
+        problem = Gemm(256, 256, 256)
+        kernels = [record("a", "gemm", 1), record("b", "gemm", 2, after=after, moves=moves)]
+        cases = [
+            replace(gemm_case("a", problem, 2.0), counters=old),
+            replace(gemm_case("b", problem, 1.0), counters=new),
+        ]
+        return ladder(run("gpu", kernels, cases), "256").rung("b").claims
+
+    def test_one_that_holds_and_one_that_does_not(self) -> None:
+        held, wrong = self.claims(
+            counters(shared_load_wavefronts=400, barriers=8),
+            counters(shared_load_wavefronts=100, barriers=16),
+            shared_load_wavefronts="falls",
+            barriers="stays",
+        )
+        assert (held.says, held.moved, held.contradicted) == ("falls", "falls", False)
+        assert held.step is not None
+        assert held.step.figures == "400 → 100 (÷4.00)"
+        assert (wrong.says, wrong.moved, wrong.contradicted) == ("stays", "rises", True)
+
+    def test_without_a_counter_it_is_neither_held_nor_contradicted(self) -> None:
+        unknown, known = self.claims(counters(barriers=400), {}, barriers="falls", grid_blocks="stays")
+        assert (unknown.step, unknown.moved, unknown.contradicted) == (None, None, False)
+        assert unknown.reason == "Nsight Compute was not asked for"
+        assert (known.moved, known.label) == ("stays", "Blocks in the grid")
+
+    def test_it_speaks_of_the_step_from_one_rung_only(self) -> None:
+        figures = counters(barriers=400), counters(barriers=800)
+        (found,) = self.claims(*figures, after="not_run", barriers="falls")
+        assert (found.step, found.contradicted) == (None, False)
+        assert found.reason == "no correct result of not_run to compare with"
+        (found,) = self.claims(*figures, after="", barriers="falls")
+        assert found.contradicted
+
+    def test_what_contention_may_explain_contradicts_nothing(self) -> None:
+        for source, new, moved in (("ncu", 1100, None), ("ncu", 1300, "rises"), ("sim", 1100, "rises")):
+            (found,) = self.claims(
+                counters(source, shared_load_wavefronts=1000),
+                counters(source, shared_load_wavefronts=new),
+                shared_load_wavefronts="stays",
+            )
+            assert found.moved == moved
+            assert found.step is not None
+
+    @pytest.mark.parametrize(
+        ("old", "new", "word"),
+        [
+            (100, 102, "stays"),
+            (100, 103, "rises"),
+            (100, 98, "stays"),
+            (100, 97, "falls"),
+            (0, 0, "stays"),
+            (0, 1, "rises"),
+            (1, 0, "falls"),
+        ],
+    )
+    def test_two_percent_is_no_move(self, old: float, new: float, word: str) -> None:
+        assert direction(old, new) == word
 
 
 class TestReferences:

@@ -140,6 +140,24 @@ def test_a_counter_that_is_zero_everywhere_takes_no_column_but_is_named() -> Non
     assert "Counted, and 0 in every case: 1 counter\nDivergent branches." in text
 
 
+def test_what_a_header_says_stands_beside_what_was_measured() -> None:
+    lines = reader_of("sim").text.splitlines()
+    start = lines.index("What its header says of the step from naive, and what this run measured")
+    assert lines[start + 1 : start + 7] == [
+        "| Figure | Header | 128",
+        "| Global load requests | falls | 131 k → 4,096 (÷32.0)",
+        "| Global load efficiency | rises | 82.5 % → 100 %",
+        "| Shared memory | rises | 0 B → 8 KiB",
+        "| Registers | rises | 40 → 40 not here: stays",
+        "| Async copy requests | stays | not measured",
+    ]
+    assert "naive has no such figure" in reader_of("sim").attributes("title")
+
+
+def test_without_a_measurement_what_a_header_says_is_text() -> None:
+    assert "Said to move\nShared load wavefronts: falls\n" in reader_of("gemm").text
+
+
 def test_counts_of_the_executor_on_a_gpu_run_say_so() -> None:
     run = gemm_run()
     annotated = replace(run.cases[0], executor_counters=counters(global_load_sectors=327_680))
