@@ -13,7 +13,7 @@ from unit_support import MINIMAL, write_transpose_kernel
 from gpuprof.errors import ExitCode, HeaderError
 from gpuprof.kernels import catalog
 from gpuprof.kernels.catalog import KERNEL_ROOT, ladder, load_kernel
-from gpuprof.kernels.header import PublishedFigure, Requirement, parse_kernel
+from gpuprof.kernels.header import MOVABLE, PublishedFigure, Requirement, parse_kernel
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import build_request
 
@@ -67,6 +67,7 @@ def test_minimal_header_gets_defaults():
     assert not kernel.launch.any_block
     assert (kernel.dtypes, kernel.layout, kernel.aliases) == (("f32",), "row", ())
     assert (kernel.parameters, kernel.requirements, kernel.published) == ({}, (), ())
+    assert (kernel.moves, kernel.after) == ({}, "")
     assert all(kernel.rung > shipped.rung for shipped in SHIPPED)
 
 
@@ -74,7 +75,9 @@ def test_every_field_is_read():
     text = header(
         extra='rung = 15\nidea = "i"\nchange = "c"\nbottleneck = "b"\nstudy = "Z"\nreference = "r"\n'
         'aliases = ["one", "two"]\nlayout = "col"\ndtypes = ["f64", "f32"]\nentry = "other"\n'
-        'options = ["--use_fast_math"]\nparameters = { TILE = 32 }\n'
+        'options = ["--use_fast_math"]\nafter = "naive"\n'
+        'moves = { shared_load_wavefronts = "falls", registers_per_thread = "rises", barriers = "stays" }\n'
+        "parameters = { TILE = 32 }\n"
         'require = [{ condition = "M % TILE == 0", because = "M must fit" }]\n'
         'published = [{ size = "128", time_ms = 2, note = "n" }, { size = "4096" }]',
         launch='any_block = true\ndynamic_shared_bytes = "TILE * real_bytes"',
@@ -85,6 +88,12 @@ def test_every_field_is_read():
     assert (kernel.study, kernel.reference) == ("Z", "r")
     assert (kernel.aliases, kernel.layout, kernel.dtypes) == (("one", "two"), "col", ("f64", "f32"))
     assert (kernel.entry, kernel.options) == ("other", ("--use_fast_math",))
+    assert kernel.after == "naive"
+    assert kernel.moves == {
+        "shared_load_wavefronts": "falls",
+        "registers_per_thread": "rises",
+        "barriers": "stays",
+    }
     assert kernel.parameters == {"TILE": 32}
     assert kernel.requirements == (Requirement("M % TILE == 0", "M must fit"),)
     assert kernel.published == (PublishedFigure("128", 2.0, "n"), PublishedFigure("4096", None, ""))
@@ -182,6 +191,18 @@ def test_missing_launch_section_is_named():
         ),
         (header(extra=f"rung = 1{'0' * 400}"), "rung must be a float"),
         (header(extra="options = [3]"), "options must be a list of strings"),
+        (header(extra="after = 3"), "after must be a str, not 3"),
+        (header(extra="after = 'mine'"), "after is 'mine', this kernel itself"),
+        (header(extra="moves = 'falls'"), "moves must be a dict"),
+        (
+            header(extra="moves = { shared_wavefronts = 'falls' }"),
+            "moves names 'shared_wavefronts', not one of global_load_requests, ",
+        ),
+        (
+            header(extra="moves = { barriers = 'drops' }"),
+            "moves.barriers is 'drops', not one of falls, rises, stays",
+        ),
+        (header(extra="moves = { barriers = ['falls'] }"), "moves.barriers is ['falls'], not one of falls,"),
         (header(extra="parameters = 3"), "parameters must be a dict"),
         (header(extra="parameters = { TILE = 'x' }"), "parameters.TILE must name an integer, not 'x'"),
         (header(extra="parameters = { TILE = 1.5 }"), "parameters.TILE must name an integer"),
@@ -333,6 +354,18 @@ def test_shipped_kernel_says_what_a_report_shows(kernel):
     assert kernel.source.startswith("// SPDX-FileCopyrightText: The gpuprof developers\n")
 
 
+@pytest.mark.parametrize("name", MOVABLE)
+def test_every_counter_and_resource_may_move(name):
+    assert parse_kernel(header(extra=f"moves = {{ {name} = 'stays' }}"), PATH).moves == {name: "stays"}
+
+
+@pytest.mark.parametrize("kernel", SHIPPED, ids=lambda kernel: kernel.id)
+def test_shipped_kernel_says_what_its_step_moves(kernel):
+    study = [other for other in ladder(kernel.op) if kernel.study and other.study == kernel.study]
+    assert kernel.moves or kernel in study[:1]
+    assert bool(kernel.after) == bool(kernel.moves)
+
+
 def test_published_times_of_study_a():
     published = {
         kernel.id: [(figure.size, figure.time_ms) for figure in kernel.published] for kernel in ladder("gemm")
@@ -362,6 +395,13 @@ def test_one_new_file_is_all_a_new_kernel_takes(kernel_root):
     assert catalog.find_kernel("transpose", "Brand_New").title == "brand_new"
     request = build_request("transpose", [], True, "64", None, "f32")
     assert [case.kernel for case in plan_cases(request)] == ids
+
+
+def test_step_from_a_kernel_that_is_not_in_the_ladder_is_refused(kernel_root):
+    path = kernel_root / "transpose" / "other.cu"
+    path.write_text(MINIMAL["transpose"].replace('title = "Mine"', 'title = "x"\nafter = "naive"'))
+    with pytest.raises(HeaderError, match=r"other\.cu: after is 'naive', not one of bulk_tile, copy_col, "):
+        catalog.ladder("transpose")
 
 
 def test_two_kernels_of_one_name_are_refused(kernel_root):

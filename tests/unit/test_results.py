@@ -128,6 +128,15 @@ def test_unknown_keys_are_ignored_so_that_added_fields_stay_readable(run, docume
     assert parse_run(document, "r.json") == run
 
 
+def test_kernel_of_an_older_file_says_nothing_of_its_step(run, document):
+    assert document["kernels"][1]["after"] == run.kernels[1].after != ""
+    assert document["kernels"][1]["moves"] == run.kernels[1].moves != {}
+    for kernel in document["kernels"]:
+        del kernel["after"], kernel["moves"]
+    older = parse_run(document, "r.json").kernels
+    assert {(kernel.after, len(kernel.moves)) for kernel in older} == {("", 0)}
+
+
 def _put(document, path, value):
     *parents, last = path
     for key in parents:
@@ -182,6 +191,11 @@ _MISSING = object()
         (("complete",), 1, "complete: expected bool, found int"),
         (("seed",), True, "seed: expected int, found bool"),
         (("kernels", 3, "published"), {}, "kernels[3].published: expected a list, found dict"),
+        (
+            ("kernels", 1, "moves"),
+            {"barriers": "drops"},
+            "kernels[1].moves.barriers: 'drops' is none of 'falls'",
+        ),
         (("device",), [], "device: expected an object, found list"),
         (("environment", "nvrtc"), 13, "environment.nvrtc: expected str, found int"),
     ],

@@ -7,12 +7,19 @@ rung = 350
 study = "D"
 aliases = ["mysgemm_v5"]
 idea = "256 threads compute the same 32x32 tile, four rows each, so that one load of B feeds four FMAs."
+after = "col_smem_noconflict"
 change = "A quarter of the threads, each with four sums in registers: shared_load_wavefronts fall; store efficiency falls to 25 %, since lanes now store four rows apart."
 bottleneck = "Global load and store instructions: every one moves 4 bytes per lane."
 reference = "Study D, mysgemm_v5"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+barriers = "falls"
+global_store_efficiency_pct = "falls"
+block_threads = "falls"
 
 [launch]
 block = [256]

@@ -7,12 +7,19 @@ rung = 360
 study = "D"
 aliases = ["mysgemm_v6"]
 idea = "The four neighbouring rows that a thread owns are one float4: it loads and stores them with one instruction."
+after = "col_4x1"
 change = "16 bytes per lane and instruction: global_load_requests and global_store_requests fall to a quarter, and store efficiency returns to 100 %."
 bottleneck = "Shared-memory load instructions: more than one operand is still read for each FMA, so that fewer global requests gain nothing at large sizes yet."
 reference = "Study D, mysgemm_v6"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+global_load_requests = "falls"
+global_store_requests = "falls"
+global_store_efficiency_pct = "rises"
+shared_load_wavefronts = "stays"
 
 [launch]
 block = [256]

@@ -7,12 +7,17 @@ rung = 370
 study = "D"
 aliases = ["mysgemm_v7"]
 idea = "Each thread computes a 4x4 square of a 64x64 tile from one float4 of A and one of B per k."
+after = "col_4x1_float4"
 change = "Four columns as well as four rows per thread: shared_load_wavefronts fall to a third, and the wider tile halves global_load_sectors."
 bottleneck = "Shared-memory bandwidth: 32 bytes are read for every 16 FMAs."
 reference = "Study D, mysgemm_v7"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+global_load_sectors = "falls"
 
 [launch]
 block = [256]

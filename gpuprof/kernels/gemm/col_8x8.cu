@@ -7,12 +7,18 @@ rung = 380
 study = "D"
 aliases = ["mysgemm_v8"]
 idea = "Each thread computes 8x8 elements of a 128x128 tile, so that 16 operands feed 64 FMAs."
+after = "col_4x4"
 change = "Twice the edge per thread and per tile: shared_load_wavefronts and global_load_sectors halve, while registers per thread rise."
 bottleneck = "Shared-memory wavefronts: a warp is spread along 128 rows, so its loads of A bring little that lanes share."
 reference = "Study D, mysgemm_v8"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+global_load_sectors = "falls"
+registers_per_thread = "rises"
 
 [launch]
 block = [256]

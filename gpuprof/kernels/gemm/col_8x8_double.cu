@@ -7,12 +7,18 @@ rung = 410
 study = "D"
 aliases = ["mysgemm_v11"]
 idea = "Two copies of each tile in shared memory: one is computed from while the other is filled."
+after = "col_8x8_prefetch"
 change = "The next tile no longer waits until the current one has been read: barriers halve, and shared memory per block doubles."
 bottleneck = "FMA throughput, and the shared-memory loads that are issued beside the FMAs. On an H200 one barrier less per step gains nothing over col_8x8_prefetch."
 reference = "Study D, mysgemm_v11"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+barriers = "falls"
+shared_bytes = "rises"
+shared_load_wavefronts = "stays"
 
 [launch]
 block = [256]

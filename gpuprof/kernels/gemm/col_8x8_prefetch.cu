@@ -7,12 +7,18 @@ rung = 400
 study = "D"
 aliases = ["mysgemm_v10"]
 idea = "Global loads of the next tiles are issued before the current ones are computed, and land in registers meanwhile."
-change = "The load moves ahead of the compute: the time falls while global_load_requests, shared_load_wavefronts and barriers stay."
+after = "col_8x8_warp"
+change = "The load moves ahead of the compute, which is to hide its latency: global_load_requests, shared_load_wavefronts and barriers stay."
 bottleneck = "Two barriers per step: all warps wait for the slowest before and after each tile is stored. On an H200 the step does not pay: it is slower than col_8x8_warp, whose second block on each SM has hidden the loads already."
 reference = "Study D, mysgemm_v10"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+global_load_requests = "stays"
+shared_load_wavefronts = "stays"
+barriers = "stays"
 
 [launch]
 block = [256]

@@ -7,12 +7,17 @@ rung = 390
 study = "D"
 aliases = ["mysgemm_v9"]
 idea = "The 32 lanes of a warp form a compact 64x32 tile, ordered so that neighbours share operands."
+after = "col_8x8"
 change = "Only the place of each thread in the C tile: shared_load_wavefronts fall from 12 to 8 per warp and k, the least that these loads can take."
 bottleneck = "Latency of global loads: all threads wait while the next tile is on its way."
 reference = "Study D, mysgemm_v9"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+global_load_sectors = "stays"
 
 [launch]
 block = [256]

@@ -7,12 +7,17 @@ rung = 310
 study = "D"
 aliases = ["mysgemm_v1"]
 idea = "Each thread computes one element of C; x walks the rows, which lie side by side in column-major storage."
-change = "naive for column-major arrays: now x must walk rows, and load efficiency is 82.5 % as in naive."
+after = "naive"
+change = "naive for column-major arrays: now x must walk rows, and no counter moves; load efficiency is 82.5 % as in naive."
 bottleneck = "Load instructions: two loads feed each FMA, and every operand comes from the L1 or L2 cache."
 reference = "Study D, mysgemm_v1"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+global_load_efficiency_pct = "stays"
+global_load_sectors = "stays"
 
 [launch]
 block = [32, 32]

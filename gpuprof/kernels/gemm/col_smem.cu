@@ -7,12 +7,18 @@ rung = 320
 study = "D"
 aliases = ["mysgemm_v2"]
 idea = "The block shares one 32x32 tile of A and one of B per step, both stored row by row although the matrices are column-major."
+after = "col_naive"
 change = "Tiles in shared memory take the place of direct loads: global_load_requests fall 32-fold, but shared_load_bank_conflicts and shared_store_bank_conflicts appear."
 bottleneck = "Bank conflicts: the 32 lanes of a warp meet in the same banks at every load of A, 32 wavefronts each."
 reference = "Study D, mysgemm_v2"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+global_load_requests = "falls"
+shared_load_bank_conflicts = "rises"
+shared_store_bank_conflicts = "rises"
 
 [launch]
 block = [32, 32]

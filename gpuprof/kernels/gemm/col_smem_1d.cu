@@ -7,12 +7,18 @@ rung = 330
 study = "D"
 aliases = ["mysgemm_v3"]
 idea = "The block is a line of 1024 threads, and each thread derives its row and column from one index."
+after = "col_smem"
 change = "Only the way a thread finds its coordinates: it is meant to save registers per thread, current compilers allocate the same, and no counter moves."
 bottleneck = "Bank conflicts, as in col_smem."
 reference = "Study D, mysgemm_v3"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+registers_per_thread = "stays"
+shared_load_wavefronts = "stays"
+global_load_requests = "stays"
 
 [launch]
 block = [1024]

@@ -7,12 +7,18 @@ rung = 340
 study = "D"
 aliases = ["mysgemm_v4"]
 idea = "The tiles in shared memory are column-major too, so the lanes of a warp touch 32 different banks."
+after = "col_smem_1d"
 change = "The indices of both tiles are exchanged: shared_load_bank_conflicts and shared_store_bank_conflicts fall to 0."
 bottleneck = "Shared-memory load instructions: two loads feed each FMA."
 reference = "Study D, mysgemm_v4"
 layout = "col"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_bank_conflicts = "falls"
+shared_store_bank_conflicts = "falls"
+shared_load_wavefronts = "falls"
 
 [launch]
 block = [1024]

@@ -7,11 +7,17 @@ rung = 220
 study = "C"
 aliases = ["opencl_10_4"]
 idea = "Each thread computes 16 elements: four rows 16 apart times four neighbouring columns, from one float4 of A and one of B per k."
+after = "smem_tiled_16"
 change = "The C tile grows to 64x64 with the same 256 threads: two 16-byte shared loads feed 16 FMAs, so shared_load_wavefronts fall, and global_load_sectors fall to a quarter."
 bottleneck = "Latency of global loads: nothing is computed while a tile is on its way."
 reference = "Study C, section 10.4"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+global_load_sectors = "falls"
+registers_per_thread = "rises"
 
 [launch]
 block = [16, 16]

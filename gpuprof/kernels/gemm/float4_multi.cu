@@ -7,11 +7,17 @@ rung = 230
 study = "C"
 aliases = ["opencl_10_5"]
 idea = "Each thread does the work of float4_4x4 for unroll_m x unroll_n tiles of 64x64 at once."
+after = "float4_4x4"
 change = "More outputs per thread: every float4 read from shared memory is used for more FMAs, so shared_load_wavefronts and global_load_sectors fall again while registers rise."
 bottleneck = "Latency of global loads, with fewer resident warps to hide it as the registers per thread grow."
 reference = "Study C, section 10.5; the study unrolls 2 in all"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+global_load_sectors = "falls"
+registers_per_thread = "rises"
 
 [launch]
 block = [16, 16]

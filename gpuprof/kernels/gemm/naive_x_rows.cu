@@ -7,11 +7,17 @@ rung = 110
 study = "B"
 aliases = ["matmul"]
 idea = "Each thread computes one element of C, but x walks the rows: the 32 lanes of a warp own elements that lie far apart."
+after = "naive"
 change = "naive with x and y exchanged: at 16x16 in float32, load efficiency falls to 13.2 % and store efficiency to 25 %."
 bottleneck = "Sectors: neighbouring lanes read and write addresses a whole row of the matrix apart."
 reference = "Study B, matmul"
 dtypes = ["f32", "f64"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+global_load_efficiency_pct = "falls"
+global_store_efficiency_pct = "falls"
+global_load_sectors = "rises"
 
 [launch]
 block = [16, 16]

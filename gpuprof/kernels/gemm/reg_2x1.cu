@@ -7,11 +7,17 @@ rung = 40
 study = "A"
 aliases = ["gemmOnGPU2DRegMem"]
 idea = "Each thread computes rows ty and ty + 16 of a 32x32 tile, so that one load of B feeds two FMAs."
-change = "Half as many threads do twice the work each, and the tile edge is known when compiling: the inner loop unrolls."
+after = "smem_tiled"
+change = "Half as many threads do twice the work each, and the tile edge is known when compiling: the inner loop unrolls, and shared_load_wavefronts halve."
 bottleneck = "Shared-memory load instructions: still more than one load for each FMA."
 reference = "Study A, gemmOnGPU2DRegMem; the study needs square sizes that are multiples of 32 and mis-strides B otherwise, here any size"
 dtypes = ["f32", "f64"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+barriers = "falls"
+block_threads = "falls"
 
 [launch]
 block = [32, 16]

@@ -5,9 +5,17 @@ title = "8x16 outputs, next tile copied meanwhile"
 problem = "gemm"
 rung = 520
 idea = "Two tiles in shared memory: while one is multiplied the other fills, B by asynchronous copies, A through registers that transpose it."
-change = "Device memory's latency hides behind a whole tile of FMAs, and each k-tile has one barrier instead of two."
+after = "reg_8x16"
+change = "Device memory's latency hides behind a whole tile of FMAs: async_copy_requests take the place of global_load_requests, and barriers halve. Lanes that share operands are neighbours: shared_load_wavefronts fall."
 bottleneck = "Shared memory's latency at the start of each tile, when every warp waits for its first operands at once."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+async_copy_requests = "rises"
+global_load_requests = "falls"
+barriers = "falls"
+shared_load_wavefronts = "falls"
+shared_bytes = "rises"
 
 [launch]
 block = [256]

@@ -5,9 +5,16 @@ title = "8x8 outputs per thread"
 problem = "gemm"
 rung = 500
 idea = "Each thread keeps an 8x8 tile of C in registers: per k it loads 8 + 8 values with four 16-byte loads and multiplies all pairs."
-change = "One loaded register for four FMAs, where one output per thread takes two for one: far fewer shared_load_wavefronts per FMA."
+after = "float4_multi"
+change = "An 8x8 tile per thread instead of 8x4: sixteen loaded values feed 64 FMAs where twelve fed 32, so shared_load_wavefronts and global_load_sectors fall while registers rise."
 bottleneck = "Exposed latency: all threads wait for device memory, then for shared memory, at every k-tile."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+global_load_sectors = "falls"
+registers_per_thread = "rises"
+theoretical_occupancy_pct = "falls"
 
 [launch]
 block = [256]

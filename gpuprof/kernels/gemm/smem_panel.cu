@@ -7,11 +7,17 @@ rung = 20
 study = "A"
 aliases = ["gemmOnGPU2DShareMem"]
 idea = "A block keeps its whole row panel of A and column panel of B in shared memory, then multiplies from there."
-change = "Operands are staged in shared memory once per block instead of being loaded for every product."
+after = "naive"
+change = "Products read their operands from shared memory: shared_load_wavefronts and shared_store_wavefronts appear, while global_load_requests stay, since every thread still copies its whole row and column."
 bottleneck = "Shared memory grows with K: one block soon takes a whole SM, then no longer fits at all."
 reference = "Study A, gemmOnGPU2DShareMem"
 dtypes = ["f32", "f64"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+global_load_requests = "stays"
+shared_load_wavefronts = "rises"
+shared_bytes = "rises"
 
 [launch]
 block = [32, 32]

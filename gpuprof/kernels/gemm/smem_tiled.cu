@@ -7,11 +7,19 @@ rung = 30
 study = "A"
 aliases = ["gemmOnGPU2DShareMemV2"]
 idea = "The block walks K in steps of its own width and shares one tile of A and one of B per step."
-change = "A tile at a time instead of the whole panel: shared memory no longer depends on K, and each element is loaded by one thread only."
+after = "smem_panel"
+change = "A tile at a time instead of the whole panel, and each element loaded by one thread only: global_load_requests fall by the edge of the tile, and shared memory no longer depends on K."
 bottleneck = "Shared-memory load instructions: two loads still feed each FMA."
 reference = "Study A, gemmOnGPU2DShareMemV2; the study returned early around barriers at ragged sizes, here tails are filled with zeros"
 dtypes = ["f32", "f64"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+global_load_requests = "falls"
+global_load_efficiency_pct = "rises"
+shared_store_wavefronts = "falls"
+shared_bytes = "falls"
+barriers = "rises"
 
 [launch]
 block = [32, 32]

@@ -7,11 +7,16 @@ rung = 210
 study = "C"
 aliases = ["opencl_10_3"]
 idea = "A 16x16 block shares one 16x16 tile of A and one of B per step; each thread computes one element of C."
-change = "smem_tiled with an edge fixed at 16, so that the inner loop unrolls: half the edge loads twice the global_load_sectors."
+after = "smem_tiled"
+change = "smem_tiled with an edge fixed at 16, so that the inner loop unrolls and loads of A widen: shared_load_wavefronts fall by a quarter, but half the edge loads twice the global_load_sectors."
 bottleneck = "Shared-memory load instructions: two loads still feed each FMA."
 reference = "Study C, section 10.3"
 dtypes = ["f32"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+global_load_sectors = "rises"
 
 [launch]
 block = [16, 16]

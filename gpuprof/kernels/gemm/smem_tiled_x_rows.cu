@@ -7,11 +7,18 @@ rung = 120
 study = "B"
 aliases = ["matmul_shared_memory"]
 idea = "The block shares one tile of A and one of B per step, but x still walks rows in global and in shared memory."
+after = "naive_x_rows"
 change = "Tiles in shared memory take the place of direct loads: global_load_requests fall by the edge of the tile, load efficiency stays low and shared_load_bank_conflicts appear."
 bottleneck = "Bank conflicts and sectors: the lanes of a warp walk down a column of every tile and of every matrix."
 reference = "Study B, matmul_shared_memory; the study tested both bounds with and instead of or and kept float32 tiles of float64 data, here each load is checked and tiles have the arrays' type"
 dtypes = ["f32", "f64"]
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+global_load_requests = "falls"
+global_load_sectors = "falls"
+shared_load_bank_conflicts = "rises"
+shared_store_bank_conflicts = "rises"
 
 [launch]
 block = [16, 16]

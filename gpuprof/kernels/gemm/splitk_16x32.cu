@@ -5,9 +5,15 @@ title = "16x32 tiles, k split over warps"
 problem = "gemm"
 rung = 610
 idea = "For matrices near 256: splitk_8x32 with twice the rows per thread, while there are still about as many blocks as SMs."
-change = "Two thirds of the loaded registers per FMA, and fewer bytes from L2 for each element of C."
+after = "splitk_8x32"
+change = "Two thirds of the loaded registers per FMA, and fewer bytes from L2 for each element of C: shared_load_wavefronts and async_copy_sectors fall, and so does the number of blocks."
 bottleneck = "Memory latency: each block waits for its first tile, and ends with a sum over its warps."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+async_copy_sectors = "falls"
+grid_blocks = "falls"
 
 [launch]
 block = [256]

@@ -5,9 +5,16 @@ title = "32x64 tiles, k split over warps"
 problem = "gemm"
 rung = 620
 idea = "For matrices near 512: 8x8 outputs per thread, so that one warp covers a 32x64 tile and eight warps share out k."
-change = "Half the loaded registers per FMA of splitk_16x32, with 128 blocks for a 512x512 C."
+after = "splitk_16x32"
+change = "Half the loaded registers per FMA of splitk_16x32, with 128 blocks for a 512x512 C: shared_load_wavefronts and async_copy_sectors halve, while registers rise."
 bottleneck = "L2 bandwidth and the wait at each k-tile: a small tile reads its operands often."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+shared_load_wavefronts = "falls"
+async_copy_sectors = "falls"
+registers_per_thread = "rises"
+grid_blocks = "falls"
 
 [launch]
 block = [256]

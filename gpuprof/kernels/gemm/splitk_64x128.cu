@@ -5,9 +5,16 @@ title = "64x128 tiles, k split over two groups of warps"
 problem = "gemm"
 rung = 630
 idea = "For matrices near 1024: reg_8x16_pipelined with a quarter of its tile, whose two halves of the block take every other half of each k-tile."
-change = "128 blocks for a 1024x1024 C, each with as many threads as before to hide latency."
+after = "reg_8x16_pipelined"
+change = "128 blocks for a 1024x1024 C where reg_8x16_pipelined has 32, each with as many threads to hide latency: the grid fills the GPU, while global_load_sectors and async_copy_sectors double."
 bottleneck = "Shared-memory loads, four for each 64 FMAs, and the sum at the end."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+grid_blocks = "rises"
+registers_per_thread = "falls"
+global_load_sectors = "rises"
+async_copy_sectors = "rises"
 
 [launch]
 block = [256]

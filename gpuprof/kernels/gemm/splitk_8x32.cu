@@ -5,9 +5,16 @@ title = "8x32 tiles, k split over warps"
 problem = "gemm"
 rung = 600
 idea = "For matrices near 128: tiles of 8x32 make enough blocks for the GPU, and the eight warps of a block share out k and add their sums at the end."
-change = "Sixty-four blocks instead of one for a 128x128 C, each with all its operands in flight at once."
+after = "reg_8x16_pipelined"
+change = "Sixty-four blocks instead of one for a 128x128 C, each with all its operands in flight at once: the grid fills the GPU, at the price of more async_copy_sectors."
 bottleneck = "Launch and memory latency: at 128 the arithmetic is a fraction of a microsecond."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[moves]
+grid_blocks = "rises"
+theoretical_occupancy_pct = "rises"
+registers_per_thread = "falls"
+async_copy_sectors = "rises"
 
 [launch]
 block = [256]

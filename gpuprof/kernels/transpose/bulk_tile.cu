@@ -5,9 +5,15 @@ title = "Tiles fetched by bulk copies"
 problem = "transpose"
 rung = 160
 idea = "The copy engine brings each row of a tile to shared memory with one instruction, several tiles ahead of the threads that turn them."
-change = "No load instruction waits for device memory and no thread computes load addresses; a block stays and walks over many tiles."
+after = "float4_down"
+change = "No load instruction waits for device memory and no thread computes load addresses; a block stays and walks over many tiles. Several tiles in flight take more shared memory, and occupancy falls."
 bottleneck = "A stage is waited for, turned and refilled in turn: few blocks fit on an SM, and float4_down keeps more bytes in flight."
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+shared_bytes = "rises"
+registers_per_thread = "rises"
+theoretical_occupancy_pct = "falls"
 
 [launch]
 block = [256]

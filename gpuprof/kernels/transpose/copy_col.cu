@@ -7,12 +7,18 @@ rung = 20
 study = "E"
 aliases = ["copyCol"]
 idea = "Each thread copies one element; x walks down the columns of both matrices."
-change = "Same bytes, other order: the lanes of a warp are a whole row apart, for the load and for the store."
+after = "copy_row"
+change = "Same bytes, other order: the lanes of a warp are a whole row apart, so load and store efficiency fall to 25 % at 16x16."
 bottleneck = "Sectors: of every 32-byte sector moved, a warp uses one element."
 reference = "Study E, copyCol"
 result = "copy"
 dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+global_load_efficiency_pct = "falls"
+global_store_efficiency_pct = "falls"
+global_load_requests = "stays"
 
 [launch]
 block = [16, 16]

@@ -7,11 +7,16 @@ rung = 80
 study = "E"
 aliases = ["transposeDiagonalCol"]
 idea = "Blocks are renumbered along diagonals; each moves a tile as naive_col does."
-change = "naive_col with another order of blocks."
+after = "naive_col"
+change = "naive_col with another order of blocks: no counter of memory moves."
 bottleneck = "Load sectors, softened by the L1 cache."
 reference = "Study E, transposeDiagonalCol; the study's mapping needs a square grid, here any grid"
 dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+global_load_sectors = "stays"
+global_store_sectors = "stays"
 
 [launch]
 block = [16, 16]

@@ -7,11 +7,16 @@ rung = 70
 study = "E"
 aliases = ["transposeDiagonalRow"]
 idea = "Blocks are renumbered along diagonals; each moves a tile as naive_row does."
-change = "naive_row with another order of blocks: meant for old cards whose memory partitions were camped on."
+after = "naive_row"
+change = "naive_row with another order of blocks, meant for old cards whose memory partitions were camped on: no counter of memory moves."
 bottleneck = "Store sectors, as in naive_row."
 reference = "Study E, transposeDiagonalRow; the study's mapping needs a square grid, here any grid"
 dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+global_load_sectors = "stays"
+global_store_sectors = "stays"
 
 [launch]
 block = [16, 16]

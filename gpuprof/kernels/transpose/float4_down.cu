@@ -5,9 +5,14 @@ title = "Blocks in the output's order"
 problem = "transpose"
 rung = 150
 idea = "float4_tile with its blocks numbered down the input's columns, so that blocks which run together write neighbouring pieces of the same rows."
-change = "The same instructions and sectors; scattered reads replace scattered writes, and device memory bears them better."
+after = "float4_tile"
+change = "The same instructions and sectors, so that no counter moves; scattered reads replace scattered writes, and device memory bears them better."
 bottleneck = "Device-memory bandwidth: within a few percent of a plain copy."
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+global_load_sectors = "stays"
+global_store_sectors = "stays"
 
 [launch]
 block = [16, 16]

@@ -5,9 +5,16 @@ title = "4x4 elements per thread, 16-byte accesses"
 problem = "transpose"
 rung = 140
 idea = "Each thread turns a 4x4 patch in its registers; device and shared memory are only ever touched 16 bytes at a time."
-change = "A quarter of the load and store instructions of smem_unrolled, shared memory included."
+after = "smem_unrolled"
+change = "A quarter of the load and store instructions of smem_unrolled: global_load_requests, global_store_requests and shared_load_requests fall, for the same sectors and wavefronts."
 bottleneck = "Device-memory bandwidth; the order of the blocks decides how well pages of device memory are used."
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+global_load_requests = "falls"
+global_store_requests = "falls"
+shared_load_requests = "falls"
+shared_load_wavefronts = "stays"
 
 [launch]
 block = [16, 16]

@@ -7,11 +7,16 @@ rung = 40
 study = "E"
 aliases = ["transposeNaiveCol"]
 idea = "Each thread moves one element; x walks along a row of the output, so the loads walk down a column."
-change = "The scattered side is now the loads, whose unused bytes wait in the L1 cache for the neighbouring warp."
+after = "naive_row"
+change = "The scattered side is now the loads, whose unused bytes wait in the L1 cache for the neighbouring warp: load efficiency falls, store efficiency rises."
 bottleneck = "Load sectors, softened by the L1 cache."
 reference = "Study E, transposeNaiveCol"
 dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+global_load_efficiency_pct = "falls"
+global_store_efficiency_pct = "rises"
 
 [launch]
 block = [16, 16]

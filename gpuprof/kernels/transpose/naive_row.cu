@@ -7,11 +7,16 @@ rung = 30
 study = "E"
 aliases = ["transposeNaiveRow"]
 idea = "Each thread moves one element; x walks along a row of the input, so the stores walk down a column."
-change = "The first real transpose: loads as in copy_row, stores as in copy_col."
+after = "copy_row"
+change = "The first real transpose: loads as in copy_row, stores as in copy_col, so store efficiency falls to 25 % at 16x16."
 bottleneck = "Store sectors: every lane of a warp writes its own sector."
 reference = "Study E, transposeNaiveRow"
 dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+global_load_efficiency_pct = "stays"
+global_store_efficiency_pct = "falls"
 
 [launch]
 block = [16, 16]

@@ -5,10 +5,16 @@ title = "One word of padding per row"
 problem = "transpose"
 rung = 110
 idea = "Each row of the tile is one word longer than it needs to be, so that the words of a column fall into different banks."
+after = "smem_tile"
 change = "shared_load_bank_conflicts goes to 0; nothing else differs from smem_tile."
 bottleneck = "Latency: each thread has one load in flight, and every block waits for all of its own."
 dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+shared_load_bank_conflicts = "falls"
+shared_load_wavefronts = "falls"
+global_load_sectors = "stays"
 
 [launch]
 block = [32, 32]

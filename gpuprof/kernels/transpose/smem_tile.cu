@@ -5,10 +5,16 @@ title = "A tile in shared memory"
 problem = "transpose"
 rung = 100
 idea = "The block reads a tile by rows, keeps it in shared memory, and writes it by rows of the output: the turn happens on chip."
-change = "Global loads and stores are both whole sectors: load and store efficiency are 100 % at once."
+after = "naive_row"
+change = "Global loads and stores are both whole sectors: store efficiency rises to 100 % as well, and shared_load_bank_conflicts appear."
 bottleneck = "Shared-memory bank conflicts: the lanes of a warp read one column of the tile, and its 32 words share a bank."
 dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+global_load_efficiency_pct = "stays"
+global_store_efficiency_pct = "rises"
+shared_load_bank_conflicts = "rises"
 
 [launch]
 block = [32, 32]

@@ -5,10 +5,18 @@ title = "A 64x64 tile, sixteen elements per thread"
 problem = "transpose"
 rung = 130
 idea = "A block of 32x8 threads moves a padded 64x64 tile: each thread has sixteen independent loads in flight before the barrier."
-change = "A sixteenth of the threads per element and rows of 256 bytes: fewer instructions, barriers and blocks for the same bytes."
+after = "smem_padded"
+change = "A sixteenth of the threads per element and rows of 256 bytes: barriers fall to a sixteenth for the same global_load_requests, and each thread has sixteen of them in flight."
 bottleneck = "Load and store instructions: each moves four bytes per lane."
 dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+barriers = "falls"
+block_threads = "falls"
+grid_blocks = "falls"
+registers_per_thread = "rises"
+global_load_requests = "stays"
 
 [launch]
 block = [32, 8]

@@ -7,11 +7,17 @@ rung = 60
 study = "E"
 aliases = ["transposeUnroll4Col"]
 idea = "Each thread moves four elements, one block width apart along a row of the output."
-change = "naive_col with a quarter of the blocks and four independent loads in flight per thread."
+after = "naive_col"
+change = "naive_col with a quarter of the blocks and four independent loads in flight per thread: no counter of memory moves, registers rise."
 bottleneck = "Load sectors, softened by the L1 cache."
 reference = "Study E, transposeUnroll4Col; the study drops the tail when the width is no multiple of 4 * block x, here it is moved too"
 dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+grid_blocks = "falls"
+registers_per_thread = "rises"
+global_load_efficiency_pct = "stays"
 
 [launch]
 block = [16, 16]

@@ -7,11 +7,17 @@ rung = 50
 study = "E"
 aliases = ["transposeUnroll4Row"]
 idea = "Each thread moves four elements, one block width apart along a row of the input."
-change = "naive_row with a quarter of the blocks and four independent loads in flight per thread."
+after = "naive_row"
+change = "naive_row with a quarter of the blocks and four independent loads in flight per thread: no counter of memory moves, registers rise."
 bottleneck = "Store sectors, as in naive_row."
 reference = "Study E, transposeUnroll4Row; the study drops the tail when nx is no multiple of 4 * block x, here it is moved too"
 dtypes = ["f32", "f64"]
 arguments = ["nx", "ny", "in", "out"]
+
+[moves]
+grid_blocks = "falls"
+registers_per_thread = "rises"
+global_store_efficiency_pct = "stays"
 
 [launch]
 block = [16, 16]
