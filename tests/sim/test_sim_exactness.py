@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fused multiply-add and directed rounding against exact rationals, where it is hard: ties and subnormals."""
 
+import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sim_harness import run_instruction
 
@@ -32,13 +33,12 @@ def even(value: float, dtype) -> bool:
 
 def neighbours(value: Fraction, dtype) -> tuple[float, float]:
     guess = dtype(float(value))
-    while Fraction(float(guess)) > value:
-        guess = np.nextafter(guess, dtype(-np.inf))
-    while Fraction(float(np.nextafter(guess, dtype(np.inf)))) <= value:
-        guess = np.nextafter(guess, dtype(np.inf))
-    if Fraction(float(guess)) == value:
-        return float(guess), float(guess)
-    return float(guess), float(np.nextafter(guess, dtype(np.inf)))
+    with np.errstate(over="ignore"):
+        while float(guess) > value:
+            guess = np.nextafter(guess, dtype(-np.inf))
+        while float(above := np.nextafter(guess, dtype(np.inf))) <= value:
+            guess = above
+    return float(guess), float(guess if float(guess) == value else above)
 
 
 def rounded(value: Fraction, dtype, mode: str) -> float:
@@ -169,6 +169,8 @@ ANY32, ANY64 = st.floats(width=32), st.floats()
 @pytest.mark.skipif(hardware_fma() is None, reason="llvmlite or the CPU instruction is missing")
 @settings(max_examples=300, deadline=None)
 @given(st.tuples(ANY32, ANY32, ANY32), st.tuples(ANY64, ANY64, ANY64))
+@example((3e38, 3e38, -math.inf), (5.84236050728026e99, 3.0769979576271977e208, -math.inf))
+@example((-3e38, 3e38, math.inf), (1e200, -1e200, math.inf))
 def test_both_implementations_agree_on_everything(single, double):
     with np.errstate(all="ignore"):
         for values, dtype, portable in ((single, np.float32, exact.fma32), (double, np.float64, exact.fma64)):
@@ -176,6 +178,82 @@ def test_both_implementations_agree_on_everything(single, double):
             expected, got = portable(*operands), hardware_fma()(*operands)
             np.testing.assert_array_equal(got, expected)
             assert np.signbit(got)[0] == np.signbit(expected)[0] or np.isnan(got)[0]
+
+
+def rounded_or_infinite(value: Fraction, dtype, mode: str) -> float:
+    """`rounded`, where the value may be beyond the largest float of the type."""
+    largest = Fraction(float(np.finfo(dtype).max))
+    half_above = largest * (1 + Fraction(1, 2 ** (np.finfo(dtype).nmant + 2) - 2))
+    if abs(value) <= largest or (mode == "rn" and abs(value) < half_above):
+        return rounded(min(max(value, -largest), largest), dtype, mode)
+    sign = 1.0 if value > 0 else -1.0
+    inward = mode == "rz" or (mode == "rm" and value > 0) or (mode == "rp" and value < 0)
+    return sign * (float(largest) if inward else math.inf)
+
+
+def expected_fma(a: float, b: float, c: float, dtype, mode: str) -> float:
+    """IEEE 754's fused multiply-add, but for the sign of an exact zero."""
+    if math.isnan(a) or math.isnan(b) or math.isnan(c):
+        return math.nan
+    if math.isinf(a) or math.isinf(b):
+        product = a * b  # NaN for infinity times zero
+        return product + c
+    if math.isinf(c):
+        return c
+    return rounded_or_infinite(Fraction(a) * Fraction(b) + Fraction(c), dtype, mode)
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fma_of_extremes(fma, dtype, mode):
+    """Every combination of infinities, NaN, zeros, and finite values whose product overflows or nearly."""
+    limits = np.finfo(dtype)
+    root = dtype(2.0 ** (limits.maxexp // 2))
+    sizes = [0.0, limits.smallest_subnormal, 1.0, 2.0, np.nextafter(root, dtype(0)), root, limits.max, np.inf]
+    values = [sign * float(size) for size in sizes for sign in (1, -1)] + [math.nan]
+    a, b, c = (np.array(column, dtype) for column in zip(*itertools.product(values, repeat=3), strict=True))
+    got = fma(a, b, c, mode)
+    assert got.dtype == dtype
+    for x, y, z, result in zip(a.tolist(), b.tolist(), c.tolist(), got.tolist(), strict=True):
+        expected = expected_fma(x, y, z, dtype, mode)
+        assert result == expected or (math.isnan(result) and math.isnan(expected)), (x, y, z, result)
+        if expected:
+            assert math.copysign(1, result) == math.copysign(1, expected) or math.isnan(expected)
+        elif mode == "rn" and (x == 0 or y == 0):
+            assert math.copysign(1, result) == math.copysign(1, x * y + z), (x, y, z)
+
+
+def test_a_finite_addend_brings_an_overflowed_product_back():
+    huge, double = np.finfo(np.float64).max, np.float64([2.0])
+    for sign in (1.0, -1.0):
+        with np.errstate(all="ignore"):
+            got = exact.fma64(np.float64([sign * huge]), double, np.float64([-sign * huge]))
+        assert got.tolist() == [sign * huge]
+    huge32 = np.finfo(np.float32).max
+    assert exact.fma32(np.float32([huge32]), np.float32([2]), np.float32([-huge32])).tolist() == [huge32]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
+def test_directed_results_beyond_the_largest_float(dtype, mode):
+    largest, half = float(np.finfo(dtype).max), 0.5
+    for compute, operate, other in (
+        (exact.add, Fraction.__add__, largest),
+        (exact.multiply, Fraction.__mul__, 2.0),
+        (exact.divide, Fraction.__truediv__, half),
+    ):
+        for signs in itertools.product((1, -1), repeat=2):
+            a, b = signs[0] * largest, (signs[0] if compute is exact.add else signs[1]) * other
+            with np.errstate(all="ignore"):
+                got = float(compute(np.array([a], dtype), np.array([b], dtype), mode)[0])
+            assert got == rounded_or_infinite(operate(Fraction(a), Fraction(b)), dtype, mode), (a, b)
+    with np.errstate(all="ignore"):
+        for compute in (exact.add, exact.multiply, exact.divide):
+            infinite = compute(np.array([np.inf], dtype), np.array([-2.0], dtype), mode)
+            assert np.isinf(infinite)[0]
+        assert exact.divide(np.array([1.0], dtype), np.array([-0.0], dtype), mode)[0] == -np.inf
+        zero = exact.multiply(np.array([-0.0], dtype), np.array([3.0], dtype), mode)
+        assert np.signbit(zero)[0]
 
 
 @settings(max_examples=200, deadline=None)

@@ -127,6 +127,8 @@ def fma64(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
     if mode != "rn":
         safe = np.zeros_like(safe)
     finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    # The product of finite factors is finite, even where float64 cannot hold it: an infinite addend decides.
+    plain = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, plain)
     # An exact zero takes its sign from the plain sum: the transforms lose it.
     result = np.where(finite & (result != 0), result, plain)
     for where in zip(*np.nonzero(finite & ~safe), strict=True):
@@ -162,14 +164,17 @@ def from_fraction(exact: Fraction, mode: str = "rn") -> float:
 def add(a: Lanes, b: Lanes, mode: str) -> Lanes:
     """Return a + b in the type of its operands, rounded in the direction of `mode`."""
     total, error = two_sum(a, b)
-    return directed(a + b, np.where(np.isfinite(total), error, 0), mode)
+    overflowed = np.isinf(total) & np.isfinite(a) & np.isfinite(b)
+    error = np.where(overflowed, -total, np.where(np.isfinite(total), error, 0))
+    return directed(total, error, mode)
 
 
 def multiply(a: Lanes, b: Lanes, mode: str) -> Lanes:
     """Return a * b, float32 or float64, rounded in the direction of `mode`."""
     if a.dtype == np.float32:
         return narrow(np.multiply(a, b, dtype=np.float64), np.dtype(np.float32), mode)
-    return fma64(a, b, np.zeros_like(a), mode)
+    zero = np.copysign(0.0, a * b)  # of the product's sign, which an exact zero keeps
+    return fma64(a, b, zero, mode)
 
 
 def divide(a: Lanes, b: Lanes, mode: str) -> Lanes:
@@ -193,7 +198,8 @@ def _residual(value: Lanes, x: Lanes, y: Lanes) -> Lanes:
     for where in zip(*np.nonzero(np.isfinite(value) & np.isfinite(x) & np.isfinite(y)), strict=True):
         exact = Fraction(float(value[where])) - Fraction(float(x[where])) * Fraction(float(y[where]))
         sign[where] = (exact > 0) - (exact < 0)
-    return sign
+    overflowed = np.isinf(x) & np.isfinite(value) & np.isfinite(y) & (y != 0)
+    return np.where(overflowed, -np.sign(x) * np.sign(y), sign)
 
 
 def with_flush(compute: Callable[..., Lanes]) -> Callable[..., Lanes]:
