@@ -18,6 +18,8 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from gpuprof.counter_table import COUNTERS
 from gpuprof.errors import HeaderError
 from gpuprof.kernels.expression import ExpressionError, variables
+from gpuprof.kernels.tensor_map import SWIZZLES, TensorMapSpec
+from gpuprof.ncu.metrics import BY_NAME
 from gpuprof.problems import OPERATIONS
 from gpuprof.problems.base import Dtype, Layout
 from gpuprof.problems.transpose import Result
@@ -39,7 +41,7 @@ RESOURCES = (
     "block_threads",
 )
 #: Every figure that a header's `moves` may name.
-MOVABLE = (*COUNTERS, *RESOURCES)
+MOVABLE = (*COUNTERS, *RESOURCES, *(name for name in BY_NAME if name not in COUNTERS))
 #: Template for the message of an unreadable header, so that a newcomer sees the smallest one that works.
 _EXAMPLE = (
     'Start the file with:\n/*gpuprof\ntitle = "My kernel"\nproblem = "gemm"\n'
@@ -89,6 +91,7 @@ class Kernel:
     Args:
         moves: What the step to this kernel does to counters and resources, for the same problem.
         after: Id of the kernel that the step starts from; empty for whichever stands below it.
+        tensor_maps: Arguments that are tensor maps, by name.
     """
 
     id: str
@@ -115,6 +118,7 @@ class Kernel:
     options: tuple[str, ...] = field(default=())
     moves: Mapping[str, Direction] = field(default_factory=dict)
     after: str = ""
+    tensor_maps: Mapping[str, TensorMapSpec] = field(default_factory=dict)
 
     @property
     def source_hash(self) -> str:
@@ -223,8 +227,9 @@ def _read_kernel(reader: _Reader, source: str, path: Path) -> Kernel:
         options=reader.strings("options", []),
         moves=_read_moves(reader),
         after=reader.take("after", str, ""),
+        tensor_maps=_read_tensor_maps(reader.section("tensor_maps", {}), op),
     )
-    known_arguments = OPERATIONS[op].argument_names
+    known_arguments = (*OPERATIONS[op].argument_names, *kernel.tensor_maps)
     for argument in kernel.arguments:
         if argument not in known_arguments:
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
@@ -277,6 +282,24 @@ def _read_moves(reader: _Reader) -> Mapping[str, Direction]:
     return cast("Mapping[str, Direction]", moves)
 
 
+def _read_tensor_maps(reader: _Reader, op: str) -> Mapping[str, TensorMapSpec]:
+    maps = {}
+    for name in list(reader.table):
+        entry = reader.section(name)
+        array, box = entry.take("array", str), entry.strings("box")
+        arrays = OPERATIONS[op].array_names
+        if array not in arrays:
+            raise entry.error("array", f"is {array!r}, not one of {', '.join(arrays)}")
+        if len(box) != 2:
+            raise entry.error("box", "must be two expressions: elements along a row, then rows")
+        swizzle = entry.take("swizzle_bytes", int, 0)
+        if swizzle not in SWIZZLES:
+            raise entry.error("swizzle_bytes", f"is {swizzle}, not one of {', '.join(map(str, SWIZZLES))}")
+        entry.finish()
+        maps[name] = TensorMapSpec(array, (box[0], box[1]), swizzle)
+    return maps
+
+
 def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -307,6 +330,7 @@ def _check_expressions(kernel: Kernel, path: Path) -> None:
     known = {*LAUNCH_VARIABLES, *OPERATIONS[kernel.op].dimension_names, *kernel.parameters}
     texts = [*kernel.launch.grid, kernel.launch.dynamic_shared_bytes]
     texts += [requirement.condition for requirement in kernel.requirements]
+    texts += [text for spec in kernel.tensor_maps.values() for text in spec.box]
     for text in texts:
         try:
             unknown = sorted(variables(text) - known)

@@ -10,6 +10,7 @@ from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError
 from gpuprof.kernels.expression import ExpressionError, evaluate
 from gpuprof.kernels.header import Kernel
+from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
 from gpuprof.problems.base import C_TYPE, ITEM_BYTES, Problem
 
 Extent = tuple[int, int, int]
@@ -24,12 +25,14 @@ class LaunchShape:
         grid: Blocks in x, y, z.
         dynamic_shared_bytes: Dynamic shared memory of one block.
         defines: Macros that the source mentions, with their values.
+        tensor_maps: Those of its arguments that are tensor maps.
     """
 
     block: Extent
     grid: Extent
     dynamic_shared_bytes: int
     defines: tuple[tuple[str, str], ...]
+    tensor_maps: tuple[TensorMap, ...] = ()
 
 
 def check_block(kernel: Kernel, block: Extent, max_threads: int) -> None:
@@ -87,6 +90,10 @@ def configure(
                 raise CaseSkipped(f"{requirement.because}.")
         x, y, z = (evaluate(text, values) for text in kernel.launch.grid)
         dynamic = evaluate(kernel.launch.dynamic_shared_bytes, values)
+        boxes = {
+            name: (evaluate(spec.box[0], values), evaluate(spec.box[1], values))
+            for name, spec in kernel.tensor_maps.items()
+        }
     except ExpressionError as error:
         raise CaseSkipped(f"The header of {kernel.id} cannot be evaluated for this size: {error}.") from error
     for axis, extent, limit in zip("xyz", (x, y, z), device.max_grid, strict=True):
@@ -97,6 +104,9 @@ def configure(
             )
     if dynamic < 0:
         raise CaseSkipped(f"The header of {kernel.id} asks for {dynamic} bytes of dynamic shared memory.")
+    tensor_maps = tuple(
+        make_tensor_map(name, spec, boxes[name], problem) for name, spec in kernel.tensor_maps.items()
+    )
     macros = {
         "real": C_TYPE[problem.dtype],
         "BLOCK_X": str(block[0]),
@@ -107,7 +117,7 @@ def configure(
     # A macro that the source never mentions would only split the compile cache.
     words = set(re.findall(r"[A-Za-z_]\w*", kernel.source[kernel.source.index("*/") :]))
     defines = tuple((name, value) for name, value in macros.items() if name in words)
-    return LaunchShape(block, (x, y, z), dynamic, defines)
+    return LaunchShape(block, (x, y, z), dynamic, defines, tensor_maps)
 
 
 def _check_problem(kernel: Kernel, problem: Problem) -> None:

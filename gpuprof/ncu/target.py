@@ -71,7 +71,7 @@ class Target:
             compiled.static_shared_bytes,
             self._device.shared_bytes_per_block_optin,
         )
-        arguments = arrays.arguments(kernel.arguments)
+        arguments = arrays.arguments(kernel.arguments, shape.tensor_maps)
         arrays.reset_output()
         self._context.synchronize()
         launched = Launched(kernel.entry, shape.block, shape.grid, copies_in(compiled.ptx))

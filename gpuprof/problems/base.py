@@ -29,13 +29,18 @@ class ArraySpec:
 
     Args:
         name: The kernel argument it is passed as.
-        elements: Number of elements.
+        shape: Rows and columns as stored: the elements of a row are neighbours.
         is_output: True for the array that the kernel writes and that is verified.
     """
 
     name: str
-    elements: int
+    shape: tuple[int, int]
     is_output: bool = False
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return self.shape[0] * self.shape[1]
 
 
 @runtime_checkable

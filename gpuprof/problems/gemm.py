@@ -61,10 +61,13 @@ class Gemm:
     def arrays(self) -> tuple[ArraySpec, ...]:
         """A, B and the output C."""
         return (
-            ArraySpec("A", self.m * self.k),
-            ArraySpec("B", self.k * self.n),
-            ArraySpec("C", self.m * self.n, is_output=True),
+            ArraySpec("A", self._stored(self.m, self.k)),
+            ArraySpec("B", self._stored(self.k, self.n)),
+            ArraySpec("C", self._stored(self.m, self.n), is_output=True),
         )
+
+    def _stored(self, rows: int, columns: int) -> tuple[int, int]:
+        return (rows, columns) if self.layout == "row" else (columns, rows)
 
     @property
     def array_bytes(self) -> int:

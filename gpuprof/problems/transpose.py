@@ -54,8 +54,8 @@ class Transpose:
     @property
     def arrays(self) -> tuple[ArraySpec, ...]:
         """The input `in` and the output `out`."""
-        elements = self.nx * self.ny
-        return ArraySpec("in", elements), ArraySpec("out", elements, is_output=True)
+        rows, columns = (self.ny, self.nx) if self.result == "copy" else (self.nx, self.ny)
+        return ArraySpec("in", (self.ny, self.nx)), ArraySpec("out", (rows, columns), is_output=True)
 
     @property
     def array_bytes(self) -> int:

@@ -110,7 +110,7 @@ class GpuBackend:
                 compiled.static_shared_bytes,
                 self.device.shared_bytes_per_block_optin,
             )
-            arguments = arrays.arguments(kernel.arguments)
+            arguments = arrays.arguments(kernel.arguments, shape.tensor_maps)
             stream = self._context.stream
 
             def launch() -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, Function, GpuContext
+from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
+from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.problems.base import C_TYPE, ITEM_BYTES, numpy_dtype
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
@@ -104,18 +106,28 @@ class ProblemArrays:
             total += 8 * output
         return total
 
-    def arguments(self, names: Sequence[str]) -> Arguments:
-        """Kernel arguments in the order that a kernel's header names them."""
+    def arguments(self, names: Sequence[str], tensor_maps: Sequence[TensorMap] = ()) -> Arguments:
+        """Kernel arguments in the order that a kernel's header names them.
+
+        Args:
+            names: The arguments.
+            tensor_maps: Those of them that are tensor maps.
+        """
+        maps = {made.argument: made for made in tensor_maps}
         scalars = self.problem.scalars
         real = ctypes.c_float if self.problem.dtype == "f32" else _DOUBLE
         packed: list[Any] = []
         for name in names:
             if name in scalars:
                 packed.append(real(scalars[name]) if name in ("alpha", "beta") else _INT(int(scalars[name])))
+            elif name in maps:
+                packed.append(encode_tensor_map(maps[name], self._buffer(maps[name].array).address))
             else:
-                buffer = self.output if name == self.output_name else self.inputs[name]
-                packed.append(_POINTER(buffer.address))
+                packed.append(_POINTER(self._buffer(name).address))
         return Arguments(packed)
+
+    def _buffer(self, name: str) -> Buffer:
+        return self.output if name == self.output_name else self.inputs[name]
 
     def reset_output(self) -> None:
         """Poison the output, or restore the content that beta scales."""

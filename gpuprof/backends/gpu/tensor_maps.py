@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor maps in the driver's encoding."""
+
+import ctypes
+from typing import Any
+
+from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.kernels.tensor_map import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES, TensorMap
+
+
+def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
+    """A tensor map as a kernel argument.
+
+    Args:
+        tensor_map: What it describes.
+        address: Where the array starts on the device.
+
+    Returns:
+        A ctypes array of 128 bytes, aligned as the driver demands.
+
+    Raises:
+        DriverError: The driver refuses it.
+    """
+    api = driver()
+    kinds = {
+        4: api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+        8: api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+    }
+    swizzles = {
+        0: api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_NONE,
+        32: api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_32B,
+        64: api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_64B,
+        128: api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+    }
+    encoded = call(
+        f"making the tensor map {tensor_map.argument}",
+        api.cuTensorMapEncodeTiled(
+            kinds[tensor_map.item_bytes],
+            2,
+            api.CUdeviceptr(address),
+            [api.cuuint64_t(extent) for extent in tensor_map.extents],
+            [api.cuuint64_t(tensor_map.row_bytes)],
+            [api.cuuint32_t(extent) for extent in tensor_map.box],
+            [api.cuuint32_t(1), api.cuuint32_t(1)],
+            api.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            swizzles[tensor_map.swizzle_bytes],
+            api.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+            api.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        ),
+    )
+    # ctypes aligns an array of bytes to one byte: take a larger one and start where the alignment fits.
+    room = (ctypes.c_ubyte * (TENSOR_MAP_BYTES + TENSOR_MAP_ALIGNMENT))()
+    offset = -ctypes.addressof(room) % TENSOR_MAP_ALIGNMENT
+    argument = (ctypes.c_ubyte * TENSOR_MAP_BYTES).from_buffer(room, offset)
+    ctypes.memmove(argument, encoded.getPtr(), TENSOR_MAP_BYTES)
+    return argument
