@@ -1,0 +1,90 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor maps: what a header may say of one, and which boxes the copy engine cannot cut."""
+
+from pathlib import Path
+
+import pytest
+from unit_support import DEVICE, MINIMAL
+
+from gpuprof.errors import CaseSkipped, HeaderError
+from gpuprof.kernels.header import parse_kernel
+from gpuprof.kernels.launch import configure
+from gpuprof.kernels.tensor_map import TensorMap, TensorMapSpec
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+
+GOOD = 'array = "A"\nbox = ["BK", "128"]\nswizzle_bytes = 64'
+
+
+def parse(table, op="gemm", extra=""):
+    text = MINIMAL[op].replace("\n[launch]", f"\n{extra}\n[launch]", 1)
+    text = text.replace('"A"' if op == "gemm" else '"in"', '"tiles"', 1)
+    text = text.replace("*/", f"[tensor_maps.tiles]\n{table}\n[parameters]\nBK = 16\n*/", 1)
+    return parse_kernel(text, Path("mine.cu"))
+
+
+def maps_of(kernel, problem):
+    return configure(kernel, problem, kernel.launch.block, {}, DEVICE).tensor_maps
+
+
+def test_header_declares_a_tensor_map():
+    kernel = parse(GOOD)
+    assert kernel.tensor_maps == {"tiles": TensorMapSpec("A", ("BK", "128"), 64)}
+    assert "tiles" in kernel.arguments
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (GOOD.replace('"A"', '"D"'), r"tensor_maps\.tiles\.array is 'D', not one of A, B, C"),
+        (GOOD.replace('["BK", "128"]', '["BK"]'), r"tensor_maps\.tiles\.box must be two expressions"),
+        (GOOD.replace("BK", "BQ"), r"'BQ' uses 'BQ'; known are "),
+        (GOOD.replace("64", "48"), r"tensor_maps\.tiles\.swizzle_bytes is 48, not one of 0, 32, 64, 128"),
+        (GOOD + "\nstride = 3", r"unknown field tensor_maps\.tiles\.stride"),
+        ('box = ["16", "16"]', r"lacks tensor_maps\.tiles\.array"),
+    ],
+)
+def test_header_refuses(table, message):
+    with pytest.raises(HeaderError, match=message):
+        parse(table)
+
+
+@pytest.mark.parametrize(
+    ("array", "problem", "extents"),
+    [
+        ("A", Gemm(12, 20, 36), (36, 12)),
+        ("B", Gemm(12, 20, 36), (20, 36)),
+        ("C", Gemm(12, 20, 36), (20, 12)),
+        ("A", Gemm(12, 20, 36, layout="col"), (12, 36)),
+        ("B", Gemm(12, 20, 36, layout="col"), (36, 20)),
+    ],
+)
+def test_extents_are_those_of_the_stored_matrix(array, problem, extents):
+    kernel = parse(GOOD.replace('"A"', f'"{array}"'), extra=f'layout = "{problem.layout}"')
+    assert maps_of(kernel, problem) == (TensorMap("tiles", array, extents, (16, 128), 4, 64),)
+
+
+def test_transpose_has_its_own_arrays():
+    kernel = parse('array = "in"\nbox = ["32", "8"]', op="transpose")
+    assert maps_of(kernel, Transpose(40, 24)) == (TensorMap("tiles", "in", (40, 24), (32, 8), 4, 0),)
+
+
+@pytest.mark.parametrize(
+    ("box", "swizzle", "k", "message"),
+    [
+        ('["BK", "128"]', 64, 18, "rows that start at multiples of 16 bytes; those of A are 72 bytes apart"),
+        ('["BK", "257"]', 64, 16, "box of tiles is 16x257 elements; the copy engine takes 1 to 256"),
+        ('["BK", "M - 4"]', 64, 16, "box of tiles is 16x0 elements"),
+        ('["2", "128"]', 0, 16, "has 8 bytes; it must be a multiple of 16"),
+        ('["2 * BK", "128"]', 64, 16, "has 128 bytes; it must be a multiple of 16, at most 64"),
+    ],
+)
+def test_what_the_copy_engine_cannot_do_is_skipped(box, swizzle, k, message):
+    kernel = parse(f'array = "A"\nbox = {box}\nswizzle_bytes = {swizzle}')
+    with pytest.raises(CaseSkipped, match=message):
+        maps_of(kernel, Gemm(4, 8, k))
+
+
+def test_row_bytes_are_the_stride():
+    assert TensorMap("tiles", "A", (36, 12), (16, 8), 8, 0).row_bytes == 288
