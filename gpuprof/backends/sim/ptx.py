@@ -50,7 +50,7 @@ class Special:
 
 @dataclass(frozen=True)
 class Vec:
-    """A brace-enclosed list of operands."""
+    """A brace-enclosed list of operands; also `[map, {x, y}]`, as the address of the map and the list."""
 
     items: tuple["Operand", ...]
 
@@ -269,10 +269,12 @@ class _Body:
 
     def read(self) -> None:
         """Fill the function's registers, variables and body."""
-        for statement in self._statements():
+        statements = list(self._statements())
+        for position, statement in enumerate(statements):
             if statement == "{":
                 self.scopes.append({})
                 self.scope_count += 1
+                self._declare_labels(statements, position + 1)
             elif statement == "}":
                 self.scopes.pop()
             elif re.match(r"\.loc\b", statement):
@@ -297,6 +299,16 @@ class _Body:
             loc, brace, label, statement = found.groups()
             yield (loc or brace or (label and label.replace(" ", "")) or statement).strip()
             position = found.end()
+
+    def _declare_labels(self, statements: list[str], position: int) -> None:
+        """Find the labels of a scope that begins at `position`: branches may name them before they come."""
+        depth = 1
+        while depth and position < len(statements):
+            statement = statements[position]
+            depth += (statement == "{") - (statement == "}")
+            if depth == 1 and statement.endswith(":"):
+                self._fresh(statement[:-1])
+            position += 1
 
     def _location(self, text: str) -> None:
         found = _LOC.match(text)
@@ -370,7 +382,10 @@ class _Body:
             return Reg(name)
         return Sym(name, offset)
 
-    def _memory(self, text: str) -> Mem:
+    def _memory(self, text: str) -> Mem | Vec:
+        parts = _split(text)
+        if len(parts) == 2:  # a place in a tensor
+            return Vec((self._operand(f"[{parts[0]}]"), self._operand(parts[1])))
         base, offset = _base_and_offset(text.strip())
         operand = self._operand(base)
         if not isinstance(operand, Reg | Sym | Imm):
