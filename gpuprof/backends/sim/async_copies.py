@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.backends.sim.accesses import Access
 from gpuprof.backends.sim.lanes import Bools, Mask
-from gpuprof.backends.sim.races import Access, RaceDetector
+from gpuprof.backends.sim.races import RaceDetector
 from gpuprof.backends.sim.scalars import Lanes
 from gpuprof.backends.sim.shared_memory import SharedMemory, SharedPattern
 

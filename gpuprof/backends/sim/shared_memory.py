@@ -7,6 +7,7 @@ everything about such an access that does not depend on the data: where the word
 takes part. Each instruction keeps the few patterns that it used last.
 """
 
+from copy import copy
 from functools import cached_property
 from itertools import count
 
@@ -15,13 +16,18 @@ from numpy.typing import NDArray
 
 from gpuprof.backends.sim.banks import wavefronts
 from gpuprof.backends.sim.global_memory import moved_dtype
-from gpuprof.backends.sim.lanes import Bools, Counts, Mask
+from gpuprof.backends.sim.lanes import WARP, Bools, Counts, Mask
 from gpuprof.backends.sim.scalars import Lanes
 
 #: Address elements that one instruction remembers: many small patterns, or a few large ones.
 _REMEMBERED_ELEMENTS = 1 << 16
 _REMEMBERED_PATTERNS = 128
-_serial = count()
+_serial = count(1)
+
+
+def next_serial() -> int:
+    """Return a number that identifies a pattern; never 0."""
+    return next(_serial)
 
 
 class SharedPattern:
@@ -42,7 +48,7 @@ class SharedPattern:
     def __init__(
         self, source: Lanes, offset: int, mask: Mask, size: int, block_bytes: int, *, load: bool
     ) -> None:
-        self.serial = next(_serial)
+        self.serial = next_serial()
         self.source = source
         self.mask = mask
         self.size = size
@@ -72,14 +78,83 @@ class SharedPattern:
             (total - ideal).reshape(*leading, 1)
         )
 
+    @property
+    def leading(self) -> int:
+        """Blocks that are told apart: 1 when all do the same."""
+        return max(len(self.address), len(self.mask.lanes))
+
     @cached_property
     def collides(self) -> bool:
         """Whether two threads of a block take part with the same offset."""
-        blocks = max(self.address.shape[0], self.mask.lanes.shape[0])
+        blocks = self.leading
         shape = (blocks, self.mask.warps, 32)
         address, active = np.broadcast_to(self.address, shape), np.broadcast_to(self.mask.lanes, shape)
         keys = np.arange(blocks)[:, None, None] * (int(address.max()) + 1) + address
         return np.unique(keys[active]).size < int(active.sum())
+
+
+#: Bytes that the copy engine moves at once.
+CHUNK_BYTES = 16
+#: Bits of an address, counted in chunks, that each swizzle replaces by their XOR with the bits 3 above them.
+_SWIZZLED_BITS = {0: 0, 32: 1, 64: 3, 128: 7}
+
+
+class ChunkPattern:
+    """Stretches of shared memory that the copy engine moves, cut into chunks of 16 bytes.
+
+    Attributes:
+        serial: A number that identifies the pattern.
+        mask: The lanes that asked for the move.
+        size: Bytes of a chunk.
+        leading: Blocks that are told apart: 1 when all do the same.
+        request: For each chunk the number of the lane, among those that take part, that asked for it.
+        place: For each chunk its number within that lane's stretch.
+        block: For each chunk its block, warp and lane, and in `start` its address.
+    """
+
+    size = CHUNK_BYTES
+
+    def __init__(
+        self, address: Lanes, length: Lanes, mask: Mask, block_bytes: int, swizzle_bytes: int = 0
+    ) -> None:
+        self.serial = next_serial()
+        self.mask = mask
+        self.leading = max(len(address), len(length), len(mask.lanes))
+        shape = (self.leading, mask.warps, WARP)
+        block, warp, lane = np.nonzero(np.broadcast_to(mask.lanes, shape))
+        first, chunks = (
+            np.broadcast_to(value.astype(np.int64), shape)[block, warp, lane] // CHUNK_BYTES
+            for value in (address, length)
+        )
+        self.request = np.repeat(np.arange(len(block)), chunks)
+        self.place = np.arange(len(self.request)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
+        self.block, self.warp, self.lane = (part[self.request] for part in (block, warp, lane))
+        chunk = first[self.request] + self.place
+        chunk ^= chunk >> 3 & _SWIZZLED_BITS[swizzle_bytes]
+        self.start = chunk * CHUNK_BYTES
+        self._set_index(block_bytes)
+
+    def part(self, lanes: Bools, block_bytes: int) -> "ChunkPattern":
+        """Return the pattern of some of its lanes."""
+        result = copy(self)
+        result.serial = next_serial()
+        result.mask = self.mask.of(lanes)
+        result.leading = max(self.leading, len(lanes))
+        times = result.leading if self.leading == 1 else 1
+        block = np.repeat(np.arange(times), len(self.start)) if times > 1 else self.block
+        warp, lane = np.tile(self.warp, times), np.tile(self.lane, times)
+        kept = lanes[block if len(lanes) > 1 else 0, warp, lane]
+        for name in ("request", "place", "start"):
+            setattr(result, name, np.tile(getattr(self, name), times)[kept])
+        result.block, result.warp, result.lane = block[kept], warp[kept], lane[kept]
+        result._set_index(block_bytes)
+        return result
+
+    def _set_index(self, block_bytes: int) -> None:
+        chunk = self.start // CHUNK_BYTES
+        self.index = chunk if self.leading == 1 else chunk + self.block * (block_bytes // CHUNK_BYTES)
+        #: Bytes of each block.
+        self.bytes_moved = np.bincount(self.block, minlength=self.leading) * CHUNK_BYTES
 
 
 class PatternCache:
@@ -135,6 +210,21 @@ class SharedMemory:
         if pattern.per_block:
             return view.reshape(-1).take(pattern.index)
         return view.take(pattern.index, axis=1)
+
+    def load_chunks(self, pattern: ChunkPattern) -> Lanes:
+        """Return what the copy engine reads: shape (blocks, chunks), or (1, chunks) of all blocks in turn."""
+        view = self.view(CHUNK_BYTES)
+        if pattern.leading > 1:
+            return view.reshape(-1).take(pattern.index)[None]
+        return view.take(pattern.index, axis=1)
+
+    def store_chunks(self, pattern: ChunkPattern, values: Lanes) -> None:
+        """Write what the copy engine brings, in the shapes of `load_chunks`."""
+        view = self.view(CHUNK_BYTES)
+        if pattern.leading > 1:
+            view.reshape(-1)[pattern.index] = values[0]
+        else:
+            view[:, pattern.index] = values
 
     def store(self, pattern: SharedPattern, values: Lanes) -> None:
         """Write `values`; of lanes that write the same word, the last one wins."""

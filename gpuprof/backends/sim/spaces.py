@@ -13,12 +13,12 @@ from typing import NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.backends.sim.accesses import Access
 from gpuprof.backends.sim.batch import Batch
 from gpuprof.backends.sim.coalescing import Footprint, PatternMemo, footprint
 from gpuprof.backends.sim.faults import FaultKind
 from gpuprof.backends.sim.global_memory import Buffer, moved_dtype
 from gpuprof.backends.sim.lanes import Bools, Mask, first_true
-from gpuprof.backends.sim.races import Access
 from gpuprof.backends.sim.scalars import Lanes
 from gpuprof.backends.sim.shared_memory import SharedPattern
 from gpuprof.backends.sim.slots import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES

@@ -5,12 +5,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.backends.sim.accesses import Access
 from gpuprof.backends.sim.batch import Batch
 from gpuprof.backends.sim.coding import Coder, Step
 from gpuprof.backends.sim.faults import UnsupportedInstruction
 from gpuprof.backends.sim.lanes import WARP, Bools, Mask
 from gpuprof.backends.sim.ptx import Instruction
-from gpuprof.backends.sim.races import Access
 from gpuprof.backends.sim.scalars import ARITHMETIC, Lanes
 from gpuprof.backends.sim.shared_memory import SharedPattern
 
