@@ -247,10 +247,10 @@ def counters_of(result: LaunchResult) -> dict[str, Counter]:
     """A launch's counts as the contract keeps them."""
     return {
         name: Counter(
-            value=value,
+            value=None if name in result.hidden else value,
             unit=_unit(name),
             source="sim",
-            reason="there was no such access" if value is None else None,
+            reason=result.hidden.get(name) or ("there was no such access" if value is None else None),
             sampled_blocks=result.sampled_blocks,
             total_blocks=result.total_blocks,
         )

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.backends.sim.async_copies import AsyncCopies
+from gpuprof.backends.sim.bulk_copies import BulkCopies
 from gpuprof.backends.sim.faults import FaultKind, KernelFault
 from gpuprof.backends.sim.global_memory import Buffer, GlobalMemory
 from gpuprof.backends.sim.lanes import WARP, Mask
+from gpuprof.backends.sim.mbarriers import Mbarriers, Stall
+from gpuprof.backends.sim.phased_races import PhasedInterval
 from gpuprof.backends.sim.races import RaceDetector, Verdict
 from gpuprof.backends.sim.scalars import Lanes
 from gpuprof.backends.sim.shared_memory import PatternCache, SharedMemory
@@ -57,6 +60,8 @@ class Batch:
         alone: False when other lanes that still live are elsewhere, so that writes must spare them.
         live: The lanes that have not ended.
         indices: blockIdx of each block, shape (blocks, 3).
+        phased: Whether the program uses mbarriers or the copy engine.
+        stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class Batch:
         granule: int,
         local_bytes: int,
         tally: Tally,
+        phased: bool,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -80,8 +86,11 @@ class Batch:
         self.mask = Mask(existing_lanes(geometry), self.blocks, self.warps)
         self.live = self.mask
         self.alone = True
+        self.phased = phased
+        self.stall: Stall | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
-        self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report)
+        interval = PhasedInterval if phased else None
+        self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
         self.copies = AsyncCopies(self.shared, self.races)
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
@@ -89,6 +98,16 @@ class Batch:
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
         self.last_buffer: dict[int, Buffer] = {}
+
+    @cached_property
+    def mbarriers(self) -> Mbarriers:
+        """The mbarriers in shared memory."""
+        return Mbarriers(self.blocks, self.shared.size)
+
+    @cached_property
+    def bulk(self) -> BulkCopies:
+        """What the copy engine moves."""
+        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps)
 
     @cached_property
     def lane_numbers(self) -> NDArray[np.int64]:

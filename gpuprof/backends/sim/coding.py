@@ -33,6 +33,8 @@ class Coder:
             all others are written whole, without sparing idle lanes.
         sites: Instructions counted by themselves, so far.
         shared_granule: Bytes of the smallest access that may go to shared memory, so far.
+        phased: Whether any instruction needs mbarriers or the copy engine.
+        uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
     """
 
     slots: Slots
@@ -40,6 +42,8 @@ class Coder:
     passing: set[str]
     sites: list[Site] = field(default_factory=list)
     shared_granule: int = 16
+    phased: bool = False
+    uncounted: set[str] = field(default_factory=set)
 
     def site(self, family: str, item: Instruction) -> int:
         """Add a counting site and return its number."""

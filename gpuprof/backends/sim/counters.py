@@ -3,6 +3,7 @@
 """Add up a launch's event counts: for the whole grid by name, and for each source line."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -149,6 +150,12 @@ class Totals:
             line: LineCounters(**{name: _whole(value) for name, value in values.items()})
             for line, values in sorted(self._per_line.items())
         }
+
+    @staticmethod
+    def names_of(families: Iterable[str]) -> list[str]:
+        """Return the counters of some families of accesses, efficiencies included."""
+        names = [name for family in sorted(families) for name in _NAMES[family].values()]
+        return names + [f"{family}_efficiency_pct" for family in sorted(families) if "global" in family]
 
     def counters(self) -> dict[str, Number | None]:
         """Return the counters of the whole grid by name, with the two efficiencies."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpuprof.backends.sim import memory_steps, warp_steps
+from gpuprof.backends.sim import bulk_steps, mbarrier_steps, memory_steps, warp_steps
 from gpuprof.backends.sim.arithmetic import TABLE
 from gpuprof.backends.sim.batch import Batch
 from gpuprof.backends.sim.calls import inline_calls
@@ -26,7 +26,7 @@ from gpuprof.backends.sim.tally import Event, Site
 
 _I64 = np.dtype(np.int64)
 _U32 = np.dtype(np.uint32)
-#: Dynamic shared memory follows the static variables at this alignment.
+#: Dynamic shared memory follows the static variables at this alignment, or a larger one that it asks for.
 _DYNAMIC_ALIGNMENT = 16
 
 
@@ -47,6 +47,7 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "activemask": warp_steps.active_mask,
     "redux": warp_steps.reduce,
     "elect": warp_steps.elect,
+    "mbarrier": mbarrier_steps.mbarrier,
     "membar": _no_step,
     "fence": _no_step,
     "prefetch": _no_step,
@@ -102,6 +103,8 @@ class Program:
         local_bytes: Local memory of each thread.
         parameters: Its parameters, with their byte offsets.
         variables: Module variables in global or constant memory that it names.
+        phased: Whether it uses mbarriers or the copy engine.
+        uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
     """
 
     kernel: str
@@ -114,6 +117,8 @@ class Program:
     local_bytes: int
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
+    phased: bool
+    uncounted: frozenset[str]
 
 
 def load_program(ptx: str, entry: str) -> Program:
@@ -133,7 +138,8 @@ class _Decoder:
         self.function = function
         shared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
         self.offsets, self.static_bytes = _laid_out([v for v in shared if not v.extern])
-        self.dynamic_offset = _aligned(self.static_bytes, _DYNAMIC_ALIGNMENT)
+        alignment = max([_DYNAMIC_ALIGNMENT, *(v.align for v in shared if v.extern)])
+        self.dynamic_offset = _aligned(self.static_bytes, alignment)
         self.offsets.update({v.name: self.dynamic_offset for v in shared if v.extern})
         local, self.local_bytes = _laid_out([v for v in function.variables if v.space == "local"])
         self.offsets.update(local)
@@ -162,6 +168,8 @@ class _Decoder:
             self.local_bytes,
             self.parameters,
             self.variables,
+            self.coder.phased,
+            frozenset(self.coder.uncounted),
         )
 
     def _known_alignments(self, shared: list[Variable]) -> dict[str, int]:
@@ -222,7 +230,9 @@ class _Decoder:
         name = item.opcode[0]
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)
-        if name == "cp" and "async" in item.opcode:
+        if item.opcode[:3] == ("cp", "async", "bulk"):
+            return bulk_steps.bulk_copy(self.coder, item)
+        if item.opcode[:2] == ("cp", "async"):
             grouped = {"commit_group", "wait_group", "wait_all"} & set(item.opcode)
             return (memory_steps.async_group if grouped else memory_steps.async_copy)(self.coder, item)
         if name in _OTHERS:

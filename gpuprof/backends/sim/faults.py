@@ -17,6 +17,7 @@ class FaultKind(StrEnum):
     UNINITIALISED_SHARED = "uninitialised shared read"
     SHARED_RACE = "shared-memory race"
     BARRIER = "barrier"
+    MBARRIER = "mbarrier"
     ASYNC_COPY = "asynchronous copy not waited for"
     TRAP = "trap"
     ENDLESS = "instruction budget exceeded"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gpuprof.backends.sim.faults import UnsupportedInstruction
-from gpuprof.backends.sim.ptx import Imm, Instruction, Label, Reg, Sym, Vec
+from gpuprof.backends.sim.ptx import Imm, Instruction, Label, Mem, Reg, Sym, Vec
 
 
 class End(Enum):
@@ -153,7 +153,8 @@ def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     for position, operand in enumerate(item.operands):
         names = _registers(operand)
         second = position == 1 and len(item.operands) > 1 and _has_second_target(item)
-        if (position == 0 and not from_first) or second:
+        first = position == 0 and not from_first and not isinstance(operand, Mem)
+        if first or second:
             targets += names
         else:
             sources += names

@@ -29,6 +29,8 @@ _BATCH_BYTES = 128 << 20
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
 
+_HIDDEN = "no counter sees what the kernel's bulk copies move"
+
 Argument = int | float | Buffer | np.generic | bytes
 
 
@@ -38,6 +40,7 @@ class LaunchResult:
 
     Attributes:
         counters: Counters of the whole grid by name; an efficiency is None when there was nothing to measure.
+        hidden: Counters that would leave out what bulk copies move, by name, with the reason.
         lines: The same by line of the kernel's source file.
         sampled_blocks: Thread blocks that ran.
         total_blocks: Thread blocks of the grid.
@@ -47,6 +50,7 @@ class LaunchResult:
     """
 
     counters: dict[str, Number | None]
+    hidden: dict[str, str]
     lines: dict[int, LineCounters]
     sampled_blocks: int
     total_blocks: int
@@ -104,6 +108,7 @@ def launch(
             progress(last, count)
     return LaunchResult(
         counters=totals.counters(),
+        hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
         lines=totals.lines() if per_line else {},
         sampled_blocks=count,
         total_blocks=sample.total,
@@ -162,6 +167,7 @@ class _Template:
             self.program.shared_granule,
             self.program.local_bytes,
             tally,
+            self.program.phased,
         )
         batch.registers = list(self.registers)
         for axis, name in enumerate("xyz"):

@@ -30,13 +30,13 @@ _SPACES = ("global", "shared", "local", "const", "param")
 def load(coder: Coder, item: Instruction) -> Step:
     """`ld`, `ld.global.nc`, `ldu`: one element or a vector per lane."""
     target, source = item.operands[0], item.operands[1]
-    memory = _memory(source, item)
+    memory = memory_operand(source, item)
     if "param" in item.opcode and isinstance(memory.base, Sym):
         return _load_parameter(coder, item, memory)
     kind, parts = _element(item), _parts(target)
     dtype = ARITHMETIC[kind]
     space = _space(coder, item, memory, dtype.itemsize * len(parts), "load")
-    read_address = _address(coder, item, memory)
+    read_address = address_reader(coder, item, memory)
     if isinstance(space, SharedSpace):
         space.parts = _wanted(coder, item, space.request, parts, dtype.itemsize)
     writes = [coder.target(part, item) for part in parts]
@@ -91,10 +91,10 @@ def _load_parameter(coder: Coder, item: Instruction, memory: Mem) -> Step:
 
 def store(coder: Coder, item: Instruction) -> Step:
     """`st`: one element or a vector per lane."""
-    memory, parts = _memory(item.operands[0], item), _parts(item.operands[1])
+    memory, parts = memory_operand(item.operands[0], item), _parts(item.operands[1])
     dtype = ARITHMETIC[_element(item)]
     space = _space(coder, item, memory, dtype.itemsize * len(parts), "store")
-    read_address = _address(coder, item, memory)
+    read_address = address_reader(coder, item, memory)
     reads = [coder.reader(part, dtype, item) for part in parts]
     masked = coder.mask(item)
     moved = moved_dtype(dtype.itemsize * len(parts))
@@ -117,14 +117,14 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     """`atom` and `red`: read, combine and write, one lane after the other."""
     returns = item.opcode[0] == "atom"
     operands = item.operands if returns else (None, *item.operands)
-    memory = _memory(operands[1], item)
+    memory = memory_operand(operands[1], item)
     kind = _element(item)
     name = next((part for part in item.opcode if part in ATOMICS), "")
     if not name or kind not in ARITHMETIC or kind.startswith(("f16", "bf16")) or isinstance(operands[2], Vec):
         raise UnsupportedInstruction(item.name, item.line)
     dtype, combine = ARITHMETIC[kind], ATOMICS[name]
     space = _space(coder, item, memory, dtype.itemsize, "atomic")
-    read_address = _address(coder, item, memory)
+    read_address = address_reader(coder, item, memory)
     reads = [coder.reader(operand, dtype, item) for operand in operands[2:] if operand is not None]
     write = coder.target(operands[0], item) if operands[0] is not None else None
     masked = coder.mask(item)
@@ -148,16 +148,18 @@ def atomic(coder: Coder, item: Instruction) -> Step:
 
 def async_copy(coder: Coder, item: Instruction) -> Step:
     """`cp.async`: from global to shared memory, arriving when it is waited for."""
-    target, source = _memory(item.operands[0], item), _memory(item.operands[1], item)
+    if len(item.operands) < 3:  # cp.async.mbarrier.arrive
+        raise UnsupportedInstruction(item.name, item.line)
+    target, source = memory_operand(item.operands[0], item), memory_operand(item.operands[1], item)
     size = item.operands[2]
-    if not isinstance(size, Imm) or "bulk" in item.opcode:
+    if not isinstance(size, Imm):
         raise UnsupportedInstruction(item.name, item.line)
     coder.shared_granule = min(coder.shared_granule, size.bits)
     to_shared = SharedSpace(
         Request(coder.site("async_copy_shared", item), item.line, size.bits, target.offset)
     )
     from_global = GlobalSpace(Request(coder.site("async_copy", item), item.line, size.bits, source.offset))
-    read_target, read_source = _address(coder, item, target), _address(coder, item, source)
+    read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
     length = coder.reader(item.operands[3], ARITHMETIC["u32"], item) if len(item.operands) > 3 else None
     masked = coder.mask(item)
 
@@ -202,7 +204,8 @@ def async_group(coder: Coder, item: Instruction) -> Step:
     return lambda batch: batch.copies.wait(masked(batch), newest)
 
 
-def _memory(operand: Operand | None, item: Instruction) -> Mem:
+def memory_operand(operand: Operand | None, item: Instruction) -> Mem:
+    """Return an operand that must be an address."""
     if not isinstance(operand, Mem):
         raise UnsupportedInstruction(item.name, item.line)
     return operand
@@ -219,7 +222,7 @@ def _parts(operand: Operand) -> tuple[Operand, ...]:
     return operand.items if isinstance(operand, Vec) else (operand,)
 
 
-def _address(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Batch], Lanes]:
+def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Batch], Lanes]:
     """Return a reader of the address operand, without its immediate offset."""
     is_shared = "shared" in item.opcode and item.opcode[0] != "cp"
     source = coder.slots.source(memory.base, np.dtype(np.int64), item.line)

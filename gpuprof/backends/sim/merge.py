@@ -19,7 +19,9 @@ _ENOUGH = 256
 _WORD_BYTES = 4
 _SIZES = {"f32": 4, "b32": 4, "u32": 4, "s32": 4, "f64": 8, "b64": 8, "u64": 8, "s64": 8}
 #: Opcodes that may touch shared memory, or order accesses to it.
-_TOUCHING = frozenset({"ld", "st", "atom", "red", "cp", "bar", "barrier", "fence", "membar", "shfl"})
+_TOUCHING = frozenset(
+    {"ld", "st", "atom", "red", "cp", "bar", "barrier", "fence", "membar", "shfl", "mbarrier"}
+)
 
 
 def merge_shared_accesses(blocks: list[BasicBlock], symbols: dict[str, int]) -> None:

@@ -10,9 +10,13 @@ each warp sees the order of instructions that a stack of its own would give it.
 A strand stops at a block barrier unless all living lanes of its blocks are there with it. When nothing else
 can run, barriers that are complete release their strands. If none is, warps that wait at a join for others
 stuck in a barrier go on alone: the hardware joins lanes of a warp, never warps.
+
+A strand whose wait for an mbarrier failed is parked until that barrier's phase ends. Where nothing can run
+and no phase can end, parked strands get a few more tries, since what they do between two tries may help.
 """
 
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 import numpy as np
 
@@ -21,7 +25,11 @@ from gpuprof.backends.sim.decode import Program, RunnableBlock
 from gpuprof.backends.sim.faults import FaultKind
 from gpuprof.backends.sim.flow import EXIT_BLOCK, End
 from gpuprof.backends.sim.lanes import Bools, Mask, first_true
+from gpuprof.backends.sim.mbarriers import Stall
 from gpuprof.backends.sim.tally import Event
+
+#: How often threads may wait for mbarriers in vain, while nothing changes, before that is a deadlock.
+_PATIENCE = 64
 
 
 @dataclass(eq=False)
@@ -55,6 +63,14 @@ class _Waiting:
     line: int
 
 
+@dataclass(eq=False)
+class _Parked:
+    """A strand that waits for mbarriers."""
+
+    strand: _Strand
+    stall: Stall
+
+
 @dataclass
 class Scheduler:
     """Runs all lanes of a batch to their end.
@@ -72,6 +88,10 @@ class Scheduler:
     lane_instructions: int = 0
     _ready: list[_Strand] = field(default_factory=list)
     _waiting: list[_Waiting] = field(default_factory=list)
+    _parked: list[_Parked] = field(default_factory=list)
+    #: How often parked strands were tried in vain, and the state of the mbarriers then.
+    _tries: int = 0
+    _tried_version: int = -1
     #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
     _arrivals: dict[int, Bools] = field(default_factory=dict)
 
@@ -82,12 +102,16 @@ class Scheduler:
             KernelFault: The kernel broke a rule.
         """
         self._ready = [_Strand(0, self.batch.mask)]
-        while self._ready or self._waiting:
+        while self._ready or self._waiting or self._parked:
             if self._ready:
                 self._advance(self._ready.pop())
-            elif not self._release() and not self._detach():
+            elif not (self._release() or self._resume_parked() or self._detach() or self._try_parked()):
                 self._deadlock()
         self.batch.races.barrier()
+        if self.batch.phased and (unfinished := self.batch.bulk.unfinished):
+            line, lanes = unfinished
+            text = "ends without waiting for its bulk copy, which still reads shared memory"
+            self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))
 
     def _advance(self, strand: _Strand) -> None:
         """Run one strand until it ends, splits, or stops at a barrier."""
@@ -106,7 +130,10 @@ class Scheduler:
             for step in block.steps:
                 step(batch)
             if block.end is End.BRANCH:
+                before = len(self._ready)
                 if not self._branch(block, strand):
+                    if batch.stall is not None:
+                        self._park(batch.stall, self._ready[before:])
                     return
             elif block.end is End.BARRIER:
                 if not self._barrier(block, strand):
@@ -117,6 +144,10 @@ class Scheduler:
                 batch.fault(FaultKind.TRAP, "executes a trap instruction", block.line, strand.mask.first())
             else:
                 strand.block = block.target
+            if batch.stall is not None:
+                self._ready.append(strand)
+                self._park(batch.stall, [strand])
+                return
         if strand.block == EXIT_BLOCK:
             self._exit(strand.mask)
         self._arrived(strand.above)
@@ -258,14 +289,51 @@ class Scheduler:
                 w.strand.mask = w.strand.mask.of(chosen)
             self._ready.append(w.strand)
 
+    def _park(self, stall: Stall, strands: list[_Strand]) -> None:
+        """Take those strands from the ready ones whose lanes cannot get through their wait yet."""
+        self.batch.stall = None
+        for strand in strands:
+            if (strand.mask.lanes & stall.lanes).any():
+                self._ready.remove(strand)
+                self._parked.append(_Parked(strand, stall))
+
+    def _resume_parked(self) -> bool:
+        """Let copies arrive that parked strands wait for, and let those go on whose phase ended."""
+        if not self._parked:
+            return False
+        for watched in {p.stall.watched.tobytes(): p.stall.watched for p in self._parked}.values():
+            self.batch.bulk.deliver(watched)
+        phase = self.batch.mbarriers.phase
+        moved = [p for p in self._parked if (phase[:, p.stall.watched] != p.stall.phases).any()]
+        self._unpark(moved)
+        return bool(moved)
+
+    def _try_parked(self) -> bool:
+        """Let all parked strands try again, unless they did so often and nothing has changed since."""
+        if not self._parked:
+            return False
+        version = self.batch.mbarriers.version
+        self._tries = self._tries + 1 if version == self._tried_version else 0
+        self._tried_version = version
+        if self._tries >= _PATIENCE:
+            return False
+        self._unpark(list(self._parked))
+        return True
+
+    def _unpark(self, chosen: list[_Parked]) -> None:
+        for parked in chosen:
+            self._parked.remove(parked)
+            self._ready.append(parked.strand)
+
     def _detach(self) -> bool:
         """Let warps go on that have reached a join whole, while others of their strand wait in a barrier."""
-        joins = {id(j): j for w in self._waiting for j in _above(w.strand)}
+        held = [w.strand for w in self._waiting] + [p.strand for p in self._parked]
+        joins = {id(j): j for strand in held for j in _above(strand)}
         for join in joins.values():
             busy = np.zeros((self.batch.blocks, self.batch.warps, 1), dtype=np.bool_)
-            for w in self._waiting:
-                if join in _above(w.strand):
-                    busy |= w.strand.mask.active_warps
+            for strand in held:
+                if join in _above(strand):
+                    busy |= strand.mask.active_warps
             free = join.lanes & self.batch.live.lanes & ~busy
             if free.any():
                 join.lanes = join.lanes & busy
@@ -277,6 +345,8 @@ class Scheduler:
 
     def _deadlock(self) -> None:
         batch = self.batch
+        if self._parked:
+            self._endless_wait(self._parked[0].stall)
         waiting = self._waiting[0]
         arrived = np.zeros((batch.blocks, batch.warps, 32), dtype=np.bool_)
         for w in self._waiting:
@@ -292,6 +362,18 @@ class Scheduler:
             waiting.line,
             position,
         )
+
+    def _endless_wait(self, stall: Stall) -> NoReturn:
+        """Report threads that wait for a phase of an mbarrier which nothing can end."""
+        batch, barriers = self.batch, self.batch.mbarriers
+        batch.races.barrier()  # what went wrong before comes first
+        position = first_true(stall.lanes)
+        column = int(np.broadcast_to(stall.columns, stall.lanes.shape)[position])
+        offset = barriers.offsets[column]
+        text = f"waits for ever for the mbarrier at byte {offset} of shared memory"
+        if missing := barriers.describe(position[0], column):
+            text += f": {missing}"
+        batch.fault(FaultKind.MBARRIER, text, stall.line, position, offset)
 
 
 def _above(strand: _Strand) -> list[_Join]:
