@@ -32,6 +32,14 @@ _HEADER = re.compile(r"\A\s*(?://[^\n]*\n\s*)*/\*gpuprof\b(?P<toml>.*?)\*/", re.
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 #: Variables every header expression may use besides the problem's dimensions and the kernel's parameters.
 LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count", "arch")
+#: Of these, what is known before a kernel is chosen.
+CHOICE_VARIABLES = ("real_bytes", "sm_count", "arch")
+#: What a header that chooses leaves to the chosen kernel's; what its own step moves depends on that too.
+_OF_THE_CHOSEN = (
+    *("arguments", "launch", "entry", "parameters", "tensor_maps", "require"),
+    *("dtypes", "options", "moves", "after"),
+)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
 RESOURCES = (
     "registers_per_thread",
@@ -75,6 +83,23 @@ class Launch:
     dynamic_shared_bytes: str
 
 
+#: In the place of a launch where the chosen kernel has one.
+_NO_LAUNCH = Launch(block=(1, 1, 1), any_block=False, grid=("1", "1", "1"), dynamic_shared_bytes="0")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A kernel of the same ladder, and the condition under which it runs.
+
+    Args:
+        kernel: Its id.
+        when: Expression over the problem's dimensions and `CHOICE_VARIABLES`.
+    """
+
+    kernel: str
+    when: str
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
     """What a kernel's authors reported, on their GPU: context, never a target."""
@@ -92,6 +117,8 @@ class Kernel:
         moves: What the step to this kernel does to counters and resources, for the same problem.
         after: Id of the kernel that the step starts from; empty for whichever stands below it.
         tensor_maps: Arguments that are tensor maps, by name.
+        choices: The kernels of which it runs the first whose condition holds; empty for a kernel with code of
+            its own. With choices, `launch` is a placeholder, and entry, arguments and types are empty.
     """
 
     id: str
@@ -119,6 +146,7 @@ class Kernel:
     moves: Mapping[str, Direction] = field(default_factory=dict)
     after: str = ""
     tensor_maps: Mapping[str, TensorMapSpec] = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
 
     @property
     def source_hash(self) -> str:
@@ -148,6 +176,11 @@ def parse_kernel(source: str, path: Path) -> Kernel:
     kernel = _read_kernel(reader, source, path)
     reader.finish()
     _check_expressions(kernel, path)
+    if kernel.choices and _COMMENT.sub("", source[match.end() :]).strip():
+        raise HeaderError(
+            f"{path} has code below a header that chooses: it would never run.",
+            fix="Put the code into a file of its own, or leave out choose.",
+        )
     return kernel
 
 
@@ -200,7 +233,8 @@ def _read_kernel(reader: _Reader, source: str, path: Path) -> Kernel:
     op = reader.take("problem", str)
     if op not in OPERATIONS:
         raise reader.error("problem", f"is {op!r}, not one of {', '.join(OPERATIONS)}")
-    launch = reader.section("launch")
+    choices = _read_choices(reader)
+    launch = _NO_LAUNCH if choices else _read_launch(reader.section("launch"))
     parameters = reader.take("parameters", dict, {})
     kernel = Kernel(
         id=path.stem,
@@ -216,10 +250,10 @@ def _read_kernel(reader: _Reader, source: str, path: Path) -> Kernel:
         reference=reader.take("reference", str, ""),
         aliases=reader.strings("aliases", []),
         layout=reader.take("layout", str, "row"),
-        dtypes=cast("tuple[Dtype, ...]", reader.strings("dtypes", ["f32"])),
-        entry=reader.take("entry", str, path.stem),
-        arguments=reader.strings("arguments"),
-        launch=_read_launch(launch),
+        dtypes=cast("tuple[Dtype, ...]", reader.strings("dtypes", [] if choices else ["f32"])),
+        entry=reader.take("entry", str, "" if choices else path.stem),
+        arguments=reader.strings("arguments", [] if choices else None),
+        launch=launch,
         parameters=parameters,
         requirements=tuple(_read_requirement(entry) for entry in reader.sections("require")),
         published=tuple(_read_published(entry) for entry in reader.sections("published")),
@@ -228,14 +262,15 @@ def _read_kernel(reader: _Reader, source: str, path: Path) -> Kernel:
         moves=_read_moves(reader),
         after=reader.take("after", str, ""),
         tensor_maps=_read_tensor_maps(reader.section("tensor_maps", {}), op),
+        choices=choices,
     )
     known_arguments = (*OPERATIONS[op].argument_names, *kernel.tensor_maps)
     for argument in kernel.arguments:
         if argument not in known_arguments:
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
-    if not _IDENTIFIER.match(kernel.entry):
+    if not choices and not _IDENTIFIER.match(kernel.entry):
         raise reader.error("entry", f"must be a C identifier, not {kernel.entry!r}")
-    if not kernel.dtypes:
+    if not choices and not kernel.dtypes:
         raise reader.error("dtypes", "must name f32, f64 or both")
     for value in kernel.dtypes:
         if value not in ("f32", "f64"):
@@ -269,6 +304,21 @@ def _read_launch(reader: _Reader) -> Launch:
     )
     reader.finish()
     return launch
+
+
+def _read_choices(reader: _Reader) -> tuple[Choice, ...]:
+    if "choose" not in reader.table:
+        return ()
+    for name in _OF_THE_CHOSEN:
+        if name in reader.table:
+            raise reader.error(name, "does not go with choose: the chosen kernel brings its own")
+    choices = []
+    for entry in reader.sections("choose"):
+        choices.append(Choice(entry.take("kernel", str), entry.take("when", str)))
+        entry.finish()
+    if not choices:
+        raise reader.error("choose", "must name at least one kernel")
+    return tuple(choices)
 
 
 def _read_moves(reader: _Reader) -> Mapping[str, Direction]:
@@ -327,8 +377,10 @@ def _read_published(reader: _Reader) -> PublishedFigure:
 
 def _check_expressions(kernel: Kernel, path: Path) -> None:
     """Refuse an expression with an unknown name when the file is read, not when it is first launched."""
-    known = {*LAUNCH_VARIABLES, *OPERATIONS[kernel.op].dimension_names, *kernel.parameters}
+    first = CHOICE_VARIABLES if kernel.choices else LAUNCH_VARIABLES
+    known = {*first, *OPERATIONS[kernel.op].dimension_names, *kernel.parameters}
     texts = [*kernel.launch.grid, kernel.launch.dynamic_shared_bytes]
+    texts += [choice.when for choice in kernel.choices]
     texts += [requirement.condition for requirement in kernel.requirements]
     texts += [text for spec in kernel.tensor_maps.values() for text in spec.box]
     for text in texts:

@@ -39,8 +39,13 @@ def check_block(kernel: Kernel, block: Extent, max_threads: int) -> None:
     """Refuse a block that a kernel can never run with, whatever the problem's size.
 
     Raises:
-        InputError: The block has too many threads, or the kernel's shape is fixed.
+        InputError: The block has too many threads, or the kernel's shape is fixed or chosen by size.
     """
+    if kernel.choices:
+        raise InputError(
+            f"{kernel.id} chooses its block itself: that of the kernel it picks for each size.",
+            fix="Leave out --block for this kernel.",
+        )
     threads = block[0] * block[1] * block[2]
     if threads > max_threads:
         raise InputError(
@@ -72,17 +77,13 @@ def configure(
     """
     _check_problem(kernel, problem)
     parameters = {**kernel.parameters, **params}
-    major, minor = device.capability
     values = {
-        **problem.dimensions,
+        **size_values(problem, device),
         **parameters,
         "block_x": block[0],
         "block_y": block[1],
         "block_z": block[2],
         "threads": block[0] * block[1] * block[2],
-        "real_bytes": ITEM_BYTES[problem.dtype],
-        "sm_count": device.sm_count,
-        "arch": 10 * major + minor,
     }
     try:
         for requirement in kernel.requirements:
@@ -118,6 +119,17 @@ def configure(
     words = set(re.findall(r"[A-Za-z_]\w*", kernel.source[kernel.source.index("*/") :]))
     defines = tuple((name, value) for name, value in macros.items() if name in words)
     return LaunchShape(block, (x, y, z), dynamic, defines, tensor_maps)
+
+
+def size_values(problem: Problem, device: Device) -> dict[str, int]:
+    """The problem's dimensions and the device's figures, which header expressions may use by their names."""
+    major, minor = device.capability
+    return {
+        **problem.dimensions,
+        "real_bytes": ITEM_BYTES[problem.dtype],
+        "sm_count": device.sm_count,
+        "arch": 10 * major + minor,
+    }
 
 
 def _check_problem(kernel: Kernel, problem: Problem) -> None:
