@@ -17,7 +17,7 @@ from typing import Any, Literal
 from gpuprof.devices.device import Device
 from gpuprof.errors import InputError, ResultsError
 from gpuprof.files import replace_text
-from gpuprof.kernels.header import Direction, Kernel, PublishedFigure
+from gpuprof.kernels.header import Choice, Direction, Kernel, PublishedFigure
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 from gpuprof.schema import SchemaError, from_json, to_json
@@ -184,7 +184,9 @@ class Measurement:
     `grid` is None when the case ended before its launch was worked out. `over_limit` marks a failure that
     only says that the case asks for more than the device has, such as more shared memory.
     `executor_counters` are the SIMT executor's, on a GPU run that it annotated; in a run of the executor
-    itself they are in `counters`.
+    itself they are in `counters`. `chosen` is the id of the kernel that ran where `kernel` chooses one by
+    size and device: block, parameters and `source_hash` are then that kernel's. `source_hash` is empty where
+    no source ran: for a library, and where no choice could be made.
     """
 
     kernel: str
@@ -216,6 +218,17 @@ class Measurement:
     log: str = ""
     is_reference: bool = False
     over_limit: bool = False
+    chosen: str = ""
+
+    @property
+    def ran(self) -> str:
+        """Id of the kernel whose code this case is of."""
+        return self.chosen or self.kernel
+
+    @property
+    def has_launch(self) -> bool:
+        """Whether `block` is a launch's: a library tells none, and a choice may find no kernel."""
+        return not self.is_reference and bool(self.source_hash)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +238,7 @@ class KernelRecord:
     Args:
         moves: What its header says the step from `after` does, by the name of the figure.
         after: Id of the kernel that the step starts from; empty for the rung below it in the run.
+        choices: The kernels that it chooses among, in the order in which their conditions are tried.
     """
 
     id: str
@@ -244,6 +258,7 @@ class KernelRecord:
     is_reference: bool = False
     moves: Mapping[str, Direction] = field(default_factory=dict)
     after: str = ""
+    choices: tuple[Choice, ...] = ()
 
     @classmethod
     def of(cls, kernel: Kernel) -> "KernelRecord":
@@ -265,6 +280,7 @@ class KernelRecord:
             published=kernel.published,
             moves=kernel.moves,
             after=kernel.after,
+            choices=kernel.choices,
         )
 
 

@@ -3,8 +3,13 @@
 """One case of a run: a kernel, a problem and a launch shape, as it travels to a worker."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from gpuprof.devices.device import Device
+from gpuprof.errors import CaseSkipped
+from gpuprof.kernels.catalog import load_kernel
+from gpuprof.kernels.choose import choose
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import Extent
 from gpuprof.results import Measurement, Outcome, Problem
@@ -31,6 +36,39 @@ class Case:
     is_reference: bool = False
 
 
+def resolve(case: Case, device: Device) -> tuple[Case, Kernel]:
+    """What runs for a case: the case itself, or that of the kernel which its own chooses, and the kernel.
+
+    Args:
+        case: The case of a kernel, not of a reference.
+        device: What it runs on.
+
+    Raises:
+        CaseSkipped: The kernel chooses among others, and none fits; or it was given parameters.
+        HeaderError: The kernel's file cannot be read.
+    """
+    kernel = load_kernel(Path(case.kernel_path))
+    chosen = choose(kernel, case.problem, device)
+    if chosen is kernel:
+        return case, kernel
+    if case.params:
+        raise CaseSkipped(f"{kernel.id} takes no parameters: what it chooses, here {chosen.id}, has its own.")
+    path = str(chosen.path.resolve())
+    return replace(case, kernel=chosen.id, kernel_path=path, block=chosen.launch.block), chosen
+
+
+def credited(measurement: Measurement, case: Case) -> Measurement:
+    """What was measured for a case, under the id of its own kernel where that one chose another to run."""
+    ran = measurement.kernel
+    if ran == case.kernel:
+        return measurement
+    credited = replace(measurement, kernel=case.kernel, chosen=ran)
+    if measurement.lines is None:
+        return credited
+    why = f"the counted lines are those of {ran}: add --kernel {ran} to see them"
+    return replace(credited, lines=None, lines_reason=why)
+
+
 def unmeasured(
     case: Case, kernel: Kernel | None, outcome: Outcome, reason: str | None, why: str
 ) -> Measurement:
@@ -38,7 +76,7 @@ def unmeasured(
 
     Args:
         case: The case.
-        kernel: Its kernel; None for a reference.
+        kernel: Its kernel; None for a reference, and where its kernel could choose none.
         outcome: How it ended, or will be taken to have ended if nothing follows.
         reason: The sentence of its row.
         why: The reason given for each missing part.

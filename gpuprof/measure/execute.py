@@ -6,15 +6,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from os import cpu_count
-from pathlib import Path
 from typing import Any
 
 from gpuprof.backends.base import Backend, Findings
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
-from gpuprof.kernels.catalog import load_kernel
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape, configure
-from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.measure.throughput import throughput
 from gpuprof.results import Measurement, Resources
 from gpuprof.toolchain.cache import compile_cached
@@ -72,7 +70,18 @@ def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple
     """
     if case.is_reference:
         return _measure_reference(case, backend)
-    kernel = load_kernel(Path(case.kernel_path))
+    try:
+        resolved, kernel = resolve(case, backend.device)
+    except CaseSkipped as error:
+        return unmeasured(case, None, "skipped", str(error), "no kernel was chosen"), False
+    measurement, lost = _measure_kernel(resolved, kernel, backend, compile_kernel)
+    return credited(measurement, case), lost
+
+
+def _measure_kernel(
+    case: Case, kernel: Kernel, backend: Backend, compile_kernel: Compile
+) -> tuple[Measurement, bool]:
+    """The measurement of a kernel with code of its own."""
     result = unmeasured(case, kernel, "skipped", None, "the case ended before")
     try:
         shape = configure(kernel, case.problem, case.block, case.params, backend.device)

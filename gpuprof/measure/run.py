@@ -4,6 +4,7 @@
 
 import os
 import platform
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -12,6 +13,7 @@ from typing import Protocol
 
 from gpuprof import __version__
 from gpuprof.errors import BackendUnavailable
+from gpuprof.kernels.catalog import find_kernel
 from gpuprof.measure.case import Case
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
@@ -136,7 +138,8 @@ class _Keeper:
 
     @property
     def run(self) -> Run:
-        return replace(self._empty, cases=tuple(case for case in self._done if case is not None))
+        cases = tuple(case for case in self._done if case is not None)
+        return replace(self._empty, kernels=(*self._empty.kernels, *self._chosen(cases)), cases=cases)
 
     def add(self, index: int, measurement: Measurement) -> None:
         self._done[index] = measurement
@@ -149,6 +152,13 @@ class _Keeper:
 
     def save(self) -> None:
         write_run(self.run, self._path)
+
+    def _chosen(self, cases: tuple[Measurement, ...]) -> Iterator[KernelRecord]:
+        """Kernels that ran because another one chose them, where they are not in the run themselves."""
+        known = {record.id for record in self._empty.kernels}
+        chosen = {case.chosen: case.problem.op for case in cases if case.chosen and case.chosen not in known}
+        for name, op in chosen.items():
+            yield KernelRecord.of(find_kernel(op, name))
 
 
 def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:

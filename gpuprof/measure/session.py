@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from gpuprof.kernels.catalog import load_kernel
-from gpuprof.measure.case import Case, unmeasured
+from gpuprof.devices.device import Device
+from gpuprof.errors import CaseSkipped
+from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Measure, Open, Prepare
 from gpuprof.results import Measurement, Outcome
@@ -128,13 +128,13 @@ class _Lane:
         except WorkerTimeout:
             self._discard()
             reason = f"The case did not end within {self._options.timeout_s:g} s and was stopped."
-            return _ended(case, "timeout", f"{reason} Allow more with --timeout.")
+            return _ended(case, worker.opened.device, "timeout", f"{reason} Allow more with --timeout.")
         except WorkerDied as death:
             self._discard()
             if not fresh and not self._closed:
                 # An earlier case, or the compilation of a later one, may be to blame: try this one alone.
                 return self._measure(index)
-            return _ended(case, "failed", f"It brought its process down: {death}.")
+            return _ended(case, worker.opened.device, "failed", f"It brought its process down: {death}.")
         if answer.context_lost:
             self._discard()
         measurement: Measurement = answer.measurement
@@ -146,7 +146,13 @@ class _Lane:
             self._worker = None
 
 
-def _ended(case: Case, outcome: Outcome, reason: str) -> Measurement:
+def _ended(case: Case, device: Device, outcome: Outcome, reason: str) -> Measurement:
     """A case that brought nothing home."""
-    kernel = None if case.is_reference else load_kernel(Path(case.kernel_path))
-    return unmeasured(case, kernel, outcome, reason, "the case did not end")
+    why = "the case did not end"
+    if case.is_reference:
+        return unmeasured(case, None, outcome, reason, why)
+    try:
+        resolved, kernel = resolve(case, device)
+    except CaseSkipped:
+        return unmeasured(case, None, outcome, reason, why)
+    return credited(unmeasured(resolved, kernel, outcome, reason, why), case)

@@ -10,15 +10,13 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TextIO
 
 from gpuprof.backends.base import Backend
 from gpuprof.backends.select import open_backend
 from gpuprof.errors import GpuprofError
-from gpuprof.kernels.catalog import load_kernel
 from gpuprof.kernels.launch import configure
-from gpuprof.measure.case import Case
+from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.protocol import (
     Measure,
@@ -76,7 +74,7 @@ class Worker:
     def _prepare(self, case: Case) -> None:
         """Start compiling; whatever is wrong with the case will be said when it is measured."""
         try:
-            kernel = load_kernel(Path(case.kernel_path))
+            case, kernel = resolve(case, self._backend.device)
             shape = configure(kernel, case.problem, case.block, case.params, self._backend.device)
             self._compile.compile_ahead(kernel, shape)
         except GpuprofError:

@@ -12,7 +12,7 @@ from gpuprof.kernels.launch import Extent, format_extent
 from gpuprof.ncu.metrics import copies_in
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, profile_of
 from gpuprof.ncu.read import ProfiledLaunch
-from gpuprof.results import Measurement, Run
+from gpuprof.results import Measurement, Problem, Run
 
 Key = tuple[str, Extent, Extent, int | None]
 
@@ -38,7 +38,8 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
 
     A launch belongs to a case that ended well with the same kernel function, block, grid and registers. Where
     several cases look alike, such as sizes that differ in K only, the report must hold one launch for each
-    case of the run in the run's order, or the launch is left out.
+    case of the run in the run's order, or the launch is left out. A kernel that was chosen for a case, and is
+    a case of its own too, needs one launch only.
 
     Args:
         run: The run.
@@ -57,14 +58,14 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
             )
     entries = {record.id: _entry(record.source, record.file_name) for record in run.kernels}
     keys = {
-        index: _key(case, entries[case.kernel])
+        index: _key(case, entries[case.ran])
         for index, case in enumerate(run.cases)
-        if case.outcome == "ok" and case.grid is not None and case.kernel in entries
+        if case.outcome == "ok" and case.grid is not None and case.ran in entries
     }
-    found = _in_order(keys, launches) or _by_key(keys, launches)
+    found = _in_order(keys, launches) or _by_code(run, keys, launches)
     profiles: dict[int, CaseProfile] = {}
     for index, launch in found.items():
-        source = run.kernel(run.cases[index].kernel).source
+        source = run.kernel(run.cases[index].ran).source
         profiles[index] = profile_of(launch, copies_in(source))
     if not profiles:
         raise InputError(
@@ -106,6 +107,17 @@ def _in_order(keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[
     if not all(_matches(key, launch) for (_, key), launch in pairs):
         return {}
     return {index: launch for (index, _), launch in pairs}
+
+
+def _by_code(run: Run, keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[int, ProfiledLaunch]:
+    """Launches by what fits them alone, counting as one the cases that ran one kernel on one problem."""
+    alike: dict[tuple[str, Problem, tuple[tuple[str, int], ...], Key], list[int]] = {}
+    for index, key in keys.items():
+        case = run.cases[index]
+        alike.setdefault((case.ran, case.problem, tuple(case.params.items()), key), []).append(index)
+    firsts = {indices[0]: keys[indices[0]] for indices in alike.values()}
+    found = _by_key(firsts, launches)
+    return {index: found[held[0]] for held in alike.values() if held[0] in found for index in held}
 
 
 def _by_key(keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[int, ProfiledLaunch]:

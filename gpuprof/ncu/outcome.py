@@ -123,7 +123,8 @@ def profilable(run: Run, cases: Sequence[Case]) -> list[tuple[int, Case]]:
     """
     pairs = zip(run.cases, cases, strict=False)
     return [
-        (index, case)
+        # The block that ran, which a kernel that chooses does not know beforehand.
+        (index, replace(case, block=measurement.block))
         for index, (measurement, case) in enumerate(pairs)
         if measurement.outcome == "ok" and not measurement.is_reference
     ]

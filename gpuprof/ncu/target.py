@@ -15,9 +15,8 @@ from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.query import query_device
 from gpuprof.backends.gpu.verifier import DeviceCode, ProblemArrays
 from gpuprof.errors import CaseFailure, GpuprofError
-from gpuprof.kernels.catalog import load_kernel
 from gpuprof.kernels.launch import configure
-from gpuprof.measure.case import Case
+from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler
 from gpuprof.ncu.journal import Event, JournalWriter, Launched, Task, read_job
 from gpuprof.ncu.metrics import copies_in
@@ -61,7 +60,7 @@ class Target:
         return True
 
     def _launch(self, index: int, case: Case) -> None:
-        kernel = load_kernel(Path(case.kernel_path))
+        case, kernel = resolve(case, self._device)
         shape = configure(kernel, case.problem, case.block, case.params, self._device)
         compiled = self._compile(kernel, shape)
         arrays = self._problem_arrays(case.problem)

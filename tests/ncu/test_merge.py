@@ -12,9 +12,10 @@ from gpuprof.commands.import_ncu import import_report
 from gpuprof.devices.table import load_card
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import find_kernel
+from gpuprof.measure.case import Case
 from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.metrics import BY_NAME, Copies
-from gpuprof.ncu.outcome import NcuOutcome, merge, profile_of, without_profile
+from gpuprof.ncu.outcome import NcuOutcome, merge, profilable, profile_of, without_profile
 from gpuprof.ncu.read import parse_raw_csv
 from gpuprof.problems.gemm import Gemm
 from gpuprof.results import (
@@ -114,6 +115,25 @@ def test_an_import_tells_sizes_that_look_alike_by_order_only():
     alike = run_of(case("naive", (2, 2, 1), k=64), case("naive", (2, 2, 1), k=128))
     with pytest.raises(InputError, match="for certain"):
         match_launches(alike, both[:1], Path("r"))
+
+
+def test_an_import_gives_one_launch_to_the_kernel_and_to_the_one_that_chose_it():
+    own, other = case("smem_tiled", (2, 2, 1)), case("naive", (2, 2, 1))
+    chosen = replace(other, kernel="mine", chosen="naive")
+    rows = parse_raw_csv(table([launch("naive", 2)]))
+    run = replace(run_of(own, other), cases=(own, other, chosen))
+    assert sorted(match_launches(run, rows, Path("r")).outcome.profiles) == [1, 2]
+    alone = replace(run, cases=(own, chosen))
+    assert sorted(match_launches(alone, rows, Path("r")).outcome.profiles) == [1]
+    further = replace(run, cases=(own, other, replace(chosen, problem=Gemm(64, 64, 128))))
+    with pytest.raises(InputError, match="for certain"):
+        match_launches(further, rows, Path("r"))
+
+
+def test_a_profiled_case_has_the_block_that_ran():
+    chosen = replace(case("naive", (2, 2, 1)), kernel="mine", chosen="naive")
+    planned = Case("mine", "mine.cu", chosen.problem, (1, 1, 1))
+    assert profilable(run_of(case("naive", (2, 2, 1))), [planned])[0][1].block == (32, 32, 1)
 
 
 def test_an_import_refuses_other_code_and_other_gpus():

@@ -116,6 +116,14 @@ def test_file_is_plain_json_with_units_in_keys_and_the_operation_named(document)
     assert document["cases"][0]["counters"]["global_load_throughput_gbps"]["value"] is None
 
 
+def test_file_from_before_kernels_could_choose_is_read(run, document):
+    for entry in document["cases"]:
+        del entry["chosen"]
+    for record in document["kernels"]:
+        del record["choices"]
+    assert parse_run(document, "old.json").cases == run.cases
+
+
 def test_kernel_lookup_by_id(run):
     assert run.kernel("naive").title == "One thread per element"
     with pytest.raises(KeyError):

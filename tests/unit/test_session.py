@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One case never hurts another: whatever a worker does, every case gets its row and the rest is measured."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import fake_worker
 import pytest
-from unit_support import write_transpose_kernel
+from unit_support import DEVICE, write_transpose_kernel
 
 from gpuprof.errors import BackendUnavailable, InputError
+from gpuprof.measure import session
+from gpuprof.measure.case import Case
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Open, Size, Sized
 from gpuprof.measure.request import build_request
@@ -120,6 +123,22 @@ def test_first_case_that_kills_its_worker_is_tried_alone_before_it_is_blamed(run
     run, watcher = run_kernels("crashes", "good")
     assert outcomes(run) == ["failed", "ok"]
     assert watcher.workers == 3
+
+
+def test_case_that_never_came_back_names_the_kernel_that_was_chosen_for_it(tmp_path):
+    path = tmp_path / "mine.cu"
+    choices = '[[choose]]\nkernel = "naive_col"\nwhen = "nx < 100"'
+    path.write_text(f'/*gpuprof\ntitle = "x"\nproblem = "transpose"\n{choices}\n*/\n')
+    case = Case("mine", str(path), Transpose(64, 64), (1, 1, 1))
+    lost = session._ended(case, DEVICE, "timeout", "It hung.")
+    assert (lost.kernel, lost.chosen, lost.block, lost.reason) == (
+        "mine",
+        "naive_col",
+        (16, 16, 1),
+        "It hung.",
+    )
+    lost = session._ended(dataclasses.replace(case, problem=Transpose(100, 64)), DEVICE, "failed", "It fell.")
+    assert (lost.kernel, lost.chosen, lost.has_launch, lost.reason) == ("mine", "", False, "It fell.")
 
 
 def test_hang_is_a_timeout_and_the_rest_completes(run_kernels):

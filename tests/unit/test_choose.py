@@ -1,0 +1,239 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Headers that choose a kernel by size and device: how they are read, what they pick, and what runs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from unit_support import DEVICE
+
+from gpuprof.errors import CaseSkipped, ExitCode, HeaderError, InputError
+from gpuprof.kernels.catalog import find_kernel
+from gpuprof.kernels.choose import choose
+from gpuprof.kernels.header import Choice, parse_kernel
+from gpuprof.kernels.launch import check_block
+from gpuprof.measure.case import Case, credited, resolve, unmeasured
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.results import SourceLine
+
+PATH = Path("kernels/mine.cu")
+
+
+def chooser(*choices, extra="", op="gemm", below=""):
+    """A header-only file with (kernel, condition) pairs."""
+    entries = "\n".join(f"[[choose]]\nkernel = '{kernel}'\nwhen = '{when}'" for kernel, when in choices)
+    return f'/*gpuprof\ntitle = "Mine"\nproblem = "{op}"\n{extra}\n{entries}\n*/\n{below}'
+
+
+def write(directory, *choices, **fields):
+    path = directory / "mine.cu"
+    path.write_text(chooser(*choices, **fields))
+    return path
+
+
+def refusal(source):
+    with pytest.raises(HeaderError) as caught:
+        parse_kernel(source, PATH)
+    assert caught.value.exit_code == ExitCode.BAD_INPUT
+    assert caught.value.what.startswith(str(PATH))
+    return caught.value.what
+
+
+# The header.
+
+
+def test_choices_are_read_in_their_order():
+    kernel = parse_kernel(chooser(("naive", "M < 64"), ("reg_8x8", "1"), below="// no code\n"), PATH)
+    assert kernel.choices == (Choice("naive", "M < 64"), Choice("reg_8x8", "1"))
+    assert (kernel.id, kernel.title, kernel.layout) == ("mine", "Mine", "row")
+    assert (kernel.entry, kernel.arguments, kernel.dtypes, kernel.parameters) == ("", (), (), {})
+
+
+def test_a_file_that_only_chooses_needs_no_identifier_for_a_name():
+    assert parse_kernel(chooser(("naive", "1")), Path("by-size.cu")).id == "by-size"
+
+
+def test_a_kernel_with_code_of_its_own_chooses_nothing():
+    assert find_kernel("gemm", "naive").choices == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "line"),
+    [
+        ("arguments", 'arguments = ["M"]'),
+        ("launch", 'launch = { block = [32], grid = ["1"] }'),
+        ("entry", 'entry = "mine"'),
+        ("parameters", "parameters = { TILE = 32 }"),
+        ("tensor_maps", 'tensor_maps = { A_map = { array = "A", box = ["16", "16"] } }'),
+        ("require", 'require = [{ condition = "1", because = "x" }]'),
+        ("dtypes", 'dtypes = ["f32"]'),
+        ("options", 'options = ["--use_fast_math"]'),
+        ("moves", 'moves = { barriers = "falls" }'),
+        ("after", 'after = "naive"'),
+    ],
+)
+def test_what_the_chosen_kernel_brings_is_refused_by_name(field, line):
+    what = refusal(chooser(("naive", "1"), extra=line))
+    assert what == f"{PATH}: {field} does not go with choose: the chosen kernel brings its own."
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ("choose = []", "choose must name at least one kernel."),
+        ("choose = 'naive'", "choose must be a list, not 'naive'."),
+        ("choose = ['naive']", "choose must be a list of tables"),
+        ("choose = [{ kernel = 'naive' }]", "the header lacks choose.when."),
+        ("choose = [{ when = '1' }]", "the header lacks choose.kernel."),
+        ("choose = [{ kernel = 1, when = '1' }]", "choose.kernel must be a str, not 1."),
+        ("choose = [{ kernel = 'naive', when = 1 }]", "choose.when must be a str, not 1."),
+        ("choose = [{ kernel = 'naive', when = '1', if = '2' }]", "an unknown field choose.if."),
+    ],
+)
+def test_malformed_choice_is_refused(extra, words):
+    assert words in refusal(chooser(extra=extra))
+
+
+@pytest.mark.parametrize("name", ["block_x", "threads", "TM", "nx", "clock"])
+def test_unknown_name_in_a_condition_is_refused_when_the_file_is_read(name):
+    known = "K, M, N, arch, real_bytes, sm_count"
+    what = refusal(chooser(("naive", f"{name} < 4")))
+    assert what == f"{PATH}: the expression '{name} < 4' uses '{name}'; known are {known}."
+
+
+def test_condition_outside_the_language_is_refused_when_the_file_is_read():
+    assert "is not an expression" in refusal(chooser(("naive", "M <")))
+
+
+def test_code_below_a_header_that_chooses_is_refused():
+    assert "would never run" in refusal(chooser(("naive", "1"), below="int x; // y\n"))
+
+
+# A file of one's own.
+
+
+def test_file_of_ones_own_may_choose_among_shipped_kernels(tmp_path):
+    kernel = find_kernel("gemm", str(write(tmp_path, ("naive", "1"))))
+    assert choose(kernel, Gemm(8, 8, 8), DEVICE) == find_kernel("gemm", "naive")
+
+
+@pytest.mark.parametrize(
+    ("choice", "fields", "words"),
+    [
+        ("nave", {}, r"choose\.kernel is 'nave', not one of .*naive, "),
+        ("gemmOnGPU2D", {}, r"choose\.kernel is 'gemmOnGPU2D', not one of "),
+        ("mine", {}, r"choose\.kernel is 'mine', not one of "),
+        ("naive_row", {}, r"choose\.kernel is 'naive_row', not one of "),
+        ("col_8x8", {}, r"choose\.kernel is 'col_8x8', whose layout is col; this header's is row\."),
+        ("naive", {"extra": "layout = 'col'"}, r"'naive', whose layout is row; this header's is col\."),
+        ("copy_row", {"op": "transpose"}, r"choose\.kernel is 'copy_row', whose result is another one\."),
+    ],
+)
+def test_choice_that_cannot_stand_in_is_refused(tmp_path, choice, fields, words):
+    path = write(tmp_path, (choice, "1"), **fields)
+    with pytest.raises(HeaderError, match=words):
+        find_kernel(fields.get("op", "gemm"), str(path))
+
+
+# The choice.
+
+
+def test_first_condition_that_holds_decides():
+    kernel = parse_kernel(
+        chooser(
+            ("splitk_8x32", "arch >= 80 and M * N <= 256 * sm_count"),
+            ("reg_8x8", "K % 4 == 0 and real_bytes == 4"),
+            ("naive", "1"),
+        ),
+        PATH,
+    )
+    ampere, turing = DEVICE, replace(DEVICE, compute_capability="7.5")
+    assert choose(kernel, Gemm(64, 64 * 5, 64), ampere).id == "splitk_8x32"
+    assert choose(kernel, Gemm(64, 64 * 6, 64), ampere).id == "reg_8x8"
+    assert choose(kernel, Gemm(64, 64 * 6, 64), replace(ampere, sm_count=96)).id == "splitk_8x32"
+    assert choose(kernel, Gemm(64, 64, 64), turing).id == "reg_8x8"
+    assert choose(kernel, Gemm(64, 64, 63), turing).id == "naive"
+    assert choose(kernel, Gemm(64, 64, 64, "f64"), turing).id == "naive"
+
+
+def test_transposes_choose_too(tmp_path):
+    path = write(tmp_path, ("smem_padded", "nx < 1024"), ("smem_unrolled", "ny >= 1"), op="transpose")
+    kernel = find_kernel("transpose", str(path))
+    assert choose(kernel, Transpose(512, 4096), DEVICE).id == "smem_padded"
+    assert choose(kernel, Transpose(4096, 512), DEVICE).id == "smem_unrolled"
+
+
+def test_kernel_with_code_of_its_own_is_its_own_choice():
+    kernel = find_kernel("gemm", "naive")
+    assert choose(kernel, Gemm(8, 8, 8), DEVICE) is kernel
+
+
+def test_no_condition_that_holds_skips_the_case():
+    kernel = parse_kernel(chooser(("naive", "M < 8")), PATH)
+    with pytest.raises(CaseSkipped) as caught:
+        choose(kernel, Gemm(8, 8, 8), DEVICE)
+    assert str(caught.value) == "mine names no kernel for this size on this device."
+
+
+def test_condition_that_cannot_be_evaluated_skips_the_case():
+    kernel = parse_kernel(chooser(("naive", "M // (N - 8)")), PATH)
+    with pytest.raises(
+        CaseSkipped, match=r"The header of mine cannot be evaluated for this size: .* by zero"
+    ):
+        choose(kernel, Gemm(8, 8, 8), DEVICE)
+
+
+def test_block_is_not_the_users_to_choose():
+    with pytest.raises(InputError) as caught:
+        check_block(parse_kernel(chooser(("naive", "1")), PATH), (1, 1, 1), 1024)
+    assert caught.value.what == "mine chooses its block itself: that of the kernel it picks for each size."
+    assert caught.value.fix == "Leave out --block for this kernel."
+
+
+# The case.
+
+
+def case_of(kernel, **fields):
+    return Case(kernel.id, str(kernel.path), Gemm(64, 64, 64), kernel.launch.block, **fields)
+
+
+def test_case_of_a_kernel_with_code_of_its_own_runs_as_it_is():
+    kernel = find_kernel("gemm", "splitk_8x32")
+    case = replace(case_of(kernel), block=(128, 1, 1), params={"TM": 4})
+    assert resolve(case, DEVICE) == (case, kernel)
+
+
+def test_case_that_chooses_runs_as_the_chosen_kernels(tmp_path):
+    kernel, chosen = (
+        find_kernel("gemm", str(write(tmp_path, ("reg_2x1", "1")))),
+        find_kernel("gemm", "reg_2x1"),
+    )
+    assert resolve(case_of(kernel), DEVICE) == (case_of(chosen), chosen)
+
+
+def test_parameters_of_a_kernel_that_chooses_are_refused(tmp_path):
+    kernel = find_kernel("gemm", str(write(tmp_path, ("splitk_8x32", "1"))))
+    with pytest.raises(CaseSkipped, match="mine takes no parameters: what it chooses, here splitk_8x32, has"):
+        resolve(case_of(kernel, params={"TM": 4}), DEVICE)
+
+
+def test_measurement_keeps_the_id_of_the_kernel_that_chose(tmp_path):
+    kernel, chosen = (
+        find_kernel("gemm", str(write(tmp_path, ("splitk_8x32", "1")))),
+        find_kernel("gemm", "splitk_8x32"),
+    )
+    case = case_of(kernel)
+    measured = unmeasured(resolve(case, DEVICE)[0], chosen, "ok", None, "not asked for")
+    assert credited(measured, case_of(chosen)) is measured
+    named = credited(measured, case)
+    assert (named.kernel, named.chosen, named.ran) == ("mine", "splitk_8x32", "splitk_8x32")
+    assert (named.block, named.params) == ((256, 1, 1), chosen.parameters)
+    assert (named.source_hash, named.has_launch) == (chosen.source_hash, True)
+    assert named.lines_reason == "not asked for"
+    counted = credited(replace(measured, lines=(SourceLine(3, {"barriers": 1}),), lines_reason=None), case)
+    assert counted.lines is None
+    assert counted.lines_reason == (
+        "the counted lines are those of splitk_8x32: add --kernel splitk_8x32 to see them"
+    )
