@@ -79,8 +79,9 @@ def is_noisy(case: Measurement) -> bool:
 
 
 def _name(case: Measurement) -> str:
-    block = "" if case.is_reference else f", block {format_extent(case.block)}"
-    return f"{case.kernel} at {case.problem.label}{block}"
+    block = f", block {format_extent(case.block)}" if case.has_launch else ""
+    chosen = f" → {case.chosen}" if case.chosen else ""
+    return f"{case.kernel}{chosen} at {case.problem.label}{block}"
 
 
 def _some(cases: list[Measurement], shown: int = 3) -> str:

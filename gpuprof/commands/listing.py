@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuprof.devices.device import Device
 from gpuprof.kernels.catalog import ladder
+from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import format_extent
 from gpuprof.problems import OPERATIONS
 
@@ -27,14 +28,20 @@ def print_ladders(op: str | None) -> None:
             table.add_row(
                 kernel.id,
                 ", ".join(kernel.aliases) or "-",
-                format_extent(kernel.launch.block) + (" *" if kernel.launch.any_block else ""),
-                "/".join(kernel.dtypes),
+                _block(kernel),
+                "/".join(kernel.dtypes) or "varies",
                 kernel.idea or kernel.title,
             )
         console = _console()
         console.print(table)
         console.print("* any block with --block", style="dim")
         console.print()
+
+
+def _block(kernel: Kernel) -> str:
+    if kernel.choices:
+        return "varies"
+    return format_extent(kernel.launch.block) + (" *" if kernel.launch.any_block else "")
 
 
 def print_devices() -> None:

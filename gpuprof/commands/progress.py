@@ -61,7 +61,9 @@ class _Lines(_Silent):
         """Name the case and how it ended."""
         self._done += 1
         where = measurement.problem.label
-        if not measurement.is_reference:  # a library chooses its own block
+        if measurement.chosen:
+            where += f" → {measurement.chosen}"
+        if measurement.has_launch:
             where += f" {format_extent(measurement.block)}"
         print(
             f"[{self._done}/{self._total}] {measurement.kernel} {where}: {measurement.outcome}",

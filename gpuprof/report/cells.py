@@ -71,11 +71,23 @@ def missing(reason: str | None) -> Cell:
     return Cell(None, None, reason or "no reason was recorded")
 
 
-def format_block(case: Measurement) -> str:
-    """Block and tile parameters, for example `16x16 unroll_m=2`; a library chooses its own."""
-    if case.is_reference:
+def format_block(case: Measurement, *, brief: bool = False) -> str:
+    """Block and tile parameters, for example `16x16 unroll_m=2`; a library tells none.
+
+    Args:
+        case: The case. A kernel that was chosen for it is named first, for example `→ splitk_8x32 256x1`.
+        brief: Whether to leave out a chosen kernel's parameters, which are always those of its header.
+    """
+    if not case.has_launch:
         return "–"
-    return " ".join([format_extent(case.block), *(f"{name}={value}" for name, value in case.params.items())])
+    chosen = [f"→ {case.chosen}"] if case.chosen else []
+    params = [f"{name}={value}" for name, value in case.params.items()] if not (chosen and brief) else []
+    return " ".join([*chosen, format_extent(case.block), *params])
+
+
+def block_phrase(case: Measurement) -> str:
+    """The same for a place without a heading: behind the word block, or behind an arrow."""
+    return format_block(case) if case.chosen else f"block {format_block(case)}"
 
 
 def format_outcome(run: Run, case: Measurement) -> str:

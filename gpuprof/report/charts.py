@@ -14,7 +14,7 @@ from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.roofline import Roofline
 from gpuprof.analysis.scaling import Series, edge
 from gpuprof.analysis.status import status_of
-from gpuprof.report.cells import format_block
+from gpuprof.report.cells import block_phrase
 from gpuprof.report.metrics import Bar, Metric, ladder_metrics
 from gpuprof.report.text import visible
 from gpuprof.results import Run
@@ -127,7 +127,7 @@ def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
     return {
         "name": visible(rung.kernel.id),
         "anchor": anchors[rung.kernel.id],
-        "shape": visible(rung.kernel.title if rung.is_reference else f"block {format_block(rung.case)}"),
+        "shape": visible(rung.kernel.title if rung.is_reference else block_phrase(rung.case)),
         "status": f"{status.symbol} {status.word}",
         "usable": status.usable,
         "reason": "" if status.usable else visible(rung.case.reason or ""),

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from gpuprof.analysis import numbers
 from gpuprof.analysis.status import status_of
 from gpuprof.report.agreement_text import agreement_headline, format_difference
-from gpuprof.report.cells import format_block
+from gpuprof.report.cells import block_phrase, format_block
 from gpuprof.report.charts import SWEEP_LABELS, sweep_text
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.page import build_page
@@ -55,6 +55,7 @@ def render_html(run: Run) -> str:
         agreement_headline=agreement_headline,
         format_difference=format_difference,
         format_block=format_block,
+        block_phrase=block_phrase,
         profile_columns=PROFILE_COLUMNS,
         sweep_labels=SWEEP_LABELS,
         sweep_text=sweep_text,

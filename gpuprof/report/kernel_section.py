@@ -83,7 +83,8 @@ class KernelSection:
     """Everything shown of one kernel.
 
     Args:
-        lines: The whole source; the first `folded` of them are licence and header.
+        lines: The whole source; the first `folded` of them are licence and header. A header that is all there
+            is to the file is not folded.
         counted_size: The size whose counts stand beside the lines, empty without any.
         claims: What the header says that its step moves.
         claims_measured: Whether any size measured any of it.
@@ -146,7 +147,9 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
     # Counts of the largest size say most: there the tails weigh least.
     shown = next((case for case in reversed(cases) if case.lines), None)
     before = next((rung.previous for rung in reversed(rungs) if rung.previous), None)
-    old = kernel_record(run, before).source if before else ""
+    older = kernel_record(run, before) if before else None
+    # A file that only chooses has no code to differ.
+    old = older.source if older and not older.choices and not record.choices else ""
     counted_rows = [
         row for row in _rows(run, counter_columns(cases), cases) if not row.column.key.startswith(_AS_BARS)
     ]
@@ -177,7 +180,7 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
             )
         ),
         lines=tuple(source_lines(record.source, shown)) if record.source else (),
-        folded=header_lines(record.source),
+        folded=0 if record.choices else header_lines(record.source),
         counted_size=shown.problem.label if shown else "",
         before=before,
         difference=tuple(difference(old, record.source)) if old and record.source else (),
@@ -207,7 +210,7 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
     blocks, filled = blocks_of(case), waves(run, case)
     return SizeColumn(
         label=ladder.size.label,
-        block=format_block(case),
+        block=format_block(case, brief=True),
         grid=f"{format_extent(case.grid)} ({numbers.count(blocks)})" if case.grid and blocks else "",
         waves=numbers.significant(filled) if filled is not None else "",
         status=status_of(run, case),

@@ -44,7 +44,8 @@ def rung_columns(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ..
     block = RungColumn(
         "Block",
         "Threads per block, and tile parameters; of several, the fastest.",
-        lambda rung: Cell(format_block(rung.case)),
+        # An arrow alone on its line would point at nothing.
+        lambda rung: Cell(format_block(rung.case, brief=True).replace("→ ", "→\u00a0")),
     )
     if run.backend == "gpu":
         return (block, *_timed(run, group, ladder))
@@ -102,7 +103,8 @@ def _fastest(group: Group, ladder: Ladder, rung: Rung) -> str:
         return ""
     flops = group.rate_is_flops and speed.gflops is not None
     rate = numbers.gflops(speed.gflops or 0.0) if flops else numbers.gbps(speed.gbps)
-    parts = [f"Fastest: {rung.kernel.id}, {numbers.time_us(speed.median_us)}, {rate}"]
+    chosen = f" → {rung.case.chosen}" if rung.case.chosen else ""
+    parts = [f"Fastest: {rung.kernel.id}{chosen}, {numbers.time_us(speed.median_us)}, {rate}"]
     if speed.limit is not None and speed.pct_of_limit is not None:
         parts.append(f"{numbers.percent(speed.pct_of_limit)} of the {speed.limit.name}")
     if not flops and speed.pct_of_copy_bandwidth is not None:

@@ -93,6 +93,8 @@ def _row(run: Run, rung: Rung, columns: tuple[_Column, ...]) -> str:
     name = f"**{_code(rung.kernel.id)}**" if rung.is_fastest else _code(rung.kernel.id)
     if len(rung.cases) > 1:
         name += f" {_text(format_block(rung.case))}"
+    elif rung.case.chosen:
+        name += f" → {_code(rung.case.chosen)}"
     if rung.is_reference:
         name += f" ({_text(rung.kernel.title or 'reference')})"
     if not status.usable:

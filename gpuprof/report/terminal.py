@@ -152,7 +152,7 @@ def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder])
         status = status_of(run, row.case)
         if not status.usable:
             mark = status.ascii_symbol if writer.ascii else status.symbol
-            what = f"{row.case.kernel} {row.case.problem.label} {format_block(row.case)}"
+            what = f"{row.case.kernel} {row.case.problem.label} {format_block(row.case, brief=True)}"
             writer.wrapped(
                 mark,
                 f"{what} {status.word}: {row.case.reason or 'no reason was recorded'}",
@@ -242,7 +242,7 @@ def _columns(writer: _Writer, run: Run, group: Group, ladders: list[Ladder]) -> 
     case = [
         _Column("kernel", 0, kernel, right=False),
         _Column("size", 2, lambda row: row.case.problem.label, right=False),
-        _Column("block", 5, lambda row: format_block(row.case), right=False),
+        _Column("block", 5, lambda row: format_block(row.case, brief=True), right=False),
         _Column("outcome", 1, outcome, right=False),
     ]
     if len(ladders) == 1:

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import quantiles
 
 from gpuprof.devices.device import Device
-from gpuprof.kernels.header import PublishedFigure
+from gpuprof.kernels.header import Choice, PublishedFigure
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 from gpuprof.results import (
@@ -496,6 +496,57 @@ def referenced_run() -> Run:
     return run("gpu", kernels, cases)
 
 
+CHOICE_SOURCE = """// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+title = "The right shape for the size"
+problem = "gemm"
+
+[[choose]]
+kernel = "reg_2x1"
+when = "M * N <= 256 * sm_count"
+
+[[choose]]
+kernel = "float4_4x4"
+when = "N % 4 == 0"
+*/
+"""
+
+
+def chosen_run() -> Run:
+    """A kernel that chooses: one of the run's, one that is not in the run, and none."""
+    small, large, ragged = Gemm(128, 128, 128), Gemm(4096, 4096, 4096), Gemm(4095, 4095, 4095)
+    choices = (Choice("reg_2x1", "M * N <= 256 * sm_count"), Choice("float4_4x4", "N % 4 == 0"))
+    kernels = [
+        record("naive", "gemm", 10),
+        record("reg_2x1", "gemm", 40),
+        record("by_size", "gemm", 700, study="", choices=choices, source=CHOICE_SOURCE),
+        record("float4_4x4", "gemm", 70),
+    ]
+    other = gemm_case("by_size", large, 4420.0, (16, 16, 1), registers=52)
+    none = "by_size names no kernel for this size on this device."
+    cases = [
+        gemm_case("naive", small, 17.0),
+        gemm_case("reg_2x1", small, 7.9, (32, 16, 1), registers=38, shared=8192),
+        replace(gemm_case("by_size", small, 7.91, (32, 16, 1), 38, 8192), chosen="reg_2x1"),
+        gemm_case("naive", large, 31_900.0),
+        replace(other, chosen="float4_4x4", params={"unroll": 2}, lines_reason="they are float4_4x4's"),
+        gemm_case("naive", ragged, 31_900.0),
+        Measurement(
+            kernel="by_size",
+            problem=ragged,
+            block=(1, 1, 1),
+            grid=None,
+            params={},
+            outcome="skipped",
+            source_hash="",
+            reason=none,
+            counters_reason="no kernel was chosen",
+        ),
+    ]
+    return run("gpu", kernels, cases)
+
+
 @cache
 def counted_run() -> Run:
     """Study A at 4096 on an H200, with Nsight Compute's counters and the executor's: a real results file."""
@@ -522,6 +573,7 @@ RUNS = {
     "gemm": gemm_run,
     "transpose": transpose_run,
     "referenced": referenced_run,
+    "chosen": chosen_run,
     "counted": counted_run,
     "sim": sim_run,
     "compiled": compiled_run,

@@ -37,6 +37,12 @@ def test_a_case_without_figures_has_its_reason_below() -> None:
     assert "- `smem_panel` failed: The block needs 1,048,576 bytes" in text
 
 
+def test_the_kernel_that_was_chosen_stands_beside_the_one_that_chose() -> None:
+    text = render_markdown(RUNS["chosen"]())
+    assert "| **`by_size`** → `float4_4x4` | 4.42 ms |" in text
+    assert "- `by_size` skipped: by\\_size names no kernel for this size on this device." in text
+
+
 def test_hostile_strings_stay_text() -> None:
     text = render_markdown(hostile_run())
     assert "<img" not in text

@@ -10,7 +10,7 @@ import sys
 import pytest
 import snapshot
 from rich.cells import cell_len
-from synthetic_runs import RUNS, all_failed_run, gemm_run
+from synthetic_runs import RUNS, all_failed_run, chosen_run, gemm_run
 
 from gpuprof.report.terminal import print_run
 from gpuprof.results import Run
@@ -73,6 +73,15 @@ def test_every_case_that_did_not_finish_has_its_reason() -> None:
     for case in all_failed_run().cases:
         assert case.reason is not None
         assert f"{case.outcome}: {case.reason}" in text
+
+
+def test_the_kernel_that_was_chosen_is_named_with_its_block() -> None:
+    lines = printed(chosen_run(), 140).splitlines()
+    shown = {line.split()[1]: line for line in lines if line.startswith("by_size")}
+    assert "→ reg_2x1 32x16" in shown["128"]
+    assert "→ float4_4x4 16x16  " in shown["4096"]
+    assert "1x1" not in shown["4095"]
+    assert "Fastest: by_size → float4_4x4, 4.42 ms" in " ".join(lines)
 
 
 @pytest.mark.parametrize("name", ["sim", "compiled"])

@@ -1,0 +1,66 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel that chooses another by size, executed: it counts what the chosen one counts."""
+
+import pytest
+from typer.testing import CliRunner
+
+from gpuprof.cli import app
+from gpuprof.results import read_run
+
+CHOICES = """/*gpuprof
+title = "Mine"
+problem = "gemm"
+[[choose]]
+kernel = "splitk_8x32"
+when = "M * N <= 256 * sm_count"
+[[choose]]
+kernel = "splitk_16x32"
+when = "M < 400"
+*/
+"""
+CHOSEN = {"128": "splitk_8x32", "300": "splitk_16x32"}
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """A run of the choice and of what it chooses among, and what was printed."""
+    folder = tmp_path_factory.mktemp("chosen")
+    (folder / "mine.cu").write_text(CHOICES)
+    kernels = f"{folder / 'mine.cu'},splitk_8x32,splitk_16x32"
+    arguments = ["gemm", "-k", kernels, "--sizes", "128,300", "--device", "sim:h200"]
+    result = CliRunner().invoke(app, [*arguments, "-o", str(folder)])
+    assert result.exit_code == 0, result.output
+    run = read_run(folder / "results.json")
+    return run, result.stdout, {(case.kernel, case.problem.label): case for case in run.cases}
+
+
+@pytest.mark.parametrize(("size", "chosen"), CHOSEN.items())
+def test_choice_measures_what_the_chosen_kernel_measures(executed, size, chosen):
+    _, _, cases = executed
+    case, own = cases["mine", size], cases[chosen, size]
+    assert (case.outcome, case.chosen, own.chosen) == ("ok", chosen, "")
+    for name in ("block", "grid", "params", "counters", "resources", "occupancy", "verification"):
+        assert getattr(case, name) == getattr(own, name), name
+    assert case.source_hash == own.source_hash
+    assert own.lines
+    assert case.lines is None
+    assert chosen in case.lines_reason
+
+
+def test_choice_is_named_beside_its_block(executed):
+    _, shown, _ = executed
+    for size, chosen in CHOSEN.items():
+        (line,) = [line for line in shown.splitlines() if line.split()[:2] == ["mine", size]]
+        assert f"→ {chosen} 256x1" in line
+
+
+def test_size_without_a_choice_is_a_skipped_row(tmp_path):
+    (tmp_path / "mine.cu").write_text(CHOICES)
+    arguments = ["gemm", "-k", str(tmp_path / "mine.cu"), "--sizes", "512x512x4", "--device", "sim:h200"]
+    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    (case,) = read_run(tmp_path / "results.json").cases
+    assert (case.outcome, case.chosen, case.has_launch) == ("skipped", "", False)
+    assert case.reason == "mine names no kernel for this size on this device."
+    assert f"mine 512x512x4 – skipped: {case.reason}" in " ".join(result.stdout.split())
