@@ -21,6 +21,9 @@ from gpuprof.backends.sim.scalars import Lanes
 from gpuprof.backends.sim.shared_memory import CHUNK_BYTES, ChunkPattern, SharedMemory, next_serial
 
 _PatternKey = tuple[object, ...]
+#: Chunks of all remembered patterns together.
+_REMEMBERED_CHUNKS = 1 << 20
+_NOTHING = np.zeros((1, 0), dtype=np.complex128)
 
 
 @dataclass(eq=False)
@@ -76,6 +79,7 @@ class BulkCopies:
         self._committed: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
         self._patterns: dict[_PatternKey, ChunkPattern] = {}
         self._signals: dict[_PatternKey, Signal] = {}
+        self._chunks = 0
 
     def pattern(self, address: Lanes, length: Lanes, mask: Mask, swizzle_bytes: int = 0) -> ChunkPattern:
         """Return the pattern of a stretch in each lane: the same object for the same lanes and addresses."""
@@ -85,10 +89,18 @@ class BulkCopies:
             swizzle_bytes,
         )
         if key not in self._patterns:
-            self._patterns[key] = ChunkPattern(
-                address, length, mask.of(lanes), self.shared.block_bytes, swizzle_bytes
-            )
+            block_bytes = self.shared.block_bytes
+            self._remember(key, ChunkPattern(address, length, mask.of(lanes), block_bytes, swizzle_bytes))
         return self._patterns[key]
+
+    def _remember(self, key: _PatternKey, pattern: ChunkPattern) -> None:
+        self._chunks += len(pattern.start)
+        if self._chunks > _REMEMBERED_CHUNKS:
+            self._patterns.clear()
+            self._signals.clear()
+            self._newest = {load.pattern.serial: load for load in self._loads}
+            self._chunks = len(pattern.start)
+        self._patterns[key] = pattern
 
     def load(self, pattern: ChunkPattern, values: Lanes, column: int, line: int) -> None:
         """Put a copy to shared memory in flight; its bytes will count for barrier `column`."""
@@ -107,7 +119,7 @@ class BulkCopies:
             if not copy.arrived and copy.column in columns:
                 self.shared.store_chunks(copy.pattern, copy.values)
                 copy.arrived = True
-                copy.values = copy.values[:0]
+                copy.values = _NOTHING
                 self.barriers.receive(copy.column, copy.pattern.bytes_moved)
 
     def observe(self, columns: Columns, lanes: Bools, live: Bools, line: int) -> None:
@@ -224,7 +236,7 @@ class BulkCopies:
         lanes = uniform_blocks(lanes)
         key = (pattern.serial, lanes.tobytes(), lanes.shape)
         if key not in self._patterns:
-            self._patterns[key] = pattern.part(lanes, self.shared.block_bytes)
+            self._remember(key, pattern.part(lanes, self.shared.block_bytes))
         return self._patterns[key]
 
     @property
