@@ -75,12 +75,14 @@ class Launch:
         any_block: True when the block may be chosen freely within `requirements`.
         grid: Expressions for the grid's x, y and z.
         dynamic_shared_bytes: Expression for the dynamic shared memory of one block.
+        cooperative: True when blocks wait for each other, so that all must be on the device at once.
     """
 
     block: tuple[int, int, int]
     any_block: bool
     grid: tuple[str, str, str]
     dynamic_shared_bytes: str
+    cooperative: bool = False
 
 
 #: In the place of a launch where the chosen kernel has one.
@@ -301,6 +303,7 @@ def _read_launch(reader: _Reader) -> Launch:
         any_block=reader.take("any_block", bool, False),
         grid=_triple(grid, "1"),
         dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, "0"),
+        cooperative=reader.take("cooperative", bool, False),
     )
     reader.finish()
     return launch

@@ -26,6 +26,7 @@ class LaunchShape:
         dynamic_shared_bytes: Dynamic shared memory of one block.
         defines: Macros that the source mentions, with their values.
         tensor_maps: Those of its arguments that are tensor maps.
+        cooperative: Whether all blocks must be on the device at once.
     """
 
     block: Extent
@@ -33,6 +34,7 @@ class LaunchShape:
     dynamic_shared_bytes: int
     defines: tuple[tuple[str, str], ...]
     tensor_maps: tuple[TensorMap, ...] = ()
+    cooperative: bool = False
 
 
 def check_block(kernel: Kernel, block: Extent, max_threads: int) -> None:
@@ -118,7 +120,7 @@ def configure(
     # A macro that the source never mentions would only split the compile cache.
     words = set(re.findall(r"[A-Za-z_]\w*", kernel.source[kernel.source.index("*/") :]))
     defines = tuple((name, value) for name, value in macros.items() if name in words)
-    return LaunchShape(block, (x, y, z), dynamic, defines, tensor_maps)
+    return LaunchShape(block, (x, y, z), dynamic, defines, tensor_maps, kernel.launch.cooperative)
 
 
 def size_values(problem: Problem, device: Device) -> dict[str, int]:

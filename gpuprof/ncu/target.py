@@ -79,7 +79,12 @@ class Target:
         call("starting the profiler", api.cuProfilerStart())
         try:
             function.launch(
-                shape.grid, shape.block, shape.dynamic_shared_bytes, self._context.stream, arguments
+                shape.grid,
+                shape.block,
+                shape.dynamic_shared_bytes,
+                self._context.stream,
+                arguments,
+                cooperative=shape.cooperative,
             )
             self._context.synchronize()
         finally:

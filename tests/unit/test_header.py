@@ -80,7 +80,7 @@ def test_every_field_is_read():
         "parameters = { TILE = 32 }\n"
         'require = [{ condition = "M % TILE == 0", because = "M must fit" }]\n'
         'published = [{ size = "128", time_ms = 2, note = "n" }, { size = "4096" }]',
-        launch='any_block = true\ndynamic_shared_bytes = "TILE * real_bytes"',
+        launch='any_block = true\ncooperative = true\ndynamic_shared_bytes = "TILE * real_bytes"',
     )
     kernel = parse_kernel(text, PATH)
     assert kernel.rung == 15.0
@@ -98,6 +98,7 @@ def test_every_field_is_read():
     assert kernel.requirements == (Requirement("M % TILE == 0", "M must fit"),)
     assert kernel.published == (PublishedFigure("128", 2.0, "n"), PublishedFigure("4096", None, ""))
     assert kernel.launch.any_block
+    assert kernel.launch.cooperative
     assert kernel.launch.dynamic_shared_bytes == "TILE * real_bytes"
 
 

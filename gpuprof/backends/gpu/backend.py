@@ -114,7 +114,14 @@ class GpuBackend:
             stream = self._context.stream
 
             def launch() -> None:
-                function.launch(shape.grid, shape.block, shape.dynamic_shared_bytes, stream, arguments)
+                function.launch(
+                    shape.grid,
+                    shape.block,
+                    shape.dynamic_shared_bytes,
+                    stream,
+                    arguments,
+                    cooperative=shape.cooperative,
+                )
 
             return self._verify_and_time(arrays, launch)
         finally:

@@ -135,16 +135,31 @@ class Function:
         return int(call("asking for the occupancy", query))
 
     def launch(
-        self, grid: Extent, block: Extent, dynamic_bytes: int, stream: Any, arguments: Arguments
+        self,
+        grid: Extent,
+        block: Extent,
+        dynamic_bytes: int,
+        stream: Any,
+        arguments: Arguments,
+        *,
+        cooperative: bool = False,
     ) -> None:
         """Queue one launch.
+
+        Args:
+            grid: Blocks.
+            block: Threads of a block.
+            dynamic_bytes: Dynamic shared memory of a block.
+            stream: Where to queue it.
+            arguments: The kernel's.
+            cooperative: Let the driver see to it that all blocks run at the same time.
 
         Raises:
             DriverError: The driver refuses the launch.
         """
-        result = driver().cuLaunchKernel(
-            self._handle, *grid, *block, dynamic_bytes, stream, arguments.address, 0
-        )
+        api = driver()
+        shape = (self._handle, *grid, *block, dynamic_bytes, stream, arguments.address)
+        result = api.cuLaunchCooperativeKernel(*shape) if cooperative else api.cuLaunchKernel(*shape, 0)
         if result[0].value:
             call(f"launching {self.name}", result)
 

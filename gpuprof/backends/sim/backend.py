@@ -3,7 +3,7 @@
 """Runs cases on the SIMT executor: the whole grid when small, a sample of its blocks otherwise."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -15,10 +15,12 @@ from gpuprof.backends.sim.decode import load_program
 from gpuprof.backends.sim.global_memory import Buffer, GlobalMemory
 from gpuprof.backends.sim.launch import Argument, LaunchResult, launch
 from gpuprof.backends.sim.sampling import Sample, choose_blocks
+from gpuprof.backends.sim.tensor_maps import encode
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape
+from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.problems.base import Array, numpy_dtype
 from gpuprof.results import BackendName, Counter, Problem, SourceLine, Verification
 from gpuprof.toolchain.cache import compile_cached
@@ -96,7 +98,7 @@ class SimBackend:
         _check_shared(self.device, kernel, compiled.static_shared_bytes + shape.dynamic_shared_bytes)
         program = load_program(self._ptx(kernel, shape, compiled), kernel.entry)
         inputs = self._problem_inputs(problem)
-        memory, arguments, output = _device_memory(kernel, problem, inputs)
+        memory, arguments, output = _device_memory(kernel, problem, inputs, shape.tensor_maps)
         sample = self._sample(problem, shape)
         result = launch(
             program,
@@ -145,6 +147,11 @@ class SimBackend:
         small = problem.flops <= 2 * _FULL_GRID_FMAS and problem.arrays[-1].elements <= _FULL_GRID_ELEMENTS
         if self._blocks is None and small:
             return None
+        if shape.cooperative:
+            raise CaseSkipped(
+                "Its blocks wait for each other, so that the executor would have to run the whole grid.",
+                fix="Choose a smaller --sizes, or --sim-blocks all and patience.",
+            )
         wanted = self._blocks or _SAMPLED_BLOCKS
         total = shape.grid[0] * shape.grid[1] * shape.grid[2]
         return choose_blocks(shape.grid, wanted) if wanted < total else None
@@ -163,7 +170,7 @@ def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
 
 
 def _device_memory(
-    kernel: Kernel, problem: Problem, inputs: dict[str, Array]
+    kernel: Kernel, problem: Problem, inputs: dict[str, Array], tensor_maps: Sequence[TensorMap]
 ) -> tuple[GlobalMemory, list[Argument], Buffer]:
     """Fresh device memory with a poisoned output, and the kernel's arguments."""
     memory = GlobalMemory()
@@ -176,10 +183,19 @@ def _device_memory(
             buffers[spec.name] = memory.allocate(content, spec.name)
         else:
             buffers[spec.name] = memory.allocate(inputs[spec.name], spec.name, read_only=True)
+    maps = {made.argument: made for made in tensor_maps}
     arguments: list[Argument] = []
     for name in kernel.arguments:
         if name in buffers:
             arguments.append(buffers[name])
+        elif name in maps:
+            made = maps[name]
+            address = buffers[made.array].address
+            arguments.append(
+                encode(
+                    address, made.item_bytes, made.extents, (made.row_bytes,), made.box, made.swizzle_bytes
+                )
+            )
         else:
             value = problem.scalars[name]
             arguments.append(float(value) if name in ("alpha", "beta") else int(value))
