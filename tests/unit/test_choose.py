@@ -2,17 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Headers that choose a kernel by size and device: how they are read, what they pick, and what runs."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from unit_support import DEVICE
 
+from gpuprof.devices.table import cards, load_card
 from gpuprof.errors import CaseSkipped, ExitCode, HeaderError, InputError
 from gpuprof.kernels.catalog import find_kernel
 from gpuprof.kernels.choose import choose
 from gpuprof.kernels.header import Choice, parse_kernel
-from gpuprof.kernels.launch import check_block
+from gpuprof.kernels.launch import check_block, configure
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
@@ -237,3 +239,31 @@ def test_measurement_keeps_the_id_of_the_kernel_that_chose(tmp_path):
     assert counted.lines_reason == (
         "the counted lines are those of splitk_8x32: add --kernel splitk_8x32 to see them"
     )
+
+
+# The choice that is shipped.
+
+EXTENTS = (1, 4, 17, 64, 128, 300, 1024, 4095, 4096, 16384)
+
+
+@pytest.mark.parametrize("device", cards(), ids=lambda device: device.name)
+def test_shipped_choice_fits_every_size_on_every_card(device):
+    kernel = find_kernel("gemm", "by_size")
+    for m, n, k in itertools.product(EXTENTS, repeat=3):
+        problem = Gemm(m, n, k, alpha=0.5, beta=2.0)
+        chosen = choose(kernel, problem, device)
+        shape = configure(chosen, problem, chosen.launch.block, {}, device)
+        assert shape.dynamic_shared_bytes <= device.shared_bytes_per_block_optin, (chosen.id, problem)
+
+
+def test_shipped_choice_changes_with_the_size():
+    kernel, device = find_kernel("gemm", "by_size"), load_card("h200")
+    chosen = [choose(kernel, Gemm(n, n, n), device).id for n in EXTENTS]
+    assert chosen[0].startswith("splitk_")
+    assert chosen[-1] not in chosen[:6]
+    assert len(set(chosen)) >= 4
+
+
+def test_shipped_choice_does_without_asynchronous_copies_where_there_are_none():
+    kernel, turing = find_kernel("gemm", "by_size"), load_card("t4")
+    assert {choose(kernel, Gemm(n, n, n), turing).id for n in EXTENTS} == {"reg_8x8"}

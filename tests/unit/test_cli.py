@@ -121,7 +121,8 @@ def test_list_names_every_kernel_with_its_published_name_and_block(tmp_path):
     for kernel in (*ladder("gemm"), *ladder("transpose")):
         names = [kernel.id, *kernel.aliases]
         (line,) = [line for line in lines if line.replace(",", " ").split()[: len(names)] == names]
-        assert f"{kernel.launch.block[0]}x{kernel.launch.block[1]}" in line
+        block = f"{kernel.launch.block[0]}x{kernel.launch.block[1]}"
+        assert ("varies" if kernel.choices else block) in line
 
 
 def test_list_of_one_ladder(tmp_path):
@@ -245,6 +246,11 @@ NONE = ("--device", "none")
         (
             ["gemm", "-k", "reg_2x1", "--block", "16x16"],
             "gpuprof: reg_2x1 runs with block 32x16 only, not 16x16.\n  Leave out --block for this kernel.\n",
+        ),
+        (
+            ["gemm", "-k", "by_size", "--block", "16x16"],
+            "gpuprof: by_size chooses its block itself: that of the kernel it picks for each size.\n"
+            "  Leave out --block for this kernel.\n",
         ),
         (["gemm", "--dtype", "f16"], "gpuprof: --dtype 'f16' is not a type.\n  Choose f32 or f64.\n"),
         (["gemm", "--alpha", "nan"], "gpuprof: --alpha nan is not a finite number.\n"),

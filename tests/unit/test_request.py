@@ -294,6 +294,11 @@ def test_kernel_that_can_run_with_one_block_of_a_sweep_runs_with_that():
     assert [case.block for case in cases] == [(32, 16, 1)]
 
 
+def test_kernel_that_chooses_its_block_runs_once_in_a_sweep():
+    cases = [case for case in plan_cases(request("gemm", block="1x1,16x16")) if case.kernel == "by_size"]
+    assert len(cases) == 1
+
+
 def test_plan_names_files_so_that_a_worker_finds_them_from_anywhere(tmp_path, monkeypatch):
     write_transpose_kernel(tmp_path, "mine")
     monkeypatch.chdir(tmp_path)
