@@ -250,11 +250,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         for (int k_tile = begin; k_tile < end; ++k_tile, ++tile) {
             const bool more = tile + 1 < tiles;
             const unsigned next = stages + (tile + 1) % STAGES * STAGE_BYTES;
+            const unsigned after = more ? next : stages + tile % STAGES * STAGE_BYTES; // of the last tile any will do
             if (more)
                 wait(arrived + 8 * ((tile + 1) % STAGES), (tile + 1) / STAGES % 2);
 
             // Compute STEP values of k at a time, and turn a piece of the next tile meanwhile.
-            unsigned from = next + turn_from;
+            unsigned from = after + turn_from;
             unsigned to = next + turn_to;
 #pragma unroll 1
             for (int i = 0; i < PIECES; ++i) {
@@ -281,14 +282,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                     if (tile + STAGES - 1 < tiles)
                         fetch(tile + STAGES - 1);
                     __syncwarp();
-                    a_row = next + a_first - (k + 1) * BM * 4;
-                    b_row = next + b_first - (k + 1) * BOX_N * 4;
+                    a_row = after + a_first - (k + 1) * BM * 4;
+                    b_row = after + b_first - (k + 1) * BOX_N * 4;
                 }
                 load((k + 1) % 2, a_row + (k + 1) * BM * 4, b_row + (k + 1) * BOX_N * 4);
                 multiply(k % 2);
             }
-            a_row = next + a_first;
-            b_row = next + b_first;
+            a_row = after + a_first;
+            b_row = after + b_first;
         }
 
         // Write back. Whoever has a tile's first k-tiles writes C anew; the others wait for their predecessor, which
