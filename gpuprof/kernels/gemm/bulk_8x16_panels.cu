@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const int tiles = (K + BK - 1) / BK;
 
     // Shared memory: STAGES stages; for each a barrier that counts the bytes which have arrived, and one for all
-    // that counts the warps which have turned their pieces of A.
+    // that counts the threads which have turned their pieces of A.
     extern __shared__ __align__(1024) char shared[];
     __shared__ __align__(8) unsigned long long barriers[STAGES + 1];
     const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (t == 0) {
         for (int stage = 0; stage < STAGES; ++stage)
             asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived + 8 * stage) : "memory");
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(turned), "r"(WARPS) : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(turned), "r"(THREADS) : "memory");
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
@@ -171,9 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         store(target + 3 * BM * 4, v.w);
     };
     const auto arrive = [&]() {
-        __syncwarp();
-        if (lane == 0)
-            asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(turned) : "memory");
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(turned) : "memory");
     };
 
     // Operands of one k, and of the next.
