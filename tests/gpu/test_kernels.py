@@ -19,7 +19,7 @@ from gpuprof.toolchain.occupancy import theoretical_occupancy
 GEMM_SIZES = [
     *((1, 1, 1), (1, 1, 37), (1, 129, 5), (131, 1, 7), (2, 3, 4), (31, 33, 17), (32, 32, 32)),
     *((64, 96, 80), (127, 65, 129), (128, 128, 128), (130, 258, 67), (257, 129, 300)),
-    # Ragged, but with rows of whole 16-byte words, as bulk copies need them; the last is shared by several blocks.
+    # Ragged, but with rows of whole 16-byte words, as bulk copies need them; several blocks share the last.
     *((1, 4, 4), (193, 260, 20), (97, 516, 540)),
 ]
 TRANSPOSE_SIZES = [(1, 1), (1, 97), (97, 1), (3, 5), (31, 33), (64, 64), (100, 36), (127, 1023), (512, 260)]

@@ -18,7 +18,8 @@ from gpuprof.ncu.journal import Job, Task, write_job
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 
-GEMM_SIZES = [(33, 17, 65), (128, 128, 128), (259, 131, 300), (512, 512, 512)]
+#: The fourth is ragged too, but has rows of whole 16-byte words, as bulk copies need them.
+GEMM_SIZES = [(33, 17, 65), (128, 128, 128), (259, 131, 300), (97, 516, 540), (512, 512, 512)]
 TRANSPOSE_SIZES = [(33, 65), (128, 128), (777, 1000), (1024, 1024)]
 
 

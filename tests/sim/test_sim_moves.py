@@ -14,23 +14,30 @@ from gpuprof.kernels.catalog import ladder
 from gpuprof.results import read_run
 
 MOVERS = [kernel for op in ("gemm", "transpose") for kernel in ladder(op) if kernel.moves]
+#: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
+SIZES = {"streamk_12x16": "384x1024x64"}
 
 
 @pytest.fixture(scope="module")
 def rung_of(tmp_path_factory):
-    """The rung of a kernel in its whole ladder at 256, executed as an H200."""
+    """The rung of a kernel in its ladder, executed as an H200."""
 
     @functools.cache
-    def rungs(op):
+    def rungs(op, size, kernels):
         folder = tmp_path_factory.mktemp(op)
-        arguments = [op, "--all", "--sizes", "256", "--device", "sim:h200", "--quiet", "-o", str(folder)]
+        arguments = [op, *kernels, "--sizes", size, "--device", "sim:h200", "--quiet", "-o", str(folder)]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
         run = read_run(folder / "results.json")
         (group,) = groups(run)
         return build_ladder(run, group.sizes[0])
 
-    return lambda kernel: rungs(kernel.op).rung(kernel.id)
+    def rung(kernel):
+        apart = ("--kernel", f"{kernel.after},{kernel.id}")
+        kernels = apart if kernel.id in SIZES else ("--all",)
+        return rungs(kernel.op, SIZES.get(kernel.id, "256"), kernels).rung(kernel.id)
+
+    return rung
 
 
 @pytest.mark.parametrize("kernel", MOVERS, ids=lambda kernel: f"{kernel.op}-{kernel.id}")
@@ -39,5 +46,12 @@ def test_figures_move_as_the_header_says(rung_of, kernel):
     if rung.case.outcome == "skipped":
         pytest.skip(f"{kernel.id}: {rung.case.reason}")
     assert rung.previous == kernel.after
-    found = {name: claim.moved for name, claim in zip(kernel.moves, rung.claims, strict=True)}
-    assert found == kernel.moves
+    # The executor has no value for what only the caches and the memory behind them know.
+    found = {
+        name: claim.moved
+        for name, claim in zip(kernel.moves, rung.claims, strict=True)
+        if claim.step is not None
+    }
+    assert found
+    assert found == {name: kernel.moves[name] for name in found}
+    assert all(name.startswith(("dram_", "l2_")) for name in kernel.moves.keys() - found.keys())

@@ -3,7 +3,7 @@
 """Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -61,6 +61,10 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
 _SIGN_AGNOSTIC = frozenset({"add", "sub", "selp", "and", "or", "xor", "not", "shl", "cnot"})
 
 
+#: Opcodes that touch memory, or wait.
+_ACCESSES = ("ld", "st", "atom", "red", "cp", "mbarrier", "bar", "barrier", "call")
+
+
 @dataclass
 class RunnableBlock:
     """A decoded basic block.
@@ -72,6 +76,7 @@ class RunnableBlock:
         predicate: Slot of the branch's predicate; `negated` when it is `@!p`.
         site: Counting site of the branch.
         barrier: Returns (barrier number, threads expected or None for all).
+        polls: It is a loop of its own that reads global memory until another block has written it.
     """
 
     steps: list[Step]
@@ -86,6 +91,7 @@ class RunnableBlock:
     negated: bool = False
     site: int = -1
     arrives_only: bool = False
+    polls: bool = False
     barrier: Callable[[Batch], tuple[int, int | None]] = field(default=lambda batch: (0, None))
 
 
@@ -119,6 +125,13 @@ class Program:
     variables: list[Variable]
     phased: bool
     uncounted: frozenset[str]
+
+
+def _polls(body: Sequence[Instruction]) -> bool:
+    """True when nothing but a repeated read can change what a loop of these instructions does."""
+    accesses = [item.opcode for item in body if item.opcode[0] in _ACCESSES]
+    repeated = {"volatile", "acquire", "relaxed"}
+    return len(accesses) == 1 and accesses[0][0] == "ld" and bool(repeated & set(accesses[0]))
 
 
 def load_program(ptx: str, entry: str) -> Program:
@@ -156,6 +169,8 @@ class _Decoder:
     def program(self) -> Program:
         """Decode every block."""
         blocks = [self._block(block) for block in self.flow]
+        for number, (block, decoded) in enumerate(zip(self.flow, blocks, strict=True)):
+            decoded.polls = number in (block.target, block.otherwise) and _polls(block.body)
         self._check_names()
         return Program(
             self.function.name,

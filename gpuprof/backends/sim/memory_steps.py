@@ -120,12 +120,17 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     memory = memory_operand(operands[1], item)
     kind = _element(item)
     name = next((part for part in item.opcode if part in ATOMICS), "")
-    if not name or kind not in ARITHMETIC or kind.startswith(("f16", "bf16")) or isinstance(operands[2], Vec):
+    given = operands[2]
+    is_vector = isinstance(given, Vec)
+    if not name or kind not in ARITHMETIC or kind.startswith(("f16", "bf16")) or (is_vector and returns):
         raise UnsupportedInstruction(item.name, item.line)
     dtype, combine = ARITHMETIC[kind], ATOMICS[name]
-    space = _space(coder, item, memory, dtype.itemsize, "atomic")
+    parts = _parts(given) if isinstance(given, Vec) else ()
+    width = max(1, len(parts))
+    space = _space(coder, item, memory, dtype.itemsize * width, "atomic")
     read_address = address_reader(coder, item, memory)
-    reads = [coder.reader(operand, dtype, item) for operand in operands[2:] if operand is not None]
+    sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
+    reads = [coder.reader(operand, dtype, item) for operand in sources]
     write = coder.target(operands[0], item) if operands[0] is not None else None
     masked = coder.mask(item)
 
@@ -137,7 +142,12 @@ def atomic(coder: Coder, item: Instruction) -> Step:
         values = [np.broadcast_to(read(batch), shape) for read in reads]
 
         def apply(content: Lanes, index: Lanes, lanes: Bools) -> Lanes:
-            return apply_in_turn(content.view(dtype), index, combine, [value[lanes] for value in values])
+            if not is_vector:
+                return apply_in_turn(content.view(dtype), index, combine, [value[lanes] for value in values])
+            before = content[index]
+            for i, value in enumerate(values):
+                apply_in_turn(content.view(dtype), index * width + i, combine, [value[lanes]])
+            return before
 
         old = space.update(batch, read_address(batch), mask, apply)
         if write is not None:

@@ -13,6 +13,9 @@ stuck in a barrier go on alone: the hardware joins lanes of a warp, never warps.
 
 A strand whose wait for an mbarrier failed is parked until that barrier's phase ends. Where nothing can run
 and no phase can end, parked strands get a few more tries, since what they do between two tries may help.
+
+A strand that polls global memory for what another block writes rests after each try, until nothing else can
+run.
 """
 
 from dataclasses import dataclass, field, replace
@@ -89,6 +92,8 @@ class Scheduler:
     _ready: list[_Strand] = field(default_factory=list)
     _waiting: list[_Waiting] = field(default_factory=list)
     _parked: list[_Parked] = field(default_factory=list)
+    #: Strands that read global memory in a loop, and did not find what they wait for.
+    _polling: list[_Strand] = field(default_factory=list)
     #: How often parked strands were tried in vain, and the state of the mbarriers then.
     _tries: int = 0
     _tried_version: int = -1
@@ -102,10 +107,16 @@ class Scheduler:
             KernelFault: The kernel broke a rule.
         """
         self._ready = [_Strand(0, self.batch.mask)]
-        while self._ready or self._waiting or self._parked:
+        while self._ready or self._waiting or self._parked or self._polling:
             if self._ready:
                 self._advance(self._ready.pop())
-            elif not (self._release() or self._resume_parked() or self._detach() or self._try_parked()):
+            elif not (
+                self._release()
+                or self._resume_parked()
+                or self._detach()
+                or self._poll_again()
+                or self._try_parked()
+            ):
                 self._deadlock()
         self.batch.races.barrier()
         if self.batch.phased and (unfinished := self.batch.bulk.unfinished):
@@ -130,10 +141,16 @@ class Scheduler:
             for step in block.steps:
                 step(batch)
             if block.end is End.BRANCH:
-                before = len(self._ready)
+                before, place = len(self._ready), strand.block
                 if not self._branch(block, strand):
                     if batch.stall is not None:
                         self._park(batch.stall, self._ready[before:])
+                    if block.polls:
+                        self._rest([split for split in self._ready[before:] if split.block == place])
+                    return
+                if block.polls and strand.block == place:
+                    self._ready.append(strand)
+                    self._rest([strand])
                     return
             elif block.end is End.BARRIER:
                 if not self._barrier(block, strand):
@@ -320,6 +337,19 @@ class Scheduler:
         self._unpark(list(self._parked))
         return True
 
+    def _rest(self, strands: list[_Strand]) -> None:
+        """Take strands that poll in vain from the ready ones."""
+        for strand in strands:
+            self._ready.remove(strand)
+            self._polling.append(strand)
+
+    def _poll_again(self) -> bool:
+        """Let strands that poll try again; the budget of instructions ends what never finds its value."""
+        found = bool(self._polling)
+        self._ready += self._polling
+        self._polling = []
+        return found
+
     def _unpark(self, chosen: list[_Parked]) -> None:
         for parked in chosen:
             self._parked.remove(parked)
@@ -327,7 +357,7 @@ class Scheduler:
 
     def _detach(self) -> bool:
         """Let warps go on that have reached a join whole, while others of their strand wait in a barrier."""
-        held = [w.strand for w in self._waiting] + [p.strand for p in self._parked]
+        held = [w.strand for w in self._waiting] + [p.strand for p in self._parked] + self._polling
         joins = {id(j): j for strand in held for j in _above(strand)}
         for join in joins.values():
             busy = np.zeros((self.batch.blocks, self.batch.warps, 1), dtype=np.bool_)

@@ -6,13 +6,13 @@ problem = "gemm"
 rung = 540
 idea = "One thread asks the copy engine for whole tiles of A and B; the warps turn A inside shared memory, a piece at a time between FMAs."
 after = "reg_8x16_pipelined"
-change = "No thread loads from global memory, computes its addresses or checks its bounds: global_load_requests fall to none, and barriers with them, since warps wait for bytes and for each other in shared memory."
+change = "No thread loads from global memory, computes its addresses or checks its bounds, and warps wait for bytes and for each other in shared memory: barriers fall, and registers_per_thread with them."
 bottleneck = "Shared-memory loads, six for each 128 FMAs, and the last wave of blocks, which rarely fills the GPU. On an H200 it is as fast as reg_8x16_pipelined: what it gains are the registers that addresses took."
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
 
 [moves]
-global_load_requests = "falls"
 barriers = "falls"
+registers_per_thread = "falls"
 
 [tensor_maps.A_map]
 array = "A"
@@ -42,6 +42,10 @@ because = "bulk_8x16 needs three STAGES or more: one is computed from, one is tu
 [[require]]
 condition = "arch >= 90"
 because = "bulk_8x16 uses bulk copies, which need compute capability 9.0"
+
+[[require]]
+condition = "arch < 120"
+because = "bulk_8x16 fills 128 KiB of shared memory per block, more than compute capability 12 has"
 */
 
 #define THREADS 256

@@ -47,6 +47,10 @@ because = "bulk_8x16_panels needs a PANEL of one tile row or more"
 [[require]]
 condition = "arch >= 90"
 because = "bulk_8x16_panels uses bulk copies, which need compute capability 9.0"
+
+[[require]]
+condition = "arch < 120"
+because = "bulk_8x16_panels fills 128 KiB of shared memory per block, more than compute capability 12 has"
 */
 
 #define THREADS 256

@@ -10,22 +10,26 @@ bottleneck = "That of the chosen kernel."
 
 [[choose]]
 kernel = "splitk_8x32"
-when = "arch >= 80 and M * N <= 256 * sm_count"
+when = "arch >= 80 and M * N <= 160 * sm_count"
 
 [[choose]]
 kernel = "splitk_16x32"
-when = "arch >= 80 and M * N <= 1024 * sm_count"
+when = "arch >= 80 and M * N <= 1600 * sm_count"
 
 [[choose]]
 kernel = "splitk_32x64"
-when = "arch >= 80 and M * N <= 4096 * sm_count"
+when = "arch >= 80 and M * N <= 3600 * sm_count"
 
 [[choose]]
 kernel = "splitk_64x128"
-when = "arch >= 80 and M * N <= 16384 * sm_count"
+when = "arch >= 80 and (M * N <= 9000 * sm_count or K <= 512 and M * N <= 18000 * sm_count)"
 
 [[choose]]
 kernel = "streamk_12x16"
+when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and M * N >= 28000 * sm_count and cdiv(M, 96) * cdiv(N, 512) * 48 <= cdiv(M, 128) * cdiv(N, 256) * 33"
+
+[[choose]]
+kernel = "streamk_8x16"
 when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0"
 
 [[choose]]

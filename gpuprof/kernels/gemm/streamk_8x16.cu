@@ -47,6 +47,10 @@ because = "streamk_8x16 has room to mark the tiles of 1024 SMs"
 [[require]]
 condition = "arch >= 90"
 because = "streamk_8x16 uses bulk copies, which need compute capability 9.0"
+
+[[require]]
+condition = "arch < 120"
+because = "streamk_8x16 fills 128 KiB of shared memory per block, more than compute capability 12 has"
 */
 
 #define THREADS 256
