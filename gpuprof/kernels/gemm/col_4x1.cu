@@ -23,25 +23,32 @@ block_threads = "falls"
 
 [launch]
 block = [256]
-grid = ["cdiv(M, 32)", "cdiv(N, 32)"]
+grid = ["cdiv(M, TILE)", "cdiv(N, TILE)"]
+
+[parameters]
+TILE = 32 # edge of the C tile and of the tiles of A and B
+
+[[require]]
+condition = "(TILE == 16 or TILE == 32) and block_x * 4 == TILE * TILE"
+because = "col_4x1 has one thread for four rows of a square tile: TILE must be 16 or 32, and the block TILE*TILE/4 threads"
 */
 
-constexpr int TILE = 32; // edge of the C tile and of the tiles of A and B
-constexpr int PAD = 4;   // elements between columns of Bs, so that the four columns that a warp reads differ in bank
+constexpr int TILE_LOG2 = TILE == 32 ? 5 : 4; // t >> TILE_LOG2 is t / TILE
+constexpr int PAD = 4;                        // elements between columns of Bs: those that a warp reads differ in bank
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(TILE * TILE / 4)
     col_4x1(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates: this thread computes rows row .. row+3 of column col.
-    const int t = threadIdx.x;             // 0 .. 255
-    const int i = (t & 7) * 4;             // first row in the tile, 0 .. TILE-4
-    const int j = t >> 3;                  // column in the tile, 0 .. TILE-1
-    const int row = blockIdx.x * TILE + i; // 0 .. M-1
-    const int col = blockIdx.y * TILE + j; // 0 .. N-1
+    const int t = threadIdx.x;              // 0 .. TILE*TILE/4-1
+    const int i = (t & (TILE / 4 - 1)) * 4; // first row in the tile, 0 .. TILE-4
+    const int j = t >> (TILE_LOG2 - 2);     // column in the tile, 0 .. TILE-1
+    const int row = blockIdx.x * TILE + i;  // 0 .. M-1
+    const int col = blockIdx.y * TILE + j;  // 0 .. N-1
 
-    // It loads row load_i and columns load_j + 8*x of both tiles: a warp loads one column at a time, coalesced.
-    const int load_i = t & 31; // 0 .. TILE-1
-    const int load_j = t >> 5; // 0 .. 7
+    // It loads row load_i and columns load_j + TILE/4*x of both tiles: a warp loads one column at a time, coalesced.
+    const int load_i = t & (TILE - 1); // 0 .. TILE-1
+    const int load_j = t >> TILE_LOG2; // 0 .. TILE/4-1
     const int load_row = blockIdx.x * TILE + load_i;
     const int load_col = blockIdx.y * TILE + load_j;
 
@@ -59,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(256)
         // Load four elements of each tile; zeros beyond the matrix.
 #pragma unroll
         for (int x = 0; x < 4; ++x) {
-            const int step = 8 * x; // columns
+            const int step = TILE / 4 * x; // columns
             As[load_j + step][load_i] = load_row < M && k0 + load_j + step < K ? a[(size_t)step * M] : real(0);
             Bs[load_j + step][load_i] = load_col + step < N && k0 + load_i < K ? b[(size_t)step * K] : real(0);
         }

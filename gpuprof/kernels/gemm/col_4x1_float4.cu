@@ -23,11 +23,18 @@ shared_load_wavefronts = "stays"
 
 [launch]
 block = [256]
-grid = ["cdiv(M, 32)", "cdiv(N, 32)"]
+grid = ["cdiv(M, TILE)", "cdiv(N, TILE)"]
+
+[parameters]
+TILE = 32 # edge of the C tile and of the tiles of A and B
+
+[[require]]
+condition = "(TILE == 16 or TILE == 32) and block_x * 4 == TILE * TILE"
+because = "col_4x1_float4 has one thread for four rows of a square tile: TILE must be 16 or 32, and the block TILE*TILE/4 threads"
 */
 
-constexpr int TILE = 32; // edge of the C tile and of the tiles of A and B
-constexpr int PAD = 4;   // elements between columns of Bs, so that the four columns that a warp reads differ in bank
+constexpr int TILE_LOG2 = TILE == 32 ? 5 : 4; // t >> TILE_LOG2 is t / TILE
+constexpr int PAD = 4;                        // elements between columns of Bs: those that a warp reads differ in bank
 
 // Four consecutive elements in global memory, the first `valid` of which are inside the matrix; zeros for the others.
 // `aligned`: the leading dimension is a multiple of 4, hence every group of four is wholly inside or wholly outside and
@@ -72,17 +79,17 @@ __device__ __forceinline__ void update4(real *c, const real *sum, int valid, boo
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(TILE * TILE / 4)
     col_4x1_float4(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates: this thread computes rows row .. row+3 of column col, and loads the same places of both tiles.
-    const int t = threadIdx.x;             // 0 .. 255
-    const int i = (t & 7) * 4;             // first row in the tile, 0 .. TILE-4
-    const int j = t >> 3;                  // column in the tile, 0 .. TILE-1
-    const int row = blockIdx.x * TILE + i; // 0 .. M-1
-    const int col = blockIdx.y * TILE + j; // 0 .. N-1
-    const bool m_aligned = M % 4 == 0;     // columns of A and C start at multiples of 16 bytes
-    const bool k_aligned = K % 4 == 0;     // columns of B do
+    const int t = threadIdx.x;              // 0 .. TILE*TILE/4-1
+    const int i = (t & (TILE / 4 - 1)) * 4; // first row in the tile, 0 .. TILE-4
+    const int j = t >> (TILE_LOG2 - 2);     // column in the tile, 0 .. TILE-1
+    const int row = blockIdx.x * TILE + i;  // 0 .. M-1
+    const int col = blockIdx.y * TILE + j;  // 0 .. N-1
+    const bool m_aligned = M % 4 == 0;      // columns of A and C start at multiples of 16 bytes
+    const bool k_aligned = K % 4 == 0;      // columns of B do
 
     // Shared memory.
     __shared__ __align__(16) real As[TILE][TILE];       // (k, row of C)

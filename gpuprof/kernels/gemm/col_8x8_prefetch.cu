@@ -23,11 +23,18 @@ barriers = "stays"
 [launch]
 block = [256]
 grid = ["cdiv(M, 128)", "cdiv(N, 128)"]
+
+[parameters]
+BK = 8 # columns of the tile of A, rows of the tile of B
+
+[[require]]
+condition = "BK == 8 or BK == 16"
+because = "col_8x8_prefetch needs BK 8 or 16"
 */
 
 constexpr int BM = 128;      // rows of the C tile
 constexpr int BN = 128;      // columns of the C tile
-constexpr int BK = 8;        // columns of the tile of A, rows of the tile of B
+constexpr int K_STEP = 8;    // columns of A and rows of B that the 256 threads load at once, a float4 of each
 constexpr int TM = 8;        // rows per thread
 constexpr int TN = 8;        // columns per thread
 constexpr int PAD = 4;       // elements between rows of Bs: keeps float4 alignment, and the scalar stores meet 32 banks
@@ -107,8 +114,8 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 
     // It loads four rows of one column of each tile; two lanes together read one whole sector of B.
     const int a_i = (t & 31) * 4; // 0 .. BM-4
-    const int a_k = t >> 5;       // 0 .. BK-1
-    const int b_k = (t & 1) * 4;  // 0 .. BK-4
+    const int a_k = t >> 5;       // 0 .. K_STEP-1
+    const int b_k = (t & 1) * 4;  // 0 .. K_STEP-4
     const int b_j = t >> 1;       // 0 .. BN-1
 
     // Shared memory. Bs is transposed on its way in, so that a thread reads four columns as one float4.
@@ -126,25 +133,36 @@ extern "C" __global__ void __launch_bounds__(256, 2)
     real sum[TN][TM] = {}; // (column, row)
 
     // Load the first tiles into registers; zeros beyond the matrix.
-    float4 a4 = load4(a, a_left > 0 ? M - a_row : 0, m_aligned);
-    float4 b4 = load4(b, b_left, k_aligned);
+    float4 a4[BK / K_STEP];
+    float4 b4[BK / K_STEP];
+#pragma unroll
+    for (int s = 0; s < BK / K_STEP; ++s) {
+        a4[s] = load4(a + (size_t)s * K_STEP * M, a_left > s * K_STEP ? M - a_row : 0, m_aligned);
+        b4[s] = load4(b + s * K_STEP, b_left - s * K_STEP, k_aligned);
+    }
     a += (size_t)BK * M;
     b += BK;
     a_left -= BK;
     b_left -= BK;
     for (int k0 = 0; k0 < K; k0 += BK) {
         // Move the tiles from registers to shared memory.
-        *reinterpret_cast<float4 *>(&As[a_k][a_i]) = a4;
-        Bs[b_k][b_j] = b4.x;
-        Bs[b_k + 1][b_j] = b4.y;
-        Bs[b_k + 2][b_j] = b4.z;
-        Bs[b_k + 3][b_j] = b4.w;
+#pragma unroll
+        for (int s = 0; s < BK / K_STEP; ++s) {
+            *reinterpret_cast<float4 *>(&As[s * K_STEP + a_k][a_i]) = a4[s];
+            Bs[s * K_STEP + b_k][b_j] = b4[s].x;
+            Bs[s * K_STEP + b_k + 1][b_j] = b4[s].y;
+            Bs[s * K_STEP + b_k + 2][b_j] = b4[s].z;
+            Bs[s * K_STEP + b_k + 3][b_j] = b4[s].w;
+        }
         __syncthreads();
 
         // Load the next tiles, if any, into registers while this one is computed.
         if (k0 + BK < K) {
-            a4 = load4(a, a_left > 0 ? M - a_row : 0, m_aligned);
-            b4 = load4(b, b_left, k_aligned);
+#pragma unroll
+            for (int s = 0; s < BK / K_STEP; ++s) {
+                a4[s] = load4(a + (size_t)s * K_STEP * M, a_left > s * K_STEP ? M - a_row : 0, m_aligned);
+                b4[s] = load4(b + s * K_STEP, b_left - s * K_STEP, k_aligned);
+            }
         }
         a += (size_t)BK * M;
         b += BK;

@@ -22,11 +22,18 @@ global_load_sectors = "stays"
 [launch]
 block = [256]
 grid = ["cdiv(M, 128)", "cdiv(N, 128)"]
+
+[parameters]
+BK = 8 # columns of the tile of A, rows of the tile of B
+
+[[require]]
+condition = "BK == 8 or BK == 16"
+because = "col_8x8_warp needs BK 8 or 16"
 */
 
 constexpr int BM = 128;      // rows of the C tile
 constexpr int BN = 128;      // columns of the C tile
-constexpr int BK = 8;        // columns of the tile of A, rows of the tile of B
+constexpr int K_STEP = 8;    // columns of A and rows of B that the 256 threads load at once, a float4 of each
 constexpr int TM = 8;        // rows per thread
 constexpr int TN = 8;        // columns per thread
 constexpr int PAD = 4;       // elements between rows of Bs: keeps float4 alignment, and the scalar stores meet 32 banks
@@ -106,8 +113,8 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 
     // It loads four rows of one column of each tile; two lanes together read one whole sector of B.
     const int a_i = (t & 31) * 4; // 0 .. BM-4
-    const int a_k = t >> 5;       // 0 .. BK-1
-    const int b_k = (t & 1) * 4;  // 0 .. BK-4
+    const int a_k = t >> 5;       // 0 .. K_STEP-1
+    const int b_k = (t & 1) * 4;  // 0 .. K_STEP-4
     const int b_j = t >> 1;       // 0 .. BN-1
 
     // Shared memory. Bs is transposed on its way in, so that a thread reads four columns as one float4.
@@ -124,18 +131,21 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 
     real sum[TN][TM] = {}; // (column, row)
     for (int k0 = 0; k0 < K; k0 += BK) {
-        // Load four elements of each tile; zeros beyond the matrix.
-        const float4 a4 = load4(a, a_left > 0 ? M - a_row : 0, m_aligned);
-        const float4 b4 = load4(b, b_left, k_aligned);
-        a += (size_t)BK * M;
-        b += BK;
-        a_left -= BK;
-        b_left -= BK;
-        *reinterpret_cast<float4 *>(&As[a_k][a_i]) = a4;
-        Bs[b_k][b_j] = b4.x;
-        Bs[b_k + 1][b_j] = b4.y;
-        Bs[b_k + 2][b_j] = b4.z;
-        Bs[b_k + 3][b_j] = b4.w;
+        // Load four elements of each tile at a time; zeros beyond the matrix.
+#pragma unroll
+        for (int k = 0; k < BK; k += K_STEP) {
+            const float4 a4 = load4(a, a_left > 0 ? M - a_row : 0, m_aligned);
+            const float4 b4 = load4(b, b_left, k_aligned);
+            a += (size_t)K_STEP * M;
+            b += K_STEP;
+            a_left -= K_STEP;
+            b_left -= K_STEP;
+            *reinterpret_cast<float4 *>(&As[k + a_k][a_i]) = a4;
+            Bs[k + b_k][b_j] = b4.x;
+            Bs[k + b_k + 1][b_j] = b4.y;
+            Bs[k + b_k + 2][b_j] = b4.z;
+            Bs[k + b_k + 3][b_j] = b4.w;
+        }
         __syncthreads();
 
         // Compute: 64 FMAs from four shared loads.

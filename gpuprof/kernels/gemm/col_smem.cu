@@ -22,12 +22,17 @@ shared_store_bank_conflicts = "rises"
 
 [launch]
 block = [32, 32]
-grid = ["cdiv(M, 32)", "cdiv(N, 32)"]
+grid = ["cdiv(M, TILE)", "cdiv(N, TILE)"]
+
+[parameters]
+TILE = 32 # edge of the C tile and of the tiles of A and B
+
+[[require]]
+condition = "block_x == TILE and block_y == TILE"
+because = "col_smem has one thread for each element of a square tile: the block must be TILE x TILE"
 */
 
-constexpr int TILE = 32; // edge of the C tile and of the tiles of A and B
-
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(TILE * TILE)
     col_smem(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates: x walks rows, so a warp is one column of the tile.

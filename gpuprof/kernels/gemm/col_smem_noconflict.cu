@@ -22,18 +22,25 @@ shared_load_wavefronts = "falls"
 
 [launch]
 block = [1024]
-grid = ["cdiv(M, 32)", "cdiv(N, 32)"]
+grid = ["cdiv(M, TILE)", "cdiv(N, TILE)"]
+
+[parameters]
+TILE = 32 # edge of the C tile and of the tiles of A and B
+
+[[require]]
+condition = "(TILE == 16 or TILE == 32) and block_x == TILE * TILE"
+because = "col_smem_noconflict has one thread for each element of a square tile: TILE must be 16 or 32, and the block TILE*TILE threads"
 */
 
-constexpr int TILE = 32; // edge of the C tile and of the tiles of A and B
+constexpr int TILE_LOG2 = TILE == 32 ? 5 : 4; // t >> TILE_LOG2 is t / TILE
 
-extern "C" __global__ void __launch_bounds__(1024)
+extern "C" __global__ void __launch_bounds__(TILE * TILE)
     col_smem_noconflict(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates: a warp is one column of the tile, its lanes walk down the rows.
-    const int t = threadIdx.x;             // 0 .. 1023
-    const int i = t & 31;                  // row in the tile, 0 .. TILE-1
-    const int j = t >> 5;                  // column in the tile, 0 .. TILE-1
+    const int t = threadIdx.x;             // 0 .. TILE*TILE-1
+    const int i = t & (TILE - 1);          // row in the tile, 0 .. TILE-1
+    const int j = t >> TILE_LOG2;          // column in the tile, 0 .. TILE-1
     const int row = blockIdx.x * TILE + i; // 0 .. M-1
     const int col = blockIdx.y * TILE + j; // 0 .. N-1
 
