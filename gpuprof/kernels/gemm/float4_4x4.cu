@@ -21,10 +21,15 @@ registers_per_thread = "rises"
 
 [launch]
 block = [16, 16]
-grid = ["cdiv(N, 64)", "cdiv(M, 64)"]
-*/
+grid = ["cdiv(N, 4 * BS)", "cdiv(M, 4 * BS)"]
 
-constexpr int BS = 16; // edge of the block; its C tile is 4*BS x 4*BS
+[parameters]
+BS = 16 # edge of the block; its C tile is 4*BS x 4*BS
+
+[[require]]
+condition = "block_x == BS and block_y == BS"
+because = "float4_4x4 has one thread for 4x4 elements of a square tile: the block must be BS x BS"
+*/
 
 // Four consecutive elements in global memory, the first `valid` of which are inside the matrix; zeros for the others.
 // `aligned`: the leading dimension is a multiple of 4, hence every group of four is wholly inside or wholly outside and
@@ -79,7 +84,7 @@ __device__ __forceinline__ void fma4(float4 &sum, real a, float4 b)
     sum.w += a * b.w;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(BS * BS)
     float4_4x4(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates: this thread's rows are row + BS*r and its columns col + s, for r and s = 0 .. 3.
@@ -89,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const int row = blockIdx.y * 4 * BS + ty;     // 0 .. M-1
     const bool aligned = N % 4 == 0;              // rows of B and C start at multiples of 16 bytes
 
-    // Shared memory: 8 KiB.
+    // Shared memory: 8 KiB where BS is 16.
     __shared__ float4 As[BS][BS]; // (ty, k): rows ty, ty + BS, ty + 2*BS and ty + 3*BS of the C tile
     __shared__ float4 Bs[BS][BS]; // (k, tx): columns 4*tx .. 4*tx+3 of the C tile
 

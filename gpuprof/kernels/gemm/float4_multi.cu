@@ -21,22 +21,25 @@ registers_per_thread = "rises"
 
 [launch]
 block = [16, 16]
-grid = ["cdiv(N, 64 * unroll_n)", "cdiv(M, 64 * unroll_m)"]
+grid = ["cdiv(N, 4 * BS * unroll_n)", "cdiv(M, 4 * BS * unroll_m)"]
 
 [parameters]
+BS = 16 # edge of the block; its C tile is 4*BS*unroll_m x 4*BS*unroll_n
 unroll_m = 2
 unroll_n = 1
 
 [[require]]
+condition = "(BS == 8 or BS == 16) and block_x == BS and block_y == BS"
+because = "float4_multi has one thread for 4x4 elements of each tile: BS must be 8 or 16, and the block BS x BS"
+
+[[require]]
 condition = "unroll_m >= 1 and unroll_n >= 1"
-because = "float4_multi computes at least one 64x64 tile: unroll_m and unroll_n must be 1 or more"
+because = "float4_multi computes at least one tile: unroll_m and unroll_n must be 1 or more"
 
 [[require]]
 condition = "unroll_m * unroll_n <= 4"
-because = "float4_multi keeps the study's bound, 32 KiB of local memory at 8 KiB per tile: unroll_m * unroll_n must be at most 4"
+because = "float4_multi keeps the study's bound, 32 KiB of local memory at 8 KiB per tile where BS is 16: unroll_m * unroll_n must be at most 4"
 */
-
-constexpr int BS = 16; // edge of the block; its C tile is 4*BS*unroll_m x 4*BS*unroll_n
 
 // Four consecutive elements in global memory, the first `valid` of which are inside the matrix; zeros for the others.
 // `aligned`: the leading dimension is a multiple of 4, hence every group of four is wholly inside or wholly outside and
@@ -91,7 +94,7 @@ __device__ __forceinline__ void fma4(float4 &sum, real a, float4 b)
     sum.w += a * b.w;
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(BS * BS)
     float4_multi(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates: this thread's rows are row + 4*BS*u + BS*r and its columns col + 4*BS*v + s,
@@ -102,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const int row = blockIdx.y * 4 * BS * unroll_m + ty;     // 0 .. M-1
     const bool aligned = N % 4 == 0;                         // rows of B and C start at multiples of 16 bytes
 
-    // Shared memory: 4 KiB * (unroll_m + unroll_n).
+    // Shared memory: 4 KiB * (unroll_m + unroll_n) where BS is 16.
     __shared__ float4 As[unroll_m][BS][BS]; // (u, ty, k): rows ty, ty + BS, ty + 2*BS and ty + 3*BS of tile row u
     __shared__ float4 Bs[unroll_n][BS][BS]; // (v, k, tx): columns 4*tx .. 4*tx+3 of tile column v
 

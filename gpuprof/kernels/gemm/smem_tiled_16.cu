@@ -20,12 +20,17 @@ global_load_sectors = "rises"
 
 [launch]
 block = [16, 16]
-grid = ["cdiv(N, 16)", "cdiv(M, 16)"]
+grid = ["cdiv(N, BS)", "cdiv(M, BS)"]
+
+[parameters]
+BS = 16 # edge of the block and of its tiles
+
+[[require]]
+condition = "block_x == BS and block_y == BS"
+because = "smem_tiled_16 has one thread for each element of a square tile: the block must be BS x BS"
 */
 
-constexpr int BS = 16; // edge of the block and of its tiles
-
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(BS * BS)
     smem_tiled_16(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates: x walks columns.
@@ -34,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(256)
     const int col = blockIdx.x * BS + tx; // 0 .. N-1
     const int row = blockIdx.y * BS + ty; // 0 .. M-1
 
-    // Shared memory: 2 KiB.
+    // Shared memory: 2 KiB where BS is 16.
     __shared__ real As[BS][BS]; // (row of C, k)
     __shared__ real Bs[BS][BS]; // (k, column of C)
 
