@@ -19,12 +19,18 @@ theoretical_occupancy_pct = "falls"
 [launch]
 block = [256]
 grid = ["cdiv(N, 256)", "cdiv(M, 128)"]
+
+[parameters]
+BK = 16 # k per tile
+
+[[require]]
+condition = "BK == 8 or BK == 16"
+because = "reg_8x16 needs BK 8 or 16"
 */
 
 #define THREADS 256
 #define BM 128           // rows of C per block
 #define BN 256           // columns of C per block
-#define BK 16            // k per tile
 #define TM 8             // rows of C per thread
 #define TN 16            // columns of C per thread
 #define LANES_M 8        // a warp's lanes: 8 along M by 4 along N
