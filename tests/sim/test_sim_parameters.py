@@ -1,0 +1,107 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Tile parameters other than a header's own: right where it allows them, else skipped with its sentence."""
+
+import pytest
+
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.devices.table import load_card
+from gpuprof.kernels.catalog import find_kernel, ladder
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.problems.gemm import Gemm
+
+#: M, N, K: multiples of no tile, and whole tiles only.
+RAGGED, EVEN = (131, 67, 45), (128, 256, 64)
+#: Kernel, parameters, and the block where it follows them.
+ALLOWED = [
+    ("smem_tiled_16", {"BS": 8}, (8, 8, 1)),
+    ("smem_tiled_16", {"BS": 32}, (32, 32, 1)),
+    ("float4_4x4", {"BS": 8}, (8, 8, 1)),
+    ("float4_4x4", {"BS": 32}, (32, 32, 1)),
+    ("float4_multi", {"BS": 8}, (8, 8, 1)),
+    ("float4_multi", {"unroll_m": 1, "unroll_n": 3}, None),
+    ("col_smem", {"TILE": 16}, (16, 16, 1)),
+    ("col_smem_1d", {"TILE": 16}, (256, 1, 1)),
+    ("col_smem_noconflict", {"TILE": 16}, (256, 1, 1)),
+    ("col_4x1", {"TILE": 16}, (64, 1, 1)),
+    ("col_4x1_float4", {"TILE": 16}, (64, 1, 1)),
+    ("col_4x4", {"BK": 32}, None),
+    ("col_8x8", {"BK": 16}, None),
+    ("col_8x8_warp", {"BK": 16}, None),
+    ("col_8x8_prefetch", {"BK": 16}, None),
+    ("col_8x8_double", {"BK": 16}, None),
+    ("reg_8x8", {"BK": 8}, None),
+    ("reg_8x8", {"BK": 32}, None),
+    ("reg_8x16", {"BK": 8}, None),
+    ("reg_8x16_async", {"BK": 8}, None),
+    ("reg_8x16_async", {"BK": 32}, None),
+]
+SQUARE = "has one thread for each element of a square tile"
+LINE = f"{SQUARE}: TILE must be 16 or 32, and the block TILE*TILE threads"
+OUTPUTS = "has one thread for 4x4 elements"
+FOURS = "has one thread for four rows of a square tile: TILE must be 16 or 32, and the block TILE*TILE/4"
+#: Kernel, a value that its header rules out for its block, and how the sentence goes on after the id.
+REFUSED = [
+    ("smem_tiled_16", {"BS": 8}, f"{SQUARE}: the block must be BS x BS"),
+    ("float4_4x4", {"BS": 8}, f"{OUTPUTS} of a square tile: the block must be BS x BS"),
+    ("float4_multi", {"BS": 32}, f"{OUTPUTS} of each tile: BS must be 8 or 16, and the block BS x BS"),
+    ("col_smem", {"TILE": 16}, f"{SQUARE}: the block must be TILE x TILE"),
+    ("col_smem_1d", {"TILE": -32}, LINE),
+    ("col_smem_noconflict", {"TILE": 16}, LINE),
+    ("col_4x1", {"TILE": -32}, f"{FOURS} threads"),
+    ("col_4x1_float4", {"TILE": 16}, f"{FOURS} threads"),
+    ("col_4x4", {"BK": 8}, "needs BK 16 or 32"),
+    ("col_8x8", {"BK": 12}, "needs BK 8 or 16"),
+    ("col_8x8_warp", {"BK": 32}, "needs BK 8 or 16"),
+    ("col_8x8_prefetch", {"BK": 0}, "needs BK 8 or 16"),
+    ("col_8x8_double", {"BK": 4}, "needs BK 8 or 16"),
+    ("reg_8x8", {"BK": 12}, "needs BK 8, 16 or 32"),
+    ("reg_8x16", {"BK": 32}, "needs BK 8 or 16"),
+]
+
+
+def label(name, params):
+    return "-".join([name, *(f"{parameter}={value}" for parameter, value in params.items())])
+
+
+@pytest.fixture(scope="module")
+def measure():
+    """Measure a kernel on the executor, with parameters and a block that replace its header's."""
+    backend = SimBackend(load_card("h200"), seed=0)
+    compiler = Compiler(backend.compile_arch)
+
+    def run(name, params, block, m, n, k):
+        kernel = find_kernel("gemm", name)
+        problem = Gemm(m, n, k, "f32", kernel.layout, alpha=-1.5, beta=0.75)
+        case = Case(kernel.id, str(kernel.path), problem, block or kernel.launch.block, params)
+        return measure_case(case, backend, compiler)[0]
+
+    return run
+
+
+@pytest.mark.parametrize("size", [RAGGED, EVEN], ids=["ragged", "even"])
+@pytest.mark.parametrize(("name", "params", "block"), ALLOWED, ids=[label(*case[:2]) for case in ALLOWED])
+def test_other_parameters_give_the_same_product(measure, name, params, block, size):
+    measurement = measure(name, params, block, *size)
+    assert measurement.outcome == "ok", measurement.reason
+    assert measurement.verification.checked_elements == size[0] * size[1]
+    assert measurement.params == {**find_kernel("gemm", name).parameters, **params}
+    assert measurement.resources.spill_bytes == 0
+
+
+@pytest.mark.parametrize(("name", "params", "sentence"), REFUSED, ids=[label(*case[:2]) for case in REFUSED])
+def test_parameter_that_the_header_rules_out_is_skipped_with_its_sentence(measure, name, params, sentence):
+    measurement = measure(name, params, None, 64, 64, 64)
+    assert (measurement.outcome, measurement.reason) == ("skipped", f"{name} {sentence}.")
+
+
+def test_every_parameter_of_the_studies_is_tried_with_another_value():
+    tried = {(name, parameter) for name, params, _ in ALLOWED for parameter in params}
+    declared = {
+        (kernel.id, parameter)
+        for kernel in ladder("gemm")
+        if kernel.study in ("B", "C", "D")
+        for parameter in kernel.parameters
+    }
+    assert declared <= tried
