@@ -359,7 +359,8 @@ class Scheduler:
         """Let warps go on that have reached a join whole, while others of their strand wait in a barrier."""
         held = [w.strand for w in self._waiting] + [p.strand for p in self._parked] + self._polling
         joins = {id(j): j for strand in held for j in _above(strand)}
-        for join in joins.values():
+        # Inner joins first: lanes that are free at one have not reached those around it.
+        for join in sorted(joins.values(), key=_depth, reverse=True):
             busy = np.zeros((self.batch.blocks, self.batch.warps, 1), dtype=np.bool_)
             for strand in held:
                 if join in _above(strand):
@@ -406,10 +407,14 @@ class Scheduler:
         batch.fault(FaultKind.MBARRIER, text, stall.line, position, offset)
 
 
-def _above(strand: _Strand) -> list[_Join]:
+def _above(strand: _Strand | _Join) -> list[_Join]:
     """Return the joins that a strand will reach, innermost first."""
     joins, join = [], strand.above
     while join is not None:
         joins.append(join)
         join = join.above
     return joins
+
+
+def _depth(join: _Join) -> int:
+    return len(_above(join))
