@@ -100,6 +100,12 @@ _COUNTER_FIGURES = (
         telling=2.0,
     ),
     Figure("barriers", lambda case: counters.value(case, "barriers"), numbers.count, telling=0.3),
+    Figure(
+        "DRAM bytes read",
+        lambda case: counters.value(case, "dram_read_bytes"),
+        numbers.size,
+        telling=0.5,
+    ),
 )
 
 #: By the names that kernel headers use.
