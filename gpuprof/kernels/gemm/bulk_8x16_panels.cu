@@ -148,9 +148,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     }
     __syncthreads();
 
-    // Fetch a k-tile: one thread tells the barrier what to expect and starts two copies.
+    // Fetch a k-tile: one thread tells the barrier what to expect and starts two copies. The warps take turns at it,
+    // so that none falls behind.
     const auto fetch = [&](int tile) {
-        if (t == 0) {
+        if (t == tile % WARPS * 32) {
             const unsigned barrier = arrived + 8 * (tile % STAGES);
             const unsigned stage = stages + tile % STAGES * STAGE_BYTES;
             asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),

@@ -157,8 +157,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     }
     __syncthreads();
 
-    // Fetch the share's next k-tile: one thread tells the barrier what to expect and starts two copies. All threads
-    // keep count, which costs them nothing: the numbers are the same in a whole warp.
+    // Fetch the share's next k-tile: one thread tells the barrier what to expect and starts two copies. The warps take
+    // turns at it, so that none falls behind. All threads keep count, which costs them nothing: the numbers are the
+    // same in a whole warp.
     int fetched_to = last; // where the piece begins that was begun last
     int left = 0;          // k-tiles of it that are still to be fetched
     int next_k = 0;
@@ -173,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             next_m = begin / depth / tiles_n * BM;
             next_n = begin / depth % tiles_n * BN;
         }
-        if (t == 0) {
+        if (t == tile % WARPS * 32) {
             const unsigned barrier = arrived + 8 * (tile % STAGES);
             const unsigned stage = stages + tile % STAGES * STAGE_BYTES;
             asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
