@@ -13,9 +13,10 @@ from gpuprof.problems.base import ITEM_BYTES, ArraySpec, Problem
 #: Bytes of a tensor map as an argument, and their alignment.
 TENSOR_MAP_BYTES = 128
 TENSOR_MAP_ALIGNMENT = 64
+#: Bytes after which a swizzle pattern repeats its rows; 0 stands for no swizzle.
 SWIZZLES = (0, 32, 64, 128)
 #: The copy engine's limits: elements of a box along one axis, and bytes that rows and strides are made of.
-_MOST_BOX_ELEMENTS = 256
+MOST_BOX_ELEMENTS = 256
 _GRANULE_BYTES = 16
 
 
@@ -82,10 +83,10 @@ def make_tensor_map(argument: str, spec: TensorMapSpec, box: tuple[int, int], pr
             f"The copy engine needs rows that start at multiples of {_GRANULE_BYTES} bytes; those of"
             f" {spec.array} are {made.row_bytes} bytes apart."
         )
-    if not all(1 <= extent <= _MOST_BOX_ELEMENTS for extent in box):
+    if not all(1 <= extent <= MOST_BOX_ELEMENTS for extent in box):
         raise CaseSkipped(
             f"The box of {argument} is {box[0]}x{box[1]} elements; the copy engine takes 1 to"
-            f" {_MOST_BOX_ELEMENTS} along each axis."
+            f" {MOST_BOX_ELEMENTS} along each axis."
         )
     width = box[0] * made.item_bytes
     if width % _GRANULE_BYTES or (spec.swizzle_bytes and width > spec.swizzle_bytes):

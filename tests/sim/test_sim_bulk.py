@@ -15,9 +15,10 @@ from gpuprof.backends.sim import (
     launch,
     load_program,
 )
-from gpuprof.backends.sim.tensor_maps import MAP_BYTES, TensorMap, decode, encode
+from gpuprof.backends.sim.tensor_maps import TensorMap, decode, encode
 from gpuprof.cli import app
 from gpuprof.errors import CaseFailure
+from gpuprof.kernels.tensor_map import TENSOR_MAP_BYTES
 from gpuprof.results import read_run
 
 HELPERS = r"""
@@ -751,7 +752,10 @@ def test_a_map_of_another_rank_and_bytes_that_are_no_map():
     out = memory.allocate(np.zeros(32, np.uint32), "out")
     program = cuda_program(tensor_source(2))
     line = encode(source.address, 4, (64,), (), (32,))
-    for argument, text in ((line, "from an array of 1 dimensions"), (b"\1" * MAP_BYTES, "which holds none")):
+    for argument, text in (
+        (line, "from an array of 1 dimensions"),
+        (b"\1" * TENSOR_MAP_BYTES, "which holds none"),
+    ):
         with pytest.raises(KernelFault, match=text):
             launch(program, (1, 1, 1), (32, 1, 1), [argument, out, 0, 0, 0, 128], memory, 1024)
 
@@ -759,10 +763,10 @@ def test_a_map_of_another_rank_and_bytes_that_are_no_map():
 def test_maps_are_read_back_as_they_were_written():
     arguments = (0x7000_0000_0100, 4, (300, 200, 7), (1216, 243200), (32, 64, 1), 128)
     content = encode(*arguments)
-    assert len(content) == MAP_BYTES
+    assert len(content) == TENSOR_MAP_BYTES
     assert decode(content) == TensorMap(*arguments)
     with pytest.raises(ValueError, match="no tensor map"):
-        decode(bytes(MAP_BYTES))
+        decode(bytes(TENSOR_MAP_BYTES))
 
 
 @pytest.mark.parametrize(

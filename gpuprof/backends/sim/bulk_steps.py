@@ -19,7 +19,8 @@ from gpuprof.backends.sim.memory_steps import address_reader, memory_operand
 from gpuprof.backends.sim.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.backends.sim.scalars import ARITHMETIC, Lanes
 from gpuprof.backends.sim.shared_memory import CHUNK_BYTES, ChunkPattern
-from gpuprof.backends.sim.tensor_maps import MAP_ALIGNMENT, MAP_BYTES, TensorMap, decode
+from gpuprof.backends.sim.tensor_maps import TensorMap, decode
+from gpuprof.kernels.tensor_map import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 
 _S32 = ARITHMETIC["s32"]
 #: What the opcodes that are modelled may say, after `cp.async.bulk`. Hints for the cache change nothing here.
@@ -160,14 +161,14 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
 
 def _tensor_map(batch: Batch, line: int, mask: Mask, address: int) -> TensorMap:
     """Read a map from memory."""
-    problem = f"is not a multiple of {MAP_ALIGNMENT}"
-    if address % MAP_ALIGNMENT == 0:
-        buffer = batch.memory.holding(address, address + MAP_BYTES)
+    problem = f"is not a multiple of {TENSOR_MAP_ALIGNMENT}"
+    if address % TENSOR_MAP_ALIGNMENT == 0:
+        buffer = batch.memory.holding(address, address + TENSOR_MAP_BYTES)
         problem = "holds none"
         if buffer is not None:
             first = address - buffer.address
             try:
-                return decode(buffer.view(1)[first : first + MAP_BYTES].tobytes())
+                return decode(buffer.view(1)[first : first + TENSOR_MAP_BYTES].tobytes())
             except ValueError:
                 pass
     text = f"takes a tensor map from {address:#x}, which {problem}"

@@ -10,17 +10,11 @@ import struct
 from dataclasses import dataclass
 
 from gpuprof.errors import CaseFailure
-
-#: Bytes of a map, and what its address must be a multiple of.
-MAP_BYTES = 128
-MAP_ALIGNMENT = 64
-#: Bytes after which a swizzle pattern repeats its rows: 0 stands for no swizzle.
-SWIZZLES = (0, 32, 64, 128)
+from gpuprof.kernels.tensor_map import MOST_BOX_ELEMENTS, SWIZZLES, TENSOR_MAP_BYTES
 
 _MAGIC = b"gpuprof\0"
 _LAYOUT = struct.Struct("<8sQIII4x5Q4Q5I")
 _MOST_DIMENSIONS = 5
-_LARGEST_BOX = 256
 _LARGEST_STRIDE = 1 << 40
 
 
@@ -86,7 +80,7 @@ def encode(
         *_padded(tensor.strides, _MOST_DIMENSIONS - 1),
         *_padded(tensor.box, _MOST_DIMENSIONS),
     )
-    return content.ljust(MAP_BYTES, b"\0")
+    return content.ljust(TENSOR_MAP_BYTES, b"\0")
 
 
 def decode(content: bytes) -> TensorMap:
@@ -95,7 +89,7 @@ def decode(content: bytes) -> TensorMap:
     Raises:
         ValueError: The bytes are no map.
     """
-    if len(content) != MAP_BYTES or not content.startswith(_MAGIC):
+    if len(content) != TENSOR_MAP_BYTES or not content.startswith(_MAGIC):
         raise ValueError("these bytes are no tensor map")
     _, address, item_bytes, rank, swizzle_bytes, *lists = _LAYOUT.unpack(content[: _LAYOUT.size])
     extents, strides, box = lists[:5], lists[5:9], lists[9:]
@@ -126,8 +120,8 @@ def _problem(tensor: TensorMap) -> str | None:
         return f"extents go from 1 to 2^32, and these are {tensor.extents}"
     if not all(stride % 16 == 0 and 0 < stride < _LARGEST_STRIDE for stride in tensor.strides):
         return f"strides are multiples of 16 bytes below 2^40, and these are {tensor.strides}"
-    if not all(1 <= size <= _LARGEST_BOX for size in tensor.box):
-        return f"a box has 1 to {_LARGEST_BOX} elements along a dimension, and this one has {tensor.box}"
+    if not all(1 <= size <= MOST_BOX_ELEMENTS for size in tensor.box):
+        return f"a box has 1 to {MOST_BOX_ELEMENTS} elements along a dimension, and this one has {tensor.box}"
     row = tensor.box[0] * item
     if row % 16:
         return f"a row of the box has {row} bytes, which is not a multiple of 16"
