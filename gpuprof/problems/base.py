@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.problems.check import ErrorBound
+
 Dtype = Literal["f32", "f64"]
 Layout = Literal["row", "col"]
 Array = NDArray[np.floating[Any]]
@@ -16,6 +18,21 @@ Array = NDArray[np.floating[Any]]
 ITEM_BYTES: dict[str, int] = {"f32": 4, "f64": 8}
 C_TYPE: dict[str, str] = {"f32": "float", "f64": "double"}
 UNIT_ROUNDOFF: dict[str, float] = {"f32": 2.0**-24, "f64": 2.0**-53}
+
+
+def error_bound(dtype: str, factor: float) -> ErrorBound:
+    """A bound of so many unit roundoffs, and of as many smallest numbers where results underflow.
+
+    Gradual underflow adds at most half a smallest number to each product (Higham, "Accuracy and Stability of
+    Numerical Algorithms", section 2.8), so that it may take the place of a unit roundoff term by term.
+
+    Args:
+        dtype: `f32` or `f64`.
+        factor: How many; 0 demands equality.
+    """
+    info = np.finfo(numpy_dtype(dtype))
+    smallest = float(info.smallest_subnormal)
+    return ErrorBound(factor * UNIT_ROUNDOFF[dtype], factor * smallest, float(info.max))
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
@@ -91,8 +108,8 @@ class Problem(Protocol):
         ...
 
     @property
-    def tolerance(self) -> float:
-        """Largest allowed |result - expected| / magnitude of an element; 0 demands equality."""
+    def bound(self) -> ErrorBound:
+        """How far an element of the result may lie from its reference."""
         ...
 
     def inputs(self, seed: int) -> dict[str, Array]:

@@ -9,7 +9,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.problems.base import ITEM_BYTES, UNIT_ROUNDOFF, Array, ArraySpec, Dtype, Layout, numpy_dtype
+from gpuprof.problems.base import ITEM_BYTES, Array, ArraySpec, Dtype, Layout, error_bound, numpy_dtype
+from gpuprof.problems.check import Doubles, ErrorBound
 
 #: Multiple of sqrt(K) * unit roundoff that an element's error may reach. Rounding errors of a sum of K terms,
 #: in any order, stay below lambda * sqrt(K) * u * sum(|a*b|) with probability at least
@@ -86,9 +87,9 @@ class Gemm:
         return ITEM_BYTES[self.dtype] * (self.m * self.k + self.k * self.n + c_passes * self.m * self.n)
 
     @property
-    def tolerance(self) -> float:
+    def bound(self) -> ErrorBound:
         """Bound on |error| / (|alpha| * |A|@|B| + |beta| * |C|), growing with sqrt(K)."""
-        return (_LAMBDA * sqrt(self.k) + 4.0) * UNIT_ROUNDOFF[self.dtype]
+        return error_bound(self.dtype, _LAMBDA * sqrt(self.k) + 4.0)
 
     def inputs(self, seed: int) -> dict[str, Array]:
         """A and B, and C when beta is not 0, uniform in [-1, 1)."""
@@ -109,12 +110,8 @@ class Gemm:
         order = self.storage_order
         a = inputs["A"].astype(np.float64).reshape((self.m, self.k), order=order)
         b = inputs["B"].astype(np.float64).reshape((self.k, self.n), order=order)
-        expected = self._alpha * (a @ b)
-        magnitude = abs(self._alpha) * (np.abs(a) @ np.abs(b))
-        if self.beta:
-            c = inputs["C"].astype(np.float64).reshape((self.m, self.n), order=order)
-            expected += self._beta * c
-            magnitude += abs(self._beta) * np.abs(c)
+        old = inputs["C"].astype(np.float64).reshape((self.m, self.n), order=order) if self.beta else None
+        expected, magnitude = self._scaled(a @ b, np.abs(a) @ np.abs(b), old)
         return expected.ravel(order=order), magnitude.ravel(order=order)
 
     def reference_at(self, inputs: dict[str, Array], indices: NDArray[np.intp]) -> tuple[Array, Array]:
@@ -125,12 +122,16 @@ class Gemm:
         columns, column_of = np.unique(column, return_inverse=True)
         a = inputs["A"].reshape((self.m, self.k), order=self.storage_order)[rows].astype(np.float64)
         b = inputs["B"].reshape((self.k, self.n), order=self.storage_order)[:, columns].astype(np.float64)
-        expected = self._alpha * (a @ b)[row_of, column_of]
-        magnitude = abs(self._alpha) * (np.abs(a) @ np.abs(b))[row_of, column_of]
-        if self.beta:
-            c = inputs["C"][indices].astype(np.float64)
-            expected += self._beta * c
-            magnitude += abs(self._beta) * np.abs(c)
+        old = inputs["C"][indices].astype(np.float64) if self.beta else None
+        return self._scaled((a @ b)[row_of, column_of], (np.abs(a) @ np.abs(b))[row_of, column_of], old)
+
+    def _scaled(self, product: Doubles, size: Doubles, old: Doubles | None) -> tuple[Doubles, Doubles]:
+        """alpha * A@B + beta * C and its magnitude; what exceeds the largest double is an infinity."""
+        with np.errstate(over="ignore"):
+            expected, magnitude = self._alpha * product, abs(self._alpha) * size
+            if old is not None:
+                expected += self._beta * old
+                magnitude += abs(self._beta) * np.abs(old)
         return expected, magnitude
 
     def describe_element(self, index: int) -> str:

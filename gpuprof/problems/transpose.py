@@ -8,7 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.problems.base import ITEM_BYTES, Array, ArraySpec, Dtype, Layout, numpy_dtype
+from gpuprof.problems.base import ITEM_BYTES, Array, ArraySpec, Dtype, Layout, error_bound, numpy_dtype
+from gpuprof.problems.check import ErrorBound
 
 #: `copy` kernels of the ladder move the same bytes without transposing: they are its ceiling.
 Result = Literal["transpose", "copy"]
@@ -73,9 +74,9 @@ class Transpose:
         return 2 * self.nx * self.ny * ITEM_BYTES[self.dtype]
 
     @property
-    def tolerance(self) -> float:
+    def bound(self) -> ErrorBound:
         """Moving data must not change it."""
-        return 0.0
+        return error_bound(self.dtype, 0.0)
 
     def inputs(self, seed: int) -> dict[str, Array]:
         """The input, uniform in [0, 1)."""

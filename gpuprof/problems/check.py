@@ -1,0 +1,70 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""When a result is right: the comparison of outputs with the float64 reference, and its bound."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBound:
+    """How far an element of the result may lie from its reference.
+
+    Args:
+        relative: Share of the element's magnitude; 0 with `absolute` 0 demands equality.
+        absolute: What underflow may add, whatever the magnitude.
+        largest: Largest finite value of the element type: a result that may exceed it may be an infinity.
+    """
+
+    relative: float
+    absolute: float
+    largest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a result compares with its reference.
+
+    Args:
+        wrong: Which elements are outside the bound.
+        max_abs_error: Largest |result - expected|; infinite where a result is no number.
+        max_rel_error: Largest share of an element's magnitude that its error takes beyond `absolute`.
+    """
+
+    wrong: NDArray[np.bool_]
+    max_abs_error: float
+    max_rel_error: float
+
+
+def compare(got: Doubles, expected: Doubles, magnitude: Doubles, bound: ErrorBound) -> Comparison:
+    """Hold results against their references; the rule that the GPU's `compare` applies too.
+
+    An element is right when its error is at most `relative * magnitude + absolute`. Where the reference comes
+    so near to the end of the type's range that a result within the bound may have overflowed, an infinity of
+    the reference's sign is right as well. NaN never is.
+
+    Args:
+        got: The result.
+        expected: Its reference, of the same length.
+        magnitude: What each element's error is measured by; of the same length, or of length 1.
+        bound: How far is too far.
+    """
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        scale = np.minimum(magnitude, np.finfo(np.float64).max)
+        allowed = bound.relative * scale + bound.absolute
+        overflowed = np.isinf(got) & (np.sign(got) == np.sign(expected))
+        overflowed &= np.abs(expected) + allowed >= bound.largest
+        error = np.where(overflowed | (got == expected), 0.0, np.abs(got - expected))
+        wrong = ~(error <= allowed)
+        relative = np.where(error <= bound.absolute, 0.0, (error - bound.absolute) / scale)
+    return Comparison(wrong, _largest(error), _largest(relative))
+
+
+def _largest(values: Doubles) -> float:
+    """The largest value; infinite with a NaN among them, which no maximum shows reliably."""
+    largest = float(values.max(initial=0.0))
+    return largest if np.isfinite(largest) else float("inf")

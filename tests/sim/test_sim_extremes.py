@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Factors at the ends of a type's range do not make right kernels wrong, nor wrong ones right."""
+
+import pytest
+
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.devices.table import load_card
+from gpuprof.kernels.catalog import find_kernel
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.problems.gemm import Gemm
+
+F32 = [1e-45, 1e-42, 1e-38, 3e38, -3.4e38]
+F64 = [5e-324, 1e-310, 1.7e308, -1.7e308]
+
+
+def measured(kernel_id, problem):
+    backend = SimBackend(load_card("h200"), 3)
+    kernel = find_kernel("gemm", kernel_id)
+    case = Case(kernel.id, str(kernel.path), problem, kernel.launch.block)
+    return measure_case(case, backend, Compiler(backend.compile_arch))[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "alpha"),
+    [
+        *(("naive", "f32", alpha) for alpha in F32),
+        *(("naive", "f64", alpha) for alpha in F64),
+        *(("splitk_8x32", "f32", alpha) for alpha in F32),
+        *(("col_4x4", "f32", alpha) for alpha in F32),
+    ],
+)
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+def test_right_kernel_stays_right(kernel, dtype, alpha, beta):
+    layout = "col" if kernel.startswith("col") else "row"
+    measurement = measured(kernel, Gemm(40, 36, 48, dtype, layout, alpha, beta))
+    assert measurement.outcome == "ok", measurement.reason
+
+
+@pytest.mark.parametrize("alpha", [1e-38, 3e38])
+def test_wrong_kernel_stays_wrong(alpha, tmp_path):
+    source = find_kernel("gemm", "naive").source.replace("alpha *", "-alpha *")
+    assert "-alpha *" in source
+    path = tmp_path / "negated.cu"
+    path.write_text(source.replace("naive", "negated"))
+    backend = SimBackend(load_card("h200"), 3)
+    case = Case("negated", str(path), Gemm(40, 36, 48, alpha=alpha), (32, 32, 1))
+    measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
+    assert measurement.outcome == "incorrect"

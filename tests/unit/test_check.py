@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The comparison that decides what is right: bounds, underflow, overflow, and what never passes."""
+
+import numpy as np
+import pytest
+
+from gpuprof.problems.base import error_bound
+from gpuprof.problems.check import ErrorBound, compare
+
+LOOSE = ErrorBound(relative=0.1, absolute=0.5, largest=1000.0)
+
+
+def wrong(got, expected, magnitude=1.0, bound=LOOSE):
+    values = [np.atleast_1d(np.array(value, np.float64)) for value in (got, expected, magnitude)]
+    return compare(*values, bound).wrong.tolist()
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "magnitude", "is_wrong"),
+    [
+        (10.0, 10.0, 0.0, False),
+        (11.5, 10.0, 10.0, False),  # 0.1 * 10 + 0.5
+        (11.51, 10.0, 10.0, True),
+        (8.5, 10.0, 10.0, False),
+        (8.49, 10.0, 10.0, True),
+        (0.4, 0.0, 0.0, False),
+        (-0.6, 0.0, 0.0, True),
+        (np.nan, 10.0, 10.0, True),
+        (np.nan, np.nan, 10.0, True),
+        (np.inf, 10.0, 10.0, True),
+        (10.0, np.inf, 10.0, True),
+        (np.inf, np.inf, np.inf, False),
+        (-np.inf, np.inf, np.inf, True),
+        (np.inf, 950.0, 1000.0, False),  # within the bound of 1000, where the type ends
+        (np.inf, 850.0, 1000.0, True),
+        (-np.inf, -2000.0, 2000.0, False),
+        (np.inf, -2000.0, 2000.0, True),
+        (1.0, 2.0, np.inf, False),  # a magnitude beyond every double still bounds something
+    ],
+)
+def test_element_is_right_within_its_bound(got, expected, magnitude, is_wrong):
+    assert wrong(got, expected, magnitude) == [is_wrong]
+
+
+def test_each_element_is_held_against_its_own_magnitude():
+    assert wrong([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], [10.0, 4.0, 100.0]) == [False, True, False]
+
+
+def test_infinite_magnitude_does_not_let_everything_through():
+    bound = error_bound("f64", 100.0)
+    assert wrong(1.0, 1.7e308, np.inf, bound) == [True]
+    assert wrong(1.7e308, 1.7e308, np.inf, bound) == [False]
+
+
+def test_equality_is_demanded_without_a_bound():
+    bound = error_bound("f32", 0.0)
+    assert (bound.relative, bound.absolute) == (0.0, 0.0)
+    assert wrong([1.0, 1.0, np.inf], [1.0, np.nextafter(1.0, 2), 1e300], 1.0, bound) == [False, True, False]
+
+
+def test_errors_are_the_largest_and_infinite_for_no_number():
+    values = [np.array(row) for row in ([1.0, 5.0, 3.0], [1.0, 4.0, 3.25], [1.0, 2.0, 0.5])]
+    compared = compare(*values, ErrorBound(1.0, 0.125, 1e9))
+    assert compared.max_abs_error == 1.0
+    assert compared.max_rel_error == pytest.approx((1.0 - 0.125) / 2)
+    values[0][2] = np.nan
+    assert compare(*values, LOOSE).max_abs_error == np.inf
+    values[0][2] = -np.inf
+    assert compare(*values, LOOSE).max_rel_error == np.inf
+
+
+def test_overflow_that_is_right_is_no_error():
+    compared = compare(np.array([np.inf]), np.array([999.5]), np.array([1.0]), LOOSE)
+    assert (compared.wrong.tolist(), compared.max_abs_error) == ([False], 0.0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "roundoff", "smallest"), [("f32", 2**-24, 2**-149), ("f64", 2**-53, 2**-1074)]
+)
+def test_bound_counts_roundoffs_and_smallest_numbers(dtype, roundoff, smallest):
+    bound = error_bound(dtype, 8.0)
+    assert bound == ErrorBound(8 * roundoff, 8 * smallest, float(np.finfo(f"float{dtype[1:]}").max))
