@@ -3,7 +3,9 @@
 """Writing files: whole or not at all, and only where nothing of the user's is lost."""
 
 import os
+import secrets
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from gpuprof.errors import InputError
@@ -12,7 +14,9 @@ from gpuprof.errors import InputError
 def replace_text(path: Path, text: str) -> None:
     """Write a UTF-8 file so that a crash or a full disk leaves either the old file or the new one.
 
-    A path on the command line need not be text: its stray bytes are escaped, as JSON escapes them.
+    A symbolic link stays one: what it points to is replaced. A new file gets the permissions that the umask
+    leaves, a replaced one keeps its own. A path on the command line need not be text: its stray bytes are
+    escaped, as JSON escapes them.
 
     Raises:
         OSError: The path cannot be written.
@@ -20,16 +24,41 @@ def replace_text(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():  # a device such as /dev/null, which must stay one
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = open_beside(target)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        with os.fdopen(handle, "wb") as file:
+            file.write(encoded(text))
+        os.replace(temporary, target)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def encoded(text: str) -> bytes:
+    """A file's text as bytes; a path's stray bytes, which no encoding holds, are escaped."""
+    return text.encode("utf-8", errors="backslashreplace")
+
+
+def open_beside(target: Path) -> tuple[int, Path]:
+    """A new file in a target's directory, to take its place when it is whole.
+
+    Returns:
+        The descriptor, open for reading and writing, and the path.
+
+    Raises:
+        OSError: The directory cannot be written.
+    """
+    while True:
+        path = target.with_name(f".writing-{secrets.token_hex(8)}")
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError:
+            continue
+        with suppress(OSError):  # a new file, or one whose permissions cannot be given to another
+            os.fchmod(descriptor, os.stat(target).st_mode & 0o777)
+        return descriptor, path
 
 
 def check_writable(path: Path, force: bool) -> None:

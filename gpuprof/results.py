@@ -35,9 +35,10 @@ class Verification:
 
     Args:
         max_abs_error: Largest |result - expected| of any element.
-        max_rel_error: Largest |result - expected| / magnitude, the figure held against `bound`; for a GEMM
-            the magnitude of an element is |alpha| * sum(|a*b|) + |beta| * |c|.
+        max_rel_error: Largest |result - expected| / magnitude, less `absolute_bound`: the figure held against
+            `bound`; for a GEMM the magnitude of an element is |alpha| * sum(|a*b|) + |beta| * |c|.
         bound: Largest `max_rel_error` that passes; 0 demands equality.
+        absolute_bound: What underflow may add to an error, whatever the magnitude.
         checked_elements: How many elements were compared.
         wrong_elements: How many exceeded the bound, or are NaN or still hold the poison.
         detail: The first wrong element in words, or an empty string.
@@ -49,6 +50,7 @@ class Verification:
     checked_elements: int
     wrong_elements: int = 0
     detail: str = ""
+    absolute_bound: float = 0.0
 
     @property
     def passed(self) -> bool:
@@ -69,6 +71,8 @@ class Timing:
         samples_us: Every kept sample, in the order taken.
         dropped: Samples set aside because the GPU was throttled while they were taken.
         launches_per_sample: Back-to-back launches that each sample is the mean of.
+        throttled: How many of the kept samples were taken while the GPU was throttled: all or none of them,
+            because such samples are kept only where there are no others.
     """
 
     median_us: float
@@ -78,6 +82,7 @@ class Timing:
     samples_us: tuple[float, ...]
     dropped: int = 0
     launches_per_sample: int = 1
+    throttled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,12 +328,26 @@ class Run:
 
 #: A list of numbers as `json.dumps` spreads it over lines.
 _NUMBERS = re.compile(r"\[\s+(-?[0-9][^\[\]{}\"]*?)\s+\]")
+#: How a results file ends: after its last case, and without any.
+CASES_END = b"\n ]\n}\n"
+NO_CASES_END = b"]\n}\n"
+_CASES_BEGIN = '\n "cases": ['
+_CASE_END = re.compile(r"^  \}", re.MULTILINE)
 
 
 def dumps(run: Run) -> str:
-    """The results file's text; a list of numbers stays on one line."""
-    text = json.dumps(to_json(run), indent=1, ensure_ascii=False, allow_nan=False)
-    return _NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text) + "\n"
+    """The results file's text; a list of numbers stays on one line, and the cases stand last."""
+    return _text_of(run) + "\n"
+
+
+def dumps_case(measurement: Measurement) -> str:
+    """The text of one case as it stands in a results file, without what separates it from its neighbours."""
+    return "  " + _text_of(measurement).replace("\n", "\n  ")
+
+
+def _text_of(value: Any) -> str:
+    text = json.dumps(to_json(value), indent=1, ensure_ascii=False, allow_nan=False)
+    return _NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text)
 
 
 def write_run(run: Run, path: Path) -> None:
@@ -359,7 +378,7 @@ def read_run(path: Path) -> Run:
             f"Cannot read {path}: {why}.", fix="Name a results.json that gpuprof wrote."
         ) from error
     try:
-        return parse_run(json.loads(text), str(path))
+        return parse_run(_document(text), str(path))
     except json.JSONDecodeError as error:
         raise ResultsError(
             f"{path} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}).",
@@ -369,6 +388,24 @@ def read_run(path: Path) -> Run:
         raise ResultsError(
             f"{path} is not a gpuprof results file: it is nested too deeply, or a number is too long."
         ) from error
+
+
+def _document(text: str) -> Any:
+    """A results file as JSON, up to its last whole case where its process died while it appended one.
+
+    Raises:
+        json.JSONDecodeError: It is none, and was not cut off in a case either.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        begin = text.find(_CASES_BEGIN)
+        if begin < 0:
+            raise
+        ends = [match.end() for match in _CASE_END.finditer(text, begin)]
+        whole = text[: ends[-1] if ends else begin + len(_CASES_BEGIN)]
+        document = json.loads(whole + (CASES_END if ends else NO_CASES_END).decode())
+        return {**document, "complete": False}
 
 
 def parse_run(document: Any, name: str) -> Run:

@@ -3,7 +3,9 @@
 """`gpuprof gemm` and `gpuprof transpose`: measure a ladder, show it, write its files."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +15,9 @@ from gpuprof.errors import ExitCode, InputError
 from gpuprof.files import check_distinct, check_writable
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
-from gpuprof.measure.run import Progress, RunOptions, default_json_path, measure
+from gpuprof.measure.run import Progress, RunOptions, measure
 from gpuprof.results import Run
+from gpuprof.store import ResultsFile
 
 if TYPE_CHECKING:
     from gpuprof.ncu.launch import NcuOptions
@@ -29,22 +32,64 @@ class Destination:
         json: `--json`, when given.
         html: `--html`, when given.
         force: Whether existing files may be replaced.
+        started: Names the directory of a run that names none.
     """
 
     directory: Path | None
     json: Path | None
     html: Path | None
     force: bool
+    started: datetime = field(default_factory=datetime.now)
+
+    def check(self, op: str) -> None:
+        """Refuse paths that cannot be written, before any work is done.
+
+        Raises:
+            InputError: One exists and may not be replaced, cannot be written, or both are one file.
+        """
+        json, html = self.paths(op)
+        check_distinct(json, html)
+        for path in (json, html):
+            check_writable(path, self.force)
 
     def paths(self, op: str) -> tuple[Path, Path]:
-        """The results file and the report.
+        """The results file and the report, unless another run takes their directory first."""
+        return self._paths(self._directory(op))
 
-        A lone `--json` or `--html` puts the other one beside it.
+    def open(self, op: str, run: Run) -> ResultsFile:
+        """Claim the results file; a run that names no place gets a directory of its own.
+
+        Raises:
+            InputError: It cannot be written, or belongs to another run by now.
         """
-        directory = self.directory
-        if directory is None:
-            named = self.json or self.html
-            directory = named.parent if named else default_json_path(op).parent
+        if self.directory or self.json or self.html:
+            return ResultsFile(self.paths(op)[0], run, replace=self.force)
+        directory = self._directory(op)
+        for number in count(2):
+            try:
+                directory.mkdir(parents=True)
+                break
+            except FileExistsError:  # another run of this second
+                directory = directory.with_name(f"{self._directory(op).name}-{number}")
+            except OSError as error:
+                raise InputError(
+                    f"Cannot write {directory}: {error.strerror}.", fix="Name another place with -o."
+                ) from error
+        return ResultsFile(self._paths(directory)[0], run, replace=False)
+
+    def report_beside(self, json: Path) -> Path:
+        """Where the report of a results file goes."""
+        return self._paths(json.parent)[1]
+
+    def _directory(self, op: str) -> Path:
+        """`-o`, else that of the one file that is named, else a new one for this second."""
+        named = self.json or self.html
+        if self.directory or named:
+            return self.directory or (named.parent if named else Path())
+        return Path("gpuprof-results") / f"{op}-{self.started:%Y%m%d-%H%M%S}"
+
+    def _paths(self, directory: Path) -> tuple[Path, Path]:
+        """The results file and the report; a lone `--json` or `--html` puts the other one beside it."""
         json = self.json or directory / (f"{self.html.stem}.json" if self.html else "results.json")
         html = self.html or directory / (f"{self.json.stem}.html" if self.json else "report.html")
         return json, html
@@ -93,13 +138,18 @@ def profile(
     Raises:
         GpuprofError: For bad input or a missing device; nothing measured is lost.
     """
-    json_path, html_path = destination.paths(request.op)
-    check_distinct(json_path, html_path)
-    for path in (json_path, html_path):
-        check_writable(path, destination.force)
-    written = [json_path, html_path]
+    destination.check(request.op)
+    kept: list[ResultsFile] = []
+
+    def keep(run: Run) -> ResultsFile:
+        kept.append(destination.open(request.op, run))
+        return kept[0]
+
     with watch(quiet=quiet) as progress:
-        run = measure(request, options, progress, argv=tuple(sys.argv[1:]), json_path=json_path)
+        run = measure(request, options, progress, argv=tuple(sys.argv[1:]), keep=keep)
+        json_path = kept[0].path
+        html_path = destination.report_beside(json_path)
+        written = [json_path, html_path]
         if ncu is not None and run.complete:
             run, counted = _with_counters(run, request, options, ncu, json_path, progress)
             written += counted

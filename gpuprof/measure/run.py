@@ -2,26 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """One invocation from request to results: open a worker, plan, measure, keep the file current."""
 
-import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Protocol
 
 from gpuprof import __version__
 from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import find_kernel
+from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Open, Opened, Size
 from gpuprof.measure.request import Request
 from gpuprof.measure.session import SessionOptions, run_cases
-from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Run, Tool, write_run
+from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Run, Tool
+from gpuprof.store import ResultsFile
 from gpuprof.toolchain.nvrtc import nvrtc_version
+
+#: Opens the file in which a run is kept.
+Keep = Callable[[Run], ResultsFile]
 
 
 class Progress(Protocol):
@@ -68,18 +72,18 @@ class RunOptions:
 
 
 def measure(
-    request: Request, options: RunOptions, progress: Progress, *, argv: tuple[str, ...], json_path: Path
+    request: Request, options: RunOptions, progress: Progress, *, argv: tuple[str, ...], keep: Keep
 ) -> Run:
     """Measure everything a request asks for.
 
-    The results file is rewritten after every case: whatever ends the run early costs at most one case.
+    Every case is on disk as soon as it is measured: whatever ends the run early costs at most one case.
 
     Args:
         request: What to measure.
         options: How.
         progress: Told about every step.
         argv: The command line, for the record.
-        json_path: Where the results are kept.
+        keep: Opens the results file, given the run before its first case.
 
     Returns:
         The run; its `complete` is False after Ctrl-C.
@@ -95,6 +99,7 @@ def measure(
         seconds_per_case=options.seconds_per_case,
         sim_blocks=options.sim_blocks,
         lines=options.lines,
+        references=tuple(reference.id for reference in request.references),
     )
     worker = WorkerProcess(open_request)
     try:
@@ -104,8 +109,7 @@ def measure(
         sized = worker.ask(Size(tuple(problems)), options.timeout_s)
         check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
         run = _empty_run(request, options, opened, argv)
-        keeper = _Keeper(run, len(cases), json_path)
-        keeper.save()
+        keeper = _Keeper(run, tuple(_choosable(request)), len(cases), keep)
     except (WorkerDied, WorkerTimeout) as error:
         worker.close()
         raise BackendUnavailable(f"The worker process was lost before the first case: {error}.") from error
@@ -118,47 +122,69 @@ def measure(
         keeper.add(index, measurement)
         progress.finished(measurement)
 
-    # Executed cases do not disturb each other; measured ones would.
-    workers = (os.cpu_count() or 1) if opened.backend == "sim" else 1
+    workers = _workers(opened, max(sized.bytes_needed, default=0))
     session = SessionOptions(open_request, options.timeout_s, workers)
-    try:
-        run_cases(cases, worker, session, lambda index: progress.started(cases[index]), done)
-    except KeyboardInterrupt:
-        return keeper.run
-    return keeper.finish()
+    complete = True
+    with closing(keeper):
+        try:
+            run_cases(cases, worker, session, lambda index: progress.started(cases[index]), done)
+        except KeyboardInterrupt:
+            complete = False
+        return keeper.finish(complete=complete)
+
+
+def _workers(opened: Opened, largest_case_bytes: int) -> int:
+    """Worker processes side by side: as many as there are cores, and as fit into memory together.
+
+    Executed cases do not disturb each other; measured ones would.
+    """
+    if opened.backend != "sim":
+        return 1
+    fitting = opened.memory_budget_bytes // max(1, largest_case_bytes)
+    return max(1, min(usable_cores(), fitting))
 
 
 class _Keeper:
-    """The run so far, in plan order, in memory and on disk."""
+    """The run so far, in memory in plan order and on disk in the order in which cases end.
 
-    def __init__(self, run: Run, cases: int, path: Path) -> None:
+    Args:
+        run: The run before its first case.
+        choosable: Records of kernels that another one may choose; on disk from the start, since a case that
+            is appended cannot bring one along.
+        cases: How many follow.
+        keep: Opens the file.
+    """
+
+    def __init__(self, run: Run, choosable: tuple[KernelRecord, ...], cases: int, keep: Keep) -> None:
         self._empty = run
+        self._choosable = choosable
         self._done: list[Measurement | None] = [None] * cases
-        self._path = path
-
-    @property
-    def run(self) -> Run:
-        cases = tuple(case for case in self._done if case is not None)
-        return replace(self._empty, kernels=(*self._empty.kernels, *self._chosen(cases)), cases=cases)
+        self._file = keep(replace(run, kernels=(*run.kernels, *choosable)))
 
     def add(self, index: int, measurement: Measurement) -> None:
         self._done[index] = measurement
-        self.save()
+        self._file.append(measurement)
 
-    def finish(self) -> Run:
-        self._empty = replace(self._empty, complete=True)
-        self.save()
-        return self.run
+    def finish(self, *, complete: bool) -> Run:
+        """The run, in the file too: in plan order, with those of the choosable kernels that were chosen."""
+        cases = tuple(case for case in self._done if case is not None)
+        chosen = {case.chosen for case in cases}
+        kernels = (*self._empty.kernels, *(record for record in self._choosable if record.id in chosen))
+        run = replace(self._empty, kernels=kernels, cases=cases, complete=complete)
+        self._file.finish(run)
+        return run
 
-    def save(self) -> None:
-        write_run(self.run, self._path)
+    def close(self) -> None:
+        self._file.close()
 
-    def _chosen(self, cases: tuple[Measurement, ...]) -> Iterator[KernelRecord]:
-        """Kernels that ran because another one chose them, where they are not in the run themselves."""
-        known = {record.id for record in self._empty.kernels}
-        chosen = {case.chosen: case.problem.op for case in cases if case.chosen and case.chosen not in known}
-        for name, op in chosen.items():
-            yield KernelRecord.of(find_kernel(op, name))
+
+def _choosable(request: Request) -> Iterator[KernelRecord]:
+    """Kernels that one of the request may choose and that are not in the request themselves."""
+    named = {kernel.id for kernel in request.kernels}
+    choices = dict.fromkeys(choice.kernel for kernel in request.kernels for choice in kernel.choices)
+    for name in choices:
+        if name not in named:
+            yield KernelRecord.of(find_kernel(request.op, name))
 
 
 def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
@@ -194,9 +220,3 @@ def _environment() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return environment
-
-
-def default_json_path(op: str, now: datetime | None = None) -> Path:
-    """A fresh directory for a run that names none, so that no earlier result is lost."""
-    stamp = (now or datetime.now()).strftime("%Y%m%d-%H%M%S")
-    return Path("gpuprof-results") / f"{op}-{stamp}" / "results.json"

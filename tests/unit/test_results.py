@@ -7,13 +7,12 @@ import dataclasses
 import json
 import math
 import os
-import tempfile
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from unit_support import DEVICE, runs, values_of
 
-from gpuprof import results
+from gpuprof import files, results
 from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.kernels.catalog import ladder
 from gpuprof.measure.case import Case, unmeasured
@@ -266,15 +265,31 @@ def test_corrupt_file_names_line_and_column(tmp_path):
     assert caught.value.what == f"{path} is not valid JSON (line 2, column 10: Expecting value)."
 
 
-@pytest.mark.parametrize("kept", [0, 1, 0.3, 0.9, 0.999])
-def test_truncated_file_is_refused(run, tmp_path, kept):
+@pytest.mark.parametrize("kept", [0.0, 0.001, 0.3, 0.6])
+def test_file_cut_off_before_its_cases_is_refused(run, tmp_path, kept):
     text = dumps(run)
+    text = text[: text.index('"cases"')]
     path = tmp_path / "r.json"
-    path.write_text(text[: int(kept * len(text)) if kept < 1 else 1])
+    path.write_text(text[: int(kept * len(text)) or 1])
     with pytest.raises(
         ResultsError, match=r"is not valid JSON \(line \d+, column \d+: .*It may be truncated"
     ):
         read_run(path)
+
+
+def test_file_cut_off_anywhere_in_its_cases_gives_those_that_are_whole(run, tmp_path):
+    run = dataclasses.replace(run, cases=run.cases[:4])
+    text = dumps(run)
+    path = tmp_path / "r.json"
+    begin = text.index('"cases": [') + len('"cases": [')
+    seen = set()
+    for end in (*range(begin, len(text) - 3, 13), len(text) - 3):
+        path.write_text(text[:end])
+        found = read_run(path)
+        assert found.cases == run.cases[: len(found.cases)]
+        assert not found.complete
+        seen.add(len(found.cases))
+    assert seen == {0, 1, 2, 3, 4}
 
 
 @pytest.mark.parametrize(
@@ -359,7 +374,7 @@ def test_read_only_directory_cannot_be_written(run, tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(files.os, "open", refuse)
     with pytest.raises(InputError, match=r"Cannot write .*r\.json: Permission denied\."):
         write_run(run, tmp_path / "r.json")
 

@@ -1,0 +1,279 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The results file of a run in progress: whole at any moment, nobody else's, and as cheap late as early."""
+
+import dataclasses
+import errno
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from unit_support import DEVICE
+
+from gpuprof import store
+from gpuprof.commands.profile import Destination
+from gpuprof.errors import InputError
+from gpuprof.files import replace_text
+from gpuprof.kernels.catalog import find_kernel
+from gpuprof.measure.case import Case, unmeasured
+from gpuprof.problems.transpose import Transpose
+from gpuprof.results import SCHEMA_VERSION, KernelRecord, Run, Tool, dumps, read_run
+from gpuprof.store import ResultsFile
+
+KERNEL = find_kernel("transpose", "naive_row")
+EMPTY = Run(
+    schema_version=SCHEMA_VERSION,
+    tool=Tool("gpuprof", "0.1.0"),
+    created_utc="2025-01-31T12:00:00Z",
+    argv=("transpose",),
+    environment={},
+    device=DEVICE,
+    backend="none",
+    backend_reason=None,
+    complete=False,
+    seed=0,
+    kernels=(KernelRecord.of(KERNEL),),
+    cases=(),
+)
+
+
+def case(size):
+    problem = Transpose(size, 64)
+    return unmeasured(Case(KERNEL.id, "", problem, KERNEL.launch.block), KERNEL, "skipped", "é “why”", "so")
+
+
+def test_every_append_leaves_a_whole_file_and_the_end_is_as_if_written_at_once(tmp_path):
+    path = tmp_path / "deep" / "r.json"
+    file = ResultsFile(path, EMPTY, replace=False)
+    assert read_run(path) == EMPTY
+    cases = ()
+    for size in range(1, 6):
+        file.append(case(size))
+        cases = (*cases, case(size))
+        so_far = dataclasses.replace(EMPTY, cases=cases)
+        assert read_run(path) == so_far
+        assert path.read_text(encoding="utf-8") == dumps(so_far)
+    finished = dataclasses.replace(EMPTY, cases=cases[::-1], complete=True)
+    file.finish(finished)
+    assert path.read_text(encoding="utf-8") == dumps(finished)
+    file.close()
+    assert os.listdir(path.parent) == ["r.json"]
+
+
+def test_append_writes_its_case_only(tmp_path, monkeypatch):
+    file = ResultsFile(tmp_path / "r.json", EMPTY, replace=False)
+    written = []
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda *args: written.append(len(args[1])) or real(*args))
+    for size in range(100, 400):
+        file.append(case(size))
+    assert max(written) - min(written) < 10
+    assert len(written) == 300
+
+
+@pytest.mark.parametrize("cases", [0, 2])
+@pytest.mark.parametrize("accepted", [0, 100])
+def test_full_disk_costs_the_case_that_did_not_fit(tmp_path, monkeypatch, cases, accepted):
+    path = tmp_path / "r.json"
+    file = ResultsFile(path, EMPTY, replace=False)
+    for size in range(1, cases + 1):
+        file.append(case(size))
+    before = path.read_bytes()
+    real, room = os.pwrite, [accepted]
+
+    def full(descriptor, content, offset):
+        if not room[0] and len(content) > 10:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        taken = content[: room[0]] if len(content) > 10 else content
+        room[0] = 0
+        return real(descriptor, taken, offset)
+
+    monkeypatch.setattr(store.os, "pwrite", full)
+    with pytest.raises(InputError, match=r"Cannot write .*r\.json: No space left on device"):
+        file.append(case(77))
+    assert path.read_bytes() == before
+    monkeypatch.undo()
+    file.append(case(78))
+    assert len(read_run(path).cases) == cases + 1
+
+
+def test_existing_file_is_not_taken_without_leave(tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        ResultsFile(path, EMPTY, replace=False)
+    assert path.read_text() == "mine"
+    ResultsFile(path, EMPTY, replace=True).close()
+    assert read_run(path) == EMPTY
+    assert os.listdir(tmp_path) == ["r.json"]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_two_runs_do_not_share_a_file(tmp_path, replace):
+    path = tmp_path / "r.json"
+    first = ResultsFile(path, EMPTY, replace=False)
+    first.append(case(1))
+    with pytest.raises(
+        InputError, match="Another run of gpuprof is writing" if replace else "exists already"
+    ):
+        ResultsFile(path, EMPTY, replace=replace)
+    first.finish(dataclasses.replace(EMPTY, cases=(case(1),), complete=True))
+    with pytest.raises(InputError):
+        ResultsFile(path, EMPTY, replace=replace)
+    assert len(read_run(path).cases) == 1
+    first.close()
+    if replace:
+        ResultsFile(path, EMPTY, replace=True).close()
+        assert not read_run(path).cases
+
+
+def test_link_stays_a_link(tmp_path):
+    target, link = tmp_path / "there" / "target.json", tmp_path / "link.json"
+    target.parent.mkdir()
+    target.write_text("old")
+    link.symlink_to(target)
+    file = ResultsFile(link, EMPTY, replace=True)
+    file.append(case(1))
+    file.finish(dataclasses.replace(EMPTY, cases=(case(1),), complete=True))
+    replace_text(link.with_name("page.html"), "")
+    assert link.is_symlink()
+    assert read_run(target).complete
+    replace_text(link, "text")
+    assert (link.is_symlink(), target.read_text()) == (True, "text")
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
+def test_umask_decides_who_may_read_a_new_file(tmp_path, umask, mode):
+    previous = os.umask(umask)
+    try:
+        file = ResultsFile(tmp_path / "r.json", EMPTY, replace=False)
+        modes = [(tmp_path / "r.json").stat().st_mode & 0o777]
+        file.finish(EMPTY)
+        replace_text(tmp_path / "page.html", "text")
+        modes += [path.stat().st_mode & 0o777 for path in tmp_path.iterdir()]
+    finally:
+        os.umask(previous)
+    assert modes == [mode] * 3
+
+
+def test_replaced_file_keeps_its_permissions(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("old")
+    path.chmod(0o640)
+    replace_text(path, "new")
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_file_system_without_links_or_locks_will_do(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(store.os, "link", refuse)
+    monkeypatch.setattr(store.fcntl, "flock", refuse)
+    path = tmp_path / "r.json"
+    file = ResultsFile(path, EMPTY, replace=False)
+    file.append(case(1))
+    assert len(read_run(path).cases) == 1
+    with pytest.raises(InputError, match="exists already"):
+        ResultsFile(path, EMPTY, replace=False)
+    assert os.listdir(tmp_path) == ["r.json"]
+
+
+def test_device_takes_the_finished_run(tmp_path):
+    read_end, write_end = os.pipe()
+    file = ResultsFile(tmp_path / "null", EMPTY, replace=True)
+    file.close()
+    null = tmp_path / "device"
+    null.symlink_to(f"/dev/fd/{write_end}")
+    small = dataclasses.replace(EMPTY, kernels=())
+    file = ResultsFile(null, small, replace=True)
+    file.append(case(1))
+    file.finish(small)
+    os.close(write_end)
+    with os.fdopen(read_end, encoding="utf-8") as pipe:
+        assert pipe.read() == dumps(small)
+
+
+def test_runs_of_one_second_that_name_no_place_get_directories_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = [Destination(None, None, None, force=False).open("gemm", EMPTY) for _ in range(5)]
+    assert len({file.path for file in files}) == 5
+    for file in files:
+        assert read_run(file.path) == EMPTY
+
+
+def test_concurrent_command_lines_lose_nothing(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "gpuprof",
+        "transpose",
+        "-k",
+        "copy_row",
+        "--sizes",
+        "8",
+        "--device",
+        "none",
+    ]
+    runs = [
+        subprocess.Popen([*command, "-q"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    outputs = [process.communicate(timeout=120)[0] for process in runs]
+    assert [process.returncode for process in runs] == [0] * 4
+    named = [line.removeprefix("Wrote ") for output in outputs for line in output.splitlines()]
+    assert len(set(named)) == 8
+    for name in named:
+        assert (tmp_path / name).exists()
+        assert not name.endswith(".json") or read_run(tmp_path / name).complete
+
+
+def test_concurrent_runs_into_one_place_end_with_one_winner_and_errors(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "gpuprof",
+        "transpose",
+        "-k",
+        "copy_row",
+        "--sizes",
+        "8",
+        "--device",
+        "none",
+    ]
+    runs = [
+        subprocess.Popen([*command, "-q", "-o", "out"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    errors = [process.communicate(timeout=120)[1] for process in runs]
+    assert sorted(process.returncode for process in runs) == [0, 2, 2, 2]
+    for process, error in zip(runs, errors, strict=True):
+        assert process.returncode == 0 or "exists already" in error
+    assert read_run(tmp_path / "out" / "results.json").complete
+
+
+def test_kill_at_any_moment_leaves_a_file_that_can_be_read(tmp_path):
+    """The writer is killed while it appends as fast as it can: what was told as done is there."""
+    program = (
+        "import sys, pathlib, test_store as t\n"
+        f"file = t.ResultsFile(pathlib.Path({str(tmp_path / 'r.json')!r}), t.EMPTY, replace=True)\n"
+        "for size in range(1, 10**6):\n"
+        "    file.append(t.case(size)); print(size, flush=True)\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [os.path.dirname(__file__), *sys.path])),
+    }
+    for moment in (0.01, 0.03, 0.1, 0.2):
+        process = subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        process.stdout.readline()
+        time.sleep(moment)
+        process.kill()
+        told = len(process.stdout.read().splitlines()) + 1
+        process.wait()
+        run = read_run(tmp_path / "r.json")
+        assert told <= len(run.cases) <= told + 1
+        assert [measured.problem.nx for measured in run.cases] == list(range(1, len(run.cases) + 1))
