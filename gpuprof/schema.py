@@ -6,6 +6,7 @@ Reading checks every key and every type, so that a damaged or foreign file is re
 offending value instead of failing later. Unknown keys are ignored, so that added fields stay readable.
 """
 
+import base64
 import dataclasses
 import math
 import types
@@ -25,7 +26,7 @@ class SchemaError(ValueError):
 
 
 def to_json(value: Any) -> Any:
-    """Turn dataclasses, tuples and mappings into plain JSON values.
+    """Turn dataclasses, tuples and mappings into plain JSON values, bytes into base 64.
 
     Raises:
         ValueError: A float is NaN or infinite; JSON has neither, and no measurement may be one.
@@ -38,6 +39,8 @@ def to_json(value: Any) -> Any:
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_json(item) for item in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} has no JSON form")
     return value
@@ -88,6 +91,11 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
 
 
 def _convert_scalar(kind: Any, value: Any, path: str) -> Any:
+    if kind is bytes and isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except ValueError as error:
+            raise SchemaError(path, "not base 64") from error
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):

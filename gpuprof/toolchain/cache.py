@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled kernels on disk, keyed by everything that decides the machine code."""
 
-import base64
 import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from gpuprof.files import replace_text
+from gpuprof.schema import from_json, to_json
+from gpuprof.toolchain.includes import UnknownInclude, included_files
 from gpuprof.toolchain.nvrtc import CompiledKernel, compile_source, nvrtc_version
 
 #: Entries kept; the least recently written go first.
@@ -40,8 +41,13 @@ def compile_cached(source: str, file_name: str, entry: str, options: Sequence[st
     directory = cache_directory()
     if directory is None:
         return compile_source(source, file_name, entry, options)
-    identity = json.dumps([nvrtc_version(), file_name, entry, list(options), source])
-    path = directory / f"{hashlib.sha256(identity.encode()).hexdigest()}.json"
+    try:
+        included = included_files(source, options)
+    except UnknownInclude:
+        return compile_source(source, file_name, entry, options)
+    files = [[str(path), hashlib.sha256(content).hexdigest()] for path, content in sorted(included.items())]
+    identity = [nvrtc_version(), file_name, entry, list(options), source, files]
+    path = directory / f"{_digest(identity)}.json"
     cached = _read(path)
     if cached is not None:
         return cached
@@ -51,19 +57,24 @@ def compile_cached(source: str, file_name: str, entry: str, options: Sequence[st
 
 
 def _read(path: Path) -> CompiledKernel | None:
+    """An entry, or None where it is missing or damaged in any way."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        document["cubin"] = base64.b64decode(document["cubin"])
-        document["options"] = tuple(document["options"])
-        return CompiledKernel(**document)
+        if document["sha256"] != _digest(document["kernel"]):
+            return None
+        return from_json(CompiledKernel, document["kernel"])
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
 def _write(path: Path, compiled: CompiledKernel) -> None:
-    document = {**asdict(compiled), "cubin": base64.b64encode(compiled.cubin).decode()}
+    kernel = to_json(compiled)
     try:
-        replace_text(path, json.dumps(document))
+        replace_text(path, json.dumps({"sha256": _digest(kernel), "kernel": kernel}))
         # Of the directory's files only those that a cache writes: the rest may be the user's.
         names = ("[0-9a-f]" * 64 + ".json", ".writing-*")
         files = (file for name in names for file in path.parent.glob(name))

@@ -17,6 +17,7 @@ from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 from gpuprof.toolchain import cache, nvrtc
 from gpuprof.toolchain.cache import cache_directory, compile_cached
+from gpuprof.toolchain.includes import included_files
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options, nvrtc_version, supported_archs
 
 SHIPPED = [kernel for op in ("gemm", "transpose") for kernel in ladder(op) if not kernel.choices]
@@ -200,6 +201,12 @@ def test_another_compiler_version_compiles_anew(directory, compilations, monkeyp
     assert len(compilations) == 2
 
 
+def _resealed(text, **changes):
+    """An entry with other content under a digest that fits it."""
+    kernel = {**json.loads(text)["kernel"], **changes}
+    return json.dumps({"sha256": cache._digest(kernel), "kernel": kernel})
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -209,8 +216,11 @@ def test_another_compiler_version_compiles_anew(directory, compilations, monkeyp
         lambda text: "{}",
         lambda text: "null",
         lambda text: text.replace('"ptx"', '"px"'),
-        lambda text: json.dumps({**json.loads(text), "added": 1}),
-        lambda text: json.dumps({**json.loads(text), "cubin": "é"}),
+        lambda text: text.replace('"registers_per_thread": ', '"registers_per_thread": 1'),
+        lambda text: _resealed(text, ptx=None),
+        lambda text: _resealed(text, cubin="é"),
+        lambda text: _resealed(text, cubin=None),
+        lambda text: _resealed(text, options="-lineinfo"),
     ],
 )
 def test_damaged_entry_is_compiled_anew_and_mended(directory, compilations, damage):
@@ -222,6 +232,49 @@ def test_damaged_entry_is_compiled_anew_and_mended(directory, compilations, dama
     assert len(compilations) == 2
     assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS) == again
     assert len(compilations) == 2
+
+
+INCLUDING = '#include "inc.h"\nextern "C" __global__ void mine(int *out) { *out = VALUE; }'
+
+
+@pytest.mark.parametrize("where", ["working directory", "include path", "nested", "pre-include"])
+def test_changed_include_is_compiled_anew(directory, compilations, tmp_path, monkeypatch, where):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "folder"
+    (folder / "deep").mkdir(parents=True)
+    source, options, changing = INCLUDING, list(OPTIONS), tmp_path / "inc.h"
+    if where == "include path":
+        options, changing = [*options, f"-I{folder}"], folder / "inc.h"
+    elif where == "nested":
+        (tmp_path / "inc.h").write_text('#  include "folder/deep/b.h" // here')
+        (folder / "deep" / "b.h").write_text("#include <c.h>")
+        options, changing = [*options, f"--include-path={folder}"], folder / "c.h"
+    elif where == "pre-include":
+        options, source = [*options, "--pre-include=inc.h"], source.partition("\n")[2]
+    changing.write_text("#define VALUE 12345")
+    first = compile_cached(source, "mine.cu", "mine", options)
+    assert compile_cached(source, "mine.cu", "mine", options) == first
+    changing.write_text("#define VALUE 54321")
+    again = compile_cached(source, "mine.cu", "mine", options)
+    assert ("12345" in first.ptx, "54321" in again.ptx) == (True, True)
+    assert len(compilations) == 2
+
+
+def test_include_named_by_a_macro_is_never_cached(directory, compilations, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inc.h").write_text("#define VALUE 1")
+    source = INCLUDING.replace('#include "inc.h"', '#define NAME "inc.h"\n#include NAME')
+    compile_cached(source, "mine.cu", "mine", OPTIONS)
+    compile_cached(source, "mine.cu", "mine", OPTIONS)
+    assert len(compilations) == 2
+
+
+def test_files_that_include_each_other_or_never_end_are_read_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.h").write_text('#include "b.h"\n#include "/dev/zero"')
+    (tmp_path / "b.h").write_text('#include "a.h"\n/*\n#include "c.h"\n*/')
+    (tmp_path / "c.h").write_text("")
+    assert {path.name for path in included_files('#include "a.h"', ())} == {"a.h", "b.h"}
 
 
 def test_entry_that_is_not_text_is_compiled_anew(directory, compilations):

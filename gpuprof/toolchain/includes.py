@@ -1,0 +1,65 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which files a source includes: what decides its machine code besides its own text."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+#: An include directive; of a name that a macro stands for, only that there is one.
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]*)"|<([^>\n]*)>|(\S))', re.MULTILINE)
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_OPTIONS = re.compile(r"(?:-I|--include-path=)\s*(?P<path>.+)\Z")
+_PRE_INCLUDES = re.compile(r"(?:-include|--pre-include)[= ]\s*(?P<path>.+)\Z")
+
+
+class UnknownInclude(Exception):
+    """A source includes a file whose name only the preprocessor knows."""
+
+
+def included_files(source: str, options: Sequence[str]) -> dict[Path, bytes]:
+    """Every file that a source may include, with its content.
+
+    Conditions are not evaluated, and where a name is found in several places all of them count: a file too
+    many costs a compilation, one too few the truth.
+
+    Args:
+        source: The text.
+        options: The compiler's, of which the include paths are searched after the working directory.
+
+    Raises:
+        UnknownInclude: A directive names a macro.
+    """
+    folders = [Path()]
+    folders += [Path(match["path"]) for option in options if (match := _OPTIONS.match(option))]
+    found: dict[Path, bytes] = {}
+    names = [match["path"] for option in options if (match := _PRE_INCLUDES.match(option))]
+    pending = [(Path(), source)]
+    while pending:
+        folder, text = pending.pop()
+        names += _names_in(text)
+        for name in names:
+            for place in dict.fromkeys((folder, *folders)):
+                path = place / name
+                content = None if path in found else _content(path)
+                if content is not None:
+                    found[path] = content
+                    pending.append((path.parent, content.decode(errors="replace")))
+        names = []
+    return found
+
+
+def _names_in(text: str) -> list[str]:
+    names = []
+    for quoted, angled, other in _INCLUDE.findall(_COMMENT.sub(" ", text)):
+        if other:
+            raise UnknownInclude
+        names.append(quoted or angled)
+    return names
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes() if path.is_file() else None
+    except (OSError, ValueError):
+        return None
