@@ -5,13 +5,13 @@
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from os import cpu_count
 from typing import Any
 
 from gpuprof.backends.base import Backend, Findings
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape, configure
+from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.measure.throughput import throughput
 from gpuprof.results import Measurement, Resources
@@ -31,7 +31,7 @@ class Compiler:
 
     def __init__(self, arch: str) -> None:
         self._arch = arch
-        self._pool = ThreadPoolExecutor(max_workers=min(8, cpu_count() or 1))
+        self._pool = ThreadPoolExecutor(max_workers=min(8, usable_cores()))
         self._ahead: dict[Any, Future[CompiledKernel]] = {}
 
     def compile_ahead(self, kernel: Kernel, shape: LaunchShape) -> None:

@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What this process may use of the machine: cores and memory, as the system and its control groups allow."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_CGROUPS = Path("/proc/self/cgroup")
+_MEMORY = Path("/proc/meminfo")
+
+
+def usable_cores() -> int:
+    """Cores that this process may keep busy: its affinity, and its control groups' quotas of CPU time."""
+    affinity = len(os.sched_getaffinity(0))
+    quotas = [quota for group in _groups("cpu") if (quota := _cpu_quota(group)) is not None]
+    return max(1, min([affinity, *(int(quota) for quota in quotas)]))
+
+
+def available_memory_bytes() -> int:
+    """Memory that can be taken without swapping: what the system calls available, and control groups leave.
+
+    Pages of the file cache count as available, because the kernel gives them up when asked.
+    """
+    rooms = [room for group in _groups("memory") if (room := _memory_room(group)) is not None]
+    return max(0, min([_meminfo("MemAvailable"), *rooms]))
+
+
+def _meminfo(key: str) -> int:
+    for line in _text(_MEMORY).splitlines():
+        name, _, value = line.partition(":")
+        if name == key:
+            return int(value.split()[0]) * 1024
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _groups(controller: str) -> Iterator[Path]:
+    """The directories of this process's control groups that may limit something, innermost first.
+
+    A container often sees its own group as the root, whatever its name outside: the root is always looked at.
+    """
+    for line in _text(_OWN_CGROUPS).splitlines():
+        _number, _, rest = line.partition(":")
+        names, _, path = rest.partition(":")
+        if names == "":  # version 2: one tree for all controllers
+            root = _CGROUPS
+        elif controller in names.split(","):
+            root = _CGROUPS / controller
+        else:
+            continue
+        inner = root / path.lstrip("/")
+        yield from (group for group in (inner, *inner.parents) if group.is_relative_to(root))
+
+
+def _cpu_quota(group: Path) -> float | None:
+    """Cores' worth of time that a group may use, None without a limit."""
+    quota, _, period = _text(group / "cpu.max").partition(" ")
+    if not quota:
+        quota, period = _text(group / "cpu.cfs_quota_us"), _text(group / "cpu.cfs_period_us")
+    try:
+        share = int(quota) / int(period)
+    except (ValueError, ZeroDivisionError):  # "max", -1 is below, or no such file
+        return None
+    return max(1.0, share) if share > 0 else None
+
+
+def _memory_room(group: Path) -> int | None:
+    """Bytes that a group may still take, None without a limit."""
+    for limit_name, used_name in (
+        ("memory.max", "memory.current"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+    ):
+        try:
+            limit, used = int(_text(group / limit_name)), int(_text(group / used_name))
+        except ValueError:  # "max", or no such file
+            continue
+        return limit - used + _reclaimable(group)
+    return None
+
+
+def _reclaimable(group: Path) -> int:
+    for line in _text(group / "memory.stat").splitlines():
+        name, _, value = line.partition(" ")
+        if name in ("inactive_file", "total_inactive_file"):
+            return int(value)
+    return 0
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

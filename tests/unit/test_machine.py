@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Cores and memory as affinity, the system and control groups of both versions allow them."""
+
+import os
+
+import pytest
+
+from gpuprof import machine
+
+GIB = 2**30
+
+
+@pytest.fixture
+def system(tmp_path, monkeypatch):
+    """A made-up system; gives a function that writes its files."""
+    monkeypatch.setattr(machine, "_CGROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(machine, "_OWN_CGROUPS", tmp_path / "self")
+    monkeypatch.setattr(machine, "_MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
+
+    def write(groups="", available_gib=64, **files):
+        (tmp_path / "self").write_text(groups)
+        (tmp_path / "meminfo").write_text(
+            f"MemTotal:  {128 * 2**20} kB\nMemFree:  1 kB\nMemAvailable:  {available_gib * 2**20} kB\n"
+        )
+        for name, text in files.items():
+            path = tmp_path / "cgroup" / name.replace("__", "/").replace("0", ".")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(str(text))
+
+    return write
+
+
+def test_without_control_groups_affinity_and_available_memory_count(system):
+    system()
+    assert machine.usable_cores() == 16
+    assert machine.available_memory_bytes() == 64 * GIB
+
+
+def test_free_pages_are_not_what_is_available(system):
+    system(available_gib=3)
+    assert machine.available_memory_bytes() == 3 * GIB
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"),
+    [
+        ("max 100000", 16),
+        ("400000 100000", 4),
+        ("250000 100000", 2),
+        ("50000 100000", 1),
+        ("3200000 100000", 16),
+    ],
+)
+def test_quota_of_version_2_limits_cores(system, quota, cores):
+    system("0::/box\n", box__cpu0max=quota)
+    assert machine.usable_cores() == cores
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("-1", 16), ("300000", 3)])
+def test_quota_of_version_1_limits_cores(system, quota, cores):
+    files = {"cpu__box__cpu0cfs_quota_us": quota, "cpu__box__cpu0cfs_period_us": 100_000}
+    system("4:cpu,cpuacct:/box\n3:memory:/\n", **files)
+    assert machine.usable_cores() == cores
+
+
+def test_outer_group_limits_too_and_the_root_is_looked_at_whatever_the_name(system):
+    system("0::/outer/inner\n", **{"outer__cpu0max": "200000 100000", "outer__inner__cpu0max": "max 100000"})
+    assert machine.usable_cores() == 2
+    system("0::/../named/outside\n", **{"cpu0max": "100000 100000"})
+    assert machine.usable_cores() == 1
+
+
+def test_memory_limit_leaves_what_is_not_used_and_what_can_be_reclaimed(system):
+    files = {
+        "memory0max": 8 * GIB,
+        "memory0current": 5 * GIB,
+        "memory0stat": f"anon 1\ninactive_file {GIB}\n",
+    }
+    system("0::/\n", **files)
+    assert machine.available_memory_bytes() == 4 * GIB
+    system("0::/\n", **{**files, "memory0max": "max"})
+    assert machine.available_memory_bytes() == 64 * GIB
+
+
+def test_memory_limit_of_version_1_and_one_that_is_none(system):
+    limits = {"memory__box__memory0usage_in_bytes": GIB, "memory__box__memory0limit_in_bytes": 3 * GIB}
+    system("4:memory:/box\n", **limits)
+    assert machine.available_memory_bytes() == 2 * GIB
+    system("4:memory:/box\n", **{**limits, "memory__box__memory0limit_in_bytes": 2**63 - 4096})
+    assert machine.available_memory_bytes() == 64 * GIB
+
+
+def test_more_used_than_allowed_leaves_nothing(system):
+    system("0::/\n", memory0max=GIB, memory0current=2 * GIB)
+    assert machine.available_memory_bytes() == 0
+
+
+def test_this_machine_has_a_core_and_memory():
+    assert 1 <= machine.usable_cores() <= os.cpu_count()
+    assert machine.available_memory_bytes() > 0
