@@ -195,13 +195,15 @@ def _readings(clocks: Clocks | None) -> Iterator[str]:
 
 
 def _throttled(run: Run) -> Iterator[Banner]:
-    dropped = sum(case.timing.cold.dropped for case in run.cases if case.timing and case.timing.cold)
+    colds = [(case, case.timing.cold) for case in run.cases if case.timing and case.timing.cold]
+    dropped = sum(cold.dropped for _, cold in colds)
+    kept = [case for case, cold in colds if cold.throttled]
     held = [
         case
         for case in run.cases
         if any(word in reason for reason in _readings(case.clocks) for word in _DISTURBING)
     ]
-    if not held and not dropped:
+    if not held and not dropped and not kept:
         return
     reasons = sorted({reason for case in held for reason in _readings(case.clocks)})
     parts = []
@@ -209,9 +211,11 @@ def _throttled(run: Run) -> Iterator[Banner]:
         parts.append(f"{', '.join(reasons)} during {_cases(len(held))} (allowed: none): {_some(held)}")
     if dropped:
         parts.append(f"{numbers.count(dropped)} cold samples set aside (allowed: 0)")
+    if kept:
+        parts.append(f"no sample of {_cases(len(kept))} was taken without throttling: {_some(kept)}")
     yield Banner(
         "throttled",
-        "warning",
+        "bad" if kept else "warning",
         "The GPU was throttled",
         f"{'; '.join(parts)}.",
         "Let it cool, check its power supply, and measure again.",

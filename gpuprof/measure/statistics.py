@@ -49,13 +49,16 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
     return ordered[low - 1], ordered[high - 1]
 
 
-def summarise(samples: Sequence[float], dropped: int = 0, launches_per_sample: int = 1) -> Timing:
+def summarise(
+    samples: Sequence[float], dropped: int = 0, launches_per_sample: int = 1, throttled: int = 0
+) -> Timing:
     """Median, percentiles and the median's relative uncertainty.
 
     Args:
         samples: Microseconds, in the order taken, at least one.
         dropped: Samples that were set aside.
         launches_per_sample: Back-to-back launches that each sample is the mean of.
+        throttled: How many of the samples were taken while the GPU was throttled.
     """
     ordered = sorted(samples)
     median = percentile(ordered, 0.5)
@@ -68,7 +71,23 @@ def summarise(samples: Sequence[float], dropped: int = 0, launches_per_sample: i
         samples_us=tuple(samples),
         dropped=dropped,
         launches_per_sample=launches_per_sample,
+        throttled=throttled,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What sampling brought.
+
+    Args:
+        kept: Microseconds, in the order taken.
+        dropped: How many others were set aside because the GPU was throttled.
+        throttled: How many of those kept were taken under throttling, because there are no others.
+    """
+
+    kept: list[float]
+    dropped: int = 0
+    throttled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +113,7 @@ def sample_until(
     budget: Budget,
     max_batch: int,
     launches_per_sample: int = 1,
-) -> tuple[list[float], int]:
+) -> Samples:
     """Take batches until the median is known well enough or the budget is spent.
 
     Args:
@@ -105,7 +124,7 @@ def sample_until(
         launches_per_sample: Launches that each sample is the mean of.
 
     Returns:
-        The kept samples and the number dropped. When every batch was disturbed, all are kept.
+        The samples of undisturbed batches; all of them when every batch was disturbed.
     """
     kept: list[float] = []
     disturbed: list[float] = []
@@ -129,4 +148,4 @@ def sample_until(
         # A batch that would by itself spend what is left is cut to what still fits.
         left = (budget.seconds * 1e6 - spent_us) / max(spent_us / taken, 1e-3)
         batch = max(1, min(batch, int(left)))
-    return (kept, len(disturbed)) if kept else (disturbed, 0)
+    return Samples(kept, dropped=len(disturbed)) if kept else Samples(disturbed, throttled=len(disturbed))

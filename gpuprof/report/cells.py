@@ -278,6 +278,13 @@ TIME = (
         _speed(lambda speed: speed.timing.dropped, numbers.count, ""),
     ),
     Column(
+        "throttled",
+        "Throttled",
+        "Time, L2 cold",
+        "Samples kept although the GPU was throttled, because there were no others.",
+        _speed(lambda speed: speed.timing.throttled, numbers.count, ""),
+    ),
+    Column(
         "warm",
         "Median",
         "L2 warm",

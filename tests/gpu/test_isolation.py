@@ -2,11 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """One case never hurts another: broken kernels each get a row, and the good kernel after them is measured."""
 
+import dataclasses
 import json
 import subprocess
 import sys
 
 import pytest
+
+from gpuprof.kernels.catalog import find_kernel
+from gpuprof.kernels.launch import configure
+from gpuprof.measure.execute import Compiler
+from gpuprof.problems.gemm import Gemm
 
 HEADER = """/*gpuprof
 title = "broken on purpose"
@@ -18,8 +24,14 @@ block = [16, 16]
 any_block = true
 grid = ["cdiv(nx, block_x)", "cdiv(ny, block_y)"]
 */
+__device__ unsigned arrivals;
+
 extern "C" __global__ void {name}(int nx, int ny, const real *in, real *out)
 {{
+    __shared__ unsigned launch; // since the module was loaded
+    if (threadIdx.x == 0 && threadIdx.y == 0)
+        launch = atomicAdd(&arrivals, 1) / (gridDim.x * gridDim.y);
+    __syncthreads();
     const int x = blockIdx.x * blockDim.x + threadIdx.x;
     const int y = blockIdx.y * blockDim.y + threadIdx.y;
     if (x >= nx || y >= ny)
@@ -36,6 +48,13 @@ BODIES = {
     "bad_unwritten": "if (x || y) " + RIGHT,
     "bad_input": RIGHT + " if (x == 1 && y == 0) ((real *)in)[0] = 7;",
     "bad_overrun": RIGHT + " if (x == 0 && y == 0) out[(size_t)nx * ny] = 1;",
+    "good_after_overrun": RIGHT,
+    "bad_underrun": RIGHT + " if (x == 0 && y == 0) out[-1] = 1;",
+    "bad_input_overrun": RIGHT + " if (x == 0 && y == 0) ((real *)in)[(size_t)nx * ny] = 1;",
+    "bad_later": "if (launch == 0) " + RIGHT + " else out[(size_t)x * ny + y] = 1;",
+    "bad_stops_writing": "if (launch == 0) " + RIGHT,
+    "bad_unless_poisoned": "const real old = out[(size_t)x * ny + y];"
+    " out[(size_t)x * ny + y] = old != old ? in[(size_t)y * nx + x] : 2;",
     "good": RIGHT,
 }
 
@@ -75,6 +94,11 @@ def test_every_kernel_has_a_row(run):
         ("bad_unwritten", "incorrect", "out[0, 0] is nan"),
         ("bad_input", "incorrect", "wrote to one of its inputs"),
         ("bad_overrun", "incorrect", "past the end of out"),
+        ("bad_underrun", "incorrect", "before the start of out"),
+        ("bad_input_overrun", "incorrect", "past the end of in"),
+        ("bad_later", "incorrect", "Right in its first launch, wrong in a later one: 4096 of 4096"),
+        ("bad_stops_writing", "incorrect", "Right in its first launch, wrong in a later one: 4096 of 4096"),
+        ("bad_unless_poisoned", "incorrect", "Right in its first launch, wrong in a later one: 4096 of 4096"),
     ],
 )
 def test_broken_kernel_is_a_row_with_its_reason(run, kernel, outcome, words):
@@ -87,6 +111,21 @@ def test_compile_error_carries_the_compilers_log(run):
     assert "bad_syntax.cu(" in run["bad_syntax"]["log"]
 
 
-def test_good_kernel_after_all_of_them_is_measured(run):
-    assert run["good"]["outcome"] == "ok"
-    assert run["good"]["timing"]["cold"]["median_us"] > 0
+@pytest.mark.parametrize("kernel", ["good_after_overrun", "good"])
+def test_good_kernel_after_broken_ones_is_measured(run, kernel):
+    assert run[kernel]["outcome"] == "ok", run[kernel]["reason"]
+    assert run[kernel]["timing"]["cold"]["median_us"] > 0
+
+
+def test_overrun_of_one_kernel_is_not_the_next_ones_where_the_output_is_read(backend):
+    """With beta the output is restored and not filled: its guard must be poisoned anew all the same."""
+    problem = Gemm(64, 64, 64, beta=0.5)
+    good = find_kernel("gemm", "naive")
+    past_the_end = good.source.replace("C[", "if (M > 0) C[(size_t)M * N] = 0; C[", 1)
+    assert past_the_end != good.source
+    outcomes = []
+    for kernel in (good, dataclasses.replace(good, source=past_the_end), good, good):
+        shape = configure(kernel, problem, kernel.launch.block, {}, backend.device)
+        findings = backend.run(kernel, problem, shape, Compiler(backend.compile_arch)(kernel, shape))
+        outcomes.append(findings.outcome)
+    assert outcomes == ["ok", "incorrect", "ok", "ok"]

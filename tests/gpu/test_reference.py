@@ -5,8 +5,10 @@
 import numpy as np
 import pytest
 
+from gpuprof.backends.gpu.context import Buffer
 from gpuprof.backends.gpu.verifier import ProblemArrays
 from gpuprof.problems.base import numpy_dtype
+from gpuprof.problems.check import compare
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 
@@ -61,7 +63,7 @@ def test_comparison_finds_every_planted_error(backend, dtype):
         )
 
         wrong = right.copy()
-        wrong[[11, 600, 3499]] = [np.nan, right[600] + 4 * problem.tolerance * magnitude[600], np.inf]
+        wrong[[11, 600, 3499]] = [np.nan, right[600] + 4 * problem.bound.relative * magnitude[600], np.inf]
         arrays.output.upload(wrong)
         found = arrays.verify()
         assert found.wrong_elements == 3
@@ -70,10 +72,61 @@ def test_comparison_finds_every_planted_error(backend, dtype):
         arrays.free()
 
 
+@pytest.mark.parametrize(
+    "problem", [Gemm(40, 30, 20, alpha=3e38), Gemm(40, 30, 20, "f64", alpha=1.7e308)], ids=repr
+)
+def test_comparison_is_the_hosts_where_results_overflow(backend, problem):
+    arrays = arrays_of(backend, problem)
+    try:
+        expected, magnitude = problem.reference(problem.inputs(3))
+        with np.errstate(over="ignore"):
+            right = expected.astype(numpy_dtype(problem.dtype))
+        assert np.isinf(right).any()
+        arrays.output.upload(right)
+        assert arrays.verify().passed
+        turned = np.where(np.isinf(right), -right, right)
+        arrays.output.upload(turned)
+        compared = compare(turned.astype(np.float64), expected, magnitude, problem.bound)
+        assert arrays.verify().wrong_elements == compared.wrong.sum() > 0
+    finally:
+        arrays.free()
+
+
+@pytest.mark.parametrize("name", ["in", "out"])
+@pytest.mark.parametrize(("offset", "place"), [(-1, "before the start"), (64 * 32, "past the end")])
+def test_writing_beyond_either_end_of_any_array_is_seen_and_mended(backend, name, offset, place):
+    arrays = arrays_of(backend, Transpose(64, 32))
+    try:
+        buffer = arrays._buffer(name)
+        arrays.output.upload(arrays._expected.download(np.float64, count=64 * 32).astype(np.float32))
+        assert arrays.verify().passed
+        beyond = Buffer.__new__(Buffer)
+        beyond.address = buffer.address + 4 * offset
+        beyond.upload(np.zeros(1, np.float32))
+        assert arrays.verify().detail == f"the kernel wrote {place} of {name}"
+        arrays.prepare()
+        assert buffer.overrun() == ""
+    finally:
+        arrays.free()
+
+
+def test_overwritten_input_is_seen_and_mended(backend):
+    arrays = arrays_of(backend, Transpose(64, 32))
+    try:
+        before = arrays.inputs["in"].download(np.float32, count=64 * 32)
+        arrays.inputs["in"].upload(np.ones(3, np.float32))
+        assert not arrays.inputs_intact()
+        arrays.prepare()
+        assert arrays.inputs_intact()
+        assert np.array_equal(arrays.inputs["in"].download(np.float32, count=64 * 32), before)
+    finally:
+        arrays.free()
+
+
 def test_unwritten_output_never_passes(backend):
     arrays = arrays_of(backend, Transpose(64, 32))
     try:
-        arrays.reset_output()
+        arrays.prepare()
         assert arrays.verify().wrong_elements == 64 * 32
     finally:
         arrays.free()

@@ -5,16 +5,18 @@
 Run alone with: GPUPROF_REQUIRE_GPU=1 python -m pytest tests/gpu/test_sanitizer.py -s
 """
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from gpuprof.kernels.catalog import ladder
 from gpuprof.measure.case import Case
-from gpuprof.ncu.journal import Job, Task, write_job
+from gpuprof.ncu.journal import Job, Task, read_journal, write_job
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 
@@ -55,17 +57,47 @@ def job(gpu_count, tmp_path_factory):
     return path, job
 
 
+def done(job):
+    """Indices of the cases whose launch came back."""
+    return {event.index for event in read_journal(Path(job.journal)) if event.kind == "done"}
+
+
+def unexplained(job, launches):
+    """Cases that were not launched, other than those that a kernel's header rules out."""
+    refusals = {
+        event.index: event.reason for event in read_journal(Path(job.journal)) if event.kind == "refused"
+    }
+    kernels = {kernel.id: kernel for op in ("gemm", "transpose") for kernel in ladder(op)}
+    left = []
+    for task in job.tasks:
+        declared = [requirement.because for requirement in kernels[task.case.kernel].requirements]
+        reason = refusals.get(task.index, "")
+        if task.index not in launches and not any(reason.startswith(because) for because in declared):
+            left.append((task.case.kernel, task.case.problem, reason or "no word of it"))
+    ran = {task.case.kernel for task in job.tasks if task.index in launches}
+    return left + [
+        (kernel.id, "never launched")
+        for kernel in kernels.values()
+        if not kernel.choices and kernel.id not in ran
+    ]
+
+
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
 def test_every_kernel_is_clean(job, tool):
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
+        if os.environ.get("GPUPROF_REQUIRE_GPU"):
+            pytest.fail("compute-sanitizer is required, and not installed")
         pytest.skip("compute-sanitizer is not installed")
     path, planned = job
+    Path(planned.journal).unlink(missing_ok=True)
     command = [sanitizer, "--tool", tool, sys.executable, "-m", "gpuprof.ncu.target", str(path)]
     process = subprocess.run(command, capture_output=True, text=True, timeout=570)
     output = process.stdout + process.stderr
     summary = [line for line in output.splitlines() if "SUMMARY" in line]
-    print(f"{tool}: {len(planned.tasks)} launches: {summary}")
+    launches = done(planned)
+    print(f"{tool}: {len(launches)} launches of {len(planned.tasks)}: {summary}")
     assert process.returncode == 0, output[-3000:]
+    assert not unexplained(planned, launches)
     assert summary, output[-3000:]
     assert re.search(r"(ERROR|RACECHECK) SUMMARY: 0 ", summary[-1]), output[:6000]

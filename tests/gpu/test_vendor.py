@@ -2,10 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The vendor's references compute what the ladder computes."""
 
+import re
+
 import pytest
 
+from gpuprof.backends.gpu.backend import GpuBackend
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.measure.statistics import Budget
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 
@@ -35,3 +39,9 @@ def test_reference_is_correct_and_timed(backend, name, problem):
     assert measurement.timing.cold.median_us > 0
     assert measurement.throughput.gbps > 0
     assert measurement.verification.wrong_elements == 0
+
+
+def test_version_of_every_library_that_is_measured_is_recorded(gpu_count):
+    backend = GpuBackend(0, 0, Budget(seconds=0.01), ("cublas", "device_copy"))
+    assert re.fullmatch(r"\d+\.\d+\.\d+", backend.environment["cublas"])
+    assert "cublas" not in GpuBackend(0, 0, Budget(seconds=0.01), ("device_copy",)).environment

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is concluded from a run: ladders, rates, rooflines, sweeps, lines, verdicts and banners."""
 
+import dataclasses
 from dataclasses import replace
 
 import pytest
@@ -604,6 +605,13 @@ class TestBanners:
 
     def test_dropped_samples_are_said(self) -> None:
         assert "throttled" in codes(self.one(timing=TimingPair(timing(31_900.0, dropped=7), None)))
+
+    def test_case_without_one_undisturbed_sample_is_said_though_none_was_dropped(self):
+        cold = dataclasses.replace(timing(31_900.0), throttled=60)
+        run = self.one(clocks=CLOCKS, timing=TimingPair(cold, None))
+        (banner,) = [item for item in banners(run) if item.code == "throttled"]
+        assert banner.level == "bad"
+        assert "no sample of 1 case was taken without throttling: naive at 4096" in banner.detail
 
     def test_a_low_clock_names_measured_and_threshold(self) -> None:
         slow = replace(CLOCKS, before=ClockState(1200, 1, 1, 1.0, ()), after=ClockState(1320, 1, 1, 1.0, ()))

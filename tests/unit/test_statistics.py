@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuprof.measure.statistics import Budget, median_interval, percentile, sample_until, summarise
+from gpuprof.measure.statistics import Budget, Samples, median_interval, percentile, sample_until, summarise
 
 times = st.floats(1e-3, 1e9)
 sample_lists = st.lists(times, min_size=1, max_size=60)
@@ -103,26 +103,26 @@ def _noise(spread, seed=1):
 
 def test_steady_samples_stop_at_the_first_batch():
     gpu = Gpu()
-    kept, dropped = sample_until(gpu, 100.0, Budget(min_samples=7), max_batch=16)
+    sampled = sample_until(gpu, 100.0, Budget(min_samples=7), max_batch=16)
     assert len(gpu.batches) == 1
-    assert 7 <= len(kept) == gpu.taken <= 16
-    assert dropped == 0
+    assert 7 <= len(sampled.kept) == gpu.taken <= 16
+    assert sampled.dropped == 0
 
 
 def test_noisy_samples_go_on_until_the_median_is_known():
     gpu = Gpu(_noise(0.01))
-    kept, _ = sample_until(
+    sampled = sample_until(
         gpu, 100.0, Budget(target_ci95_rel=0.002, max_samples=10_000, seconds=10), max_batch=10
     )
     assert len(gpu.batches) > 2
-    assert summarise(kept).ci95_rel <= 0.002
-    assert summarise(kept[:-10]).ci95_rel > 0.002
+    assert summarise(sampled.kept).ci95_rel <= 0.002
+    assert summarise(sampled.kept[:-10]).ci95_rel > 0.002
 
 
 def test_budget_ends_sampling_that_stays_noisy():
     gpu = Gpu(_noise(0.3))
-    kept, _ = sample_until(gpu, 100.0, Budget(target_ci95_rel=1e-6, seconds=0.01), max_batch=10)
-    assert 0.01e6 <= sum(kept) <= 0.013e6
+    sampled = sample_until(gpu, 100.0, Budget(target_ci95_rel=1e-6, seconds=0.01), max_batch=10)
+    assert 0.01e6 <= sum(sampled.kept) <= 0.013e6
 
 
 def test_last_batch_is_cut_to_what_the_budget_still_holds():
@@ -142,36 +142,37 @@ def test_budget_counts_every_launch_behind_a_sample():
 def test_most_samples_is_a_limit(limit, batch):
     gpu = Gpu(_noise(0.5))
     budget = Budget(target_ci95_rel=1e-6, seconds=1e6, max_samples=limit)
-    kept, _ = sample_until(gpu, 100.0, budget, max_batch=batch)
-    assert len(kept) == limit
+    sampled = sample_until(gpu, 100.0, budget, max_batch=batch)
+    assert len(sampled.kept) == limit
 
 
 def test_disturbed_batches_are_dropped_with_their_number():
     gpu = Gpu(lambda i: 100.0 + i, clean=lambda batch: batch % 2 == 1)
     budget = Budget(target_ci95_rel=1e-9, seconds=1e6, max_samples=40)
-    kept, dropped = sample_until(gpu, 100.0, budget, max_batch=10)
-    assert kept == [100.0 + i for i in (*range(10, 20), *range(30, 40))]
-    assert dropped == 20
+    sampled = sample_until(gpu, 100.0, budget, max_batch=10)
+    assert sampled.kept == [100.0 + i for i in (*range(10, 20), *range(30, 40))]
+    assert (sampled.dropped, sampled.throttled) == (20, 0)
 
 
 def test_all_are_kept_when_every_batch_was_disturbed():
     gpu = Gpu(clean=lambda batch: False)
-    kept, dropped = sample_until(gpu, 100.0, Budget(max_samples=20, seconds=1e6), max_batch=10)
-    assert kept == [100.0] * 20
-    assert dropped == 0
+    sampled = sample_until(gpu, 100.0, Budget(max_samples=20, seconds=1e6), max_batch=10)
+    assert sampled == Samples([100.0] * 20, dropped=0, throttled=20)
+    timing = summarise(sampled.kept, sampled.dropped, throttled=sampled.throttled)
+    assert (timing.dropped, timing.throttled) == (0, 20)
 
 
 def test_disturbed_batches_do_not_make_a_median_precise():
     gpu = Gpu(clean=lambda batch: batch >= 3)
-    kept, dropped = sample_until(gpu, 100.0, Budget(seconds=1e6), max_batch=10)
-    assert (len(kept), dropped) == (10, 30)
+    sampled = sample_until(gpu, 100.0, Budget(seconds=1e6), max_batch=10)
+    assert (len(sampled.kept), sampled.dropped) == (10, 30)
 
 
 @pytest.mark.parametrize("launch_us", [1e5, 1e6, 1e8])
 def test_slow_launch_still_gets_three_samples_and_not_many_more(launch_us):
     gpu = Gpu(lambda i: launch_us)
-    kept, _ = sample_until(gpu, launch_us, Budget(seconds=0.2), max_batch=100)
-    assert len(kept) == 3
+    sampled = sample_until(gpu, launch_us, Budget(seconds=0.2), max_batch=100)
+    assert len(sampled.kept) == 3
 
 
 def test_fast_launch_is_taken_in_large_batches():
@@ -190,6 +191,6 @@ def test_fast_launch_is_taken_in_large_batches():
 def test_sampling_always_ends_near_its_budget(first, spread, max_batch, seconds, seed):
     source = random.Random(seed)
     gpu = Gpu(lambda i: first * (1 + spread * source.random()))
-    kept, dropped = sample_until(gpu, first, Budget(seconds=seconds), max_batch)
-    assert len(kept) + dropped == gpu.taken >= 3
-    assert sum(kept) <= max(2 * (1 + spread) * seconds * 1e6, 7 * (1 + spread) * first)
+    sampled = sample_until(gpu, first, Budget(seconds=seconds), max_batch)
+    assert len(sampled.kept) + sampled.dropped == gpu.taken >= 3
+    assert sum(sampled.kept) <= max(2 * (1 + spread) * seconds * 1e6, 7 * (1 + spread) * first)

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 
+from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Findings
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
 from gpuprof.backends.gpu.context import Arguments, Buffer, Function, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.host import time_on_host
+from gpuprof.backends.gpu.proof import describe_wrong, verify_again, verify_first
 from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.references import References
 from gpuprof.backends.gpu.timer import EventTimer, Launch
@@ -21,7 +23,7 @@ from gpuprof.errors import BackendUnavailable, CaseFailure
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape
 from gpuprof.measure.statistics import Budget, percentile, sample_until, summarise
-from gpuprof.results import BackendName, Clocks, Problem, TimingPair
+from gpuprof.results import BackendName, Clocks, Problem, TimingPair, Verification
 from gpuprof.toolchain.nvrtc import CompiledKernel, supported_archs
 
 #: A warm sample averages enough launches that the events' own cost and resolution (about 1 us) vanish.
@@ -40,12 +42,13 @@ class GpuBackend:
         ordinal: The driver's number of the device.
         seed: Of the problems' random inputs.
         budget: When a case has enough cold samples; the warm ones get the same.
+        references: Ids of the references that will be measured, whose libraries' versions are then recorded.
 
     Raises:
         BackendUnavailable: There is no such device, or NVRTC cannot compile for it.
     """
 
-    def __init__(self, ordinal: int, seed: int, budget: Budget) -> None:
+    def __init__(self, ordinal: int, seed: int, budget: Budget, references: tuple[str, ...] = ()) -> None:
         self._seed = seed
         self._budget = budget
         self._context = GpuContext(ordinal)
@@ -55,7 +58,8 @@ class GpuBackend:
         self._clocks = ClockReader(self._context.pci_bus_id)
         self._code: dict[str, DeviceCode] = {}
         self._arrays: ProblemArrays | None = None
-        self._references: References | None = None
+        self._references = References(self._context)
+        self._libraries = self._references.versions(references)
         self._flush_buffer = Buffer(2 * max(device.l2_bytes, 1 << 20) // 16 * 16)
         self._flush_buffer.fill(0)
         self._sink = Buffer(16)
@@ -80,9 +84,10 @@ class GpuBackend:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Driver versions and how launches are queued."""
+        """Versions of the driver and of the libraries that are measured, and how launches are queued."""
         return {
             **driver_versions(),
+            **self._libraries,
             "driver": self._clocks.driver_version or f"unknown ({self._clocks.reason})",
             "launch_gate": "stream wait" if self._timer.gate.available else "none: launch gaps may show",
         }
@@ -102,6 +107,7 @@ class GpuBackend:
         Raises:
             CaseFailure: Loading, launching or running the kernel failed.
         """
+        bound = bind_arguments(kernel, problem, shape, compiled)
         arrays = self._problem_arrays(problem)
         function = Function(compiled.cubin, kernel.entry)
         try:
@@ -110,7 +116,7 @@ class GpuBackend:
                 compiled.static_shared_bytes,
                 self.device.shared_bytes_per_block_optin,
             )
-            arguments = arrays.arguments(kernel.arguments, shape.tensor_maps)
+            arguments = arrays.arguments(bound)
             stream = self._context.stream
 
             def launch() -> None:
@@ -137,8 +143,6 @@ class GpuBackend:
         arrays = self._problem_arrays(problem)
         if name == "numpy":
             return self._run_on_host(arrays)
-        if self._references is None:
-            self._references = References(self._context)
         findings = self._verify_and_time(arrays, self._references.launcher(name, arrays))
         return replace(findings, counters_reason="a library's kernels are not counted")
 
@@ -157,24 +161,24 @@ class GpuBackend:
         )
 
     def _verify_and_time(self, arrays: ProblemArrays, launch: Launch) -> Findings:
-        arrays.reset_output()
-        start = perf_counter()
-        launch()
-        self._context.synchronize()
-        estimate_us = 1e6 * (perf_counter() - start)
-        verification = arrays.verify()
+        elapsed_s = 0.0
+
+        def launch_once() -> None:
+            nonlocal elapsed_s
+            start = perf_counter()
+            launch()
+            self._context.synchronize()
+            elapsed_s = perf_counter() - start
+
+        verification = verify_first(arrays, launch_once)
         if not verification.passed:
-            if not arrays.inputs_intact():
-                self._forget_arrays()
-            return Findings(
-                "incorrect",
-                reason=_describe_wrong(verification.wrong_elements, arrays.elements, verification.detail),
-                verification=verification,
-                timing_reason="a wrong kernel gets no speed",
-            )
+            return _incorrect(verification, later=False)
         before = self._clocks.read()
-        timing = self._time(launch, estimate_us)
+        timing = self._time(launch, 1e6 * elapsed_s)
         after = self._clocks.read()
+        again = verify_again(arrays, launch_once)
+        if not again.passed:
+            return _incorrect(again, later=True)
         return Findings(
             "ok",
             verification=verification,
@@ -221,8 +225,8 @@ class GpuBackend:
         def take_cold(count: int) -> tuple[list[float], bool]:
             return timer.cold(launch, count, settle=settle), self._undisturbed()
 
-        cold, dropped = sample_until(take_cold, first, self._budget, timer.max_batch)
-        estimate = percentile(sorted(cold), 0.5)
+        cold = sample_until(take_cold, first, self._budget, timer.max_batch)
+        estimate = percentile(sorted(cold.kept), 0.5)
         group = max(1, min(timer.max_batch, round(_WARM_SAMPLE_US / max(estimate, 0.5))))
 
         def take_warm(count: int) -> tuple[list[float], bool]:
@@ -230,8 +234,11 @@ class GpuBackend:
 
         # Where a cold launch takes far longer than the cache holds, warm tells little: spend less on it.
         warm_budget = replace(self._budget, seconds=self._budget.seconds / 4)
-        warm, warm_dropped = sample_until(take_warm, estimate, warm_budget, timer.max_batch, group)
-        return TimingPair(summarise(cold, dropped), summarise(warm, warm_dropped, group))
+        warm = sample_until(take_warm, estimate, warm_budget, timer.max_batch, group)
+        return TimingPair(
+            summarise(cold.kept, cold.dropped, throttled=cold.throttled),
+            summarise(warm.kept, warm.dropped, group, warm.throttled),
+        )
 
     def _undisturbed(self) -> bool:
         state = self._clocks.read()
@@ -269,7 +276,10 @@ def _check_arch(device: Device) -> None:
         )
 
 
-def _describe_wrong(wrong: int, elements: int, detail: str) -> str:
-    if not wrong:
-        return f"{detail[:1].upper()}{detail[1:]}."
-    return f"{wrong} of {elements} elements are wrong; {detail}."
+def _incorrect(verification: Verification, *, later: bool) -> Findings:
+    return Findings(
+        "incorrect",
+        reason=describe_wrong(verification, later=later),
+        verification=verification,
+        timing_reason="a wrong kernel gets no speed",
+    )

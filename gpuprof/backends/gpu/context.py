@@ -14,7 +14,8 @@ from gpuprof.backends.gpu.query import device_handle
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.launch import Extent
 
-#: Poisoned bytes kept behind each buffer, to notice a kernel that writes past its end.
+#: Poisoned bytes on either side of each buffer, to notice a kernel that writes beyond it. A multiple of every
+#: alignment that the driver gives an allocation.
 GUARD_BYTES = 4096
 #: Every byte of a poisoned buffer; as float or double it is a NaN.
 POISON = 0xFF
@@ -26,7 +27,7 @@ def _settle() -> None:
 
 
 class Buffer:
-    """A device allocation with a poisoned guard behind it.
+    """A device allocation between two poisoned guards.
 
     Args:
         nbytes: Usable size.
@@ -34,15 +35,20 @@ class Buffer:
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        pointer = call(f"allocating {nbytes} bytes", driver().cuMemAlloc(nbytes + GUARD_BYTES))
-        self.address = int(pointer)
+        pointer = call(f"allocating {nbytes} bytes", driver().cuMemAlloc(nbytes + 2 * GUARD_BYTES))
+        self.address = int(pointer) + GUARD_BYTES
         self.fill(POISON)
+        self.poison_guards()
 
     def fill(self, byte: int) -> None:
-        """Set every byte, and poison the guard."""
-        api = driver()
-        call("filling a buffer", api.cuMemsetD8(self.address, byte, self.nbytes))
-        call("filling a guard", api.cuMemsetD8(self.address + self.nbytes, POISON, GUARD_BYTES))
+        """Set every byte."""
+        call("filling a buffer", driver().cuMemsetD8(self.address, byte, self.nbytes))
+        _settle()
+
+    def poison_guards(self) -> None:
+        """Make both guards intact again."""
+        for address in self._guards:
+            call("filling a guard", driver().cuMemsetD8(address, POISON, GUARD_BYTES))
         _settle()
 
     def upload(self, array: NDArray[Any]) -> None:
@@ -68,16 +74,22 @@ class Buffer:
         call("copying from the device", driver().cuMemcpyDtoH(host.ctypes.data, source, host.nbytes))
         return host
 
-    def guard_intact(self) -> bool:
-        """Whether nothing was written behind the buffer's end."""
-        guard = np.empty(GUARD_BYTES, dtype=np.uint8)
-        source = self.address + self.nbytes
-        call("reading a guard", driver().cuMemcpyDtoH(guard.ctypes.data, source, GUARD_BYTES))
-        return bool((guard == POISON).all())
+    def overrun(self) -> str:
+        """Where something was written beyond the buffer: `before the start`, `past the end` or nowhere."""
+        for place, address in zip(("before the start", "past the end"), self._guards, strict=True):
+            guard = np.empty(GUARD_BYTES, dtype=np.uint8)
+            call("reading a guard", driver().cuMemcpyDtoH(guard.ctypes.data, address, GUARD_BYTES))
+            if (guard != POISON).any():
+                return place
+        return ""
 
     def free(self) -> None:
         """Give the memory back; the buffer must not be used again."""
-        call("freeing a buffer", driver().cuMemFree(self.address))
+        call("freeing a buffer", driver().cuMemFree(self._guards[0]))
+
+    @property
+    def _guards(self) -> tuple[int, int]:
+        return self.address - GUARD_BYTES, self.address + self.nbytes
 
 
 class Arguments:

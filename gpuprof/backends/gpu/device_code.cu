@@ -78,24 +78,38 @@ struct Comparison {
     unsigned long long first_wrong;
 };
 
-// Largest absolute and relative error, and how many elements are not within bound * magnitude (NaN never is).
-// magnitude may be null: then every element's magnitude is 1. Any grid; *result starts as {0, 0, 0, ~0}.
+// The rule of gpuprof/problems/check.py: is `got` within `allowed` of `expected`, or an infinity where the element
+// type, whose largest finite value is `largest`, may have overflowed? NaN never is.
+static __device__ bool is_right(double got, double expected, double allowed, double largest)
+{
+    if (got == expected || fabs(got - expected) <= allowed)
+        return true;
+    return isinf(got) && (got > 0) == (expected > 0) && fabs(expected) + allowed >= largest;
+}
+
+// Largest absolute and relative error, and how many elements are not right. magnitude may be null: then every
+// element's magnitude is 1. Any grid; *result starts as {0, 0, 0, ~0}.
 extern "C" __global__ void compare(long long elements, const real *got, const double *expected,
-                                   const double *magnitude, double bound, Comparison *result)
+                                   const double *magnitude, double relative, double absolute, double largest,
+                                   Comparison *result)
 {
     double max_abs = 0;
     double max_rel = 0;
     unsigned long long wrong = 0;
     unsigned long long first = ~0ull;
+    const double infinity = __longlong_as_double(0x7ff0000000000000ll);
     const long long stride = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += stride) {
-        const double error = fabs((double)got[i] - expected[i]);
-        const double scale = magnitude ? magnitude[i] : 1.0;
-        if (!(error <= bound * scale)) {
+        const double value = (double)got[i];
+        const double scale = magnitude ? fmin(magnitude[i], 1.7976931348623157e308) : 1.0;
+        const bool right = is_right(value, expected[i], relative * scale + absolute, largest);
+        if (!right) {
             ++wrong;
             first = first < (unsigned long long)i ? first : (unsigned long long)i;
         }
-        const double rel = error == 0 ? 0.0 : error / scale;
+        const double difference = fabs(value - expected[i]);
+        const double error = right && !isfinite(difference) ? 0.0 : isnan(difference) ? infinity : difference;
+        const double rel = error <= absolute ? 0.0 : (error - absolute) / scale;
         max_abs = error > max_abs ? error : max_abs;
         max_rel = rel > max_rel ? rel : max_rel;
     }

@@ -2,12 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the ladder is held against: the vendor's library, and the driver's own copy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import numpy as np
 
 from gpuprof.backends.gpu.context import GpuContext
 from gpuprof.backends.gpu.cublas import Cublas
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.verifier import ProblemArrays
+from gpuprof.errors import BackendUnavailable, CaseFailure
 from gpuprof.problems.base import ITEM_BYTES
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
@@ -23,6 +27,20 @@ class References:
     def __init__(self, context: GpuContext) -> None:
         self._context = context
         self._cublas: Cublas | None = None
+
+    def versions(self, names: Sequence[str]) -> dict[str, str]:
+        """Version of each library that one of the references calls, by the library's name.
+
+        A library that cannot be used has none: its reference's row says why.
+        """
+        versions = {}
+        if "numpy" in names:
+            blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+            versions["numpy_blas"] = f"{blas['name']} {blas['version']}"
+        if any(name.startswith("cublas") for name in names):
+            with suppress(BackendUnavailable, CaseFailure):
+                versions["cublas"] = self._library().version
+        return versions
 
     def launcher(self, name: str, arrays: ProblemArrays) -> Callable[[], None]:
         """What queues one execution of a reference.

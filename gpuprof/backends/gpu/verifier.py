@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuprof.backends.arguments import Argument, ArrayArgument, ValueArgument
 from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, Function, GpuContext
 from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
 from gpuprof.kernels.tensor_map import TensorMap
@@ -78,6 +79,7 @@ class ProblemArrays:
         self._context = context
         output = problem.arrays[-1]
         self.elements = output.elements
+        self._seed = seed
         host = problem.inputs(seed)
         self.initial_output: Buffer | None = None
         self.inputs: dict[str, Buffer] = {}
@@ -106,31 +108,39 @@ class ProblemArrays:
             total += 8 * output
         return total
 
-    def arguments(self, names: Sequence[str], tensor_maps: Sequence[TensorMap] = ()) -> Arguments:
-        """Kernel arguments in the order that a kernel's header names them.
+    def arguments(self, bound: Sequence[Argument]) -> Arguments:
+        """Kernel arguments as the driver takes them.
 
         Args:
-            names: The arguments.
-            tensor_maps: Those of them that are tensor maps.
+            bound: What `bind_arguments` made of the kernel's.
         """
-        maps = {made.argument: made for made in tensor_maps}
-        scalars = self.problem.scalars
-        real = ctypes.c_float if self.problem.dtype == "f32" else _DOUBLE
         packed: list[Any] = []
-        for name in names:
-            if name in scalars:
-                packed.append(real(scalars[name]) if name in ("alpha", "beta") else _INT(int(scalars[name])))
-            elif name in maps:
-                packed.append(encode_tensor_map(maps[name], self._buffer(maps[name].array).address))
-            else:
-                packed.append(_POINTER(self._buffer(name).address))
+        for argument in bound:
+            match argument:
+                case ArrayArgument(name):
+                    packed.append(_POINTER(self._buffer(name).address))
+                case ValueArgument(content=content):
+                    packed.append((ctypes.c_ubyte * len(content)).from_buffer_copy(content))
+                case TensorMap(array=array):
+                    packed.append(encode_tensor_map(argument, self._buffer(array).address))
         return Arguments(packed)
 
     def _buffer(self, name: str) -> Buffer:
         return self.output if name == self.output_name else self.inputs[name]
 
-    def reset_output(self) -> None:
-        """Poison the output, or restore the content that beta scales."""
+    @property
+    def reads_output(self) -> bool:
+        """Whether the output holds something before a kernel runs."""
+        return self.initial_output is not None
+
+    def prepare(self) -> None:
+        """Make all as if no kernel had run: inputs, guards, and the output poisoned or as beta scales it."""
+        if not self.inputs_intact():
+            for name, array in self.problem.inputs(self._seed).items():
+                if name in self.inputs:
+                    self.inputs[name].upload(array)
+        for buffer in (*self.inputs.values(), self.output):
+            buffer.poison_guards()
         if self.initial_output is None:
             self.output.fill(POISON)
         else:
@@ -138,6 +148,7 @@ class ProblemArrays:
 
     def verify(self) -> Verification:
         """Compare the output, element by element, with the float64 reference."""
+        bound = self.problem.bound
         start = np.array([0, 0, 0, 2**64 - 1], dtype=np.uint64)
         self._result.upload(start)
         self._code.launch(
@@ -147,7 +158,7 @@ class ProblemArrays:
                 _POINTER(self.output.address),
                 _POINTER(self._expected.address),
                 _POINTER(self._magnitude.address if self._magnitude else 0),
-                _DOUBLE(self.problem.tolerance),
+                *map(_DOUBLE, (bound.relative, bound.absolute, bound.largest)),
                 _POINTER(self._result.address),
             ],
         )
@@ -158,7 +169,8 @@ class ProblemArrays:
         return Verification(
             max_abs_error=max_abs if np.isfinite(max_abs) else None,
             max_rel_error=max_rel if np.isfinite(max_rel) else None,
-            bound=self.problem.tolerance,
+            bound=bound.relative,
+            absolute_bound=bound.absolute,
             checked_elements=self.elements,
             wrong_elements=wrong,
             detail=detail,
@@ -182,8 +194,9 @@ class ProblemArrays:
                 buffer.free()
 
     def _check_surroundings(self) -> str:
-        if not self.output.guard_intact():
-            return f"the kernel wrote past the end of {self.output_name}"
+        for name, buffer in ((self.output_name, self.output), *self.inputs.items()):
+            if place := buffer.overrun():
+                return f"the kernel wrote {place} of {name}"
         if not self.inputs_intact():
             return "the kernel wrote to one of its inputs"
         return ""
