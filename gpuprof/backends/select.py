@@ -14,7 +14,13 @@ _DEFAULT_ARCH = "sm_90"
 
 
 def open_backend(
-    selector: str, arch: str | None, seed: int, budget: Budget, sim_blocks: int | None, lines: bool
+    selector: str,
+    arch: str | None,
+    seed: int,
+    budget: Budget,
+    sim_blocks: int | None,
+    lines: bool,
+    references: tuple[str, ...] = (),
 ) -> tuple[Backend, str | None]:
     """Open a backend.
 
@@ -25,6 +31,7 @@ def open_backend(
         budget: When a timed case has enough samples.
         sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
         lines: Whether the executor shall annotate what a GPU measures.
+        references: Ids of the references that will be measured on a GPU.
 
     Returns:
         The backend, and one sentence on why it was chosen, when it is not the obvious one.
@@ -38,7 +45,7 @@ def open_backend(
             raise InputError(
                 "--arch does not go with a real GPU, whose architecture is known.", fix="Drop it."
             )
-        return _annotated(_open_gpu(int(selector), seed, budget), seed, sim_blocks, lines), None
+        return _annotated(_open_gpu(int(selector), seed, budget, references), seed, sim_blocks, lines), None
     kind, _, card = selector.partition(":")
     if kind == "none":
         device = _card(card, arch)
@@ -53,7 +60,7 @@ def open_backend(
     if arch:
         return _open_sim(_card("", arch), seed, sim_blocks), None
     try:
-        return _annotated(_open_gpu(0, seed, budget), seed, sim_blocks, lines), None
+        return _annotated(_open_gpu(0, seed, budget, references), seed, sim_blocks, lines), None
     except BackendUnavailable as error:
         device = _card("", None)
         why = (
@@ -71,10 +78,10 @@ def _card(name: str, arch: str | None) -> Device:
     return load_card(name) if name else device_for_arch(arch or _DEFAULT_ARCH)
 
 
-def _open_gpu(ordinal: int, seed: int, budget: Budget) -> Backend:
+def _open_gpu(ordinal: int, seed: int, budget: Budget, references: tuple[str, ...]) -> Backend:
     from gpuprof.backends.gpu.backend import GpuBackend
 
-    return GpuBackend(ordinal, seed, budget)
+    return GpuBackend(ordinal, seed, budget, references)
 
 
 def _annotated(backend: Backend, seed: int, blocks: int | None, lines: bool) -> Backend:

@@ -20,7 +20,7 @@ def load_kernel(path: Path) -> Kernel:
         HeaderError: The file cannot be read or its header is faulty.
     """
     try:
-        source = path.read_text(encoding="utf-8")
+        source = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise HeaderError(f"Cannot read the kernel file {path}: {why}.") from error

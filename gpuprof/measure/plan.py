@@ -42,7 +42,7 @@ def plan_cases(request: Request, *, references: bool = False) -> list[Case]:
 
 
 def _cases_of(kernel: Kernel, problem: Problem, blocks: tuple[Extent, ...]) -> list[Case]:
-    path = str(kernel.path.resolve())
+    path = str(kernel.path.absolute())
     if not blocks:
         return [Case(kernel.id, path, problem, kernel.launch.block)]
     allowed = []

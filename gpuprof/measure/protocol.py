@@ -28,6 +28,7 @@ class Open:
     seconds_per_case: float
     sim_blocks: int | None = None
     lines: bool = False
+    references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,13 @@ class Worker:
     def _open(self, request: Open) -> Opened:
         budget = Budget(seconds=request.seconds_per_case)
         self._backend, reason = open_backend(
-            request.device, request.arch, request.seed, budget, request.sim_blocks, request.lines
+            request.device,
+            request.arch,
+            request.seed,
+            budget,
+            request.sim_blocks,
+            request.lines,
+            request.references,
         )
         self._compile = Compiler(self._backend.compile_arch)
         return Opened(

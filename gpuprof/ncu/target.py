@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.gpu.context import Function, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.query import query_device
@@ -70,8 +71,8 @@ class Target:
             compiled.static_shared_bytes,
             self._device.shared_bytes_per_block_optin,
         )
-        arguments = arrays.arguments(kernel.arguments, shape.tensor_maps)
-        arrays.reset_output()
+        arguments = arrays.arguments(bind_arguments(kernel, case.problem, shape, compiled))
+        arrays.prepare()
         self._context.synchronize()
         launched = Launched(kernel.entry, shape.block, shape.grid, copies_in(compiled.ptx))
         self._journal.write(Event("launching", index, launched=launched))

@@ -5,8 +5,13 @@
 import pytest
 from unit_support import MINIMAL, write_transpose_kernel
 
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.devices.table import load_card
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels.catalog import find_kernel, ladder
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.measure.plan import plan_cases
+from gpuprof.measure.request import build_request
 
 
 @pytest.mark.parametrize("name", ["naive_col", "NAIVE_COL", "transposeNaiveCol", "TRANSPOSENAIVECOL"])
@@ -79,3 +84,24 @@ def test_file_whose_name_is_no_identifier_needs_an_entry(tmp_path):
         find_kernel("gemm", str(path))
     path.write_text(MINIMAL["gemm"].replace('title = "Mine"', 'title = "Mine"\nentry = "mine"'))
     assert find_kernel("gemm", str(path)).entry == "mine"
+
+
+def test_byte_order_mark_is_no_part_of_the_source(tmp_path):
+    plain = write_transpose_kernel(tmp_path, "plain")
+    marked = tmp_path / "marked.cu"
+    marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
+    assert find_kernel("transpose", str(marked)).source == plain.read_text()
+
+
+def test_linked_kernel_has_the_links_name(tmp_path):
+    """Some keep their kernels under one name elsewhere; the case that is planned must find it again."""
+    (tmp_path / "store").mkdir()
+    target = write_transpose_kernel(tmp_path / "store", "version_7")
+    link = tmp_path / "mine.cu"
+    link.symlink_to(target)
+    target.write_text(target.read_text().replace("void version_7", "void mine"))
+    request = build_request("transpose", [str(link)], False, "40", None, "f32")
+    (case,) = plan_cases(request)
+    backend = SimBackend(load_card("h200"), 0)
+    measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
+    assert (measurement.kernel, measurement.outcome) == ("mine", "ok"), measurement.reason

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on the SIMT executor: the whole grid when small, a sample of its blocks otherwise."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.backends.arguments import Argument as BoundArgument
+from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
 from gpuprof.backends.base import Findings
 from gpuprof.backends.sim.counters import LineCounters
 from gpuprof.backends.sim.decode import load_program
@@ -21,7 +22,9 @@ from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape
 from gpuprof.kernels.tensor_map import TensorMap
+from gpuprof.machine import available_memory_bytes
 from gpuprof.problems.base import Array, numpy_dtype
+from gpuprof.problems.check import compare
 from gpuprof.results import BackendName, Counter, Problem, SourceLine, Verification
 from gpuprof.toolchain.cache import compile_cached
 from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options
@@ -35,7 +38,7 @@ _FULL_GRID_ELEMENTS = 1 << 23
 #: Blocks run of a larger grid: its kinds (interior, right and bottom edge, corner), the larger ones twice.
 _SAMPLED_BLOCKS = 6
 _NO_TIME = "the executor counts; it measures no time"
-#: The part of the machine's free memory that a problem may take.
+#: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
 
 
@@ -71,9 +74,8 @@ class SimBackend:
 
     @property
     def memory_budget_bytes(self) -> int:
-        """A part of the free memory of this machine."""
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return int(min(free * _MEMORY_SHARE, self.device.memory_bytes))
+        """A part of the memory that this process may still take, for all problems that are run at once."""
+        return int(available_memory_bytes() * _MEMORY_SHARE)
 
     def problem_bytes(self, problem: Problem) -> int:
         """The arrays once as inputs and once as device memory, the write marks, and room to execute."""
@@ -96,9 +98,10 @@ class SimBackend:
             CaseSkipped: It uses an instruction that the executor does not know.
         """
         _check_shared(self.device, kernel, compiled.static_shared_bytes + shape.dynamic_shared_bytes)
+        bound = bind_arguments(kernel, problem, shape, compiled)
         program = load_program(self._ptx(kernel, shape, compiled), kernel.entry)
         inputs = self._problem_inputs(problem)
-        memory, arguments, output = _device_memory(kernel, problem, inputs, shape.tensor_maps)
+        memory, arguments, output = _device_memory(bound, problem, inputs)
         sample = self._sample(problem, shape)
         result = launch(
             program,
@@ -170,7 +173,7 @@ def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
 
 
 def _device_memory(
-    kernel: Kernel, problem: Problem, inputs: dict[str, Array], tensor_maps: Sequence[TensorMap]
+    bound: Sequence[BoundArgument], problem: Problem, inputs: dict[str, Array]
 ) -> tuple[GlobalMemory, list[Argument], Buffer]:
     """Fresh device memory with a poisoned output, and the kernel's arguments."""
     memory = GlobalMemory()
@@ -183,22 +186,17 @@ def _device_memory(
             buffers[spec.name] = memory.allocate(content, spec.name)
         else:
             buffers[spec.name] = memory.allocate(inputs[spec.name], spec.name, read_only=True)
-    maps = {made.argument: made for made in tensor_maps}
     arguments: list[Argument] = []
-    for name in kernel.arguments:
-        if name in buffers:
-            arguments.append(buffers[name])
-        elif name in maps:
-            made = maps[name]
-            address = buffers[made.array].address
-            arguments.append(
-                encode(
-                    address, made.item_bytes, made.extents, (made.row_bytes,), made.box, made.swizzle_bytes
-                )
-            )
-        else:
-            value = problem.scalars[name]
-            arguments.append(float(value) if name in ("alpha", "beta") else int(value))
+    for argument in bound:
+        match argument:
+            case ArrayArgument(name):
+                arguments.append(buffers[name])
+            case ValueArgument(content=number):
+                arguments.append(number)
+            case TensorMap() as made:
+                address = buffers[made.array].address
+                shape = (made.row_bytes,), made.box, made.swizzle_bytes
+                arguments.append(encode(address, made.item_bytes, made.extents, *shape))
     return memory, arguments, buffers[problem.arrays[-1].name]
 
 
@@ -212,33 +210,33 @@ def _verify(problem: Problem, inputs: dict[str, Array], output: Buffer, *, whole
         indices = np.flatnonzero(output.written_mask())
         expected, magnitude = problem.reference_at(inputs, indices)
     got = output.array()[indices].astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        error = np.abs(got - expected)
-        relative = np.divide(error, magnitude, out=np.zeros_like(error), where=error != 0)
-        wrong = ~(error <= problem.tolerance * magnitude)
+    compared = compare(
+        got, np.asarray(expected, np.float64), np.asarray(magnitude, np.float64), problem.bound
+    )
+    wrong = int(compared.wrong.sum())
     detail = ""
     if not len(indices):
         detail = f"the sampled blocks wrote nothing to {output.name}"
-    elif wrong.any():
-        first = int(np.flatnonzero(wrong)[0])
+    elif wrong:
+        first = int(np.flatnonzero(compared.wrong)[0])
         detail = (
-            f"{int(wrong.sum())} of {len(indices)} checked elements are wrong; first:"
+            f"{wrong} of {len(indices)} checked elements are wrong; first:"
             f" {problem.describe_element(int(indices[first]))} is {got[first]:g},"
             f" expected {expected[first]:g}"
         )
     return Verification(
-        max_abs_error=_finite_max(error),
-        max_rel_error=_finite_max(relative),
-        bound=problem.tolerance,
+        max_abs_error=_finite(compared.max_abs_error),
+        max_rel_error=_finite(compared.max_rel_error),
+        bound=problem.bound.relative,
+        absolute_bound=problem.bound.absolute,
         checked_elements=len(indices),
-        wrong_elements=int(wrong.sum()),
+        wrong_elements=wrong,
         detail=detail,
     )
 
 
-def _finite_max(values: NDArray[np.float64]) -> float | None:
-    largest = float(values.max(initial=0.0))
-    return largest if np.isfinite(largest) else None
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def _unit(name: str) -> str:

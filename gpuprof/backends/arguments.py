@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""From the arguments that a header names to what the compiled kernel takes: checked, sized, in order."""
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuprof.errors import CaseFailure
+from gpuprof.kernels.header import Kernel
+from gpuprof.kernels.launch import LaunchShape
+from gpuprof.kernels.tensor_map import TENSOR_MAP_BYTES, TensorMap
+from gpuprof.problems.base import C_TYPE, Problem, numpy_dtype
+from gpuprof.toolchain.nvrtc import CompiledKernel
+from gpuprof.toolchain.signature import Parameter, declared_types, parameters_of
+
+#: Integers narrower than this cannot hold a size.
+_SIZE_BYTES = 4
+_FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayArgument:
+    """The address of one of the problem's arrays."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValueArgument:
+    """A number, as the bytes that the kernel reads."""
+
+    name: str
+    content: bytes
+
+
+Argument = ArrayArgument | ValueArgument | TensorMap
+
+
+def bind_arguments(
+    kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel
+) -> tuple[Argument, ...]:
+    """What to pass for each argument that a kernel's header names.
+
+    A number is passed as wide as the kernel takes it: `int nx` and `long long nx` are both right.
+
+    Args:
+        kernel: Names the arguments.
+        problem: Gives their values.
+        shape: Gives the tensor maps.
+        compiled: Its PTX tells what the kernel takes.
+
+    Raises:
+        CaseFailure: The kernel's parameters do not fit; the message names each that does not.
+    """
+    parameters = parameters_of(compiled.ptx, kernel.entry)
+    names = kernel.arguments
+    if len(names) != len(parameters):
+        raise CaseFailure(
+            f"The header of {kernel.id} names {len(names)} arguments ({', '.join(names)}); its kernel takes"
+            f" {len(parameters)}.",
+            fix="Make arguments in the header say what the kernel takes, in order.",
+        )
+    maps = {made.argument: made for made in shape.tensor_maps}
+    types = declared_types(kernel.source, kernel.entry) or ()
+    bound: list[Argument] = []
+    misfits: list[str] = []
+    for index, (name, parameter) in enumerate(zip(names, parameters, strict=True)):
+        written = types[index] if len(types) == len(names) else None
+        if name in maps:
+            argument: Argument | None = maps[name] if _takes_map(parameter) else None
+            wanted = f"a tensor map, a struct of {TENSOR_MAP_BYTES} bytes"
+        elif name in problem.scalars:
+            argument, wanted = _value(name, problem, parameter)
+        else:
+            argument, wanted = _array(name, problem, parameter, written)
+        if argument is None:
+            found = f"{written} ({parameter.text})" if written else parameter.text
+            misfits.append(f"{name} is {wanted}, and the kernel takes {found} in its place")
+        else:
+            bound.append(argument)
+    if misfits:
+        raise CaseFailure(
+            f"The arguments of {kernel.id} do not fit: {'; '.join(misfits)}.",
+            fix="Mend the kernel's parameters, or the order of arguments in its header.",
+        )
+    return tuple(bound)
+
+
+def _takes_map(parameter: Parameter) -> bool:
+    return parameter.is_struct and parameter.nbytes == TENSOR_MAP_BYTES
+
+
+def _array(
+    name: str, problem: Problem, parameter: Parameter, written: str | None
+) -> tuple[Argument | None, str]:
+    element = C_TYPE[problem.dtype]
+    other = next(kind for kind in C_TYPE.values() if kind != element)
+    fits = parameter.may_be_pointer
+    if written is not None:
+        fits = fits and (written.endswith("*") or not _is_plain_number(written)) and written != f"{other} *"
+    return (ArrayArgument(name) if fits else None), f"an array of {element}"
+
+
+def _is_plain_number(written: str) -> bool:
+    words = {"int", "long", "short", "char", "unsigned", "signed", "size_t", "bool", "float", "double"}
+    return set(written.split()) <= words
+
+
+def _value(name: str, problem: Problem, parameter: Parameter) -> tuple[Argument | None, str]:
+    value = problem.scalars[name]
+    if name in problem.dimensions:
+        if not parameter.is_integer or parameter.nbytes < _SIZE_BYTES:
+            return None, f"a size, an integer of at least {_SIZE_BYTES} bytes"
+        return ValueArgument(name, int(value).to_bytes(parameter.nbytes, "little")), ""
+    if not parameter.is_float or parameter.nbytes not in _FLOATS:
+        return None, f"a number of type {C_TYPE[problem.dtype]}"
+    # Whatever the kernel takes it as, it is the number that the reference computes with.
+    with np.errstate(over="ignore"):
+        rounded = float(numpy_dtype(problem.dtype).type(value))
+    return ValueArgument(name, struct.pack(_FLOATS[parameter.nbytes], rounded)), ""

@@ -1,0 +1,138 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel takes against what its header says: passed as wide as it is taken, or refused by name."""
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from unit_support import DEVICE
+
+from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
+from gpuprof.errors import CaseFailure
+from gpuprof.kernels.header import parse_kernel
+from gpuprof.kernels.launch import configure
+from gpuprof.problems.gemm import Gemm
+from gpuprof.problems.transpose import Transpose
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+from gpuprof.toolchain.signature import declared_types, parameters_of
+
+HEADER = """/*gpuprof
+title = "x"
+problem = "{problem}"
+dtypes = ["f32", "f64"]
+arguments = [{arguments}]
+[launch]
+block = [32]
+grid = ["1"]
+*/
+"""
+NAMES = {"gemm": ["M", "N", "K", "alpha", "A", "B", "beta", "C"], "transpose": ["nx", "ny", "in", "out"]}
+
+
+def bind(signature, problem, arch="sm_90"):
+    names = ", ".join(f'"{name}"' for name in NAMES[problem.op])
+    source = HEADER.format(problem=problem.op, arguments=names)
+    source += f'extern "C" __global__ void k({signature}) {{ }}'
+    kernel = replace(parse_kernel(source, Path("k.cu")), entry="k")
+    shape = configure(kernel, problem, (32, 1, 1), {}, DEVICE)
+    defines = [("real", "float" if problem.dtype == "f32" else "double")]
+    compiled = compile_source(kernel.source, "k.cu", "k", compiler_options(arch, defines))
+    return bind_arguments(kernel, problem, shape, compiled)
+
+
+def test_each_argument_is_as_wide_as_the_kernel_takes_it():
+    numbers = "int M, long long N, size_t K, double alpha"
+    bound = bind(
+        f"{numbers}, const float *A, real *__restrict__ B, float b, real C[]",
+        Gemm(3, 2**31 - 1, 5, alpha=0.1, beta=-2.0),
+    )
+    assert bound == (
+        ValueArgument("M", struct.pack("<i", 3)),
+        ValueArgument("N", struct.pack("<q", 2**31 - 1)),
+        ValueArgument("K", struct.pack("<q", 5)),
+        # The number that the reference computes with: rounded to float, whatever holds it.
+        ValueArgument("alpha", struct.pack("<d", struct.unpack("<f", struct.pack("<f", 0.1))[0])),
+        ArrayArgument("A"),
+        ArrayArgument("B"),
+        ValueArgument("beta", struct.pack("<f", -2.0)),
+        ArrayArgument("C"),
+    )
+
+
+def test_double_problem_passes_doubles():
+    signature = "int m, int n, int k, real al, real *A, real *B, real be, real *C"
+    bound = bind(signature, Gemm(1, 1, 1, "f64", alpha=0.1))
+    assert bound[3] == ValueArgument("alpha", struct.pack("<d", 0.1))
+
+
+@pytest.mark.parametrize(
+    ("signature", "words"),
+    [
+        (
+            "char nx, int ny, real *in, real *out",
+            r"nx is a size, an integer of at least 4 bytes, and the kernel takes char \(a 1-byte integer\)",
+        ),
+        ("int nx, short ny, real *in, real *out", "ny is a size, .* takes short \\(a 2-byte integer\\)"),
+        ("float nx, int ny, real *in, real *out", "nx is a size, .* takes float \\(a 4-byte float\\)"),
+        ("int nx, int ny, int in, real *out", "in is an array of float, .* takes int \\(a 4-byte integer\\)"),
+        (
+            "int nx, int ny, long long in, real *out",
+            "in is an array of float, .* takes long long \\(an 8-byte",
+        ),
+        ("int nx, int ny, double *in, real *out", "in is an array of float, .* takes double \\*"),
+        ("real *in, real *out, int nx, int ny", "in is an array of float, .* takes int .*; out is an array"),
+        ("int3 nx, int ny, real *in, real *out", r"nx is a size, .* takes int3 \(a struct of 12 bytes\)"),
+        ("int nx, int ny, real *in", r"names 4 arguments \(nx, ny, in, out\); its kernel takes 3"),
+        ("int nx, int ny, real *in, real *out, int more", "names 4 arguments .* takes 5"),
+        ("", "names 4 arguments .* takes 0"),
+    ],
+)
+def test_misfit_is_refused_by_name(signature, words):
+    with pytest.raises(CaseFailure, match=words):
+        bind(signature, Transpose(64, 64))
+
+
+@pytest.mark.parametrize("signature", ["int a, int b, int c, int al, real *A, real *B, real be, real *C"])
+def test_integer_in_the_place_of_a_factor_is_refused(signature):
+    with pytest.raises(CaseFailure, match=r"alpha is a number of type float, .* takes int"):
+        bind(signature, Gemm(8, 8, 8))
+
+
+def test_newer_ptx_tells_pointers_even_where_a_macro_hides_the_type():
+    with pytest.raises(CaseFailure, match=r"in is an array of float, .* takes .*an 8-byte integer"):
+        bind("int nx, int ny, unsigned long in, real *out", Transpose(64, 64), arch="sm_100")
+    with pytest.raises(CaseFailure, match=r"nx is a size, .* takes .*a pointer"):
+        bind("int *nx, int ny, real *in, real *out", Transpose(64, 64), arch="sm_100")
+
+
+def test_vectors_and_halves_of_an_array_are_the_kernels_affair():
+    assert bind("int nx, int ny, const float4 *in, void *out", Transpose(64, 64))[2] == ArrayArgument("in")
+
+
+@pytest.mark.parametrize(
+    ("source", "types"),
+    [
+        ("__global__ void k(int a, const float *__restrict__ b)", ("int", "float *")),
+        ("__global__ void k()", ()),
+        ("__global__ void k(void)", ()),
+        (
+            "__global__ void __launch_bounds__(256, 2)\n k(unsigned long long n /* rows */, real x[])",
+            ("unsigned long long", "real *"),
+        ),
+        ("// k(int)\nvoid k(int);\n__global__ void k(double a)", ("double",)),
+        ("__global__ void other(int a)", None),
+        ("__global__ void k(int (*f)(int))", None),
+        ("__global__ void k(int, float)", None),
+    ],
+)
+def test_types_are_read_as_the_source_writes_them(source, types):
+    assert declared_types(source + " {}", "k") == types
+
+
+def test_parameters_of_an_unknown_kernel_are_no_guess():
+    with pytest.raises(ValueError, match="no kernel other"):
+        parameters_of(".visible .entry k()", "other")
+    with pytest.raises(ValueError, match="is declared as"):
+        parameters_of(".visible .entry k(.param oops)", "k")
