@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from cuda.bindings import nvrtc
 
-from gpuprof.backends.sim import Buffer, GlobalMemory, LaunchResult, Program, launch, load_program
+from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, launch, load_program
 
 KERNELS = Path(__file__).parents[2] / "gpuprof" / "kernels"
 

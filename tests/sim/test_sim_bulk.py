@@ -7,7 +7,9 @@ import pytest
 from sim_harness import compile_cuda, cuda_program, run_cuda
 from typer.testing import CliRunner
 
-from gpuprof.backends.sim import (
+from gpuprof.cli import app
+from gpuprof.errors import CaseFailure
+from gpuprof.executor import (
     FaultKind,
     GlobalMemory,
     KernelFault,
@@ -15,9 +17,7 @@ from gpuprof.backends.sim import (
     launch,
     load_program,
 )
-from gpuprof.backends.sim.tensor_maps import TensorMap, decode, encode
-from gpuprof.cli import app
-from gpuprof.errors import CaseFailure
+from gpuprof.executor.memory.tensor_map_encoding import TensorMap, decode, encode
 from gpuprof.kernels.tensor_map import TENSOR_MAP_BYTES
 from gpuprof.results import read_run
 

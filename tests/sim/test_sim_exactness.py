@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sim_harness import run_instruction
 
-from gpuprof.backends.sim import exact
-from gpuprof.backends.sim.hardware_fma import hardware_fma
+from gpuprof.executor.arithmetic import exact
+from gpuprof.executor.arithmetic.hardware_fma import hardware_fma
 
 
 def nearest(value: Fraction, dtype) -> float:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sim_harness import cuda_program, run_cuda
 
-from gpuprof.backends.sim import FaultKind, KernelFault, UnsupportedInstruction
 from gpuprof.errors import CaseFailure, CaseSkipped
+from gpuprof.executor import FaultKind, KernelFault, UnsupportedInstruction
 
 
 def caught(source: str, *arrays, **keywords) -> KernelFault:

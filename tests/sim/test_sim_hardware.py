@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.banks import wavefronts
 from gpuprof.devices.table import load_card
+from gpuprof.executor.memory.banks import wavefronts
 from gpuprof.kernels.catalog import find_kernel
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case

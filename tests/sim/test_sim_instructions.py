@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sim_harness import run_instruction
 
-from gpuprof.backends.sim import UnsupportedInstruction, load_program
+from gpuprof.executor import UnsupportedInstruction, load_program
 
 INTS = [
     0,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sim_harness import run_cuda
 
-from gpuprof.backends.sim import GlobalMemory
+from gpuprof.executor import GlobalMemory
 
 
 def test_allocations_are_aligned_and_apart():

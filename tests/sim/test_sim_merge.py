@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from sim_harness import KERNELS, compile_cuda, run_cuda
 
-from gpuprof.backends.sim.expansion import fused_multiply_adds
-from gpuprof.backends.sim.flow import basic_blocks
-from gpuprof.backends.sim.merge import merge_shared_accesses
-from gpuprof.backends.sim.ptx import parse
+from gpuprof.executor.program.expansion import fused_multiply_adds
+from gpuprof.executor.program.flow import basic_blocks
+from gpuprof.executor.program.merge import merge_shared_accesses
+from gpuprof.executor.program.ptx import parse
 
 HEAD = 'extern "C" __global__ void k(const float *A, float *O, int n) { int t = threadIdx.x;'
 

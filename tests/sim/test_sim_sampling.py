@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sim_harness import cuda_program
 
-from gpuprof.backends.sim import GlobalMemory, choose_blocks, launch
+from gpuprof.executor import GlobalMemory, choose_blocks, launch
 
 EXTENT = st.integers(1, 40)
 
@@ -88,6 +88,6 @@ def test_batches_report_progress_and_agree_with_one_another():
 
 
 def test_importing_the_executor_loads_no_cuda():
-    code = "import sys, gpuprof.backends.sim; print([m for m in ('cuda', 'llvmlite') if m in sys.modules])"
+    code = "import sys, gpuprof.executor; print([m for m in ('cuda', 'llvmlite') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

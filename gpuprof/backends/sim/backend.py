@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.backends.base import Findings
-from gpuprof.backends.sim.counters import LineCounters
-from gpuprof.backends.sim.decode import load_program
-from gpuprof.backends.sim.global_memory import Buffer, GlobalMemory
-from gpuprof.backends.sim.launch import Argument, LaunchResult, launch
-from gpuprof.backends.sim.sampling import Sample, choose_blocks
-from gpuprof.backends.sim.tensor_maps import encode
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseFailure, CaseSkipped
+from gpuprof.executor.decode import load_program
+from gpuprof.executor.grid_launch import Argument, LaunchResult, launch
+from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.tensor_map_encoding import encode
+from gpuprof.executor.sampling import Sample, choose_blocks
+from gpuprof.executor.totals import LineCounters
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape
 from gpuprof.kernels.tensor_map import TensorMap

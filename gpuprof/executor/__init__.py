@@ -1,0 +1,43 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""An exact SIMT executor: runs a kernel's PTX on the CPU and counts what hardware counters would count.
+
+The way of a kernel through its rooms:
+
+- `program` reads the text: `ptx` parses it; `calls` and `flow` make it one body of basic blocks; `merge`
+  widens shared-memory accesses as ptxas does; `slots` says where values live.
+- `decode` turns each block into steps, once. A step runs one instruction on a whole batch of thread blocks,
+  with NumPy, on arrays of shape (blocks, warps, 32) whose axes shrink to 1 where values are uniform.
+  `arithmetic` is the table of what instructions compute; `steps` holds the others, family by family.
+- `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier.
+- `memory` is what they touch: global and shared memory, the phases of mbarriers, what the copy engine has in
+  flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
+  between barriers, and `phased_races` where mbarriers order accesses too.
+- `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; `totals` adds everything up.
+
+Each room uses only those before it, and of gpuprof nothing but its errors: `lanes` (and `faults`); `program`,
+`arithmetic` and `memory`, which do not know each other; `steps`; `decode`; `scheduler` and `totals`;
+`grid_launch`.
+"""
+
+from gpuprof.executor.decode import Program, load_program
+from gpuprof.executor.faults import FaultKind, KernelFault, UnsupportedInstruction
+from gpuprof.executor.grid_launch import LaunchResult, launch
+from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.sampling import Sample, choose_blocks
+from gpuprof.executor.totals import LineCounters
+
+__all__ = [
+    "Buffer",
+    "FaultKind",
+    "GlobalMemory",
+    "KernelFault",
+    "LaunchResult",
+    "LineCounters",
+    "Program",
+    "Sample",
+    "UnsupportedInstruction",
+    "choose_blocks",
+    "launch",
+    "load_program",
+]
