@@ -8,6 +8,7 @@ from sim_harness import compile_cuda, cuda_program, run_cuda
 from typer.testing import CliRunner
 
 from gpuprof.cli import app
+from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
 from gpuprof.executor import (
     FaultKind,
@@ -17,8 +18,11 @@ from gpuprof.executor import (
     launch,
     load_program,
 )
-from gpuprof.executor.memory.tensor_map_encoding import TensorMap, decode, encode
-from gpuprof.kernels.tensor_map import TENSOR_MAP_BYTES
+from gpuprof.executor.memory.tensor_map_encoding import (
+    TensorDescriptor,
+    decode_tensor_map,
+    encode_tensor_map,
+)
 from gpuprof.results import read_run
 
 HELPERS = r"""
@@ -658,7 +662,9 @@ def copy_box(array, box, place, swizzle=0, offset=0, columns=None, expected_byte
     source = memory.allocate(array, "array")
     rank = array.ndim
     extents = (columns or array.shape[-1], *array.shape[-2::-1])
-    tensor = encode(source.address, array.itemsize, extents, array.strides[-2::-1], box[::-1], swizzle)
+    tensor = encode_tensor_map(
+        source.address, array.itemsize, extents, array.strides[-2::-1], box[::-1], swizzle
+    )
     size = int(np.prod(box)) * array.itemsize
     out = memory.allocate(np.zeros(size // 4, np.uint32), "out")
     x, y, z = (*place[::-1], 0, 0)[:3]
@@ -751,7 +757,7 @@ def test_a_map_of_another_rank_and_bytes_that_are_no_map():
     source = memory.allocate(numbers(64), "array")
     out = memory.allocate(np.zeros(32, np.uint32), "out")
     program = cuda_program(tensor_source(2))
-    line = encode(source.address, 4, (64,), (), (32,))
+    line = encode_tensor_map(source.address, 4, (64,), (), (32,))
     for argument, text in (
         (line, "from an array of 1 dimensions"),
         (b"\1" * TENSOR_MAP_BYTES, "which holds none"),
@@ -762,11 +768,11 @@ def test_a_map_of_another_rank_and_bytes_that_are_no_map():
 
 def test_maps_are_read_back_as_they_were_written():
     arguments = (0x7000_0000_0100, 4, (300, 200, 7), (1216, 243200), (32, 64, 1), 128)
-    content = encode(*arguments)
+    content = encode_tensor_map(*arguments)
     assert len(content) == TENSOR_MAP_BYTES
-    assert decode(content) == TensorMap(*arguments)
+    assert decode_tensor_map(content) == TensorDescriptor(*arguments)
     with pytest.raises(ValueError, match="no tensor map"):
-        decode(bytes(TENSOR_MAP_BYTES))
+        decode_tensor_map(bytes(TENSOR_MAP_BYTES))
 
 
 @pytest.mark.parametrize(
@@ -785,9 +791,9 @@ def test_maps_are_read_back_as_they_were_written():
 )
 def test_maps_that_the_driver_refuses(change, text):
     valid = {"address": 256, "item_bytes": 4, "extents": (300, 20), "strides": (1200,), "box": (32, 4)}
-    encode(**valid)
+    encode_tensor_map(**valid)
     with pytest.raises(CaseFailure, match=text):
-        encode(**valid | change)
+        encode_tensor_map(**valid | change)
 
 
 @pytest.mark.parametrize(

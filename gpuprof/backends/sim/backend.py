@@ -15,7 +15,7 @@ from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.executor.decode import load_program
 from gpuprof.executor.grid_launch import Argument, LaunchResult, launch
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.tensor_map_encoding import encode
+from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.totals import LineCounters
 from gpuprof.kernels.header import Kernel
@@ -192,7 +192,7 @@ def _device_memory(
             made = maps[name]
             address = buffers[made.array].address
             arguments.append(
-                encode(
+                encode_tensor_map(
                     address, made.item_bytes, made.extents, (made.row_bytes,), made.box, made.swizzle_bytes
                 )
             )

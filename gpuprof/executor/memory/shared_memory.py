@@ -14,6 +14,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.copy_engine import GRANULE_BYTES
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.banks import wavefronts
@@ -93,8 +94,8 @@ class SharedPattern:
         return np.unique(keys[active]).size < int(active.sum())
 
 
-#: Bytes that the copy engine moves at once.
-CHUNK_BYTES = 16
+#: Shared memory that the copy engine reads or writes is cut into chunks of so many bytes.
+CHUNK_BYTES = GRANULE_BYTES
 #: Bits of an address, counted in chunks, that each swizzle replaces by their XOR with the bits 3 above them.
 _SWIZZLED_BITS = {0: 0, 32: 1, 64: 3, 128: 7}
 

@@ -3,14 +3,14 @@
 """Tensor maps: how a tensor copy finds a box of an array in global memory.
 
 A kernel gets a map as a parameter of 128 bytes that only the copy engine reads. What the bytes mean is the
-engine's own business: on a GPU the driver writes them, here `encode` does.
+engine's own business: on a GPU the driver writes them, here `encode_tensor_map` does.
 """
 
 import struct
 from dataclasses import dataclass
 
+from gpuprof.copy_engine import GRANULE_BYTES, MOST_BOX_ELEMENTS, SWIZZLES, TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
-from gpuprof.kernels.tensor_map import MOST_BOX_ELEMENTS, SWIZZLES, TENSOR_MAP_BYTES
 
 _MAGIC = b"gpuprof\0"
 _LAYOUT = struct.Struct("<8sQIII4x5Q4Q5I")
@@ -19,7 +19,7 @@ _LARGEST_STRIDE = 1 << 40
 
 
 @dataclass(frozen=True)
-class TensorMap:
+class TensorDescriptor:
     """An array in global memory, and the box of it that one copy moves. Lists start at the fastest dimension.
 
     Attributes:
@@ -52,7 +52,7 @@ class TensorMap:
         return result
 
 
-def encode(
+def encode_tensor_map(
     address: int,
     item_bytes: int,
     extents: tuple[int, ...],
@@ -60,15 +60,15 @@ def encode(
     box: tuple[int, ...],
     swizzle_bytes: int = 0,
 ) -> bytes:
-    """Return the 128 bytes of a map; see `TensorMap` for the arguments.
+    """Return the 128 bytes of a map; see `TensorDescriptor` for the arguments.
 
     Raises:
         CaseFailure: The driver would refuse to make this map.
     """
-    tensor = TensorMap(address, item_bytes, tuple(extents), tuple(strides), tuple(box), swizzle_bytes)
-    problem = _problem(tensor)
-    if problem:
-        raise CaseFailure(f"No tensor map can be made: {problem}.")
+    tensor = TensorDescriptor(address, item_bytes, tuple(extents), tuple(strides), tuple(box), swizzle_bytes)
+    broken = _broken_rule(tensor)
+    if broken:
+        raise CaseFailure(f"No tensor map can be made: {broken}.")
     rank = tensor.dimensions
     content = _LAYOUT.pack(
         _MAGIC,
@@ -83,8 +83,8 @@ def encode(
     return content.ljust(TENSOR_MAP_BYTES, b"\0")
 
 
-def decode(content: bytes) -> TensorMap:
-    """Return the map that `encode` made.
+def decode_tensor_map(content: bytes) -> TensorDescriptor:
+    """Return the map that `encode_tensor_map` made.
 
     Raises:
         ValueError: The bytes are no map.
@@ -93,7 +93,7 @@ def decode(content: bytes) -> TensorMap:
         raise ValueError("these bytes are no tensor map")
     _, address, item_bytes, rank, swizzle_bytes, *lists = _LAYOUT.unpack(content[: _LAYOUT.size])
     extents, strides, box = lists[:5], lists[5:9], lists[9:]
-    return TensorMap(
+    return TensorDescriptor(
         address,
         item_bytes,
         tuple(extents[:rank]),
@@ -107,24 +107,24 @@ def _padded(values: tuple[int, ...], count: int) -> tuple[int, ...]:
     return (*values, *[0] * (count - len(values)))
 
 
-def _problem(tensor: TensorMap) -> str | None:
+def _broken_rule(tensor: TensorDescriptor) -> str | None:
     """Say which of the driver's rules a map breaks."""
     rank, item = tensor.dimensions, tensor.item_bytes
     if not 1 <= rank <= _MOST_DIMENSIONS or len(tensor.box) != rank or len(tensor.strides) != rank - 1:
         return "it takes 1 to 5 extents, as many box sizes, and one stride fewer"
     if item not in (1, 2, 4, 8):
         return f"elements have 1, 2, 4 or 8 bytes, not {item}"
-    if tensor.address % 16:
-        return f"the array starts at {tensor.address:#x}, which is not a multiple of 16"
+    if tensor.address % GRANULE_BYTES:
+        return f"the array starts at {tensor.address:#x}, which is not a multiple of {GRANULE_BYTES}"
     if not all(1 <= extent <= 1 << 32 for extent in tensor.extents):
         return f"extents go from 1 to 2^32, and these are {tensor.extents}"
-    if not all(stride % 16 == 0 and 0 < stride < _LARGEST_STRIDE for stride in tensor.strides):
-        return f"strides are multiples of 16 bytes below 2^40, and these are {tensor.strides}"
+    if not all(stride % GRANULE_BYTES == 0 and 0 < stride < _LARGEST_STRIDE for stride in tensor.strides):
+        return f"strides are multiples of {GRANULE_BYTES} bytes below 2^40, and these are {tensor.strides}"
     if not all(1 <= size <= MOST_BOX_ELEMENTS for size in tensor.box):
         return f"a box has 1 to {MOST_BOX_ELEMENTS} elements along a dimension, and this one has {tensor.box}"
     row = tensor.box[0] * item
-    if row % 16:
-        return f"a row of the box has {row} bytes, which is not a multiple of 16"
+    if row % GRANULE_BYTES:
+        return f"a row of the box has {row} bytes, which is not a multiple of {GRANULE_BYTES}"
     if tensor.swizzle_bytes not in SWIZZLES:
         return f"a swizzle is 0, 32, 64 or 128 bytes wide, not {tensor.swizzle_bytes}"
     if tensor.swizzle_bytes and row > tensor.swizzle_bytes:

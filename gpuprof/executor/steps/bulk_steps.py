@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
@@ -14,13 +15,12 @@ from gpuprof.executor.memory.bulk_copies import Targets
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.mbarriers import Columns
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
-from gpuprof.executor.memory.tensor_map_encoding import TensorMap, decode
+from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, decode_tensor_map
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
-from gpuprof.kernels.tensor_map import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 
 _S32 = ARITHMETIC["s32"]
 #: What the opcodes that are modelled may say, after `cp.async.bulk`. Hints for the cache change nothing here.
@@ -159,7 +159,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
     return step
 
 
-def _tensor_map(batch: Batch, line: int, mask: Mask, address: int) -> TensorMap:
+def _tensor_map(batch: Batch, line: int, mask: Mask, address: int) -> TensorDescriptor:
     """Read a map from memory."""
     problem = f"is not a multiple of {TENSOR_MAP_ALIGNMENT}"
     if address % TENSOR_MAP_ALIGNMENT == 0:
@@ -168,14 +168,16 @@ def _tensor_map(batch: Batch, line: int, mask: Mask, address: int) -> TensorMap:
         if buffer is not None:
             first = address - buffer.address
             try:
-                return decode(buffer.view(1)[first : first + TENSOR_MAP_BYTES].tobytes())
+                return decode_tensor_map(buffer.view(1)[first : first + TENSOR_MAP_BYTES].tobytes())
             except ValueError:
                 pass
     text = f"takes a tensor map from {address:#x}, which {problem}"
     batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, mask.first(), address)
 
 
-def _box(batch: Batch, line: int, pattern: ChunkPattern, tensor: TensorMap, first: list[Addresses]) -> Lanes:
+def _box(
+    batch: Batch, line: int, pattern: ChunkPattern, tensor: TensorDescriptor, first: list[Addresses]
+) -> Lanes:
     """Return the chunks of a box.
 
     Args:
