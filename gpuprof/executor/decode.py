@@ -8,24 +8,27 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpuprof.executor.arithmetic.mnemonic import Lowered, Mnemonic, NotInTable
 from gpuprof.executor.arithmetic.table import TABLE
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.lanes.tally import Event, Site
-from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW
+from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, reads_and_writes
 from gpuprof.executor.program.merge import merge_shared_accesses
-from gpuprof.executor.program.ptx import Function, Instruction, Module, Operand, Reg, Variable, parse
+from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
 from gpuprof.executor.program.slots import Slots
-from gpuprof.executor.steps import bulk_steps, mbarrier_steps, memory_steps, warp_steps
+from gpuprof.executor.steps import (
+    arithmetic_steps,
+    bulk_steps,
+    mbarrier_steps,
+    memory_steps,
+    move_steps,
+    warp_steps,
+)
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.fusion import fused_step, gathered
 
-_I64 = np.dtype(np.int64)
 _U32 = np.dtype(np.uint32)
 #: Dynamic shared memory follows the static variables at this alignment, or a larger one that it asks for.
 _DYNAMIC_ALIGNMENT = 16
@@ -42,6 +45,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "st": memory_steps.store,
     "atom": memory_steps.atomic,
     "red": memory_steps.atomic,
+    "mov": move_steps.move,
+    "cvta": move_steps.convert_address,
     "shfl": warp_steps.shuffle,
     "vote": warp_steps.vote,
     "match": warp_steps.match,
@@ -57,10 +62,6 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "nanosleep": _no_step,
     "griddepcontrol": _no_step,
 }
-
-#: Where signedness makes no difference, registers are read as they are kept: signed.
-_SIGN_AGNOSTIC = frozenset({"add", "sub", "selp", "and", "or", "xor", "not", "shl", "cnot"})
-
 
 #: Opcodes that touch memory, or wait.
 _ACCESSES = ("ld", "st", "atom", "red", "cp", "mbarrier", "bar", "barrier", "call")
@@ -164,7 +165,6 @@ class _Decoder:
         merge_shared_accesses(flow, self._known_alignments(shared))
         slots = Slots(function, self.offsets)
         self.coder = Coder(slots, placed, _passing(flow))
-        self.carry = slots.scratch(np.dtype(np.bool_))
         self.flow = flow
 
     def program(self) -> Program:
@@ -203,7 +203,7 @@ class _Decoder:
         steps: list[Step] = []
         for item in gathered(block.body):
             if isinstance(item, list):
-                steps += fused_step(self.coder, item, self._arithmetic)
+                steps += fused_step(self.coder, item)
             elif (step := self._step(item)) is not None:
                 steps.append(step)
         fused: Counter[tuple[str, int]] = Counter()
@@ -253,155 +253,9 @@ class _Decoder:
             return (memory_steps.async_group if grouped else memory_steps.async_copy)(self.coder, item)
         if name in _OTHERS:
             return _OTHERS[name](self.coder, item)
-        if name in ("mov", "cvta", "isspacep"):
-            return self._move(item)
         if name in TABLE:
-            return self._arithmetic(item)
+            return arithmetic_steps.arithmetic(self.coder, item)
         raise UnsupportedInstruction(item.name, item.line)
-
-    def _move(self, item: Instruction) -> Step:
-        if item.opcode[0] == "cvta":
-            return self._convert_address(item)
-        if item.opcode[0] == "isspacep" or len(item.operands) != 2:
-            raise UnsupportedInstruction(item.name, item.line)
-        target, source = item.operands
-        items = [getattr(operand, "items", None) for operand in (target, source)]
-        if items[0] or items[1]:
-            return self._pack(item, items[0], items[1])
-        kind = item.opcode[-1]
-        if kind not in ARITHMETIC:
-            raise UnsupportedInstruction(item.name, item.line)
-        dtype = self._kept_dtype(target, kind)
-        read, write, masked = (
-            self.coder.reader(source, dtype, item),
-            self.coder.target(target, item),
-            self.coder.mask(item),
-        )
-        return lambda batch: write(batch, read(batch), masked(batch))
-
-    def _kept_dtype(self, target: Operand, kind: str) -> np.dtype[np.generic]:
-        """Read what is moved as the target keeps it, if the sizes agree, so that nothing is reinterpreted."""
-        if isinstance(target, Reg):
-            kept = self.coder.slots.kept[self.coder.slots.register(target.name)]
-            if kept.itemsize == ARITHMETIC[kind].itemsize:
-                return kept
-        return ARITHMETIC[kind]
-
-    def _pack(
-        self, item: Instruction, targets: tuple[Operand, ...] | None, sources: tuple[Operand, ...] | None
-    ) -> Step:
-        """`mov` between a register and the parts of it listed in braces."""
-        whole = ARITHMETIC[item.opcode[-1]]
-        masked = self.coder.mask(item)
-        if targets and not sources:
-            part = np.dtype(f"u{whole.itemsize // len(targets)}")
-            read = self.coder.reader(item.operands[1], whole, item)
-            writes = [self.coder.target(target, item) for target in targets]
-
-            def unpack(batch: Batch) -> None:
-                parts = np.ascontiguousarray(read(batch))[..., None].view(part)
-                for i, write in enumerate(writes):
-                    write(batch, parts[..., i], masked(batch))
-
-            return unpack
-        if not sources or targets:
-            raise UnsupportedInstruction(item.name, item.line)
-        part = np.dtype(f"u{whole.itemsize // len(sources)}")
-        reads = [self.coder.reader(source, part, item) for source in sources]
-        write_whole = self.coder.target(item.operands[0], item)
-
-        def pack(batch: Batch) -> None:
-            parts = np.stack(np.broadcast_arrays(*(read(batch) for read in reads)), axis=-1)
-            write_whole(batch, parts.view(whole)[..., 0], masked(batch))
-
-        return pack
-
-    def _convert_address(self, item: Instruction) -> Step:
-        window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
-        space = next((part for part in item.opcode if part in (*window, "global", "const", "param")), "")
-        distance = window.get(space, 0) * (-1 if "to" in item.opcode else 1)
-        read, write = (
-            self.coder.reader(item.operands[1], _I64, item),
-            self.coder.target(item.operands[0], item),
-        )
-        masked = self.coder.mask(item)
-        return lambda batch: write(batch, read(batch) + distance, masked(batch))
-
-    def _arithmetic(self, item: Instruction) -> Step:
-        op = Mnemonic.of(item.opcode)
-        try:
-            lowered = TABLE[op.base](_signed(op))
-        except (NotInTable, KeyError, IndexError) as error:
-            raise UnsupportedInstruction(item.name, item.line) from error
-        carries = "cc" in item.opcode
-        operands = list(item.operands)
-        second = 1 < len(operands) > len(lowered.sources) + 1
-        writes_second = None
-        if second and lowered.second is not None:
-            writes_second = self.coder.target(operands.pop(1), item)
-        sources = [
-            self.coder.predicate(operand, item)
-            if dtype == np.bool_
-            else self.coder.reader(operand, dtype, item)
-            for operand, dtype in zip(operands[1:], lowered.sources, strict=False)
-        ]
-        if op.base in ("addc", "subc", "madc"):
-            sources.append(lambda batch: batch.registers[self.carry])
-        if len(sources) != len(lowered.sources):
-            raise UnsupportedInstruction(item.name, item.line)
-        step = self._compute(item, lowered, sources, writes_second, carries)
-        return self._counted(item, step)
-
-    def _compute(
-        self,
-        item: Instruction,
-        lowered: Lowered,
-        sources: list[Callable[[Batch], Lanes]],
-        writes_second: Callable[..., None] | None,
-        carries: bool,
-    ) -> Step:
-        compute, second, carry = lowered.compute, lowered.second, self.carry
-        write, masked = self.coder.target(item.operands[0], item), self.coder.mask(item)
-        if len(sources) == 2 and writes_second is None and not carries:
-            first, other = sources
-            return lambda batch: write(batch, compute(first(batch), other(batch)), masked(batch))
-
-        def step(batch: Batch) -> None:
-            values = [source(batch) for source in sources]
-            mask = masked(batch)
-            also = second(*values) if second is not None and (writes_second or carries) else None
-            write(batch, compute(*values), mask)
-            if writes_second is not None:
-                writes_second(batch, also, mask)
-            elif carries and also is not None:
-                batch.registers[carry] = np.where(mask.lanes, also, batch.registers[carry])
-
-        return step
-
-    def _counted(self, item: Instruction, step: Step) -> Step:
-        """Predicated fused multiply-adds are counted as they run; the others, per basic block."""
-        found = fused_multiply_adds(item)
-        if item.guard is None or not found:
-            return step
-        sites = [(self.coder.site(family, item), times) for family, times in found]
-        masked = self.coder.mask(item)
-
-        def counted(batch: Batch) -> None:
-            for site, times in sites:
-                batch.tally.add(site, Event.THREADS, masked(batch).thread_count * times)
-            step(batch)
-
-        return counted
-
-
-def _signed(op: Mnemonic) -> Mnemonic:
-    agnostic = op.base in _SIGN_AGNOSTIC or (op.base in ("mul", "mad") and op.flags == ("lo",))
-    equality = op.base == "setp" and {"eq", "ne"} & set(op.flags)
-    if not (agnostic or equality) or len(op.types) != 1 or op.flags_any("sat", "cc"):
-        return op
-    if op.type[0] in "ub" and op.type[1:].isdigit():
-        return Mnemonic(op.base, op.flags, (f"s{op.type[1:]}",))
-    return op
 
 
 def _aligned(offset: int, alignment: int) -> int:

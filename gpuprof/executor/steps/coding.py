@@ -35,6 +35,7 @@ class Coder:
         shared_granule: Bytes of the smallest access that may go to shared memory, so far.
         phased: Whether any instruction needs mbarriers or the copy engine.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        carry: Slot of the carry flag, which has no name in PTX.
     """
 
     slots: Slots
@@ -44,6 +45,10 @@ class Coder:
     shared_granule: int = 16
     phased: bool = False
     uncounted: set[str] = field(default_factory=set)
+    carry: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.carry = self.slots.scratch(np.dtype(np.bool_))
 
     def site(self, family: str, item: Instruction) -> int:
         """Add a counting site and return its number."""

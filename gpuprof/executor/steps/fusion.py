@@ -17,6 +17,7 @@ from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction
+from gpuprof.executor.steps.arithmetic_steps import arithmetic
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 
@@ -48,15 +49,14 @@ def gathered(body: list[Instruction]) -> Iterator[Instruction | list[Instruction
         yield group
 
 
-def fused_step(coder: Coder, group: list[Instruction], single: Callable[[Instruction], Step]) -> list[Step]:
+def fused_step(coder: Coder, group: list[Instruction]) -> list[Step]:
     """Decode a group of independent multiply-adds, to one step if that pays.
 
     Args:
         coder: Decodes operands.
         group: The instructions.
-        single: Decodes one of them by itself.
     """
-    singles = [single(item) for item in group]
+    singles = [arithmetic(coder, item) for item in group]
     if len(group) < _FEWEST:
         return singles
     stacks = [_Stack.of(coder, group, position) for position in (1, 2, 3)]
