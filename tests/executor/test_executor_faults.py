@@ -6,23 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
-from sim_harness import cuda_program, run_cuda
+from executor_harness import caught, cuda_program, line_of, run_cuda
 
 from gpuprof.errors import CaseFailure, CaseSkipped
-from gpuprof.executor import FaultKind, KernelFault, UnsupportedInstruction
-
-
-def caught(source: str, *arrays, **keywords) -> KernelFault:
-    with pytest.raises(KernelFault) as error:
-        run_cuda(source, *arrays, **keywords)
-    assert isinstance(error.value, CaseFailure)
-    assert str(error.value.source_line) in str(error.value)
-    return error.value
-
-
-def line_of(source: str, text: str) -> int:
-    return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)
-
+from gpuprof.executor import FaultKind, UnsupportedInstruction
 
 FLOATS = np.zeros(64, dtype=np.float32)
 

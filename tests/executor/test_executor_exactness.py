@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from executor_harness import run_instruction
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sim_harness import run_instruction
 
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.hardware_fma import hardware_fma

@@ -7,9 +7,19 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from cuda.bindings import nvrtc
 
-from gpuprof.executor import Buffer, GlobalMemory, LaunchResult, Program, launch, load_program
+from gpuprof.errors import CaseFailure
+from gpuprof.executor import (
+    Buffer,
+    GlobalMemory,
+    KernelFault,
+    LaunchResult,
+    Program,
+    launch,
+    load_program,
+)
 
 KERNELS = Path(__file__).parents[2] / "gpuprof" / "kernels"
 
@@ -70,7 +80,20 @@ def run_cuda(
     return buffers, result
 
 
-_LOADS = {"u8": "b16", "s8": "b16", "u16": "b16", "s16": "b16", "b16": "b16", "f16": "b16"}
+def caught(source: str, *arrays: np.ndarray, **keywords) -> KernelFault:
+    """Return the fault that a kernel commits."""
+    with pytest.raises(KernelFault) as error:
+        run_cuda(source, *arrays, **keywords)
+    assert isinstance(error.value, CaseFailure)
+    assert str(error.value.source_line) in str(error.value)
+    return error.value
+
+
+def line_of(source: str, text: str) -> int:
+    """Return the number of the first line that contains a text."""
+    return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)
+
+
 _NUMPY = {"b16": "uint16", "b32": "uint32", "b64": "uint64", "f16": "uint16", "pred": "uint8"}
 _PREFIX = {"u": "uint", "s": "int", "f": "float"}
 

@@ -6,7 +6,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from sim_harness import KERNELS, cuda_program
+from executor_harness import KERNELS, cuda_program
 
 from gpuprof.executor import GlobalMemory, choose_blocks, launch
 from gpuprof.executor.arithmetic import table

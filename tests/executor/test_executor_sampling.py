@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import pytest
+from executor_harness import cuda_program
 from hypothesis import given
 from hypothesis import strategies as st
-from sim_harness import cuda_program
 
 from gpuprof.executor import GlobalMemory, choose_blocks, launch
 

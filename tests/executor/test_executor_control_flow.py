@@ -4,9 +4,9 @@
 
 import numpy as np
 import pytest
+from executor_harness import run_cuda
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sim_harness import run_cuda
 
 INTS = np.zeros(128, dtype=np.int32)
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from sim_harness import run_instruction
+from executor_harness import run_instruction
 
 from gpuprof.executor import UnsupportedInstruction, load_program
 

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from sim_harness import run_cuda
+from executor_harness import run_cuda
 
 MASK = 0xFFFFFFFF
 EXPRESSIONS = ["a + b", "b * 3 + c", "a ^ c", "(a >> 3) | b", "c - a", "a & b", "b + t", "x[(a ^ t) & 63]"]

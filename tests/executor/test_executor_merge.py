@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sim_harness import KERNELS, compile_cuda, run_cuda
+from executor_harness import KERNELS, compile_cuda, run_cuda
 
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import basic_blocks

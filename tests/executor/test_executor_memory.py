@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from sim_harness import run_cuda
+from executor_harness import run_cuda
 
 from gpuprof.executor import GlobalMemory
 
