@@ -5,7 +5,7 @@
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ def launch(
     args: Sequence[Argument],
     memory: GlobalMemory,
     dynamic_shared_bytes: int = 0,
-    blocks: str | Sample = "all",
+    blocks: Literal["all"] | Sample = "all",
     progress: Callable[[int, int], None] | None = None,
     per_line: bool = True,
     instruction_budget: int = DEFAULT_BUDGET,
@@ -90,20 +90,21 @@ def launch(
     """
     geometry = Geometry(grid, block)
     _check(program, geometry, args)
-    sample = every_block(grid) if isinstance(blocks, str) else blocks
+    sample = every_block(grid) if blocks == "all" else blocks
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes)
     totals = Totals(program, sample)
-    count, executed = len(sample.indices), 0
+    count, executed = sample.count, 0
     per_batch = template.blocks_per_batch()
     for first in range(0, count, per_batch):
         last = min(first + per_batch, count)
+        running = sample.blocks(first, last)
         tally = Tally(len(program.sites), len(program.blocks), last - first)
-        batch = template.batch(sample.indices[first:last], tally)
+        batch = template.batch(running.indices, tally)
         scheduler = Scheduler(program, batch, instruction_budget)
         with np.errstate(all="ignore"):
             scheduler.run()
         executed += scheduler.lane_instructions
-        totals.add(tally, first, last)
+        totals.add(tally, running)
         if progress is not None:
             progress(last, count)
     return LaunchResult(

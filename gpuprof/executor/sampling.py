@@ -1,9 +1,12 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Choose a few thread blocks that stand for all: corners, edges and the interior of the grid."""
+"""Which thread blocks run: all of a grid, or a few that stand for it: corners, edges and the interior.
 
-from collections import Counter
+A grid may have 2^31 blocks and more, so blocks are listed batch by batch, never all at once.
+"""
+
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -11,68 +14,120 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Blocks to run, and how many blocks of the grid each stands for.
+class Stratum:
+    """Blocks that should do the same work: a box of the grid, of which some blocks run.
+
+    Attributes:
+        axes: Their blockIdx along x, y and z.
+        chosen: How many of them run, evenly spread over the box.
+    """
+
+    axes: tuple[range, range, range]
+    chosen: int
+
+    @property
+    def size(self) -> int:
+        """Blocks of the box."""
+        x, y, z = self.axes
+        return len(x) * len(y) * len(z)
+
+    @property
+    def weight(self) -> float:
+        """How many blocks of the grid each block that runs stands for."""
+        return self.size / self.chosen
+
+    def indices(self, first: int, last: int) -> NDArray[np.int64]:
+        """Return blockIdx of those that run, from number `first` to `last` (exclusive): shape (n, 3)."""
+        if self.chosen == self.size:
+            number = np.arange(first, last, dtype=np.int64)
+        else:
+            # Off the diagonal of the box. In Python's integers: the product may need more than 64 bits.
+            size, twice = self.size, 2 * self.chosen
+            number = np.array([(2 * i + 1) * size // twice for i in range(first, last)], dtype=np.int64)
+        x, y, z = self.axes
+        inside = number % len(x), number // len(x) % len(y), number // (len(x) * len(y))
+        return np.stack([i + axis.start for i, axis in zip(inside, (x, y, z), strict=True)], axis=1)
+
+
+@dataclass(frozen=True)
+class BlockList:
+    """Some of the blocks that run.
 
     Attributes:
         indices: blockIdx (x, y, z) of each block, shape (n, 3).
-        classes: The class of each block, shape (n,): blocks of one class should do the same work.
-        class_sizes: Blocks of the grid in each class, by class number.
-        total: Blocks of the grid.
+        strata: The number of each one's stratum, shape (n,).
+        weights: How many blocks of the grid each one stands for, shape (n,).
     """
 
     indices: NDArray[np.int64]
-    classes: NDArray[np.int64]
-    class_sizes: dict[int, int]
-    total: int
+    strata: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
-    @property
-    def weights(self) -> NDArray[np.float64]:
-        """How many blocks of the grid each block stands for: shape (n,)."""
-        sampled = Counter(int(c) for c in self.classes)
-        return np.array([self.class_sizes[int(c)] / sampled[int(c)] for c in self.classes])
+
+@dataclass(frozen=True)
+class Sample:
+    """The blocks of a grid that run, and how many blocks each stands for."""
+
+    strata: tuple[Stratum, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """Blocks that run."""
+        return sum(stratum.chosen for stratum in self.strata)
+
+    @cached_property
+    def total(self) -> int:
+        """Blocks of the grid."""
+        return sum(stratum.size for stratum in self.strata)
+
+    def blocks(self, first: int, last: int) -> BlockList:
+        """Return the blocks that run from number `first` to `last` (exclusive), stratum by stratum."""
+        indices: list[NDArray[np.int64]] = []
+        members: list[int] = []
+        before = 0
+        for stratum in self.strata:
+            begin, end = (min(max(edge - before, 0), stratum.chosen) for edge in (first, last))
+            indices.append(stratum.indices(begin, end))
+            members.append(len(indices[-1]))
+            before += stratum.chosen
+        weights = [stratum.weight for stratum in self.strata]
+        return BlockList(
+            np.concatenate(indices), np.repeat(np.arange(len(members)), members), np.repeat(weights, members)
+        )
 
 
 def every_block(grid: tuple[int, int, int]) -> Sample:
     """Return a sample that is the whole grid, x fastest."""
     x, y, z = grid
-    number = np.arange(x * y * z, dtype=np.int64)
-    indices = np.stack([number % x, number // x % y, number // (x * y)], axis=1)
-    return Sample(indices, np.zeros(len(number), dtype=np.int64), {0: len(number)}, len(number))
+    return Sample((Stratum((range(x), range(y), range(z)), x * y * z),))
 
 
 def choose_blocks(grid: tuple[int, int, int], max_blocks: int) -> Sample:
-    """Choose at most `max_blocks` blocks of a grid, spread over its classes.
+    """Choose at most `max_blocks` blocks of a grid, spread over its strata.
 
     Along each axis a block is first, in between, or last: ragged sizes show in the last ones, and shifted
-    accesses in the first. Their combinations are the classes. With few blocks to spend, first and in-between
-    are one class, because kernels rarely treat them differently; then the largest classes get a second
-    block, which tells whether blocks of one class do agree.
+    accesses in the first. Their combinations are the strata. With few blocks to spend, first and in-between
+    are one stratum, because kernels rarely treat them differently; then the largest strata get a second
+    block, which tells whether blocks of one stratum do agree.
 
     Raises:
         ValueError: `max_blocks` is less than 1.
     """
     if max_blocks < 1:
         raise ValueError("a sample needs at least one block")
-    total = grid[0] * grid[1] * grid[2]
-    if total <= max_blocks:
+    if grid[0] * grid[1] * grid[2] <= max_blocks:
         return every_block(grid)
     for parts in (_thirds, _last_apart, _undivided):
-        ranges = [parts(length) for length in grid]
-        cells = list(product(*ranges))
-        if len(cells) <= max_blocks:
+        x, y, z = (parts(length) for length in grid)
+        boxes = list(product(x, y, z))
+        if len(boxes) <= max_blocks:
             break
-    sizes = {i: _size(cell) for i, cell in enumerate(cells)}
-    quota = dict.fromkeys(sizes, 1)
-    for _ in range(max_blocks - len(cells)):
-        open_cells = [i for i in sizes if quota[i] < sizes[i]]
-        quota[max(open_cells, key=lambda i: sizes[i] / quota[i])] += 1
-    indices, classes = [], []
-    for i, cell in enumerate(cells):
-        for block in _spread(cell, quota[i]):
-            indices.append(block)
-            classes.append(i)
-    return Sample(np.array(indices, dtype=np.int64), np.array(classes, dtype=np.int64), sizes, total)
+    sizes = [Stratum(box, 1).size for box in boxes]
+    chosen = [1] * len(boxes)
+    for _ in range(max_blocks - len(boxes)):
+        open_boxes = [i for i in range(len(boxes)) if chosen[i] < sizes[i]]
+        chosen[max(open_boxes, key=lambda i: sizes[i] / chosen[i])] += 1
+    return Sample(tuple(Stratum(box, share) for box, share in zip(boxes, chosen, strict=True)))
 
 
 def _thirds(length: int) -> list[range]:
@@ -85,19 +140,3 @@ def _last_apart(length: int) -> list[range]:
 
 def _undivided(length: int) -> list[range]:
     return [range(length)]
-
-
-def _size(cell: tuple[range, ...]) -> int:
-    return len(cell[0]) * len(cell[1]) * len(cell[2])
-
-
-def _spread(cell: tuple[range, ...], count: int) -> list[tuple[int, int, int]]:
-    """Return `count` different blocks of a cell, evenly spread over its numbering and off its diagonal."""
-    size = _size(cell)
-    chosen = []
-    for i in range(count):
-        number = (2 * i + 1) * size // (2 * count)
-        x, rest = number % len(cell[0]), number // len(cell[0])
-        y, z = rest % len(cell[1]), rest // len(cell[1])
-        chosen.append((cell[0][x], cell[1][y], cell[2][z]))
-    return chosen

@@ -13,7 +13,7 @@ from gpuprof.executor.decode import Program
 from gpuprof.executor.lanes.tally import Event, Tally
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES
 from gpuprof.executor.program.flow import End
-from gpuprof.executor.sampling import Sample
+from gpuprof.executor.sampling import BlockList, Sample
 
 Number = int | float
 
@@ -112,15 +112,15 @@ class Totals:
 
     def __init__(self, program: Program, sample: Sample) -> None:
         self.program = program
-        self.sample = sample
-        self.weights = sample.weights
+        self._sampled = sample.count < sample.total
         self._per_line: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        #: What the first block of each stratum counted.
         self._seen: dict[int, NDArray[np.int64]] = {}
         self.exact = True
 
-    def add(self, tally: Tally, first: int, last: int) -> None:
-        """Add the batch that ran blocks `first` to `last` (exclusive) of the sample."""
-        weights, classes = self.weights[first:last], self.sample.classes[first:last]
+    def add(self, tally: Tally, blocks: BlockList) -> None:
+        """Add the batch that ran these blocks."""
+        weights = blocks.weights
         for number, site in enumerate(self.program.sites):
             for event, name in _NAMES.get(site.family, {}).items():
                 self._add(site.line, name, tally.events[number, event] @ weights)
@@ -130,18 +130,18 @@ class Totals:
                 self._add(line, _NAMES[family][Event.THREADS], threads * times)
             if block.end is End.BARRIER:
                 self._add(block.line, "barriers", tally.warps[number] @ weights)
-        if len(self.sample.indices) < self.sample.total:
-            self._compare(tally, classes)
+        if self._sampled:
+            self._compare(tally, blocks.strata)
 
     def _add(self, line: int, name: str, value: float) -> None:
         if value:
             self._per_line[line][name] += float(value)
 
-    def _compare(self, tally: Tally, classes: NDArray[np.int64]) -> None:
-        """Blocks of one class stand for each other only if every count of theirs is the same."""
-        counts = np.concatenate([tally.events.reshape(-1, len(classes)), tally.threads, tally.warps])
-        for i, member in enumerate(classes):
-            expected = self._seen.setdefault(int(member), counts[:, i])
+    def _compare(self, tally: Tally, strata: NDArray[np.int64]) -> None:
+        """Blocks of one stratum stand for each other only if every count of theirs is the same."""
+        counts = np.concatenate([tally.events.reshape(-1, len(strata)), tally.threads, tally.warps])
+        for i, stratum in enumerate(strata):
+            expected = self._seen.setdefault(int(stratum), counts[:, i].copy())
             self.exact = self.exact and np.array_equal(expected, counts[:, i])
 
     def lines(self) -> dict[int, LineCounters]:
