@@ -21,7 +21,7 @@ Each room uses only those before it, and of gpuprof nothing but its errors: `lan
 """
 
 from gpuprof.executor.decode import Program, load_program
-from gpuprof.executor.faults import FaultKind, KernelFault, UnsupportedInstruction
+from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
 from gpuprof.executor.grid_launch import LaunchResult, launch
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.sampling import Sample, choose_blocks
@@ -32,6 +32,7 @@ __all__ = [
     "FaultKind",
     "GlobalMemory",
     "KernelFault",
+    "LaunchRefused",
     "LaunchResult",
     "LineCounters",
     "Program",

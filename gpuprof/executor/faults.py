@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a kernel can do wrong in the executor, and what the executor cannot run."""
+"""What a kernel can do wrong in the executor, what the executor cannot run, and what nothing can launch."""
 
 import functools
 from enum import StrEnum
@@ -61,6 +61,10 @@ class KernelFault(CaseFailure):
         where: dict[str, Any] = {"kernel": self.kernel, "source_line": self.source_line, "block": self.block}
         where |= {"thread": self.thread, "address": self.address}
         return functools.partial(type(self), **where), (self.kind, self.detail)
+
+
+class LaunchRefused(CaseFailure):
+    """The arguments or the shape of a launch do not fit the kernel, or what CUDA allows: nothing ran."""
 
 
 class UnsupportedInstruction(CaseSkipped):

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.errors import CaseFailure
 from gpuprof.executor.decode import Program
+from gpuprof.executor.faults import LaunchRefused
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes, uniform
 from gpuprof.executor.lanes.tally import Tally
@@ -28,6 +28,10 @@ _BATCH_LANES = 65536
 _BATCH_BYTES = 128 << 20
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
+
+#: CUDA's limits of every architecture: blocks of a grid, and threads of a block, along x, y and z.
+_MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+_MOST_THREADS = (1024, 1024, 64)
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 
@@ -86,7 +90,7 @@ def launch(
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
-        CaseFailure: The arguments or the launch shape do not fit the kernel.
+        LaunchRefused: The arguments or the launch shape do not fit the kernel, or what CUDA allows.
     """
     geometry = Geometry(grid, block)
     _check(program, geometry, args)
@@ -121,11 +125,16 @@ def launch(
 def _check(program: Program, geometry: Geometry, args: Sequence[Argument]) -> None:
     if len(args) != len(program.parameters):
         expected = len(program.parameters)
-        raise CaseFailure(f"{program.kernel} takes {expected} arguments, but {len(args)} were given.")
-    if min(*geometry.grid, *geometry.block) < 1 or geometry.threads > 1024:
-        raise CaseFailure(
+        raise LaunchRefused(f"{program.kernel} takes {expected} arguments, but {len(args)} were given.")
+    extents = (*geometry.grid, *geometry.block)
+    allowed = all(
+        1 <= extent <= most for extent, most in zip(extents, _MOST_BLOCKS + _MOST_THREADS, strict=True)
+    )
+    if not allowed or geometry.threads > _MOST_THREADS[0]:
+        raise LaunchRefused(
             f"{program.kernel}: grid {geometry.grid} with block {geometry.block} cannot be launched.",
-            fix="A block has 1 to 1024 threads, and no extent is zero.",
+            fix="A block has 1 to 1024 threads, at most 64 along z; a grid has 1 to 2^31-1 blocks along x,"
+            " and to 65535 along y and z.",
         )
 
 
@@ -259,7 +268,9 @@ def _packed(variable: Variable, argument: Argument) -> bytes:
         argument = argument.tobytes()
     if isinstance(argument, bytes):
         if len(argument) != variable.size:
-            raise CaseFailure(f"{variable.name} takes {variable.size} bytes, but {len(argument)} were given.")
+            raise LaunchRefused(
+                f"{variable.name} takes {variable.size} bytes, but {len(argument)} were given."
+            )
         return argument
     if isinstance(argument, float):
         return struct.pack({2: "<e", 4: "<f", 8: "<d"}[variable.size], argument)

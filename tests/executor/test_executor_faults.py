@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from executor_harness import caught, cuda_program, line_of, run_cuda
 
-from gpuprof.errors import CaseFailure, CaseSkipped
-from gpuprof.executor import FaultKind, UnsupportedInstruction
+from gpuprof.errors import CaseSkipped
+from gpuprof.executor import FaultKind, LaunchRefused, UnsupportedInstruction
 
 FLOATS = np.zeros(64, dtype=np.float32)
 
@@ -287,10 +287,19 @@ extern "C" __global__ void k(int *out) {
     assert error.value.line == line_of(source, "planted")
 
 
-@pytest.mark.parametrize(("grid", "block"), [((1, 1, 1), (2048, 1, 1)), ((0, 1, 1), (32, 1, 1))])
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [
+        ((1, 1, 1), (2048, 1, 1)),
+        ((1, 1, 1), (1, 1, 65)),
+        ((0, 1, 1), (32, 1, 1)),
+        ((2**31, 1, 1), (32, 1, 1)),
+        ((1, 65536, 1), (32, 1, 1)),
+    ],
+)
 def test_an_impossible_launch_is_refused(grid, block):
     source = 'extern "C" __global__ void k(int *out) { out[0] = 1; }'
-    with pytest.raises(CaseFailure, match="cannot be launched"):
+    with pytest.raises(LaunchRefused, match="cannot be launched"):
         run_cuda(source, np.zeros(1, np.int32), grid=grid, block=block)
 
 
@@ -305,12 +314,12 @@ def test_the_clock_is_not_modelled():
 
 def test_faults_travel_between_processes():
     fault = caught('extern "C" __global__ void k(int *out) { out[100] = 1; }', np.zeros(1, np.int32))
-    for error in (fault, UnsupportedInstruction("tex", 3)):
+    for error in (fault, UnsupportedInstruction("tex", 3), LaunchRefused("no", fix="yes")):
         copy = pickle.loads(pickle.dumps(error))
         assert (str(copy), vars(copy)) == (str(error), vars(error))
 
 
 def test_a_wrong_number_of_arguments_is_refused():
     source = 'extern "C" __global__ void k(int *out) { out[0] = 1; }'
-    with pytest.raises(CaseFailure, match="takes 1 arguments, but 2"):
+    with pytest.raises(LaunchRefused, match="takes 1 arguments, but 2"):
         run_cuda(source, np.zeros(1, np.int32), scalars=(3,))

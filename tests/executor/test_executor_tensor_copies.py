@@ -8,11 +8,11 @@ from bulk_sources import cuda, numbers
 from executor_harness import compile_cuda, cuda_program
 
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
-from gpuprof.errors import CaseFailure
 from gpuprof.executor import (
     FaultKind,
     GlobalMemory,
     KernelFault,
+    LaunchRefused,
     UnsupportedInstruction,
     launch,
     load_program,
@@ -188,7 +188,7 @@ def test_maps_are_read_back_as_they_were_written():
 def test_maps_that_the_driver_refuses(change, text):
     valid = {"address": 256, "item_bytes": 4, "extents": (300, 20), "strides": (1200,), "box": (32, 4)}
     encode_tensor_map(**valid)
-    with pytest.raises(CaseFailure, match=text):
+    with pytest.raises(LaunchRefused, match=text):
         encode_tensor_map(**valid | change)
 
 

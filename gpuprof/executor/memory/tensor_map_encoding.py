@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 
 from gpuprof.copy_engine import GRANULE_BYTES, MOST_BOX_ELEMENTS, SWIZZLES, TENSOR_MAP_BYTES
-from gpuprof.errors import CaseFailure
+from gpuprof.executor.faults import LaunchRefused
 
 _MAGIC = b"gpuprof\0"
 _LAYOUT = struct.Struct("<8sQIII4x5Q4Q5I")
@@ -63,12 +63,12 @@ def encode_tensor_map(
     """Return the 128 bytes of a map; see `TensorDescriptor` for the arguments.
 
     Raises:
-        CaseFailure: The driver would refuse to make this map.
+        LaunchRefused: The driver would refuse to make this map.
     """
     tensor = TensorDescriptor(address, item_bytes, tuple(extents), tuple(strides), tuple(box), swizzle_bytes)
     broken = _broken_rule(tensor)
     if broken:
-        raise CaseFailure(f"No tensor map can be made: {broken}.")
+        raise LaunchRefused(f"No tensor map can be made: {broken}.")
     rank = tensor.dimensions
     content = _LAYOUT.pack(
         _MAGIC,
