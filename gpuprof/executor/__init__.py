@@ -22,12 +22,16 @@ Each room uses only those before it, and of gpuprof nothing but its errors: `lan
 
 from gpuprof.executor.decode import Program, load_program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
-from gpuprof.executor.grid_launch import LaunchResult, launch
+from gpuprof.executor.grid_launch import Argument, LaunchResult, launch
+from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.totals import LineCounters
 
 __all__ = [
+    "WARP",
+    "Argument",
     "Buffer",
     "FaultKind",
     "GlobalMemory",
@@ -39,6 +43,7 @@ __all__ = [
     "Sample",
     "UnsupportedInstruction",
     "choose_blocks",
+    "encode_tensor_map",
     "launch",
     "load_program",
 ]
