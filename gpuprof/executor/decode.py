@@ -103,6 +103,7 @@ class Program:
 
     Attributes:
         kernel: Name of the entry function.
+        blocks: Its basic blocks; it starts with the first.
         slots: Where its values live and what they start with.
         sites: Instructions counted by themselves.
         static_shared_bytes: Shared memory of its own variables.
@@ -137,10 +138,15 @@ def _polls(body: Sequence[Instruction]) -> bool:
 
 
 def load_program(ptx: str, entry: str) -> Program:
-    """Parse and decode the kernel `entry` of a PTX text.
+    """Parse and decode one kernel of a PTX text.
+
+    Args:
+        ptx: The text, as NVRTC prints it for `compute_90` or lower; with `-lineinfo` counts and faults name
+            source lines.
+        entry: Name of the kernel.
 
     Raises:
-        UnsupportedInstruction: The kernel uses something that the executor does not model.
+        UnsupportedInstruction: The kernel uses something that the executor does not model, or is not there.
     """
     module = parse(ptx)
     if entry not in module.functions:

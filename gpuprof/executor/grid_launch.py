@@ -35,6 +35,7 @@ _MOST_THREADS = (1024, 1024, 64)
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 
+#: What a kernel parameter may be given: a number, a buffer for a pointer, or the bytes of a struct.
 Argument = int | float | Buffer | np.generic | bytes
 
 
@@ -74,7 +75,10 @@ def launch(
     per_line: bool = True,
     instruction_budget: int = DEFAULT_BUDGET,
 ) -> LaunchResult:
-    """Run a kernel.
+    """Run a kernel to its end.
+
+    Memory keeps what the kernel wrote, also when it ends in a fault; module variables live there too, from
+    one launch to the next.
 
     Args:
         program: The decoded kernel.
@@ -83,7 +87,7 @@ def launch(
         args: One argument per parameter: numbers, buffers (passed as pointers), or the bytes of a struct.
         memory: Where the buffers live.
         dynamic_shared_bytes: Bytes of `extern __shared__` memory per block.
-        blocks: "all", or the sample of the grid to run.
+        blocks: "all", or the sample of this grid to run.
         progress: Called with (blocks done, blocks to run) after each batch.
         per_line: Whether to fill `LaunchResult.lines`.
         instruction_budget: Instructions a batch may take before its loop counts as endless.

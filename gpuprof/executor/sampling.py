@@ -66,7 +66,11 @@ class BlockList:
 
 @dataclass(frozen=True)
 class Sample:
-    """The blocks of a grid that run, and how many blocks each stands for."""
+    """The blocks of a grid that run, and how many blocks of it each stands for.
+
+    Attributes:
+        strata: Boxes that make up the grid, each with its share of the blocks that run.
+    """
 
     strata: tuple[Stratum, ...]
 

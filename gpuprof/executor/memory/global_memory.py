@@ -31,7 +31,7 @@ def moved_dtype(size: int) -> np.dtype[Any]:
 
 
 class Buffer:
-    """One allocation.
+    """One allocation: a kernel argument, and the content before and after.
 
     Attributes:
         address: Device address of the first byte.
@@ -89,7 +89,13 @@ class GlobalMemory:
         self._next = _FIRST_ADDRESS
 
     def allocate(self, array: NDArray[Any], name: str, *, read_only: bool = False) -> Buffer:
-        """Allocate the bytes of `array`, copy it in, and return the buffer."""
+        """Allocate the bytes of an array and copy it in.
+
+        Args:
+            array: The content; the buffer gives it back in the same dtype and shape.
+            name: What faults call the buffer.
+            read_only: Whether a kernel that stores to it commits a fault.
+        """
         buffer = Buffer(self._next, np.asarray(array), name, read_only=read_only)
         self.buffers.append(buffer)
         end = self._next + buffer.size + _GUARD
