@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpuprof.executor.arithmetic.table import TABLE
+from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.program.calls import inline_calls

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.arithmetic.mnemonic import Lowered, Mnemonic, NotInTable
-from gpuprof.executor.arithmetic.table import TABLE
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
