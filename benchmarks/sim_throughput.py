@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from cuda.bindings import nvrtc
 
-from gpuprof.backends.sim import GlobalMemory, LaunchResult, choose_blocks, launch, load_program
+from gpuprof.executor import GlobalMemory, LaunchResult, choose_blocks, launch, load_program
 
 KERNELS = Path(__file__).parents[1] / "gpuprof" / "kernels"
 

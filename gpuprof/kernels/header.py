@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
+from gpuprof.copy_engine import SWIZZLES
 from gpuprof.counter_table import COUNTERS
 from gpuprof.errors import HeaderError
 from gpuprof.kernels.expression import ExpressionError, variables
-from gpuprof.kernels.tensor_map import SWIZZLES, TensorMapSpec
+from gpuprof.kernels.tensor_map import TensorMapSpec
 from gpuprof.ncu.metrics import BY_NAME
 from gpuprof.problems import OPERATIONS
 from gpuprof.problems.base import Dtype, Layout

@@ -7,17 +7,9 @@ A tensor map is a kernel argument of 128 opaque bytes. Each backend makes its ow
 
 from dataclasses import dataclass
 
+from gpuprof.copy_engine import GRANULE_BYTES, MOST_BOX_ELEMENTS
 from gpuprof.errors import CaseSkipped
 from gpuprof.problems.base import ITEM_BYTES, ArraySpec, Problem
-
-#: Bytes of a tensor map as an argument, and their alignment.
-TENSOR_MAP_BYTES = 128
-TENSOR_MAP_ALIGNMENT = 64
-#: Bytes after which a swizzle pattern repeats its rows; 0 stands for no swizzle.
-SWIZZLES = (0, 32, 64, 128)
-#: The copy engine's limits: elements of a box along one axis, and bytes that rows and strides are made of.
-MOST_BOX_ELEMENTS = 256
-_GRANULE_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +70,9 @@ def make_tensor_map(argument: str, spec: TensorMapSpec, box: tuple[int, int], pr
     made = TensorMap(
         argument, spec.array, (columns, rows), box, ITEM_BYTES[problem.dtype], spec.swizzle_bytes
     )
-    if made.row_bytes % _GRANULE_BYTES:
+    if made.row_bytes % GRANULE_BYTES:
         raise CaseSkipped(
-            f"The copy engine needs rows that start at multiples of {_GRANULE_BYTES} bytes; those of"
+            f"The copy engine needs rows that start at multiples of {GRANULE_BYTES} bytes; those of"
             f" {spec.array} are {made.row_bytes} bytes apart."
         )
     if not all(1 <= extent <= MOST_BOX_ELEMENTS for extent in box):
@@ -89,10 +81,10 @@ def make_tensor_map(argument: str, spec: TensorMapSpec, box: tuple[int, int], pr
             f" {MOST_BOX_ELEMENTS} along each axis."
         )
     width = box[0] * made.item_bytes
-    if width % _GRANULE_BYTES or (spec.swizzle_bytes and width > spec.swizzle_bytes):
+    if width % GRANULE_BYTES or (spec.swizzle_bytes and width > spec.swizzle_bytes):
         limit = f", at most {spec.swizzle_bytes}" if spec.swizzle_bytes else ""
         raise CaseSkipped(
             f"A row of the box of {argument} has {width} bytes; it must be a multiple of"
-            f" {_GRANULE_BYTES}{limit}."
+            f" {GRANULE_BYTES}{limit}."
         )
     return made

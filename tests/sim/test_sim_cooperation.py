@@ -1,10 +1,8 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks that wait for each other through global memory, and adding several elements at once."""
+"""Blocks that wait for each other cannot be sampled."""
 
-import numpy as np
 import pytest
-from sim_harness import run_cuda
 
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.table import load_card
@@ -13,52 +11,6 @@ from gpuprof.kernels.catalog import find_kernel
 from gpuprof.kernels.launch import configure
 from gpuprof.problems.gemm import Gemm
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
-
-#: Each block adds its number to what the block before it (or after it) wrote; the warps meet at a barrier.
-CHAIN = """
-extern "C" __global__ void k(volatile int *flag, int *sum) {
-    const int b = blockIdx.x, first = %s, before = %s;
-    if (b != first) {
-        if (threadIdx.x == 0)
-            while (flag[before] == 0)
-                ;
-        __syncthreads();
-    }
-    if (threadIdx.x == 40)
-        sum[b] = b + (b != first ? sum[before] : 0);
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0)
-        flag[b] = 1;
-}
-"""
-
-
-@pytest.mark.parametrize(
-    ("first", "before", "expected"),
-    [("0", "b - 1", np.cumsum(np.arange(9))), ("8", "b + 1", np.cumsum(np.arange(9)[::-1])[::-1])],
-    ids=["upwards", "downwards"],
-)
-def test_blocks_wait_for_each_other_in_either_order(first, before, expected):
-    flags, sums = np.zeros(9, dtype=np.int32), np.zeros(9, dtype=np.int32)
-    buffers, result = run_cuda(CHAIN % (first, before), flags, sums, grid=(9, 1, 1), block=(64, 1, 1))
-    np.testing.assert_array_equal(buffers[1].array(), expected)
-    assert result.counters["barriers"] == 2 * 9 + 2 * 8
-
-
-@pytest.mark.parametrize("width", [2, 4])
-def test_vector_red_adds_to_each_element(width):
-    names = ", ".join(f"%{i + 1}" for i in range(width))
-    values = ", ".join(f'"f"(in[{width} * t + {i}])' for i in range(width))
-    source = f"""extern "C" __global__ void k(float *out, const float *in) {{
-    const int t = threadIdx.x;
-    asm volatile("red.global.add.v{width}.f32 [%0], {{{names}}};" ::"l"(out + {width} * (t % 8)), {values});
-}}"""
-    given = np.arange(32 * width, dtype=np.float32)
-    buffers, result = run_cuda(source, np.full(8 * width, 0.5, dtype=np.float32), given)
-    np.testing.assert_array_equal(buffers[0].array(), 0.5 + given.reshape(4, -1).sum(axis=0))
-    assert result.counters["global_atomic_requests"] == 1
-    assert result.counters["global_atomic_sectors"] == width
 
 
 def test_no_sample_of_blocks_that_wait_for_each_other():

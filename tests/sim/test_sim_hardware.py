@@ -5,11 +5,9 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.backends.sim.banks import wavefronts
 from gpuprof.devices.table import load_card
 from gpuprof.kernels.catalog import find_kernel
 from gpuprof.measure.case import Case
@@ -17,9 +15,7 @@ from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.gemm import Gemm
 from gpuprof.problems.transpose import Transpose
 
-RECORDED = Path(__file__).parent / "hardware"
-PATTERNS = json.loads((RECORDED / "shared_wavefronts.json").read_text())["patterns"]
-COUNTED = json.loads((RECORDED / "counters.json").read_text())
+COUNTED = json.loads((Path(__file__).parent / "hardware" / "counters.json").read_text())
 #: Loads and stores of neighbouring instructions contend for the shared-memory pipe. Nsight Compute counts the
 #: wavefronts lost so as bank conflicts; what is left without them is what a kernel's addresses decide.
 ARBITRATION = ("shared_load", "shared_store")
@@ -27,18 +23,6 @@ EXACT = (
     *("global_load_requests", "global_load_sectors", "global_store_requests", "global_store_sectors"),
     "ffma_thread_instructions",
 )
-
-
-@pytest.mark.parametrize("kind", ["ld", "st"])
-@pytest.mark.parametrize("size", [4, 8, 16])
-def test_every_shared_pattern_takes_the_hardwares_wavefronts(kind, size):
-    rows = [row for row in PATTERNS if row[:2] == [kind, size]]
-    assert len(rows) >= 80
-    offsets = np.array([row[2] for row in rows], dtype=np.int64) * size
-    active = (np.array([row[3] for row in rows])[:, None] >> np.arange(32) & 1).astype(bool)
-    total, ideal = wavefronts(offsets, active, size, load=kind == "ld")
-    np.testing.assert_array_equal(total, [row[4] for row in rows])
-    np.testing.assert_array_equal(total - ideal, [row[5] for row in rows])
 
 
 @pytest.fixture(scope="module")

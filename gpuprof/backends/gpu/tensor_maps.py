@@ -6,7 +6,8 @@ import ctypes
 from typing import Any
 
 from gpuprof.backends.gpu.driver import call, driver
-from gpuprof.kernels.tensor_map import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES, TensorMap
+from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
+from gpuprof.kernels.tensor_map import TensorMap
 
 
 def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cases on the SIMT executor: the whole grid when small, a sample of its blocks otherwise."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
@@ -11,14 +12,21 @@ from numpy.typing import NDArray
 from gpuprof.backends.arguments import Argument as BoundArgument
 from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
 from gpuprof.backends.base import Findings
-from gpuprof.backends.sim.counters import LineCounters
-from gpuprof.backends.sim.decode import load_program
-from gpuprof.backends.sim.global_memory import Buffer, GlobalMemory
-from gpuprof.backends.sim.launch import Argument, LaunchResult, launch
-from gpuprof.backends.sim.sampling import Sample, choose_blocks
-from gpuprof.backends.sim.tensor_maps import encode
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseFailure, CaseSkipped
+from gpuprof.executor import (
+    WARP,
+    Argument,
+    Buffer,
+    GlobalMemory,
+    LaunchResult,
+    LineCounters,
+    Sample,
+    choose_blocks,
+    encode_tensor_map,
+    launch,
+    load_program,
+)
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape
 from gpuprof.kernels.tensor_map import TensorMap
@@ -35,6 +43,10 @@ _NEWEST_PTX = "sm_90"
 #: Largest problem whose whole grid is run: multiply-adds, and elements written.
 _FULL_GRID_FMAS = 1 << 25
 _FULL_GRID_ELEMENTS = 1 << 23
+#: Largest launch that is run whole, in lanes of all warps. A header may ask for 2^31-1 blocks however small
+#: the problem is, and running them would take hours. This many, which the narrowest of those problems need
+#: where a tile has 32 x 32 threads, take seconds when most threads have nothing to do.
+_FULL_GRID_LANES = 1 << 28
 #: Blocks run of a larger grid: its kinds (interior, right and bottom edge, corner), the larger ones twice.
 _SAMPLED_BLOCKS = 6
 _NO_TIME = "the executor counts; it measures no time"
@@ -48,7 +60,7 @@ class SimBackend:
     Args:
         device: The card whose limits and peaks apply.
         seed: Of the problems' random inputs.
-        blocks: Blocks to run of each grid; 0 for all, None to choose by the problem's size.
+        blocks: Blocks to run of each grid; 0 for all, None to choose by the size of problem and launch.
     """
 
     def __init__(self, device: Device, seed: int, blocks: int | None = None) -> None:
@@ -147,7 +159,12 @@ class SimBackend:
         """The blocks to run, or None for all."""
         if self._blocks == 0:
             return None
-        small = problem.flops <= 2 * _FULL_GRID_FMAS and problem.arrays[-1].elements <= _FULL_GRID_ELEMENTS
+        total, threads = math.prod(shape.grid), math.prod(shape.block)
+        small = (
+            problem.flops <= 2 * _FULL_GRID_FMAS
+            and problem.arrays[-1].elements <= _FULL_GRID_ELEMENTS
+            and total * -(-threads // WARP) * WARP <= _FULL_GRID_LANES
+        )
         if self._blocks is None and small:
             return None
         if shape.cooperative:
@@ -156,7 +173,6 @@ class SimBackend:
                 fix="Choose a smaller --sizes, or --sim-blocks all and patience.",
             )
         wanted = self._blocks or _SAMPLED_BLOCKS
-        total = shape.grid[0] * shape.grid[1] * shape.grid[2]
         return choose_blocks(shape.grid, wanted) if wanted < total else None
 
 
@@ -196,7 +212,7 @@ def _device_memory(
             case TensorMap() as made:
                 address = buffers[made.array].address
                 shape = (made.row_bytes,), made.box, made.swizzle_bytes
-                arguments.append(encode(address, made.item_bytes, made.extents, *shape))
+                arguments.append(encode_tensor_map(address, made.item_bytes, made.extents, *shape))
     return memory, arguments, buffers[problem.arrays[-1].name]
 
 

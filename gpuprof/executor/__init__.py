@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""An exact SIMT executor: runs a kernel's PTX on the CPU and counts what hardware counters would count.
+
+A library of its own. With PTX of `compute_90` or lower in `ptx`, of a kernel that doubles n floats:
+
+    >>> memory = GlobalMemory()
+    >>> values = memory.allocate(np.arange(64, dtype=np.float32), "values")
+    >>> result = launch(load_program(ptx, "twice"), (2, 1, 1), (32, 1, 1), [values, 64], memory)
+    >>> values.array()[:4].tolist()
+    [0.0, 2.0, 4.0, 6.0]
+    >>> result.counters["global_load_requests"], result.counters["global_load_sectors"]
+    (2, 8)
+
+What CUDA leaves undefined, or hardware traps, is a `KernelFault` that names line, block and thread; what is
+not modelled is an `UnsupportedInstruction`, and the kernel is not run. Of a large grid, `choose_blocks` picks
+blocks to run; their counts are scaled to the grid, and `LaunchResult.exact_sample` says whether blocks that
+should do the same work did.
+
+The way of a kernel through the rooms:
+
+- `program` reads the text: `ptx` parses it; `calls` and `flow` make it one body of basic blocks; `merge`
+  widens shared-memory accesses as ptxas does; `slots` says where values live.
+- `decode` turns each block into steps, once. A step runs one instruction on a whole batch of thread blocks,
+  with NumPy, on arrays of shape (blocks, warps, 32) whose axes shrink to 1 where values are uniform.
+  `arithmetic` is the table of what instructions compute; `steps` holds them, family by family.
+- `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier.
+- `memory` is what they touch: global and shared memory, the phases of mbarriers, what the copy engine has in
+  flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
+  between barriers, and `phased_races` where mbarriers order accesses too.
+- `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; `totals` adds everything up.
+
+Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
+`program`, `arithmetic` and `memory`, which do not know each other; `steps`; `decode`; `sampling`; `scheduler`
+and `totals`; `grid_launch`. Of gpuprof they use its errors, and its facts about the copy engine.
+"""
+
+from gpuprof.executor.decode import Program, load_program
+from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
+from gpuprof.executor.grid_launch import Argument, LaunchResult, launch
+from gpuprof.executor.lanes.masks import WARP
+from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
+from gpuprof.executor.sampling import Sample, choose_blocks
+from gpuprof.executor.totals import LineCounters
+
+__all__ = [
+    "WARP",
+    "Argument",
+    "Buffer",
+    "FaultKind",
+    "GlobalMemory",
+    "KernelFault",
+    "LaunchRefused",
+    "LaunchResult",
+    "LineCounters",
+    "Program",
+    "Sample",
+    "UnsupportedInstruction",
+    "choose_blocks",
+    "encode_tensor_map",
+    "launch",
+    "load_program",
+]

@@ -1,0 +1,334 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The table of arithmetic instructions: one entry per opcode, saying what it computes.
+
+An entry is a function from a `Mnemonic` to a `Lowered`: which dtypes the operands are read as, and
+the NumPy function from operand arrays to the result. Rounding, saturation and flushing are chosen here,
+once, when the program is decoded.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuprof.executor.arithmetic import exact, halves, integers
+from gpuprof.executor.arithmetic.compare import lower_selp, lower_set, lower_setp, lower_slct, lower_testp
+from gpuprof.executor.arithmetic.convert import lower_cvt
+from gpuprof.executor.arithmetic.hardware_fma import hardware_fma
+from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+
+_U32 = ARITHMETIC["u32"]
+_F64 = np.dtype(np.float64)
+_BOOL = np.dtype(np.bool_)
+
+#: Opcode to entry.
+TABLE: dict[str, Callable[[Mnemonic], Lowered]] = {
+    "cvt": lower_cvt,
+    "setp": lower_setp,
+    "set": lower_set,
+    "selp": lower_selp,
+    "slct": lower_slct,
+    "testp": lower_testp,
+}
+
+
+def _entry(*names: str) -> Callable[[Callable[[Mnemonic], Lowered]], Callable[[Mnemonic], Lowered]]:
+    def register(lower: Callable[[Mnemonic], Lowered]) -> Callable[[Mnemonic], Lowered]:
+        TABLE.update(dict.fromkeys(names, lower))
+        return lower
+
+    return register
+
+
+def _same(op: Mnemonic, compute: Compute, count: int) -> Lowered:
+    """Lower to a function of `count` operands that all have the instruction's own type, as has the result."""
+    return Lowered(compute, (op.dtype,) * count, op.dtype)
+
+
+def _float(op: Mnemonic, compute: Compute, count: int) -> Lowered:
+    """Like `_same`, with the `.sat` and `.ftz` modifiers of float instructions."""
+    if op.has("sat"):
+        inner = compute
+
+        def compute(*operands: Lanes) -> Any:
+            value = inner(*operands)
+            return np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
+
+    if op.has("ftz") and op.type == "f32":
+        compute = exact.with_flush(compute)
+    return _same(op, compute, count)
+
+
+_NEAREST: dict[str, Compute] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "sqrt": np.sqrt,
+    "rcp": lambda a: a.dtype.type(1) / a,
+}
+_DIRECTED: dict[str, Callable[..., Lanes]] = {
+    "add": exact.add,
+    "sub": lambda a, b, mode: exact.add(a, -b, mode),
+    "mul": exact.multiply,
+    "div": exact.divide,
+    "sqrt": exact.square_root,
+    "rcp": lambda a, mode: exact.divide(np.ones_like(a), a, mode),
+}
+
+
+def _rounded(op: Mnemonic, count: int) -> Lowered:
+    """Lower a correctly rounded float operation; `.approx` and `.full` are given that precision too."""
+    mode = op.rounding
+    if mode == "rn":
+        return _float(op, _NEAREST[op.base], count)
+    compute = _DIRECTED[op.base]
+    return _float(op, lambda *operands: compute(*operands, mode), count)
+
+
+@_entry("add", "sub", "mul", "mul24")
+def _two_operands(op: Mnemonic) -> Lowered:
+    if op.is_float:
+        return _rounded(op, 2)
+    if op.type in halves.TYPES:
+        return halves.lower(op, 2)
+    if op.base == "mul24":
+        return _same(op, integers.multiply_24_high if op.has("hi") else integers.multiply_24, 2)
+    if op.base == "mul":
+        return _product(op)
+    compute = _NEAREST[op.base]
+    if op.has("sat"):
+        wide = np.dtype(np.int64)
+        return _same(
+            op, lambda a, b: integers.saturated(compute(a.astype(wide), b.astype(wide)), op.dtype), 2
+        )
+    if op.has("cc"):
+        carry = np.less if op.base == "sub" else lambda a, b: a + b < a
+        unsigned = np.dtype(f"u{op.dtype.itemsize}")
+        return Lowered(compute, (unsigned,) * 2, unsigned, carry)
+    return _same(op, compute, 2)
+
+
+def _product(op: Mnemonic) -> Lowered:
+    if op.has("wide"):
+        return Lowered(integers.multiply_wide, (op.dtype,) * 2, integers.double_width(op.dtype))
+    return _same(op, integers.multiply_high if op.has("hi") else np.multiply, 2)
+
+
+@_entry("addc", "subc")
+def _with_carry(op: Mnemonic) -> Lowered:
+    unsigned = np.dtype(f"u{op.dtype.itemsize}")
+
+    def add(a: Lanes, b: Lanes, carry: Lanes) -> Any:
+        return a + b + carry.astype(unsigned)
+
+    def carries(a: Lanes, b: Lanes, carry: Lanes) -> Any:
+        return (add(a, b, carry) < a) | (carry & (add(a, b, carry) == a))
+
+    def subtract(a: Lanes, b: Lanes, borrow: Lanes) -> Any:
+        return a - b - borrow.astype(unsigned)
+
+    def borrows(a: Lanes, b: Lanes, borrow: Lanes) -> Any:
+        return (a < b) | (borrow & (a == b))
+
+    compute, second = (add, carries) if op.base == "addc" else (subtract, borrows)
+    return Lowered(compute, (unsigned, unsigned, _BOOL), unsigned, second)
+
+
+@_entry("mad", "mad24", "madc")
+def _multiply_add(op: Mnemonic) -> Lowered:
+    if op.is_float:
+        return _fused(op)
+    if op.base == "mad24":
+        product: Compute = integers.multiply_24_high if op.has("hi") else integers.multiply_24
+    else:
+        product = _product(op).compute
+    result = integers.double_width(op.dtype) if op.has("wide") else op.dtype
+    if op.has("sat"):
+        wide = np.dtype(np.int64)
+        return _same(op, lambda a, b, c: integers.saturated(product(a, b).astype(wide) + c, op.dtype), 3)
+    if op.has("cc") or op.base == "madc":
+        return _carrying_multiply_add(op, product)
+    return Lowered(lambda a, b, c: product(a, b) + c, (op.dtype, op.dtype, result), result)
+
+
+def _carrying_multiply_add(op: Mnemonic, product: Compute) -> Lowered:
+    unsigned = np.dtype(f"u{op.dtype.itemsize}")
+
+    def compute(a: Lanes, b: Lanes, c: Lanes, *carry: Lanes) -> Any:
+        total = product(a, b).view(unsigned) + c
+        return total + carry[0].astype(unsigned) if carry else total
+
+    def carries(a: Lanes, b: Lanes, c: Lanes, *carry: Lanes) -> Any:
+        total = product(a, b).view(unsigned) + c
+        return (total < c) | (compute(a, b, c, *carry) < total)
+
+    sources = (op.dtype, op.dtype, unsigned) + ((_BOOL,) if op.base == "madc" else ())
+    return Lowered(compute, sources, unsigned, carries)
+
+
+@_entry("fma")
+def _fused(op: Mnemonic) -> Lowered:
+    if op.type in halves.TYPES:
+        return halves.lower(op, 3)
+    mode = op.rounding
+    if mode == "rn":
+        return _float(op, fused_multiply_add(op.type), 3)
+    fma = exact.fma32 if op.type == "f32" else exact.fma64
+    return _float(op, lambda a, b, c: fma(a, b, c, mode), 3)
+
+
+def fused_multiply_add(kind: str) -> Compute:
+    """Return a * b + c of f32 or f64, rounded once to nearest: by the CPU's own instruction if possible."""
+    return hardware_fma() or (exact.fma32 if kind == "f32" else exact.fma64)
+
+
+@_entry("div", "rem")
+def _division(op: Mnemonic) -> Lowered:
+    if op.is_float:
+        return _rounded(op, 2)
+    return _same(op, integers.divide if op.base == "div" else integers.remainder, 2)
+
+
+@_entry("sqrt", "rcp")
+def _root_or_reciprocal(op: Mnemonic) -> Lowered:
+    return _rounded(op, 1)
+
+
+_TRANSCENDENTAL: dict[str, Compute] = {
+    "rsqrt": lambda a: 1.0 / np.sqrt(a),
+    "ex2": np.exp2,
+    "lg2": np.log2,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+}
+
+
+@_entry(*_TRANSCENDENTAL)
+def _transcendental(op: Mnemonic) -> Lowered:
+    # The hardware interpolates tables, within about 2 ulp; this is the value that it approximates.
+    if op.type not in ("f32", "f64", "f16"):
+        raise NotInTable
+    compute = _TRANSCENDENTAL[op.base]
+    return _float(op, lambda a: compute(a.astype(_F64)).astype(op.dtype), 1)
+
+
+def _float_extreme(choose: Compute) -> Compute:
+    """Return min or max of two or three floats, with -0 less than +0, which NumPy does not promise."""
+    picks_larger = choose in (np.fmax, np.maximum)
+
+    def pair(a: Lanes, b: Lanes) -> Any:
+        picked = choose(a, b)
+        zeros = (a == 0) & (b == 0)
+        if zeros.any():
+            negative = np.signbit(a) & np.signbit(b) if picks_larger else np.signbit(a) | np.signbit(b)
+            sign = np.where(negative, -1, 1).astype(picked.dtype)
+            picked = np.where(zeros, np.copysign(picked, sign), picked)
+        return picked
+
+    return lambda *operands: functools.reduce(pair, operands)
+
+
+@_entry("min", "max")
+def _extreme(op: Mnemonic) -> Lowered:
+    lowest = op.base == "min"
+    if op.type in halves.TYPES:
+        return halves.lower(op, 2)
+    if not op.is_float:
+        return _same(op, np.minimum if lowest else np.maximum, 2)
+    if op.has("xorsign") or op.has("abs"):
+        raise NotInTable
+    if op.has("NaN"):
+        return _float(op, _float_extreme(np.minimum if lowest else np.maximum), 2)
+    return _float(op, _float_extreme(np.fmin if lowest else np.fmax), 2)
+
+
+@_entry("neg", "abs")
+def _sign(op: Mnemonic) -> Lowered:
+    if op.type in halves.TYPES:
+        return halves.lower(op, 1)
+    compute = np.negative if op.base == "neg" else np.abs
+    return _float(op, compute, 1) if op.is_float else _same(op, compute, 1)
+
+
+@_entry("copysign")
+def _copysign(op: Mnemonic) -> Lowered:
+    return _same(op, lambda sign, size: np.copysign(size, sign), 2)
+
+
+_BITWISE: dict[str, tuple[Any, int]] = {
+    "and": (np.bitwise_and, 2),
+    "or": (np.bitwise_or, 2),
+    "xor": (np.bitwise_xor, 2),
+    "not": (np.invert, 1),
+    "cnot": (lambda a: (a == 0).astype(a.dtype), 1),
+    "brev": (integers.reverse_bits, 1),
+    "sad": (lambda a, b, c: c + np.where(a < b, b - a, a - b), 3),
+}
+
+
+@_entry(*_BITWISE)
+def _bitwise(op: Mnemonic) -> Lowered:
+    compute, count = _BITWISE[op.base]
+    return _same(op, compute, count)
+
+
+@_entry("shl", "shr")
+def _shift(op: Mnemonic) -> Lowered:
+    compute = integers.shift_left if op.base == "shl" else integers.shift_right
+    return Lowered(compute, (op.dtype, _U32), op.dtype)
+
+
+@_entry("shf")
+def _funnel(op: Mnemonic) -> Lowered:
+    compute = integers.funnel_left if op.has("l") else integers.funnel_right
+    wrap = op.has("wrap")
+    return Lowered(lambda a, b, c: compute(a, b, c, wrap=wrap), (_U32,) * 3, _U32)
+
+
+@_entry("popc", "clz", "bfind")
+def _count_bits(op: Mnemonic) -> Lowered:
+    if op.base == "bfind":
+        amount = op.has("shiftamt")
+        return Lowered(lambda a: integers.highest_bit(a, shift_amount=amount), (op.dtype,), _U32)
+    return Lowered(integers.population if op.base == "popc" else integers.leading_zeros, (op.dtype,), _U32)
+
+
+@_entry("bfe", "bfi", "bmsk")
+def _field(op: Mnemonic) -> Lowered:
+    if op.base == "bfe":
+        return Lowered(integers.extract_field, (op.dtype, _U32, _U32), op.dtype)
+    if op.base == "bfi":
+        return Lowered(integers.insert_field, (op.dtype, op.dtype, _U32, _U32), op.dtype)
+    wrap = op.has("wrap")
+    return Lowered(lambda a, b: integers.field_mask(a, b, wrap=wrap), (_U32, _U32), _U32)
+
+
+@_entry("prmt")
+def _permute(op: Mnemonic) -> Lowered:
+    if op.flags:
+        raise NotInTable
+    return Lowered(integers.permute_bytes, (_U32,) * 3, _U32)
+
+
+@_entry("lop3")
+def _logic(op: Mnemonic) -> Lowered:
+    if op.has("or") or op.has("and"):
+        raise NotInTable
+    # The truth table is an immediate, so it is the same in every lane.
+    return Lowered(
+        lambda a, b, c, table: integers.three_input_logic(a, b, c, int(table.flat[0])), (_U32,) * 4, _U32
+    )
+
+
+@_entry("dp4a", "dp2a")
+def _dot(op: Mnemonic) -> Lowered:
+    a_type, b_type = op.types
+    if op.base == "dp4a":
+        return Lowered(lambda a, b, c: integers.dot_4(a, b, c, a_type, b_type), (_U32,) * 3, _U32)
+    high = op.has("hi")
+    return Lowered(lambda a, b, c: integers.dot_2(a, b, c, a_type, b_type, high=high), (_U32,) * 3, _U32)

@@ -1,0 +1,224 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Integer and bit arithmetic of PTX, on arrays of one integer dtype.
+
+Every function takes and returns arrays of the dtype that the instruction names, so wrapping around,
+sign extension and comparison follow from NumPy's own rules.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from gpuprof.executor.lanes.scalars import Lanes
+
+_REVERSED_BYTE = np.array([int(f"{i:08b}"[::-1], 2) for i in range(256)], dtype=np.uint8)
+
+
+def bits_of(value: Lanes) -> int:
+    """Return the width of the array's dtype, in bits."""
+    return 8 * value.dtype.itemsize
+
+
+def as_unsigned(value: Lanes) -> Lanes:
+    """Return the same bits, unsigned."""
+    return value.view(f"u{value.dtype.itemsize}")
+
+
+def double_width(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the same signedness with twice the bits."""
+    return np.dtype(f"{dtype.kind}{2 * dtype.itemsize}")
+
+
+def multiply_wide(a: Lanes, b: Lanes) -> Lanes:
+    """Return the full product, in twice the width."""
+    wide = double_width(a.dtype)
+    product: Lanes = a.astype(wide) * b.astype(wide)
+    return product
+
+
+def multiply_high(a: Lanes, b: Lanes) -> Lanes:
+    """Return the upper half of the full product."""
+    if a.dtype.itemsize < 8:
+        return (multiply_wide(a, b) >> bits_of(a)).astype(a.dtype)
+    low = np.uint64(0xFFFFFFFF)
+    half = np.uint64(32)
+    ua, ub = as_unsigned(a), as_unsigned(b)
+    a_low, a_high, b_low, b_high = ua & low, ua >> half, ub & low, ub >> half
+    cross = a_high * b_low + ((a_low * b_low) >> half)
+    carried = a_low * b_high + (cross & low)
+    high = a_high * b_high + (cross >> half) + (carried >> half)
+    if a.dtype.kind == "i":  # a negative operand, read unsigned, is 2^64 too large
+        high = high - np.where(a < 0, ub, 0).astype(np.uint64) - np.where(b < 0, ua, 0).astype(np.uint64)
+    result: Lanes = high.view(a.dtype)
+    return result
+
+
+def multiply_24(a: Lanes, b: Lanes) -> Lanes:
+    """Return the low 32 bits of the product of the operands' low 24 bits."""
+    return _low_24(a) * _low_24(b)
+
+
+def multiply_24_high(a: Lanes, b: Lanes) -> Lanes:
+    """Return bits 16 to 47 of the product of the operands' low 24 bits."""
+    return (multiply_wide(_low_24(a), _low_24(b)) >> 16).astype(a.dtype)
+
+
+def _low_24(value: Lanes) -> Lanes:
+    return (value << 8) >> 8
+
+
+def divide(a: Lanes, b: Lanes) -> Lanes:
+    """Divide towards zero; dividing by zero gives all ones, as the hardware's sequence does."""
+    return np.where(b == 0, np.array(-1).astype(a.dtype), _truncated(a, b))
+
+
+def remainder(a: Lanes, b: Lanes) -> Lanes:
+    """Return a - b * (a / b), which is `a` when `b` is zero."""
+    return np.where(b == 0, a, a - b * _truncated(a, b))
+
+
+def _truncated(a: Lanes, b: Lanes) -> Lanes:
+    divisor = np.where(b == 0, np.ones_like(b), b)
+    if a.dtype.kind == "u":
+        return a // divisor
+    # Magnitudes are taken unsigned, so that the most negative integer has one.
+    size = as_unsigned(np.abs(a)) // as_unsigned(np.abs(divisor))
+    return np.where((a < 0) != (divisor < 0), -size, size).view(a.dtype)
+
+
+def shift_left(value: Lanes, count: Lanes) -> Lanes:
+    """Shift left; counts of the width or more give zero."""
+    width = bits_of(value)
+    shifted = value << np.minimum(count, width - 1).astype(value.dtype)
+    return np.where(count < width, shifted, 0).astype(value.dtype) if count.max() >= width else shifted
+
+
+def shift_right(value: Lanes, count: Lanes) -> Lanes:
+    """Shift right, with the sign for signed dtypes; counts of the width or more leave only signs."""
+    width = bits_of(value)
+    shifted: Lanes = value >> np.minimum(count, width - 1).astype(value.dtype)
+    if value.dtype.kind == "u" and count.max() >= width:
+        return np.where(count < width, shifted, 0).astype(value.dtype)
+    return shifted
+
+
+def funnel_left(low: Lanes, high: Lanes, count: Lanes, *, wrap: bool) -> Lanes:
+    """Return the upper word of high:low shifted left by the count modulo 32, or clamped to 32."""
+    count = (count & 31 if wrap else np.minimum(count, 32)).astype(np.uint64)
+    both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    return ((both << count) >> np.uint64(32)).astype(np.uint32)
+
+
+def funnel_right(low: Lanes, high: Lanes, count: Lanes, *, wrap: bool) -> Lanes:
+    """Return the lower word of high:low shifted right by the count modulo 32, or clamped to 32."""
+    count = (count & 31 if wrap else np.minimum(count, 32)).astype(np.uint64)
+    both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    return (both >> count).astype(np.uint32)
+
+
+def extract_field(value: Lanes, start: Lanes, length: Lanes) -> Lanes:
+    """Return `length` bits from bit `start`, sign-extended for signed dtypes from the field's top bit."""
+    width = bits_of(value)
+    start, length = start & 0xFF, np.minimum(length & 0xFF, width)
+    field = shift_right(as_unsigned(value), start) & _ones(length, value)
+    if value.dtype.kind == "u":
+        return field
+    top = np.minimum(start.astype(np.int64) + length - 1, width - 1).astype(np.uint32)
+    negative = (shift_right(as_unsigned(value), top) & 1).astype(bool) & (length > 0)
+    return np.where(negative, field | ~_ones(length, value), field).view(value.dtype)
+
+
+def insert_field(field: Lanes, base: Lanes, start: Lanes, length: Lanes) -> Lanes:
+    """Return `base` with `length` bits from bit `start` replaced by the low bits of `field`."""
+    mask = shift_left(_ones(np.minimum(length & 0xFF, bits_of(base)), base), start & 0xFF)
+    return (base & ~mask) | (shift_left(field, start & 0xFF) & mask)
+
+
+def _ones(count: Lanes, like: Lanes) -> Lanes:
+    one = np.array(1, dtype=f"u{like.dtype.itemsize}")
+    ones: Lanes = shift_left(np.broadcast_to(one, count.shape), count) - one
+    return ones
+
+
+def field_mask(start: Lanes, length: Lanes, *, wrap: bool) -> Lanes:
+    """Return a word whose `length` bits from bit `start` are ones."""
+    start, length = (start & 31, length & 31) if wrap else (np.minimum(start, 32), np.minimum(length, 32))
+    return shift_left(_ones(length, start), start)
+
+
+def reverse_bits(value: Lanes) -> Lanes:
+    """Return the bits in opposite order."""
+    as_bytes = np.ascontiguousarray(value)[..., None].view(np.uint8)
+    return np.ascontiguousarray(_REVERSED_BYTE[as_bytes][..., ::-1]).view(value.dtype)[..., 0]
+
+
+def leading_zeros(value: Lanes) -> Lanes:
+    """Return the number of zero bits above the highest one, as uint32."""
+    filled = as_unsigned(value)
+    for shift in (1, 2, 4, 8, 16, 32):
+        if shift < bits_of(value):
+            filled = filled | (filled >> filled.dtype.type(shift))
+    return (bits_of(value) - np.bitwise_count(filled)).astype(np.uint32)
+
+
+def population(value: Lanes) -> Lanes:
+    """Return the number of one bits, as uint32."""
+    return np.bitwise_count(as_unsigned(value)).astype(np.uint32)
+
+
+def highest_bit(value: Lanes, *, shift_amount: bool) -> Lanes:
+    """Return the position of the highest bit that differs from the sign, or all ones when there is none."""
+    if value.dtype.kind == "i":
+        value = np.where(value < 0, ~value, value)
+    zeros = leading_zeros(value)
+    found = zeros if shift_amount else bits_of(value) - 1 - zeros
+    return np.where(zeros == bits_of(value), 0xFFFFFFFF, found).astype(np.uint32)
+
+
+def permute_bytes(a: Lanes, b: Lanes, selector: Lanes) -> Lanes:
+    """Pick four bytes of b:a by the selector's nibbles; a nibble's top bit replicates the byte's sign."""
+    both = (b.astype(np.uint64) << np.uint64(32)) | a.astype(np.uint64)
+    result = np.zeros(1, dtype=np.uint32)
+    for i in range(4):
+        choice = (selector >> np.uint32(4 * i)) & np.uint32(0xF)
+        byte = (both >> ((choice & 7).astype(np.uint64) * np.uint64(8))).astype(np.uint32) & np.uint32(0xFF)
+        byte = np.where(choice & 8, np.where(byte & 0x80, 0xFF, 0), byte).astype(np.uint32)
+        result = result | (byte << np.uint32(8 * i))
+    return result
+
+
+def three_input_logic(a: Lanes, b: Lanes, c: Lanes, table: int) -> Lanes:
+    """Return the bitwise function of three inputs whose truth table is `table` (bit index 4a + 2b + c)."""
+    result = np.zeros_like(a)
+    for row in range(8):
+        if table >> row & 1:
+            terms = (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
+            result = result | terms
+    return result
+
+
+def dot_4(a: Lanes, b: Lanes, c: Lanes, a_type: str, b_type: str) -> Lanes:
+    """Return c plus the dot product of four bytes."""
+    total = c.astype(np.int64)
+    for shift in (0, 8, 16, 24):
+        left = (a >> np.uint32(shift)).astype(np.int8 if a_type == "s32" else np.uint8)
+        right = (b >> np.uint32(shift)).astype(np.int8 if b_type == "s32" else np.uint8)
+        total = total + left.astype(np.int64) * right.astype(np.int64)
+    return total.astype(np.uint32)
+
+
+def dot_2(a: Lanes, b: Lanes, c: Lanes, a_type: str, b_type: str, *, high: bool) -> Lanes:
+    """Return c plus the dot product of two halfwords of `a` and the low or high two bytes of `b`."""
+    total = c.astype(np.int64)
+    for i in range(2):
+        left = (a >> np.uint32(16 * i)).astype(np.int16 if a_type == "s32" else np.uint16)
+        right = (b >> np.uint32(8 * i + 16 * high)).astype(np.int8 if b_type == "s32" else np.uint8)
+        total = total + left.astype(np.int64) * right.astype(np.int64)
+    return total.astype(np.uint32)
+
+
+def saturated(wide: Lanes, dtype: np.dtype[Any]) -> Lanes:
+    """Return an int64 result clamped to the range of `dtype`."""
+    limits = np.iinfo(dtype)
+    return np.clip(wide, limits.min, limits.max).astype(dtype)

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A PTX mnemonic taken apart, and what an arithmetic instruction is lowered to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpuprof.executor.lanes.scalars import ARITHMETIC
+
+#: Computes one result from the operands of one instruction.
+Compute = Callable[..., Any]
+
+_ROUNDINGS = ("rn", "rz", "rm", "rp")
+
+
+@dataclass(frozen=True)
+class Mnemonic:
+    """An opcode such as `mad.lo.s32`: its base name, its types in order, and everything else as flags."""
+
+    base: str
+    flags: tuple[str, ...]
+    types: tuple[str, ...]
+
+    @classmethod
+    def of(cls, opcode: tuple[str, ...]) -> "Mnemonic":
+        """Sort the parts of an opcode."""
+        rest = opcode[1:]
+        types = tuple(part for part in rest if part in ARITHMETIC)
+        return cls(opcode[0], tuple(part for part in rest if part not in ARITHMETIC), types)
+
+    def has(self, flag: str) -> bool:
+        """Tell whether the modifier is present."""
+        return flag in self.flags
+
+    def flags_any(self, *flags: str) -> bool:
+        """Tell whether any of the modifiers is present."""
+        return bool({*flags} & {*self.flags})
+
+    @property
+    def type(self) -> str:
+        """The type of an instruction that has only one."""
+        return self.types[-1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's form of `type`."""
+        return ARITHMETIC[self.types[-1]]
+
+    @property
+    def is_float(self) -> bool:
+        """True for f32 and f64, which have their own arithmetic."""
+        return self.types[-1] in ("f32", "f64")
+
+    @property
+    def rounding(self) -> str:
+        """The rounding mode of the result; round to nearest even when none is written."""
+        return next((flag for flag in self.flags if flag in _ROUNDINGS), "rn")
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """What an arithmetic instruction does.
+
+    Attributes:
+        compute: From the sources, each of the dtype stated, to an array of dtype `result`.
+        sources: How each source operand is to be read.
+        result: The dtype of the result.
+        second: From the same sources to the boolean second result: the other predicate of `setp`, or the
+            carry of `add.cc`. None where there is none.
+    """
+
+    compute: Compute
+    sources: tuple[np.dtype[Any], ...]
+    result: np.dtype[Any]
+    second: Compute | None = None
+
+
+class NotInTable(Exception):
+    """The table has the opcode, but not with these modifiers."""

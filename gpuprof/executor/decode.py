@@ -1,0 +1,297 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpuprof.executor.arithmetic.instruction_table import TABLE
+from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.tally import Site
+from gpuprof.executor.program.calls import inline_calls
+from gpuprof.executor.program.expansion import fused_multiply_adds
+from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, reads_and_writes
+from gpuprof.executor.program.merge import merge_shared_accesses
+from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
+from gpuprof.executor.program.slots import Slots
+from gpuprof.executor.steps import (
+    arithmetic_steps,
+    bulk_steps,
+    mbarrier_steps,
+    memory_steps,
+    move_steps,
+    warp_steps,
+)
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.fusion import fused_step, gathered
+
+_U32 = np.dtype(np.uint32)
+#: Dynamic shared memory follows the static variables at this alignment, or a larger one that it asks for.
+_DYNAMIC_ALIGNMENT = 16
+
+
+def _no_step(coder: Coder, item: Instruction) -> None:
+    """Hints and fences: nothing to do where memory operations happen in program order."""
+
+
+#: Opcodes that are not arithmetic, and what decodes them.
+_OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
+    "ld": memory_steps.load,
+    "ldu": memory_steps.load,
+    "st": memory_steps.store,
+    "atom": memory_steps.atomic,
+    "red": memory_steps.atomic,
+    "mov": move_steps.move,
+    "cvta": move_steps.convert_address,
+    "shfl": warp_steps.shuffle,
+    "vote": warp_steps.vote,
+    "match": warp_steps.match,
+    "activemask": warp_steps.active_mask,
+    "redux": warp_steps.reduce,
+    "elect": warp_steps.elect,
+    "mbarrier": mbarrier_steps.mbarrier,
+    "membar": _no_step,
+    "fence": _no_step,
+    "prefetch": _no_step,
+    "prefetchu": _no_step,
+    "discard": _no_step,
+    "nanosleep": _no_step,
+    "griddepcontrol": _no_step,
+}
+
+#: Opcodes that touch memory, or wait.
+_ACCESSES = ("ld", "st", "atom", "red", "cp", "mbarrier", "bar", "barrier", "call")
+
+
+@dataclass
+class RunnableBlock:
+    """A decoded basic block.
+
+    Attributes:
+        steps: Its instructions.
+        length: How many PTX instructions it has, including the one that ends it.
+        fused: Scalar fused multiply-adds by (family, source line), run once per pass by every lane.
+        predicate: Slot of the branch's predicate; `negated` when it is `@!p`.
+        site: Counting site of the branch.
+        barrier: Returns (barrier number, threads expected or None for all).
+        polls: It is a loop of its own that reads global memory until another block has written it.
+    """
+
+    steps: list[Step]
+    length: int
+    end: End
+    target: int
+    otherwise: int
+    rejoin: int
+    line: int
+    fused: Counter[tuple[str, int]]
+    predicate: int = -1
+    negated: bool = False
+    site: int = -1
+    arrives_only: bool = False
+    polls: bool = False
+    barrier: Callable[[Batch], tuple[int, int | None]] = field(default=lambda batch: (0, None))
+
+
+@dataclass
+class Program:
+    """A decoded kernel, ready to be launched any number of times.
+
+    Attributes:
+        kernel: Name of the entry function.
+        blocks: Its basic blocks; it starts with the first.
+        slots: Where its values live and what they start with.
+        sites: Instructions counted by themselves.
+        static_shared_bytes: Shared memory of its own variables.
+        shared_granule: Bytes of the smallest access to shared memory.
+        dynamic_offset: Where dynamic shared memory starts.
+        local_bytes: Local memory of each thread.
+        parameters: Its parameters, with their byte offsets.
+        variables: Module variables in global or constant memory that it names.
+        phased: Whether it uses mbarriers or the copy engine.
+        uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+    """
+
+    kernel: str
+    blocks: list[RunnableBlock]
+    slots: Slots
+    sites: list[Site]
+    static_shared_bytes: int
+    shared_granule: int
+    dynamic_offset: int
+    local_bytes: int
+    parameters: list[tuple[Variable, int]]
+    variables: list[Variable]
+    phased: bool
+    uncounted: frozenset[str]
+
+
+def _polls(body: Sequence[Instruction]) -> bool:
+    """True when nothing but a repeated read can change what a loop of these instructions does."""
+    accesses = [item.opcode for item in body if item.opcode[0] in _ACCESSES]
+    repeated = {"volatile", "acquire", "relaxed"}
+    return len(accesses) == 1 and accesses[0][0] == "ld" and bool(repeated & set(accesses[0]))
+
+
+def load_program(ptx: str, entry: str) -> Program:
+    """Parse and decode one kernel of a PTX text.
+
+    Args:
+        ptx: The text, as NVRTC prints it for `compute_90` or lower; with `-lineinfo` counts and faults name
+            source lines.
+        entry: Name of the kernel.
+
+    Raises:
+        UnsupportedInstruction: The kernel uses something that the executor does not model, or is not there.
+    """
+    module = parse(ptx)
+    if entry not in module.functions:
+        raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
+    return _Decoder(module, inline_calls(module.functions[entry], module)).program()
+
+
+class _Decoder:
+    def __init__(self, module: Module, function: Function) -> None:
+        self.function = function
+        shared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
+        self.offsets, self.static_bytes = _laid_out([v for v in shared if not v.extern])
+        alignment = max([_DYNAMIC_ALIGNMENT, *(v.align for v in shared if v.extern)])
+        self.dynamic_offset = _aligned(self.static_bytes, alignment)
+        self.offsets.update({v.name: self.dynamic_offset for v in shared if v.extern})
+        local, self.local_bytes = _laid_out([v for v in function.variables if v.space == "local"])
+        self.offsets.update(local)
+        placed, _ = _laid_out(function.params)
+        self.parameters = [(v, placed[v.name]) for v in function.params]
+        self.variables = [v for v in module.variables if v.space in ("global", "const")]
+        flow = basic_blocks(function.body)
+        merge_shared_accesses(flow, self._known_alignments(shared))
+        slots = Slots(function, self.offsets)
+        self.coder = Coder(slots, placed, _passing(flow))
+        self.flow = flow
+
+    def program(self) -> Program:
+        """Decode every block."""
+        blocks = [self._block(block) for block in self.flow]
+        for number, (block, decoded) in enumerate(zip(self.flow, blocks, strict=True)):
+            decoded.polls = number in (block.target, block.otherwise) and _polls(block.body)
+        self._check_names()
+        return Program(
+            self.function.name,
+            blocks,
+            self.coder.slots,
+            self.coder.sites,
+            self.static_bytes,
+            self.coder.shared_granule,
+            self.dynamic_offset,
+            self.local_bytes,
+            self.parameters,
+            self.variables,
+            self.coder.phased,
+            frozenset(self.coder.uncounted),
+        )
+
+    def _known_alignments(self, shared: list[Variable]) -> dict[str, int]:
+        """Return what shared addresses are multiples of: of a static variable, all of its place is known."""
+        offsets = {v.name: self.offsets[v.name] for v in shared}
+        return {v.name: v.align if v.extern else offsets[v.name] & -offsets[v.name] or 256 for v in shared}
+
+    def _check_names(self) -> None:
+        known = {v.name for v in self.variables} | set(self.coder.parameters)
+        for key in self.coder.slots.symbols:
+            if key.partition("+")[0] not in known:
+                raise UnsupportedInstruction(f"symbol {key}", 0)
+
+    def _block(self, block: BasicBlock) -> RunnableBlock:
+        steps: list[Step] = []
+        for item in gathered(block.body):
+            if isinstance(item, list):
+                steps += fused_step(self.coder, item)
+            elif (step := self._step(item)) is not None:
+                steps.append(step)
+        fused: Counter[tuple[str, int]] = Counter()
+        for item in block.body:
+            for family, times in () if item.guard else fused_multiply_adds(item):
+                fused[family, item.line] += times
+        last = block.last
+        line = last.line if last else (block.body[-1].line if block.body else 0)
+        result = RunnableBlock(
+            steps,
+            len(block.body) + (last is not None),
+            block.end,
+            block.target,
+            block.otherwise,
+            block.rejoin,
+            line,
+            fused,
+        )
+        if last is not None and block.end is End.BRANCH and last.guard is not None:
+            result.predicate = self.coder.slots.register(last.guard, last.line)
+            result.negated = last.negated
+            result.site = self.coder.site("branch", last)
+        elif last is not None and block.end is End.BARRIER:
+            result.barrier = self._barrier(last)
+            result.arrives_only = "arrive" in last.opcode
+        return result
+
+    def _barrier(self, item: Instruction) -> Callable[[Batch], tuple[int, int | None]]:
+        if "red" in item.opcode:
+            raise UnsupportedInstruction(item.name, item.line)
+        reads = [self.coder.reader(operand, _U32, item) for operand in item.operands]
+
+        def barrier(batch: Batch) -> tuple[int, int | None]:
+            values = [int(read(batch).flat[0]) for read in reads]
+            return values[0] if values else 0, values[1] if len(values) > 1 else None
+
+        return barrier
+
+    def _step(self, item: Instruction) -> Step | None:
+        name = item.opcode[0]
+        if name in ("bar", "barrier") and "warp" in item.opcode:
+            return warp_steps.sync_warp(self.coder, item)
+        if item.opcode[:3] == ("cp", "async", "bulk"):
+            return bulk_steps.bulk_copy(self.coder, item)
+        if item.opcode[:2] == ("cp", "async"):
+            grouped = {"commit_group", "wait_group", "wait_all"} & set(item.opcode)
+            return (memory_steps.async_group if grouped else memory_steps.async_copy)(self.coder, item)
+        if name in _OTHERS:
+            return _OTHERS[name](self.coder, item)
+        if name in TABLE:
+            return arithmetic_steps.arithmetic(self.coder, item)
+        raise UnsupportedInstruction(item.name, item.line)
+
+
+def _aligned(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment
+
+
+def _laid_out(variables: list[Variable]) -> tuple[dict[str, int], int]:
+    """Place variables one after the other; return their offsets and the end."""
+    offsets: dict[str, int] = {}
+    end = 0
+    for variable in variables:
+        if variable.name not in offsets:
+            offsets[variable.name] = start = _aligned(end, variable.align)
+            end = start + variable.size
+    return offsets, end
+
+
+def _passing(blocks: list[BasicBlock]) -> set[str]:
+    """Return the registers whose value goes from one basic block, or one pass through it, to another."""
+    home: dict[str, int] = {}
+    passing: set[str] = set()
+    for number, block in enumerate(blocks):
+        written: set[str] = set()
+        for item in (*block.body, *((block.last,) if block.last else ())):
+            reads, writes = reads_and_writes(item)
+            touched = {*reads, *writes}
+            passing |= {name for name in touched if home.setdefault(name, number) != number}
+            passing |= set(reads) - written
+            if item.guard is None:
+                written |= set(writes)
+            else:
+                passing |= set(writes)
+    return passing

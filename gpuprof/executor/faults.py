@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a kernel can do wrong in the executor, what the executor cannot run, and what nothing can launch."""
+
+import functools
+from enum import StrEnum
+from typing import Any
+
+from gpuprof.errors import CaseFailure, CaseSkipped
+
+
+class FaultKind(StrEnum):
+    """The ways in which a kernel's execution can be wrong."""
+
+    OUT_OF_BOUNDS = "out of bounds"
+    MISALIGNED = "misaligned"
+    UNINITIALISED_SHARED = "uninitialised shared read"
+    SHARED_RACE = "shared-memory race"
+    BARRIER = "barrier"
+    MBARRIER = "mbarrier"
+    ASYNC_COPY = "asynchronous copy not waited for"
+    TRAP = "trap"
+    ENDLESS = "instruction budget exceeded"
+
+
+class KernelFault(CaseFailure):
+    """A kernel did something that CUDA leaves undefined, or that the hardware traps.
+
+    Args:
+        kind: Which rule was broken.
+        detail: The clause that says what happened, such as "reads 4 bytes at …".
+        kernel: Name of the entry function.
+        source_line: Line in the kernel's own source file; 0 when the PTX carries no line information.
+        block: Index (x, y, z) of the thread block.
+        thread: Index (x, y, z) of the thread in its block.
+        address: Byte address: absolute for global memory, an offset within its window otherwise.
+    """
+
+    def __init__(
+        self,
+        kind: FaultKind,
+        detail: str,
+        *,
+        kernel: str,
+        source_line: int,
+        block: tuple[int, int, int],
+        thread: tuple[int, int, int],
+        address: int | None = None,
+    ) -> None:
+        super().__init__(f"{kernel}, line {source_line}: thread {thread} of block {block} {detail} ({kind}).")
+        self.detail = detail
+        self.kind = kind
+        self.kernel = kernel
+        self.source_line = source_line
+        self.block = block
+        self.thread = thread
+        self.address = address
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from the fields, so that a worker process can send the fault to its parent."""
+        where: dict[str, Any] = {"kernel": self.kernel, "source_line": self.source_line, "block": self.block}
+        where |= {"thread": self.thread, "address": self.address}
+        return functools.partial(type(self), **where), (self.kind, self.detail)
+
+
+class LaunchRefused(CaseFailure):
+    """The arguments or the shape of a launch do not fit the kernel, or what CUDA allows: nothing ran."""
+
+
+class UnsupportedInstruction(CaseSkipped):
+    """The kernel uses something that the executor does not model, so it is not run at all.
+
+    Args:
+        name: The opcode, function or feature.
+        line: Source line of its first use; 0 when unknown.
+    """
+
+    def __init__(self, name: str, line: int) -> None:
+        super().__init__(
+            f"the executor does not model `{name}` (line {line}), so this kernel was not run.",
+            fix="Run it on a GPU instead.",
+        )
+        self.name = name
+        self.line = line
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Rebuild from the fields, so that a worker process can send it to its parent."""
+        return type(self), (self.name, self.line)

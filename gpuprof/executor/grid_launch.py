@@ -1,0 +1,281 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Launch a program over a grid, or a sample of it, in batches of blocks."""
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.decode import Program
+from gpuprof.executor.faults import LaunchRefused
+from gpuprof.executor.lanes.masks import WARP
+from gpuprof.executor.lanes.scalars import Lanes, uniform
+from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.program.ptx import Variable
+from gpuprof.executor.sampling import Sample, every_block
+from gpuprof.executor.scheduler import Scheduler
+from gpuprof.executor.steps.batch import Batch, Geometry
+from gpuprof.executor.totals import LineCounters, Number, Totals
+
+#: Lanes of a batch: enough that NumPy's cost per call does not matter, few enough to stay in cache.
+_BATCH_LANES = 65536
+#: Shared and local memory of a batch, in bytes.
+_BATCH_BYTES = 128 << 20
+#: Instructions that one batch may take, each for all of its lanes.
+DEFAULT_BUDGET = 20_000_000
+
+#: CUDA's limits of every architecture: blocks of a grid, and threads of a block, along x, y and z.
+_MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+_MOST_THREADS = (1024, 1024, 64)
+
+_HIDDEN = "no counter sees what the kernel's bulk copies move"
+
+#: What a kernel parameter may be given: a number, a buffer for a pointer, or the bytes of a struct.
+Argument = int | float | Buffer | np.generic | bytes
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """What one launch counted.
+
+    Attributes:
+        counters: Counters of the whole grid by name; an efficiency is None when there was nothing to measure.
+        hidden: Counters that would leave out what bulk copies move, by name, with the reason.
+        lines: The same by line of the kernel's source file.
+        sampled_blocks: Thread blocks that ran.
+        total_blocks: Thread blocks of the grid.
+        exact_sample: False when blocks that stand for the same part of the grid differ in their counts, so
+            that the counters are estimates.
+        lane_instructions: PTX instructions executed, summed over lanes, of the blocks that ran.
+    """
+
+    counters: dict[str, Number | None]
+    hidden: dict[str, str]
+    lines: dict[int, LineCounters]
+    sampled_blocks: int
+    total_blocks: int
+    exact_sample: bool
+    lane_instructions: int
+
+
+def launch(
+    program: Program,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    args: Sequence[Argument],
+    memory: GlobalMemory,
+    dynamic_shared_bytes: int = 0,
+    blocks: Literal["all"] | Sample = "all",
+    progress: Callable[[int, int], None] | None = None,
+    per_line: bool = True,
+    instruction_budget: int = DEFAULT_BUDGET,
+) -> LaunchResult:
+    """Run a kernel to its end.
+
+    Memory keeps what the kernel wrote, also when it ends in a fault; module variables live there too, from
+    one launch to the next.
+
+    Args:
+        program: The decoded kernel.
+        grid: Blocks in x, y, z.
+        block: Threads of a block in x, y, z.
+        args: One argument per parameter: numbers, buffers (passed as pointers), or the bytes of a struct.
+        memory: Where the buffers live.
+        dynamic_shared_bytes: Bytes of `extern __shared__` memory per block.
+        blocks: "all", or the sample of this grid to run.
+        progress: Called with (blocks done, blocks to run) after each batch.
+        per_line: Whether to fill `LaunchResult.lines`.
+        instruction_budget: Instructions a batch may take before its loop counts as endless.
+
+    Raises:
+        KernelFault: The kernel broke a rule of CUDA.
+        LaunchRefused: The arguments or the launch shape do not fit the kernel, or what CUDA allows.
+    """
+    geometry = Geometry(grid, block)
+    _check(program, geometry, args)
+    sample = every_block(grid) if blocks == "all" else blocks
+    template = _Template(program, geometry, args, memory, dynamic_shared_bytes)
+    totals = Totals(program, sample)
+    count, executed = sample.count, 0
+    per_batch = template.blocks_per_batch()
+    for first in range(0, count, per_batch):
+        last = min(first + per_batch, count)
+        running = sample.blocks(first, last)
+        tally = Tally(len(program.sites), len(program.blocks), last - first)
+        batch = template.batch(running.indices, tally)
+        scheduler = Scheduler(program, batch, instruction_budget)
+        with np.errstate(all="ignore"):
+            scheduler.run()
+        executed += scheduler.lane_instructions
+        totals.add(tally, running)
+        if progress is not None:
+            progress(last, count)
+    return LaunchResult(
+        counters=totals.counters(),
+        hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
+        lines=totals.lines() if per_line else {},
+        sampled_blocks=count,
+        total_blocks=sample.total,
+        exact_sample=totals.exact,
+        lane_instructions=executed,
+    )
+
+
+def _check(program: Program, geometry: Geometry, args: Sequence[Argument]) -> None:
+    if len(args) != len(program.parameters):
+        expected = len(program.parameters)
+        raise LaunchRefused(f"{program.kernel} takes {expected} arguments, but {len(args)} were given.")
+    extents = (*geometry.grid, *geometry.block)
+    allowed = all(
+        1 <= extent <= most for extent, most in zip(extents, _MOST_BLOCKS + _MOST_THREADS, strict=True)
+    )
+    if not allowed or geometry.threads > _MOST_THREADS[0]:
+        raise LaunchRefused(
+            f"{program.kernel}: grid {geometry.grid} with block {geometry.block} cannot be launched.",
+            fix="A block has 1 to 1024 threads, at most 64 along z; a grid has 1 to 2^31-1 blocks along x,"
+            " and to 65535 along y and z.",
+        )
+
+
+class _Template:
+    """What all batches of one launch have in common."""
+
+    def __init__(
+        self,
+        program: Program,
+        geometry: Geometry,
+        args: Sequence[Argument],
+        memory: GlobalMemory,
+        dynamic_shared_bytes: int,
+    ) -> None:
+        self.program = program
+        self.geometry = geometry
+        self.memory = memory
+        self.dynamic_shared_bytes = dynamic_shared_bytes
+        self.shared_bytes = program.static_shared_bytes
+        if dynamic_shared_bytes:
+            self.shared_bytes = program.dynamic_offset + dynamic_shared_bytes
+        self.registers = list(program.slots.initial)
+        self._fill_parameters(_parameter_block(program, args))
+        self._fill_specials()
+
+    def blocks_per_batch(self) -> int:
+        """Return how many thread blocks run together."""
+        lanes = self.geometry.warps * WARP
+        bytes_each = self.shared_bytes + lanes * self.program.local_bytes
+        return max(1, min(_BATCH_LANES // lanes, _BATCH_BYTES // max(1, bytes_each)))
+
+    def batch(self, indices: NDArray[np.int64], tally: Tally) -> Batch:
+        """Return a batch of the given blocks, ready to run."""
+        batch = Batch(
+            self.program.kernel,
+            self.geometry,
+            indices,
+            self.memory,
+            self.shared_bytes,
+            self.program.shared_granule,
+            self.program.local_bytes,
+            tally,
+            self.program.phased,
+        )
+        batch.registers = list(self.registers)
+        for axis, name in enumerate("xyz"):
+            slot = self.program.slots.specials.get(f"%ctaid.{name}")
+            if slot is not None:
+                values = indices[:, axis].astype(np.int32)
+                same = (values == values[0]).all()
+                batch.registers[slot] = (values[:1] if same else values).reshape(-1, 1, 1)
+        return batch
+
+    def _fill_parameters(self, content: bytes) -> None:
+        slots = self.program.slots
+        for start, dtype, slot in slots.parameters:
+            value = np.frombuffer(content, dtype=dtype, count=1, offset=start)
+            self.registers[slot] = value.reshape(1, 1, 1)
+        placed = {variable.name: offset for variable, offset in self.program.parameters}
+        variables = {variable.name: variable for variable in self.program.variables}
+        block: Buffer | None = None
+        for key, slot in slots.symbols.items():
+            name, _, offset = key.partition("+")
+            if name in placed:
+                if block is None:
+                    whole = np.frombuffer(content, dtype=np.uint8)
+                    block = self.memory.allocate(whole, "the parameters", read_only=True)
+                address = block.address + placed[name]
+            else:
+                address = self._variable(variables[name]).address
+            self.registers[slot] = uniform(address + int(offset), np.dtype(np.int64))
+
+    def _variable(self, variable: Variable) -> Buffer:
+        """Return the memory of a module variable, which keeps its content from launch to launch."""
+        name = f"{variable.name} of {self.program.kernel}"
+        for buffer in self.memory.buffers:
+            if buffer.name == name:
+                return buffer
+        content = np.frombuffer((variable.data or b"").ljust(variable.size, b"\0"), dtype=np.uint8)
+        return self.memory.allocate(content, name, read_only=variable.space == "const")
+
+    def _fill_specials(self) -> None:
+        geometry = self.geometry
+        x, y, _ = geometry.block
+        thread = np.arange(geometry.warps * WARP).reshape(1, geometry.warps, WARP)
+        lane = np.arange(WARP).reshape(1, 1, WARP)
+        warp = np.arange(geometry.warps).reshape(1, -1, 1)
+        bit = np.left_shift(np.uint64(1), lane.astype(np.uint64))
+        masks = {"eq": bit, "lt": bit - 1, "le": 2 * bit - 1, "ge": 2**32 - bit, "gt": 2**32 - 2 * bit}
+        values: dict[str, Any] = {
+            **{
+                f"%tid.{a}": v
+                for a, v in zip("xyz", (thread % x, thread // x % y, thread // (x * y)), strict=True)
+            },
+            **{f"%ntid.{a}": v for a, v in zip("xyz", geometry.block, strict=True)},
+            **{f"%nctaid.{a}": v for a, v in zip("xyz", geometry.grid, strict=True)},
+            "%laneid": lane,
+            "%warpid": warp,
+            "%nwarpid": geometry.warps,
+            "%dynamic_smem_size": self.dynamic_shared_bytes,
+            "%total_smem_size": self.shared_bytes,
+            **{f"%lanemask_{kind}": mask for kind, mask in masks.items()},
+        }
+        for name, slot in self.program.slots.specials.items():
+            if name in values:
+                self.registers[slot] = _squeezed(np.asarray(values[name]).astype(np.uint32).view(np.int32))
+
+
+def _squeezed(value: Lanes) -> Lanes:
+    """Return a batch value with size 1 on every axis along which it does not change."""
+    value = value.reshape((1,) * (3 - value.ndim) + value.shape)
+    for axis in (1, 2):
+        first = np.take(value, [0], axis=axis)
+        if (value == first).all():
+            value = first
+    return value
+
+
+def _parameter_block(program: Program, args: Sequence[Argument]) -> bytes:
+    content = bytearray()
+    for (variable, offset), argument in zip(program.parameters, args, strict=True):
+        content = content.ljust(offset, b"\0")
+        content += _packed(variable, argument)
+    return bytes(content).ljust(16, b"\0")
+
+
+def _packed(variable: Variable, argument: Argument) -> bytes:
+    if isinstance(argument, Buffer):
+        argument = argument.address
+    if isinstance(argument, np.generic):
+        argument = argument.tobytes()
+    if isinstance(argument, bytes):
+        if len(argument) != variable.size:
+            raise LaunchRefused(
+                f"{variable.name} takes {variable.size} bytes, but {len(argument)} were given."
+            )
+        return argument
+    if isinstance(argument, float):
+        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[variable.size], argument)
+    return (int(argument) & ((1 << 8 * variable.size) - 1)).to_bytes(variable.size, "little")

@@ -1,0 +1,215 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The log of shared-memory accesses: who touches which bytes, spread over threads and granules."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
+
+# Who touched a granule in the current interval, as one integer: 0 nobody; 1 … 1024 that thread, plus one; the
+# following stand for several threads of one warp, ordered by __syncwarp or not, and of several warps.
+ORDERED = 2000
+UNORDERED = 3000
+SEVERAL_WARPS = -1
+
+Owners = NDArray[np.int32]
+
+
+class Access(Enum):
+    """What an entry of the log did."""
+
+    READ = "read"
+    WRITE = "write"
+    ATOMIC = "atomic"
+    COPY = "start of an asynchronous copy"
+    LANDED = "end of an asynchronous copy"
+    SYNCWARP = "syncwarp"
+    MBARRIER = "operation on an mbarrier"
+    RELEASE = "arrival at an mbarrier"
+    ACQUIRE = "successful wait for an mbarrier"
+    BULK = "start of a bulk copy to shared memory"
+    OBSERVED = "wait for a bulk copy"
+    SOURCE = "start of a bulk copy from shared memory"
+    SOURCED = "end of a bulk copy from shared memory"
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """What a wait for an mbarrier, or an arrival at it, orders.
+
+    Attributes:
+        serial: A number that identifies the signal.
+        lanes: The threads that wait or arrive; broadcasts to the batch.
+        phase: The barrier, and the parity of its phase.
+        copy: The bulk copy that is waited for, of an `OBSERVED`.
+    """
+
+    serial: int
+    lanes: Bools
+    phase: tuple[int, int]
+    copy: ChunkPattern | None = None
+
+    @property
+    def leading(self) -> int:
+        """Blocks that are told apart: 1 when all do the same."""
+        return max(len(self.lanes), self.copy.leading if self.copy else 1)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One logged access.
+
+    Attributes:
+        access: What was done.
+        pattern: Where and by whom.
+        line: Source line.
+        changed: For a write, whether each lane found another value than it wrote: broadcasts to the batch.
+    """
+
+    access: Access
+    pattern: SharedPattern | ChunkPattern | Signal
+    line: int
+    changed: Bools | None = None
+
+
+#: A granule that an access touches: its row among the access's threads, and its place in that thread's bytes.
+Hit = tuple[int, int]
+
+
+def warp_of(owner: Owners) -> Owners:
+    """Return the warp of each owner that is a thread, or threads of one warp."""
+    return np.where(owner >= ORDERED, owner % 1000, (owner - 1) // 32)
+
+
+def name_of(owner: int) -> str:
+    """Return what a message calls an owner."""
+    if 0 < owner < ORDERED:
+        return f"thread number {owner - 1}"
+    return f"a thread of warp {owner % 1000}" if owner >= ORDERED else "several threads"
+
+
+class Touch:
+    """One log entry spread over threads (rows) and the granules that each touches (columns).
+
+    A read at one address by all lanes of a warp, or by the same lane of all warps, needs one row, not one
+    for each thread: nothing that is asked here can tell its threads apart.
+    """
+
+    def __init__(self, entry: Entry, granule: int, blocks: int) -> None:
+        self.entry = entry
+        self.granule = granule
+        pattern = entry.pattern.copy if isinstance(entry.pattern, Signal) else entry.pattern
+        assert pattern is not None
+        self.warps = pattern.mask.warps
+        self.lead = (1, 1)
+        if isinstance(pattern, ChunkPattern):
+            self._place_chunks(pattern, blocks)
+        else:
+            self._place_lanes(pattern, blocks, merge=entry.access is Access.READ)
+        self.granules = self.start[:, None] // granule + np.arange(pattern.size // granule)
+        self.rows = self.block[:, None]
+        owner = (self.warp * 32 + self.lane + 1).astype(np.int32)
+        if self.lead[0] > 1:
+            owner = np.full_like(owner, SEVERAL_WARPS)
+        elif self.lead[1] > 1:
+            owner = (UNORDERED + self.warp).astype(np.int32)
+        self.owner = owner[:, None]
+
+    def _place_lanes(self, pattern: SharedPattern, blocks: int, *, merge: bool) -> None:
+        shape: tuple[int, ...] = (blocks, self.warps, 32)
+        if merge and pattern.mask.whole:
+            _, warps, width = pattern.address.shape
+            shape = (blocks, warps, width)
+            self.lead = (self.warps // warps, 32 // width)
+        address = np.broadcast_to(pattern.address, shape)
+        self.block, self.warp, self.lane = np.nonzero(np.broadcast_to(pattern.mask.lanes, shape))
+        self.start = address[self.block, self.warp, self.lane]
+
+    def _place_chunks(self, pattern: ChunkPattern, blocks: int) -> None:
+        times = blocks if pattern.leading == 1 else 1
+        self.block = pattern.block if times == 1 else np.repeat(np.arange(blocks), len(pattern.start))
+        self.warp, self.lane, self.start = (
+            np.tile(part, times) for part in (pattern.warp, pattern.lane, pattern.start)
+        )
+
+    def find(self, where: Bools) -> Hit | None:
+        """Return the first touched granule that is true in `where`."""
+        return _first(where[self.rows, self.granules])
+
+    def conflict(
+        self, owners: Owners, *, excused: Bools | None = None, only: Bools | None = None
+    ) -> Hit | None:
+        """Return the first touched granule that another thread, not ordered with this one, has touched.
+
+        Args:
+            owners: Who touched each granule.
+            excused: Granules that do not count.
+            only: Lanes that count, of shape (blocks or 1, warps or 1, 32 or 1).
+        """
+        held = owners[self.rows, self.granules]
+        hit = held != 0
+        if not hit.any():
+            return None
+        ordered = held == ORDERED + self.warp.astype(np.int32)[:, None]
+        several = (self.owner >= UNORDERED) | (self.owner == SEVERAL_WARPS)
+        hit &= ((held != self.owner) | several) & ~(ordered & (self.owner != SEVERAL_WARPS))
+        if excused is not None:
+            hit &= ~excused[self.rows, self.granules]
+        if only is not None:
+            lanes = only if len(owners) > 1 else only.any(axis=0, keepdims=True)
+            shape = (len(owners), self.warps, 32)
+            hit &= np.broadcast_to(lanes, shape)[self.block, self.warp, self.lane][:, None]
+        return _first(hit)
+
+    def position(self, hit: Hit) -> tuple[tuple[int, int, int], int]:
+        """Return ((block, warp, lane), byte address) of a hit."""
+        row, column = hit
+        where = (int(self.block[row]), int(self.warp[row]), int(self.lane[row]))
+        return where, int(self.start[row]) + column * self.granule
+
+    def at(self, owners: Owners, hit: Hit) -> int:
+        """Return who touched the granule of a hit."""
+        row, column = hit
+        return int(owners[self.block[row], self.granules[row, column]])
+
+    def put(self, where: Bools, value: bool) -> None:
+        """Set every touched granule."""
+        where[self.rows, self.granules] = value
+
+    def put_owner(self, owners: Owners) -> None:
+        """Add these threads to who touched each granule."""
+        held = owners[self.rows, self.granules]
+        after = np.where(held == 0, self.owner, held)
+        other = (held != 0) & (held != self.owner)
+        if other.any():
+            after = np.where(other, self._together(held), after)
+        owners[self.rows, self.granules] = after
+        # Threads of this very access that share a granule: the last one won, and the others are missing.
+        won = owners[self.rows, self.granules]
+        lost = (won != after) & (won != SEVERAL_WARPS)
+        if lost.any():
+            row = np.nonzero(lost)[0]
+            both = self._together(won)[lost]
+            owners[self.block[row], self.granules[lost]] = both
+            apart = both == SEVERAL_WARPS
+            owners[self.block[row[apart]], self.granules[lost][apart]] = SEVERAL_WARPS
+
+    def _together(self, held: Owners) -> Owners:
+        """Return who it is when these threads join those that `held` names."""
+        warp = self.warp.astype(np.int32)[:, None]
+        same = (held > 0) & (warp_of(held) == warp) & (self.owner > 0)
+        # What __syncwarp ordered no longer matters inside the warp, and this thread stands for it outside.
+        ordered = held == ORDERED + warp
+        return np.where(same, np.where(ordered, self.owner, UNORDERED + warp), SEVERAL_WARPS).astype(np.int32)
+
+
+def _first(hit: Bools) -> Hit | None:
+    if not hit.any():
+        return None
+    row, column = np.argwhere(hit)[0]
+    return int(row), int(column)

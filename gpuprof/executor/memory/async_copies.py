@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`cp.async`: copies to shared memory that arrive when their group is waited for, and not before.
+
+Delivering them at once would hide a missing wait; here the data stays in flight until then, and the race
+detector knows which bytes those are.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.accesses import Access
+from gpuprof.executor.memory.races import RaceDetector
+from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
+
+
+@dataclass
+class _Copy:
+    """One `cp.async` of some lanes; `group` is the number of the group it belongs to, in each lane."""
+
+    pattern: SharedPattern
+    values: Lanes
+    line: int
+    group: NDArray[np.int64]
+    waiting: Bools
+
+
+class AsyncCopies:
+    """The copies in flight of one batch."""
+
+    def __init__(self, shared: SharedMemory, races: RaceDetector) -> None:
+        self.shared = shared
+        self.races = races
+        self._flying: list[_Copy] = []
+        self._committed: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
+        self._landed: dict[tuple[int, bytes], SharedPattern] = {}
+
+    def start(self, pattern: SharedPattern, values: Lanes, line: int) -> None:
+        """Put the copy of `values` to the pattern's offsets in flight."""
+        self.races.record(Access.COPY, pattern, line)
+        self._flying.append(_Copy(pattern, values, line, self._committed, pattern.mask.lanes))
+
+    def commit(self, mask: Mask) -> None:
+        """Close the open group of the lanes in `mask`."""
+        step = np.ones((1, 1, 1), dtype=np.int64) if mask.whole else mask.lanes.astype(np.int64)
+        self._committed = self._committed + step
+
+    def wait(self, mask: Mask, newest: int | None) -> None:
+        """Deliver all but the `newest` closed groups of the lanes in `mask`; None delivers open ones too."""
+        still: list[_Copy] = []
+        for copy in self._flying:
+            due = copy.waiting & mask.lanes
+            if newest is not None:
+                due = due & (copy.group < self._committed - newest)
+            if not due.any():
+                still.append(copy)
+                continue
+            pattern = self._part(copy.pattern, due)
+            self.shared.store(pattern, copy.values)
+            self.races.record(Access.LANDED, pattern, copy.line)
+            left = copy.waiting & ~due
+            if left.any():
+                copy.waiting = left
+                still.append(copy)
+        self._flying = still
+
+    def _part(self, pattern: SharedPattern, lanes: Bools) -> SharedPattern:
+        """Return `pattern` for some of its lanes: the same object for the same lanes, so verdicts hold."""
+        if lanes.shape == pattern.mask.lanes.shape and np.array_equal(lanes, pattern.mask.lanes):
+            return pattern
+        key = (pattern.serial, lanes.tobytes())
+        if key not in self._landed:
+            mask = pattern.mask.of(lanes)
+            self._landed[key] = SharedPattern(
+                pattern.address, 0, mask, pattern.size, self.shared.block_bytes, load=False
+            )
+        return self._landed[key]

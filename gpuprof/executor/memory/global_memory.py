@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Global memory: allocations placed as the driver places them, with gaps that belong to nobody."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.scalars import Lanes
+
+#: The driver aligns every allocation so; another alignment would change sector counts.
+_ALIGNMENT = 256
+#: Bytes between two allocations that no pointer may touch.
+_GUARD = 4096
+_FIRST_ADDRESS = 0x7000_0000_0000
+
+#: NumPy types that move 8 or 16 bytes at once, for vector loads and stores.
+_MOVED: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.uint16),
+    4: np.dtype(np.uint32),
+    8: np.dtype(np.uint64),
+    16: np.dtype(np.complex128),
+}
+
+
+def moved_dtype(size: int) -> np.dtype[Any]:
+    """Return a type of `size` bytes to gather and scatter with: one element for a whole vector access."""
+    return _MOVED[size]
+
+
+class Buffer:
+    """One allocation: a kernel argument, and the content before and after.
+
+    Attributes:
+        address: Device address of the first byte.
+        name: What faults call it.
+        size: Bytes that may be accessed.
+        read_only: True for constants and parameters.
+    """
+
+    def __init__(self, address: int, content: NDArray[Any], name: str, *, read_only: bool) -> None:
+        self.address = address
+        self.name = name
+        self.size = content.nbytes
+        self.read_only = read_only
+        self._dtype = content.dtype
+        self._shape = content.shape
+        # Padded, so that a view of any access size reaches the last byte.
+        self._bytes = np.zeros(-(-content.nbytes // 16) * 16, dtype=np.uint8)
+        self._bytes[: content.nbytes] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+        self._views: dict[int, NDArray[Any]] = {}
+        self._written: NDArray[np.bool_] | None = None
+
+    def array(self) -> NDArray[Any]:
+        """Return the current content, as a view in the dtype and shape that was allocated."""
+        return self._bytes[: self.size].view(self._dtype).reshape(self._shape)
+
+    def written_mask(self) -> NDArray[np.bool_]:
+        """Return which elements a kernel has stored to since the allocation."""
+        if self._written is None:
+            return np.zeros(self._shape, dtype=np.bool_)
+        return self._written[: self.size // self._dtype.itemsize].reshape(self._shape)
+
+    def view(self, size: int) -> NDArray[Any]:
+        """Return the content as elements of `size` bytes."""
+        if size not in self._views:
+            self._views[size] = self._bytes.view(moved_dtype(size))
+        return self._views[size]
+
+    def store(self, index: NDArray[np.intp], values: Lanes, size: int) -> None:
+        """Store `values` at `index`, both in elements of `size` bytes, and remember what was written."""
+        self.view(size)[index] = values
+        item = self._dtype.itemsize
+        if self._written is None:
+            self._written = np.zeros(self._bytes.size // item + 1, dtype=np.bool_)
+        if size <= item:
+            self._written[index if size == item else index * size // item] = True
+        else:
+            self._written[: self._bytes.size // size * (size // item)].reshape(-1, size // item)[index] = True
+
+
+class GlobalMemory:
+    """All allocations of one device."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self._next = _FIRST_ADDRESS
+
+    def allocate(self, array: NDArray[Any], name: str, *, read_only: bool = False) -> Buffer:
+        """Allocate the bytes of an array and copy it in.
+
+        Args:
+            array: The content; the buffer gives it back in the same dtype and shape.
+            name: What faults call the buffer.
+            read_only: Whether a kernel that stores to it commits a fault.
+        """
+        buffer = Buffer(self._next, np.asarray(array), name, read_only=read_only)
+        self.buffers.append(buffer)
+        end = self._next + buffer.size + _GUARD
+        self._next = -(-end // _ALIGNMENT) * _ALIGNMENT
+        return buffer
+
+    def holding(self, low: int, high: int) -> Buffer | None:
+        """Return the buffer that holds every byte from `low` to `high` (exclusive), or None."""
+        for buffer in self.buffers:
+            if buffer.address <= low and high <= buffer.address + buffer.size:
+                return buffer
+        return None
+
+    def nearest(self, address: int) -> Buffer | None:
+        """Return the buffer that starts last before `address`, or the first one."""
+        below = [buffer for buffer in self.buffers if buffer.address <= address]
+        return max(below, key=lambda buffer: buffer.address) if below else next(iter(self.buffers), None)

@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The mbarriers of a batch: for each its phase, and the arrivals and bytes that it still waits for.
+
+A phase ends when nobody is pending and all bytes that were announced have arrived; the next one then starts
+with the count that the barrier was initialised with. The state is kept beside shared memory, not in it: CUDA
+leaves open what the 8 bytes hold.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.shared_memory import SharedPattern
+
+#: Bytes of an mbarrier, and its alignment.
+MBARRIER_BYTES = 8
+#: The most that an mbarrier counts of arrivals, and of bytes to come.
+COUNT_LIMIT = (1 << 20) - 1
+
+#: One figure of every barrier: shape (blocks, barriers).
+Table = NDArray[np.int64]
+#: For each lane the number of the barrier that it means; 0 where there is none.
+Columns = NDArray[np.intp]
+
+
+@dataclass(eq=False)
+class Stall:
+    """Lanes whose wait for an mbarrier failed, and what must change before it can succeed.
+
+    Attributes:
+        lanes: Shape (blocks or 1, warps or 1, 32 or 1).
+        columns: The barrier of each lane.
+        line: Source line of the wait.
+        watched: The different barriers.
+        phases: What their phases were.
+    """
+
+    lanes: Bools
+    columns: Columns
+    line: int
+    watched: Columns
+    phases: Table
+
+
+class Mbarriers:
+    """All mbarriers of a batch, found by where they lie.
+
+    Attributes:
+        offsets: Where each barrier lies in shared memory; number 0 is none.
+        phase: Phases completed.
+        pending: Arrivals that the current phase still waits for.
+        expected: Arrivals of a phase; 0 where a block has no such barrier.
+        transfer: Bytes announced for the current phase that have not arrived.
+        version: Grows whenever anything changes.
+    """
+
+    def __init__(self, blocks: int, shared_bytes: int) -> None:
+        self.blocks = blocks
+        self.offsets = [-1]
+        self.phase, self.pending, self.expected, self.transfer = (
+            np.zeros((blocks, 1), dtype=np.int64) for _ in range(4)
+        )
+        self.version = 0
+        self._column_at = np.zeros(shared_bytes // MBARRIER_BYTES + 1, dtype=np.intp)
+        self._rows = np.arange(blocks)[:, None, None]
+
+    def columns(self, pattern: SharedPattern) -> Columns:
+        """Return the barrier that each lane means."""
+        return self._column_at[_used_addresses(pattern) // MBARRIER_BYTES]
+
+    def at(self, table: Table, columns: Columns) -> Table:
+        """Return a figure of each lane's barrier: shape (blocks or 1, warps or 1, 32 or 1)."""
+        values = table[self._rows, columns]
+        return values[:1] if len(values) > 1 and (values == values[:1]).all() else values
+
+    def initialise(self, pattern: SharedPattern, counts: Lanes) -> None:
+        """Make barriers that take `counts` arrivals a phase; 0 ends their use."""
+        shape = (self.blocks, pattern.mask.warps, 32)
+        lanes = np.broadcast_to(pattern.mask.lanes, shape)
+        for address in np.unique(np.broadcast_to(_used_addresses(pattern), shape)[lanes]):
+            if not self._column_at[address // MBARRIER_BYTES]:
+                self._column_at[address // MBARRIER_BYTES] = len(self.offsets)
+                self.offsets.append(int(address))
+        missing = len(self.offsets) - self.phase.shape[1]
+        if missing:
+            for name in ("phase", "pending", "expected", "transfer"):
+                setattr(self, name, np.pad(getattr(self, name), ((0, 0), (0, missing))))
+        columns = np.broadcast_to(self.columns(pattern), shape)[lanes]
+        block = np.broadcast_to(self._rows, shape)[lanes]
+        given = np.broadcast_to(counts, shape)[lanes]
+        self.phase[block, columns] = 0
+        self.transfer[block, columns] = 0
+        self.pending[block, columns] = given
+        self.expected[block, columns] = given
+        self.version += 1
+
+    def arrive(self, columns: Columns, mask: Mask, counts: Lanes) -> None:
+        """Count arrivals; a barrier that more threads arrive at than it expects is left below zero."""
+        arrivals = self._summed(columns, mask, counts)
+        self.pending -= arrivals
+        self._end_phases(arrivals > 0)
+
+    def announce(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
+        """Let the current phase wait for more bytes."""
+        self.transfer += self._summed(columns, mask, transfer_bytes)
+        self.version += 1
+
+    def receive(self, column: int, transfer_bytes: NDArray[np.int64]) -> None:
+        """Bytes have arrived: how many in each block, shape (blocks or 1,)."""
+        self.transfer[:, column] -= transfer_bytes
+        touched = np.zeros(self.phase.shape, dtype=np.bool_)
+        touched[:, column] = transfer_bytes > 0
+        self._end_phases(touched)
+
+    def _end_phases(self, touched: Bools) -> None:
+        ended = touched & (self.pending <= 0) & (self.transfer == 0)
+        if ended.any():
+            surplus, expected = -self.pending[ended], self.expected[ended]
+            self.phase[ended] += 1 + surplus // expected
+            self.pending[ended] = expected - surplus % expected
+        self.version += 1
+
+    def _summed(self, columns: Columns, mask: Mask, amounts: Lanes) -> Table:
+        """Add up what the lanes in `mask` bring to each barrier."""
+        total = np.zeros_like(self.phase)
+        if columns.size == 1 and amounts.size == 1:
+            total[:, columns.flat[0]] = mask.thread_count * int(amounts.flat[0])
+            return total
+        shape = (self.blocks, mask.warps, 32)
+        lanes = np.broadcast_to(mask.lanes, shape)
+        place = np.broadcast_to(self._rows * total.shape[1] + columns, shape)[lanes]
+        np.add.at(total.reshape(-1), place, np.broadcast_to(amounts, shape)[lanes].astype(np.int64))
+        return total
+
+    def describe(self, block: int, column: int) -> str:
+        """Say what a barrier waits for."""
+        missing, bytes_missing = int(self.pending[block, column]), int(self.transfer[block, column])
+        parts = []
+        if missing:
+            parts.append(f"{missing} of {int(self.expected[block, column])} arrivals are missing")
+        if bytes_missing > 0:
+            parts.append(f"{bytes_missing} announced bytes are missing")
+        elif bytes_missing < 0:
+            parts.append(f"{-bytes_missing} bytes arrived that nobody announced")
+        return " and ".join(parts)
+
+
+def _used_addresses(pattern: SharedPattern) -> NDArray[np.int64]:
+    return pattern.address if pattern.used is None else np.where(pattern.used, pattern.address, 0)

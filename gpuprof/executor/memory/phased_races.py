@@ -1,0 +1,238 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Races in kernels whose threads are ordered by mbarriers, and reads of bulk copies that nobody waited for.
+
+What threads did before they arrived at an mbarrier is settled for whoever then waits for that phase. It is
+forgotten altogether: a thread that should have waited too, and did not, is found only while nobody else has.
+A bulk copy is visible to the threads that waited for its mbarrier, and after a barrier to all others.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.memory.accesses import (
+    SEVERAL_WARPS,
+    Access,
+    Entry,
+    Hit,
+    Signal,
+    Touch,
+    name_of,
+    warp_of,
+)
+from gpuprof.executor.memory.races import Interval, Lasting, Verdict
+from gpuprof.executor.memory.shared_memory import SharedPattern
+
+
+class PhasedInterval(Interval):
+    """Shared memory between two barriers, where mbarriers order accesses too."""
+
+    #: Also: the serial of the bulk copy in flight to a granule, and how many bulk copies still read it.
+    LASTING: ClassVar[dict[str, Any]] = {**Interval.LASTING, "flight": np.int64, "sourced": np.int16}
+    #: Also: the serial of the bulk copy that arrived, if not everybody has waited for it; and the warps that
+    #: wrote and read a granule, as bits, and when they did so last.
+    PASSING: ClassVar[dict[str, Any]] = {
+        **Interval.PASSING,
+        "landed": np.int64,
+        "writing_warps": np.uint32,
+        "reading_warps": np.uint32,
+        "write_time": np.int32,
+        "read_time": np.int32,
+    }
+
+    flight: NDArray[np.int64]
+    sourced: NDArray[np.int16]
+    landed: NDArray[np.int64]
+    writing_warps: NDArray[np.uint32]
+    reading_warps: NDArray[np.uint32]
+    write_time: NDArray[np.int32]
+    read_time: NDArray[np.int32]
+
+    def __init__(self, lasting: Lasting, granule: int, report: Callable[[Verdict], None]) -> None:
+        super().__init__(lasting, granule, report)
+        self._now = 0
+        #: When each warp arrived last, by (barrier, parity of its phase): shape (blocks or 1, warps).
+        self._arrivals: dict[tuple[int, int], NDArray[np.int32]] = {}
+        #: Who has waited for each copy in `landed`: shapes that broadcast to the batch.
+        self._observers: dict[int, Bools] = {}
+
+    def apply(self, entry: Entry) -> None:
+        """Judge one entry and remember it."""
+        self._now += 1
+        match entry.access, entry.pattern:
+            case Access.RELEASE, Signal() as signal:
+                self._release(signal)
+            case Access.ACQUIRE, Signal() as signal:
+                self._acquire(signal)
+            case Access.OBSERVED, Signal() as signal:
+                self._observe(signal, Touch(entry, self.granule, len(self.written)))
+            case Access.BULK, _:
+                self._start(Touch(entry, self.granule, len(self.written)))
+            case Access.SOURCE, _:
+                self._source(Touch(entry, self.granule, len(self.written)))
+            case Access.SOURCED, _:
+                touch = Touch(entry, self.granule, len(self.written))
+                np.subtract.at(self.sourced, (touch.rows, touch.granules), 1)
+                self._was_read(touch)
+            case Access.LANDED, _:
+                super().apply(entry)
+                self._mark(Touch(entry, self.granule, len(self.written)), self.writing_warps, self.write_time)
+            case _:
+                super().apply(entry)
+
+    def order_warps(self, entry: Entry) -> None:
+        """After __syncwarp, a warp's threads also see the copies that any of them has waited for."""
+        super().order_warps(entry)
+        assert isinstance(entry.pattern, SharedPattern)
+        synced = entry.pattern.mask.active_warps
+        for serial, lanes in self._observers.items():
+            self._observers[serial] = lanes | (synced & lanes.any(axis=2, keepdims=True))
+
+    def read(self, touch: Touch) -> None:
+        """Judge a read."""
+        self._check_copies(touch, "reads")
+        super().read(touch)
+        self._mark(touch, self.reading_warps, self.read_time)
+
+    def write(self, touch: Touch) -> None:
+        """Judge a write, an atomic operation, the start of a cp.async, or an operation on an mbarrier."""
+        self._check_copies(touch, "writes")
+        self._check_sources(touch, "writes")
+        super().write(touch)
+        self.landed[touch.rows, touch.granules] = 0
+        self._mark(touch, self.writing_warps, self.write_time)
+
+    def _start(self, touch: Touch) -> None:
+        """A bulk copy to shared memory begins: from now on its bytes belong to nobody."""
+        text = "starts a bulk copy to"
+        if hit := touch.find(self.flight != 0):
+            self.found(FaultKind.ASYNC_COPY, touch, hit, f"{text} {{0}}, to which one is still in flight")
+        self._check_sources(touch, text)
+        for owners, did in ((self.reader, "read"), (self.writer, "wrote")):
+            if hit := touch.conflict(owners):
+                who = name_of(touch.at(owners, hit))
+                self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, which {who} {did}")
+        place = touch.rows, touch.granules
+        for name in self.PASSING:
+            getattr(self, name)[place] = 0
+        serial = touch.entry.pattern.serial
+        self.flight[place] = serial
+        self._observers.pop(serial, None)
+
+    def _source(self, touch: Touch) -> None:
+        """A bulk copy from shared memory begins: its bytes must stay as they are."""
+        self._check_copies(touch, "copies")
+        if hit := touch.conflict(self.writer):
+            who = name_of(touch.at(self.writer, hit))
+            self.found(FaultKind.SHARED_RACE, touch, hit, f"starts a bulk copy of {{0}}, which {who} wrote")
+        if hit := touch.find(~self.written):
+            text = "starts a bulk copy of {0}, which was never written"
+            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
+        np.add.at(self.sourced, (touch.rows, touch.granules), 1)
+        self._was_read(touch)
+
+    def _observe(self, signal: Signal, touch: Touch) -> None:
+        """Threads waited for a bulk copy that has arrived: they may use its bytes."""
+        assert signal.copy is not None
+        serial, place = signal.copy.serial, (touch.rows, touch.granules)
+        blocks = signal.lanes.any(axis=(1, 2))
+        reached = np.broadcast_to(blocks, (len(self.written),))[touch.rows]
+        arriving = (self.flight[place] == serial) & reached
+        known = self._observers.get(serial)
+        observers = signal.lanes if known is None else known | signal.lanes
+        self._observers[serial] = observers
+        changed = arriving | (self.landed[place] == serial)
+        self.landed[place] = np.where(changed, 0 if observers.all() else serial, self.landed[place])
+        self.flight[place] = np.where(arriving, 0, self.flight[place])
+        self.written[place] |= arriving
+
+    def _release(self, signal: Signal) -> None:
+        warps = np.asarray(signal.lanes.any(axis=2))
+        known = self._arrivals.get(signal.phase)
+        if known is None:
+            known = np.full((1, 1), -1, dtype=np.int32)
+        self._arrivals[signal.phase] = np.where(warps, np.int32(self._now), known)
+
+    def _acquire(self, signal: Signal) -> None:
+        """Forget what was done before the arrivals at this phase, in the blocks that waited for it."""
+        times = self._arrivals.get(signal.phase)
+        if times is None:
+            return
+        blocks = len(self.written)
+        woken = np.broadcast_to(signal.lanes.any(axis=(1, 2)), (blocks,))
+        times = np.broadcast_to(times, (blocks, times.shape[1]))
+        arrived = times >= 0
+        bits = (arrived.astype(np.uint32) << np.arange(times.shape[1], dtype=np.uint32)).sum(
+            axis=1, dtype=np.uint32
+        )
+        latest = times.max(axis=1)
+        for owners, warps, when in (
+            (self.writer, self.writing_warps, self.write_time),
+            (self.reader, self.reading_warps, self.read_time),
+        ):
+            block, place = np.nonzero(owners)
+            owner = owners[block, place]
+            several = owner == SEVERAL_WARPS
+            limit = np.where(several, latest[block], times[block, np.where(several, 0, warp_of(owner))])
+            alone = (warps[block, place] & ~bits[block]) == 0
+            settled = woken[block] & alone & (when[block, place] <= limit)
+            block, place = block[settled], place[settled]
+            owners[block, place] = 0
+            warps[block, place] = 0
+        self.atomic &= self.writer != 0
+        for serial, lanes in self._observers.items():
+            seen = np.asarray((lanes.any(axis=2) & arrived).any(axis=1))[:, None, None]
+            self._observers[serial] = lanes | (signal.lanes & seen)
+
+    def _check_copies(self, touch: Touch, verb: str) -> None:
+        """Nobody may touch a copy's bytes before waiting for it."""
+        if hit := touch.find(self.flight != 0):
+            self.found(
+                FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, to which a bulk copy is still in flight"
+            )
+        landed = self.landed[touch.rows, touch.granules]
+        if not landed.any():
+            return
+        for serial in np.unique(landed[landed != 0]):
+            lanes = np.broadcast_to(self._observers[int(serial)], (len(self.written), touch.warps, 32))
+            allowed: Bools = lanes
+            for axis, merged in enumerate(touch.lead, 1):
+                allowed = np.asarray(allowed.all(axis=axis, keepdims=True)) if merged > 1 else allowed
+            wrong = (landed == serial) & ~allowed[touch.block, touch.warp, touch.lane][:, None]
+            if wrong.any():
+                row, column = (int(i) for i in np.argwhere(wrong)[0])
+                self._unseen(touch, (row, column), ~lanes, verb)
+
+    def _unseen(self, touch: Touch, hit: Hit, blind: Bools, verb: str) -> None:
+        """Name the thread: the row of the hit may stand for several."""
+        (block, warp, lane), address = touch.position(hit)
+        warps = slice(None) if touch.lead[0] > 1 else slice(warp, warp + 1)
+        lanes = slice(None) if touch.lead[1] > 1 else slice(lane, lane + 1)
+        more_warps, more_lanes = (int(i) for i in np.argwhere(blind[block, warps, lanes])[0])
+        position = (block, more_warps + (warps.start or 0), more_lanes + (lanes.start or 0))
+        text = f"{verb} byte {address} of shared memory, where a bulk copy arrived that it did not wait for"
+        self.report(Verdict(FaultKind.ASYNC_COPY, touch.entry.line, position, address, text))
+
+    def _check_sources(self, touch: Touch, verb: str) -> None:
+        if hit := touch.find(self.sourced > 0):
+            self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a bulk copy still reads")
+
+    def _was_read(self, touch: Touch) -> None:
+        touch.put_owner(self.reader)
+        self._mark(touch, self.reading_warps, self.read_time)
+
+    def _mark(self, touch: Touch, warps: NDArray[np.uint32], when: NDArray[np.int32]) -> None:
+        """Remember which warps touched what, and when."""
+        place = touch.rows, touch.granules
+        when[place] = self._now
+        if touch.lead[0] > 1:
+            warps[place] |= np.uint32((1 << touch.warps) - 1)
+            return
+        for warp in np.unique(touch.warp):
+            chosen = touch.warp == warp
+            warps[touch.rows[chosen], touch.granules[chosen]] |= np.uint32(1 << int(warp))

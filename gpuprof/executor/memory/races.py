@@ -1,0 +1,248 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Find shared-memory races, reads of what nobody wrote, and reads of copies still in flight.
+
+Between two barriers, two threads may not touch the same byte unless both only read, both are atomic, or both
+write the same value. That warps run in lockstep here excuses nothing, since CUDA does not promise it; only
+`__syncwarp` orders the threads of a warp.
+
+Accesses are logged as they happen and judged at the next barrier. A loop logs the same accesses again and
+again, so a verdict is remembered: the log of an interval, from the same state, need not be judged twice.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.memory.accesses import (
+    ORDERED,
+    UNORDERED,
+    Access,
+    Entry,
+    Hit,
+    Owners,
+    Signal,
+    Touch,
+    name_of,
+    warp_of,
+)
+from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
+
+#: Judge a long interval in pieces, so that the log stays small.
+_LOG_LIMIT = 1024
+
+#: What outlives a barrier, per granule.
+Lasting = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Something wrong: the line, the position (block, warp, lane), the byte, and what happened."""
+
+    kind: FaultKind
+    line: int
+    position: tuple[int, int, int]
+    address: int
+    detail: str
+
+
+class RaceDetector:
+    """Judges the shared-memory accesses of one batch of blocks.
+
+    Args:
+        blocks: Blocks in the batch.
+        size: Bytes of shared memory per block.
+        granule: Bytes of the smallest access of the program: all others are multiples of it, and aligned.
+        report: Called with what was found; raises.
+        interval: What keeps track between two barriers; by default nothing but barriers orders accesses.
+    """
+
+    def __init__(
+        self,
+        blocks: int,
+        size: int,
+        granule: int,
+        report: Callable[[Verdict], None],
+        interval: "type[Interval] | None" = None,
+    ) -> None:
+        self.blocks = blocks
+        self.kind = interval or Interval
+        self.granule = granule
+        self.report = report
+        self.log: list[Entry] = []
+        granules = size // granule + 1
+        self._states = [{name: np.zeros((1, granules), dtype) for name, dtype in self.kind.LASTING.items()}]
+        self._state_ids = {_state_key(self._states[0]): 0}
+        self._state = 0
+        self._known: dict[tuple[int, tuple[tuple[Access, int], ...]], int] = {}
+        self._interval: Interval | None = None
+
+    def record(
+        self,
+        access: Access,
+        pattern: SharedPattern | ChunkPattern | Signal,
+        line: int,
+        changed: Bools | None = None,
+    ) -> None:
+        """Log one access."""
+        self.log.append(Entry(access, pattern, line, changed))
+        if len(self.log) >= _LOG_LIMIT:
+            self._judge()
+
+    def barrier(self, released: Bools | None = None) -> None:
+        """End the interval: of all blocks, or of those that are true in `released`, of shape (blocks,)."""
+        if released is not None:
+            self._judge().forget(released)
+        elif self._interval is not None:
+            self._settle(self._judge())
+        elif self.log:
+            key = (self._state, tuple((entry.access, entry.pattern.serial) for entry in self.log))
+            known = self._known.get(key)
+            if known is not None:
+                self._state, self.log = known, []
+                return
+            interval = self._judge()
+            self._settle(interval)
+            if not interval.values_matter:
+                self._known[key] = self._state
+
+    def _judge(self) -> "Interval":
+        if self._interval is None:
+            self._interval = self.kind(self._states[self._state], self.granule, self.report)
+        log, self.log = self.log, []
+        self._interval.replay(log, self.blocks)
+        return self._interval
+
+    def _settle(self, interval: "Interval") -> None:
+        lasting = {name: getattr(interval, name) for name in interval.LASTING}
+        key = _state_key(lasting)
+        if key not in self._state_ids:
+            self._state_ids[key] = len(self._states)
+            self._states.append(lasting)
+        self._state = self._state_ids[key]
+        self._interval = None
+
+
+def _state_key(lasting: Lasting) -> tuple[bytes, ...]:
+    return tuple(array.tobytes() for array in lasting.values())
+
+
+class Interval:
+    """Shared memory between two barriers: who read and who wrote each granule, so far.
+
+    Arrays have shape (1, granules) while all blocks do the same, else (blocks, granules).
+    """
+
+    #: What outlives a barrier: was a granule ever written, and is a copy to it in flight.
+    LASTING: ClassVar[dict[str, Any]] = {"written": np.bool_, "in_flight": np.bool_}
+    #: What a barrier settles: who wrote and read it, and whether only by atomic operations.
+    PASSING: ClassVar[dict[str, Any]] = {"writer": np.int32, "reader": np.int32, "atomic": np.bool_}
+
+    written: Bools
+    in_flight: Bools
+    writer: Owners
+    reader: Owners
+    atomic: Bools
+
+    def __init__(self, lasting: Lasting, granule: int, report: Callable[[Verdict], None]) -> None:
+        self.report = report
+        self.granule = granule
+        for name, array in lasting.items():
+            setattr(self, name, array.copy())
+        for name, dtype in self.PASSING.items():
+            setattr(self, name, np.zeros(self.written.shape, dtype))
+        self.values_matter = False
+
+    def forget(self, released: Bools) -> None:
+        """Blocks that are true in `released` passed a barrier; the others did not."""
+        self.widen(len(released))
+        for name in self.PASSING:
+            getattr(self, name)[released] = 0
+
+    def replay(self, log: list[Entry], blocks: int) -> None:
+        """Go through the accesses in order and report the first that is wrong."""
+        for entry in log:
+            if entry.pattern.leading > 1:
+                self.widen(blocks)
+            self.apply(entry)
+
+    def apply(self, entry: Entry) -> None:
+        """Judge one entry and remember it."""
+        if entry.access is Access.SYNCWARP:
+            self.order_warps(entry)
+            return
+        touch = Touch(entry, self.granule, len(self.written))
+        if entry.access is Access.READ:
+            self.read(touch)
+        elif entry.access is Access.LANDED:
+            touch.put(self.in_flight, False)
+            touch.put(self.written, True)
+            touch.put_owner(self.writer)
+        else:
+            self.write(touch)
+
+    def widen(self, blocks: int) -> None:
+        """Tell blocks apart from now on."""
+        if len(self.written) < blocks:
+            for name in (*self.LASTING, *self.PASSING):
+                setattr(self, name, np.repeat(getattr(self, name), blocks, axis=0))
+
+    def order_warps(self, entry: Entry) -> None:
+        """After __syncwarp, what a warp did before is ordered for its own threads."""
+        assert isinstance(entry.pattern, SharedPattern)
+        synced = entry.pattern.mask.active_warps[..., 0]
+        synced = np.broadcast_to(synced, (len(self.written), entry.pattern.mask.warps))
+        for owners in (self.writer, self.reader):
+            block, place = np.nonzero((owners > 0) & ((owners < ORDERED) | (owners >= UNORDERED)))
+            warp = warp_of(owners[block, place])
+            chosen = synced[block, warp]
+            owners[block[chosen], place[chosen]] = ORDERED + warp[chosen]
+
+    def read(self, touch: Touch) -> None:
+        """Judge a read."""
+        if hit := touch.find(self.in_flight):
+            self.found(FaultKind.ASYNC_COPY, touch, hit, "reads {0}, to which a copy is still in flight")
+        if hit := touch.conflict(self.writer):
+            who = name_of(touch.at(self.writer, hit))
+            self.found(FaultKind.SHARED_RACE, touch, hit, f"reads {{0}}, which {who} wrote")
+        if hit := touch.find(~self.written):
+            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, "reads {0}, which was never written")
+        touch.put_owner(self.reader)
+
+    def write(self, touch: Touch) -> None:
+        """Judge a write, an atomic operation, the start of a copy, or an operation on an mbarrier."""
+        access, changed = touch.entry.access, touch.entry.changed
+        if hit := touch.conflict(self.reader):
+            who = name_of(touch.at(self.reader, hit))
+            self.found(FaultKind.SHARED_RACE, touch, hit, f"writes {{0}}, which {who} read")
+        together = access in (Access.ATOMIC, Access.MBARRIER)
+        excused = self.atomic if together else None
+        if hit := touch.conflict(self.writer, excused=excused):
+            if access is Access.WRITE and changed is not None:
+                self.values_matter = True
+                hit = touch.conflict(self.writer, only=changed)
+            if hit:
+                who = name_of(touch.at(self.writer, hit))
+                text = f"writes {{0}}, where {who} wrote another value"
+                if access is Access.MBARRIER:
+                    text = f"uses the mbarrier at {{0}}, which {who} wrote"
+                self.found(FaultKind.SHARED_RACE, touch, hit, text, changed)
+        touch.put_owner(self.writer)
+        touch.put(self.atomic, together)
+        touch.put(self.in_flight if access is Access.COPY else self.written, True)
+
+    def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str, changed: Bools | None = None) -> None:
+        """Report what is wrong at a hit; `text` says it, with {0} for the byte."""
+        position, address = touch.position(hit)
+        if changed is not None and len(changed) > 1 and len(self.written) == 1:
+            # All blocks do the same, but not with the same values: name one whose values differ.
+            lanes = np.broadcast_to(changed, (len(changed), touch.warps, 32))
+            position = (int(lanes[:, position[1], position[2]].argmax()), *position[1:])
+        since = " since the last barrier" if kind is FaultKind.SHARED_RACE else ""
+        where = f"byte {address} of shared memory"
+        self.report(Verdict(kind, touch.entry.line, position, address, text.format(where) + since))

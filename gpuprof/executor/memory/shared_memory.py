@@ -1,0 +1,243 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The shared memory of a batch of thread blocks, and how its accesses are examined once and reused.
+
+In a kernel's inner loop the same instruction touches the same offsets again and again. A `SharedPattern` is
+everything about such an access that does not depend on the data: where the words are, what it costs, who
+takes part. Each instruction keeps the few patterns that it used last.
+"""
+
+from copy import copy
+from functools import cached_property
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.copy_engine import GRANULE_BYTES
+from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.banks import wavefronts
+from gpuprof.executor.memory.global_memory import moved_dtype
+
+#: Address elements that one instruction remembers: many small patterns, or a few large ones.
+_REMEMBERED_ELEMENTS = 1 << 16
+_REMEMBERED_PATTERNS = 128
+_serial = count(1)
+
+
+def next_serial() -> int:
+    """Return a number that identifies a pattern; never 0."""
+    return next(_serial)
+
+
+class SharedPattern:
+    """One access of `size` bytes per lane to given offsets by given lanes.
+
+    Attributes:
+        serial: A number that identifies the pattern.
+        source: The address operand it was made from; `address` is that plus the instruction's offset.
+        mask: The lanes that take part.
+        index: Offsets in units of `size`: shape (warps or 1, 32 or 1) when all blocks agree, else with blocks
+            first and counting through the whole batch.
+        per_block: Whether blocks differ in offsets.
+        load: Whether it is a load, which takes fewer wavefronts than a store of some patterns.
+        wavefronts: Wavefronts summed over the warps of each block: shape (blocks or 1,).
+        conflicts: Wavefronts beyond the ideal, likewise.
+    """
+
+    def __init__(
+        self, source: Lanes, offset: int, mask: Mask, size: int, block_bytes: int, *, load: bool
+    ) -> None:
+        self.serial = next_serial()
+        self.source = source
+        self.mask = mask
+        self.size = size
+        self.load = load
+        self.address = source.astype(np.int64) + offset
+        self.used: Bools | None = None if mask.whole else mask.narrowed_to(self.address.shape)
+        self.per_block = self.address.shape[0] > 1
+        self.wavefronts, self.conflicts = self._cost()
+        safe = self.address if self.used is None else np.where(self.used, self.address, 0)
+        index = safe // size
+        if self.per_block:
+            index = index + (np.arange(len(index)) * (block_bytes // size))[:, None, None]
+        self.index: NDArray[np.intp] = index if self.per_block else index[0]
+
+    def _cost(self) -> tuple[Counts, Counts]:
+        mask = self.mask
+        if self.address.shape[2] == 1 and mask.whole:  # a broadcast in every warp
+            lanes = np.zeros((1, 32), dtype=np.int64)
+            total, ideal = wavefronts(lanes, np.ones((1, 32), dtype=np.bool_), self.size, load=self.load)
+            return mask.warp_count * total[0], mask.warp_count * (total[0] - ideal[0])
+        leading = np.broadcast_shapes(self.address.shape[:2], mask.lanes.shape[:2])
+        shape = (*leading, 32)
+        address = np.broadcast_to(self.address, shape).reshape(-1, 32)
+        active = np.broadcast_to(mask.lanes, shape).reshape(-1, 32)
+        total, ideal = wavefronts(address, active, self.size, load=self.load)
+        return mask.per_block(total.reshape(*leading, 1)), mask.per_block(
+            (total - ideal).reshape(*leading, 1)
+        )
+
+    @property
+    def leading(self) -> int:
+        """Blocks that are told apart: 1 when all do the same."""
+        return max(len(self.address), len(self.mask.lanes))
+
+    @cached_property
+    def collides(self) -> bool:
+        """Whether two threads of a block take part with the same offset."""
+        blocks = self.leading
+        shape = (blocks, self.mask.warps, 32)
+        address, active = np.broadcast_to(self.address, shape), np.broadcast_to(self.mask.lanes, shape)
+        keys = np.arange(blocks)[:, None, None] * (int(address.max()) + 1) + address
+        return np.unique(keys[active]).size < int(active.sum())
+
+
+#: Shared memory that the copy engine reads or writes is cut into chunks of so many bytes.
+CHUNK_BYTES = GRANULE_BYTES
+#: Bits of an address, counted in chunks, that each swizzle replaces by their XOR with the bits 3 above them.
+_SWIZZLED_BITS = {0: 0, 32: 1, 64: 3, 128: 7}
+
+
+class ChunkPattern:
+    """Stretches of shared memory that the copy engine moves, cut into chunks of 16 bytes.
+
+    Attributes:
+        serial: A number that identifies the pattern.
+        mask: The lanes that asked for the move.
+        size: Bytes of a chunk.
+        leading: Blocks that are told apart: 1 when all do the same.
+        request: For each chunk the number of the lane, among those that take part, that asked for it.
+        place: For each chunk its number within that lane's stretch.
+        block: For each chunk its block, warp and lane, and in `start` its address.
+    """
+
+    size = CHUNK_BYTES
+
+    def __init__(
+        self, address: Lanes, length: Lanes, mask: Mask, block_bytes: int, swizzle_bytes: int = 0
+    ) -> None:
+        self.serial = next_serial()
+        self.mask = mask
+        self.leading = max(len(address), len(length), len(mask.lanes))
+        shape = (self.leading, mask.warps, WARP)
+        block, warp, lane = np.nonzero(np.broadcast_to(mask.lanes, shape))
+        first, chunks = (
+            np.broadcast_to(value.astype(np.int64), shape)[block, warp, lane] // CHUNK_BYTES
+            for value in (address, length)
+        )
+        self.request = np.repeat(np.arange(len(block)), chunks)
+        self.place = np.arange(len(self.request)) - np.repeat(np.cumsum(chunks) - chunks, chunks)
+        self.block, self.warp, self.lane = (part[self.request] for part in (block, warp, lane))
+        chunk = first[self.request] + self.place
+        chunk ^= chunk >> 3 & _SWIZZLED_BITS[swizzle_bytes]
+        self.start = chunk * CHUNK_BYTES
+        self._set_index(block_bytes)
+
+    def part(self, lanes: Bools, block_bytes: int) -> "ChunkPattern":
+        """Return the pattern of some of its lanes."""
+        result = copy(self)
+        result.serial = next_serial()
+        result.mask = self.mask.of(lanes)
+        result.leading = max(self.leading, len(lanes))
+        times = result.leading if self.leading == 1 else 1
+        block = np.repeat(np.arange(times), len(self.start)) if times > 1 else self.block
+        warp, lane = np.tile(self.warp, times), np.tile(self.lane, times)
+        kept = lanes[block if len(lanes) > 1 else 0, warp, lane]
+        for name in ("request", "place", "start"):
+            setattr(result, name, np.tile(getattr(self, name), times)[kept])
+        result.block, result.warp, result.lane = block[kept], warp[kept], lane[kept]
+        result._set_index(block_bytes)
+        return result
+
+    def _set_index(self, block_bytes: int) -> None:
+        chunk = self.start // CHUNK_BYTES
+        self.index = chunk if self.leading == 1 else chunk + self.block * (block_bytes // CHUNK_BYTES)
+        #: Bytes of each block.
+        self.bytes_moved = np.bincount(self.block, minlength=self.leading) * CHUNK_BYTES
+
+
+class PatternCache:
+    """The patterns that each instruction of a batch used, by its site number."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, SharedPattern] = {}
+        self._known: dict[int, dict[tuple[bytes, tuple[int, ...], bytes], SharedPattern]] = {}
+
+    def find(self, site: int, source: Lanes, mask: Mask) -> SharedPattern | None:
+        """Return the pattern of this access if it is remembered: by identity, else by content."""
+        last = self._last.get(site)
+        if last is not None and last.source is source and last.mask is mask:
+            return last
+        pattern = self._known.get(site, {}).get(_key(source, mask))
+        if pattern is not None:
+            self._last[site] = pattern
+        return pattern
+
+    def add(self, site: int, pattern: SharedPattern) -> None:
+        """Remember an access, and forget the oldest one of the same instruction when there are too many."""
+        known = self._known.setdefault(site, {})
+        room = max(2, min(_REMEMBERED_PATTERNS, _REMEMBERED_ELEMENTS // pattern.source.size))
+        if len(known) >= room:
+            del known[next(iter(known))]
+        known[_key(pattern.source, pattern.mask)] = pattern
+        self._last[site] = pattern
+
+
+def _key(source: Lanes, mask: Mask) -> tuple[bytes, tuple[int, ...], bytes]:
+    return source.tobytes(), source.shape, mask.key
+
+
+class SharedMemory:
+    """The bytes of every block's shared memory: shape (blocks, bytes)."""
+
+    def __init__(self, blocks: int, size: int) -> None:
+        self.size = size
+        self.block_bytes = -(-max(size, 1) // 16) * 16
+        # NaN in every float type: what was never written cannot look like a plausible number.
+        self.content = np.full((blocks, self.block_bytes), 0xFF, dtype=np.uint8)
+        self._views: dict[int, NDArray[np.generic]] = {}
+
+    def view(self, size: int) -> Lanes:
+        """Return the content as elements of `size` bytes: shape (blocks, elements)."""
+        if size not in self._views:
+            self._views[size] = self.content.view(moved_dtype(size))
+        return self._views[size]
+
+    def load(self, pattern: SharedPattern) -> Lanes:
+        """Return what the lanes read: shape (blocks, warps or 1, 32 or 1)."""
+        view = self.view(pattern.size)
+        if pattern.per_block:
+            return view.reshape(-1).take(pattern.index)
+        return view.take(pattern.index, axis=1)
+
+    def load_chunks(self, pattern: ChunkPattern) -> Lanes:
+        """Return what the copy engine reads: shape (blocks, chunks), or (1, chunks) of all blocks in turn."""
+        view = self.view(CHUNK_BYTES)
+        if pattern.leading > 1:
+            return view.reshape(-1).take(pattern.index)[None]
+        return view.take(pattern.index, axis=1)
+
+    def store_chunks(self, pattern: ChunkPattern, values: Lanes) -> None:
+        """Write what the copy engine brings, in the shapes of `load_chunks`."""
+        view = self.view(CHUNK_BYTES)
+        if pattern.leading > 1:
+            view.reshape(-1)[pattern.index] = values[0]
+        else:
+            view[:, pattern.index] = values
+
+    def store(self, pattern: SharedPattern, values: Lanes) -> None:
+        """Write `values`; of lanes that write the same word, the last one wins."""
+        view, lanes = self.view(pattern.size), pattern.mask.lanes
+        if pattern.mask.whole and not pattern.per_block:
+            warps, width = np.broadcast_shapes(pattern.index.shape, values.shape[1:])
+            index = np.broadcast_to(pattern.index, (warps, width))
+            view[:, index] = np.broadcast_to(values, (len(view), warps, width))
+            return
+        shape = (len(view), *np.broadcast_shapes(pattern.index.shape[-2:], values.shape[1:], lanes.shape[1:]))
+        index = pattern.index
+        if not pattern.per_block:
+            index = index + (np.arange(len(view)) * view.shape[1])[:, None, None]
+        chosen = np.broadcast_to(lanes, shape)
+        view.reshape(-1)[np.broadcast_to(index, shape)[chosen]] = np.broadcast_to(values, shape)[chosen]

@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Cut a function body into basic blocks, and find where diverged lanes meet again."""
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.program.ptx import Imm, Instruction, Label, Mem, Reg, Sym, Vec
+
+
+class End(Enum):
+    """How a basic block ends."""
+
+    JUMP = "jump"
+    BRANCH = "branch"
+    BARRIER = "barrier"
+    EXIT = "exit"
+    TRAP = "trap"
+
+
+#: The block index that stands for "the thread has ended".
+EXIT_BLOCK = -1
+
+
+@dataclass
+class BasicBlock:
+    """Instructions that run together, and where control goes from them.
+
+    Attributes:
+        body: The instructions, without the one that ends the block.
+        end: How it ends; `last` is the instruction that does it, if any.
+        target: Where a branch goes when its predicate holds, or a jump or passed barrier always.
+        otherwise: Where a branch goes when its predicate does not hold.
+        rejoin: Immediate post-dominator: where the lanes that a branch separates meet again.
+    """
+
+    body: list[Instruction] = field(default_factory=list)
+    end: End = End.JUMP
+    last: Instruction | None = None
+    target: int = EXIT_BLOCK
+    otherwise: int = EXIT_BLOCK
+    rejoin: int = EXIT_BLOCK
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        """Blocks that may follow."""
+        if self.end is End.BRANCH:
+            return (self.target, self.otherwise)
+        return (EXIT_BLOCK,) if self.end in (End.EXIT, End.TRAP) else (self.target,)
+
+
+_BARRIERS = ("bar", "barrier")
+_ENDS = {"ret": End.EXIT, "exit": End.EXIT, "trap": End.TRAP, "brkpt": End.TRAP}
+
+
+def is_block_barrier(item: Instruction) -> bool:
+    """Tell whether the instruction is a barrier of the whole thread block (`__syncthreads` and kin)."""
+    return item.opcode[0] in _BARRIERS and "warp" not in item.opcode and "cluster" not in item.opcode
+
+
+def basic_blocks(body: list[Instruction | Label]) -> list[BasicBlock]:
+    """Return the blocks in text order; the first is the entry."""
+    blocks = _cut(_without_guarded_ends(body))
+    _shorten_exits(blocks)
+    _set_rejoins(blocks)
+    return blocks
+
+
+def _without_guarded_ends(body: list[Instruction | Label]) -> list[Instruction | Label]:
+    """Turn `@p ret` or `@p bar.sync` into a branch around it, so that only branches carry predicates."""
+    result: list[Instruction | Label] = []
+    for i, item in enumerate(body):
+        ends = isinstance(item, Instruction) and (item.opcode[0] in _ENDS or is_block_barrier(item))
+        if isinstance(item, Instruction) and ends and item.guard:
+            around = Label(f"around@{i}")
+            skip = replace(item, opcode=("bra",), operands=(Sym(around.name),), negated=not item.negated)
+            result += [skip, replace(item, guard=None, negated=False), around]
+        else:
+            result.append(item)
+    return result
+
+
+def _cut(body: list[Instruction | Label]) -> list[BasicBlock]:
+    blocks, current = [BasicBlock()], True
+    labels: dict[str, int] = {}
+    for item in body:
+        if isinstance(item, Label):
+            if blocks[-1].body or not current:
+                blocks.append(BasicBlock())
+            current = True
+            labels[item.name] = len(blocks) - 1
+            continue
+        if not current:
+            blocks.append(BasicBlock())
+            current = True
+        block = blocks[-1]
+        name = item.opcode[0]
+        if name in ("bra", *_ENDS) or is_block_barrier(item):
+            block.last = item
+            block.end = _ENDS.get(name) or (End.BARRIER if name in _BARRIERS else End.BRANCH)
+            current = False
+        elif name == "brx":
+            raise UnsupportedInstruction(item.name, item.line)
+        else:
+            block.body.append(item)
+    for i, block in enumerate(blocks):
+        following = i + 1 if i + 1 < len(blocks) else EXIT_BLOCK
+        _link(block, following, labels)
+    return blocks
+
+
+def _link(block: BasicBlock, following: int, labels: dict[str, int]) -> None:
+    block.target = block.otherwise = following
+    if block.end is End.BRANCH and block.last is not None:
+        goal = block.last.operands[0]
+        assert isinstance(goal, Sym)
+        block.target = labels[goal.name]
+        if block.last.guard is None or block.target == block.otherwise:
+            block.end = End.JUMP
+
+
+def _shorten_exits(blocks: list[BasicBlock]) -> None:
+    """Make a jump to a lone `ret` an exit: the hardware ends those threads at once, not at the common end."""
+    lone = {i for i, block in enumerate(blocks) if block.end is End.EXIT and not block.body}
+    for block in blocks:
+        block.target = EXIT_BLOCK if block.target in lone else block.target
+        block.otherwise = EXIT_BLOCK if block.otherwise in lone else block.otherwise
+
+
+def _set_rejoins(blocks: list[BasicBlock]) -> None:
+    """Immediate post-dominators, by intersecting the post-dominators of all successors until stable."""
+    everything = {*range(len(blocks)), EXIT_BLOCK}
+    after: dict[int, set[int]] = {i: set(everything) for i in range(len(blocks))} | {EXIT_BLOCK: {EXIT_BLOCK}}
+    changed = True
+    while changed:
+        changed = False
+        for i in reversed(range(len(blocks))):
+            new = {i} | set.intersection(*(after[s] for s in blocks[i].successors))
+            if new != after[i]:
+                after[i], changed = new, True
+    for i, block in enumerate(blocks):
+        # The nearest post-dominator is the one that all the others post-dominate.
+        others = after[i] - {i}
+        block.rejoin = max(others, key=lambda p: len(after[p]), default=EXIT_BLOCK)
+
+
+def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
+    """Return the names of the registers that an instruction reads and those that it writes."""
+    from_first = item.opcode[0] in ("st", "red", "bra", "cp", "bar", "barrier", "fence", "membar")
+    sources: list[str] = [item.guard] if item.guard else []
+    targets: list[str] = []
+    for position, operand in enumerate(item.operands):
+        names = _registers(operand)
+        second = position == 1 and len(item.operands) > 1 and _has_second_target(item)
+        first = position == 0 and not from_first and not isinstance(operand, Mem)
+        if first or second:
+            targets += names
+        else:
+            sources += names
+    return sources, targets
+
+
+def _has_second_target(item: Instruction) -> bool:
+    if item.opcode[0] == "elect":
+        return True
+    if item.opcode[0] == "setp":
+        return len(item.operands) - any(f in item.opcode for f in ("and", "or", "xor")) == 4
+    if item.opcode[0] == "shfl":
+        return len(item.operands) - ("sync" in item.opcode) == 5
+    return item.opcode[0] == "match" and "all" in item.opcode and len(item.operands) == 4
+
+
+def _registers(operand: object) -> list[str]:
+    if isinstance(operand, Reg):
+        return [operand.name]
+    if isinstance(operand, Vec):
+        return [name for item in operand.items for name in _registers(item)]
+    inner = getattr(operand, "of", None) or getattr(operand, "base", None)
+    return [] if inner is None or isinstance(inner, Imm) else _registers(inner)

@@ -1,0 +1,211 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Merge adjacent shared-memory accesses into wider ones, as ptxas does after PTX.
+
+PTX shows four loads, or stores, of consecutive words; where their address is provably a multiple of 16,
+the hardware runs one of 128 bits. What is provable follows from how addresses are computed: the alignment
+of a sum is the lesser of its terms', that of a product the product of its factors'. Which accesses merge is
+read off the machine code that ptxas makes.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
+
+#: Largest alignment worth knowing, in bytes.
+_ENOUGH = 256
+_WORD_BYTES = 4
+_SIZES = {"f32": 4, "b32": 4, "u32": 4, "s32": 4, "f64": 8, "b64": 8, "u64": 8, "s64": 8}
+#: Opcodes that may touch shared memory, or order accesses to it.
+_TOUCHING = frozenset(
+    {"ld", "st", "atom", "red", "cp", "bar", "barrier", "fence", "membar", "shfl", "mbarrier"}
+)
+
+
+def merge_shared_accesses(blocks: list[BasicBlock], symbols: dict[str, int]) -> None:
+    """Merge in place.
+
+    Args:
+        blocks: The kernel's basic blocks.
+        symbols: What each shared variable's address is known to be a multiple of, in bytes.
+    """
+    aligned = _alignments((item for block in blocks for item in block.body), symbols)
+    for block in blocks:
+        for name in ("ld", "st"):
+            block.body = _merged(block.body, aligned, symbols, name)
+
+
+def _alignments(body: Iterable[Instruction], symbols: dict[str, int]) -> dict[str, int]:
+    """Return for each register a power of two that all its values are multiples of.
+
+    Starts from the most hopeful assumption and weakens it until every definition agrees, so that an
+    address that a loop advances by 128 stays a multiple of 128.
+    """
+    definitions = [item for item in body if len(reads_and_writes(item)[1]) > 0]
+    known: dict[str, int] = {}
+
+    def of(operand: Operand) -> int:
+        if isinstance(operand, Reg):
+            return known.get(operand.name, _ENOUGH)
+        if isinstance(operand, Imm):
+            return _power_of_two_in(operand.bits)
+        if isinstance(operand, Sym):
+            return min(symbols.get(operand.name, 1), _power_of_two_in(operand.offset))
+        return 1
+
+    changed = True
+    while changed:
+        changed = False
+        for item in definitions:
+            for name in reads_and_writes(item)[1]:
+                found = min(known.get(name, _ENOUGH), _result(item, of))
+                if known.get(name) != found:
+                    known[name], changed = found, True
+    return known
+
+
+def _result(item: Instruction, of: Callable[[Operand], int]) -> int:
+    """Return what the result of an instruction is a multiple of, given that of its operands."""
+    name, sources = item.opcode[0], item.operands[1:]
+    if name in ("mov", "cvt", "cvta") and len(sources) == 1:
+        return of(sources[0])
+    if name in ("add", "sub", "or", "xor", "selp", "min", "max") and "pred" not in item.opcode:
+        return min(of(sources[0]), of(sources[1]))
+    if name == "and":
+        return max(of(sources[0]), of(sources[1]))
+    if name == "mul" and "hi" not in item.opcode:
+        return min(of(sources[0]) * of(sources[1]), _ENOUGH)
+    if name == "mad" and "hi" not in item.opcode:
+        return min(of(sources[0]) * of(sources[1]), of(sources[2]))
+    if name == "shl" and isinstance(sources[1], Imm):
+        return min(of(sources[0]) << min(sources[1].bits, 8), _ENOUGH)
+    return 1
+
+
+def _power_of_two_in(value: int) -> int:
+    return min(value & -value, _ENOUGH) if value else _ENOUGH
+
+
+@dataclass(frozen=True)
+class _Access:
+    """A load or store that might be merged.
+
+    Attributes:
+        position: Its place in the basic block.
+        base: The register or variable that its address is relative to.
+        offset: Bytes from there.
+        values: The registers that it loads or the operands that it stores, in order.
+        size: Bytes of each value.
+    """
+
+    position: int
+    base: Operand
+    offset: int
+    values: tuple[Operand, ...]
+    size: int
+
+    @property
+    def end(self) -> int:
+        """Offset of the first byte after the access."""
+        return self.offset + self.size * len(self.values)
+
+
+def _merged(
+    body: list[Instruction], aligned: dict[str, int], symbols: dict[str, int], name: str
+) -> list[Instruction]:
+    """Return the instructions of a basic block with its loads (or stores) of shared memory merged."""
+    replaced: dict[int, Instruction | None] = {}
+    for accesses in _candidates(body, name):
+        base = accesses[0].base
+        known = aligned if isinstance(base, Reg) else symbols
+        alignment = known.get(getattr(base, "name", ""), 1)
+        for width in (16, 8):
+            if width > alignment:
+                continue
+            for window in sorted({access.offset // width for access in accesses}):
+                inside = [a for a in accesses if a.offset >= window * width and a.end <= (window + 1) * width]
+                if not _worthwhile(inside, width, name) or not _movable(body, inside, name):
+                    continue
+                place = min if name == "ld" else max
+                first = place(access.position for access in inside)
+                replaced |= dict.fromkeys((access.position for access in inside), None)
+                replaced[first] = _vector(body[first], inside, window * width, width)
+                accesses = [access for access in accesses if access not in inside]
+    items = [replaced.get(position, item) for position, item in enumerate(body)]
+    return [item for item in items if item is not None]
+
+
+def _worthwhile(inside: list[_Access], width: int, name: str) -> bool:
+    """Tell whether ptxas would merge these accesses into one of `width` bytes.
+
+    Stores must fill it. Loads may leave out one word of a 128-bit access: it is loaded in vain.
+    """
+    covered = sum(access.end - access.offset for access in inside)
+    distinct = len({access.offset for access in inside}) == len(inside)
+    missing = _WORD_BYTES if name == "ld" and width == 16 else 0
+    return len(inside) > 1 and distinct and covered >= width - missing
+
+
+def _vector(item: Instruction, inside: list[_Access], start: int, width: int) -> Instruction:
+    size = inside[0].size
+    values: list[Operand] = [Sym("_")] * (width // size)
+    for access in inside:
+        index = (access.offset - start) // size
+        values[index : index + len(access.values)] = access.values
+    base = inside[0].base
+    assert isinstance(base, Reg | Sym)
+    opcode = (item.opcode[0], "shared", f"v{len(values)}", f"b{8 * size}")
+    memory, vector = Mem(base, start), Vec(tuple(values))
+    return replace(
+        item, opcode=opcode, operands=(vector, memory) if item.opcode[0] == "ld" else (memory, vector)
+    )
+
+
+def _candidates(body: list[Instruction], name: str) -> Iterator[list[_Access]]:
+    """Yield accesses of one size and base, with nothing between them that may touch the same memory."""
+    groups: dict[tuple[int, Operand, int], list[_Access]] = {}
+    stretch, last_base = 0, None
+    for position, item in enumerate(body):
+        access = _access(item, position, name)
+        if access is not None:
+            if name == "st" and access.base != last_base:
+                stretch += 1  # stores through another register may overlap
+            last_base = access.base
+            groups.setdefault((access.size, access.base, stretch), []).append(access)
+        elif item.opcode[0] in _TOUCHING and not {"global", "local", "param", "const"} & set(item.opcode):
+            stretch += item.opcode[0] != name or name == "st"
+    yield from groups.values()
+
+
+def _access(item: Instruction, position: int, name: str) -> _Access | None:
+    kind, vector = item.opcode[-1], item.opcode[2:-1]
+    if item.opcode[:2] != (name, "shared") or kind not in _SIZES or vector not in ((), ("v2",)) or item.guard:
+        return None
+    memory, value = reversed(item.operands) if name == "ld" else item.operands
+    if not isinstance(memory, Mem) or not isinstance(memory.base, Reg | Sym):
+        return None
+    values = value.items if isinstance(value, Vec) else (value,)
+    return _Access(position, memory.base, memory.offset, values, _SIZES[kind])
+
+
+def _movable(body: list[Instruction], group: list[_Access], name: str) -> bool:
+    """Tell whether nothing keeps loads from happening at the first of them, or stores at the last."""
+    first, last = min(a.position for a in group), max(a.position for a in group)
+    base = group[0].base
+    registers: dict[str, int] = {}
+    for access in group:
+        for value in access.values:
+            if isinstance(value, Reg):
+                registers.setdefault(value.name, access.position)
+    for position in range(first, last + 1):
+        reads, writes = reads_and_writes(body[position])
+        if isinstance(base, Reg) and base.name in writes:
+            return False
+        if name == "ld":
+            if any(position < registers.get(register, 0) for register in (*reads, *writes)):
+                return False
+        elif any(position > registers.get(register, last) for register in writes):
+            return False
+    return name == "st" or len(registers) == sum(len(access.values) for access in group)

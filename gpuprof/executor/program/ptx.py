@@ -1,0 +1,414 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Read PTX text into functions, variables and instructions. Syntax only: no meaning is given here."""
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from gpuprof.executor.faults import UnsupportedInstruction
+
+
+@dataclass(frozen=True)
+class Reg:
+    """A virtual register, by the name that is unique in its function."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Imm:
+    """A literal. `bits` is its two's complement or IEEE pattern; `width` is 0 for integers, else 32 or 64."""
+
+    bits: int
+    width: int = 0
+
+
+@dataclass(frozen=True)
+class Sym:
+    """The address of a variable, parameter or function, plus a byte offset."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Mem:
+    """A memory operand `[base + offset]`, in bytes."""
+
+    base: "Reg | Sym | Imm"
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Special:
+    """A special register such as `%tid.x`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Vec:
+    """A brace-enclosed list of operands; also `[map, {x, y}]`, as the address of the map and the list."""
+
+    items: tuple["Operand", ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """A negated predicate operand, `!%p`."""
+
+    of: "Operand"
+
+
+Operand = Reg | Imm | Sym | Mem | Special | Vec | Not
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One PTX instruction.
+
+    Attributes:
+        opcode: The mnemonic split at its dots: ("ld", "global", "f32").
+        operands: Operands in order; a paired destination `d|p` is two operands.
+        guard: Register of the predicate `@p`, or None.
+        negated: True for `@!p`.
+        line: Source line in the kernel's own file, 0 when unknown.
+    """
+
+    opcode: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: str | None = None
+    negated: bool = False
+    line: int = 0
+
+    @property
+    def name(self) -> str:
+        """The full mnemonic."""
+        return ".".join(self.opcode)
+
+
+@dataclass(frozen=True)
+class Label:
+    """A branch target."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of one state space.
+
+    Attributes:
+        space: "global", "const", "shared", "local" or "param".
+        size: Bytes; 0 for an extern array, whose size the launch decides.
+        data: Initial content, or None when there is none.
+        extern: True for `extern __shared__` arrays.
+    """
+
+    name: str
+    space: str
+    align: int
+    size: int
+    data: bytes | None = None
+    extern: bool = False
+
+
+@dataclass
+class Function:
+    """A kernel or device function: its parameters in order, its registers by name, its body in text order."""
+
+    name: str
+    is_entry: bool
+    params: list[Variable] = field(default_factory=list)
+    returns: list[Variable] = field(default_factory=list)
+    registers: dict[str, str] = field(default_factory=dict)
+    variables: list[Variable] = field(default_factory=list)
+    body: list[Instruction | Label] = field(default_factory=list)
+
+
+@dataclass
+class Module:
+    """All that one PTX text defines."""
+
+    functions: dict[str, Function] = field(default_factory=dict)
+    variables: list[Variable] = field(default_factory=list)
+
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_HEADER = re.compile(r"\.(entry|func)\b")
+_VARIABLE = re.compile(
+    r"\.(global|const|shared|local|param)\s+(?:\.align\s+(\d+)\s+)?(?:\.v([24])\s+)?\.(\w+)\s+"
+    r"([\w$%.]+)\s*(\[\s*(\d*)\s*\])?(?:\s*=\s*(.*))?$",
+    re.DOTALL,
+)
+_LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+\d+(.*)")
+_INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)")
+_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)", re.DOTALL)
+_GUARD = re.compile(r"@(!?)([\w$%]+)\s+")
+_TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
+_SPECIAL = re.compile(
+    r"%(tid|ntid|ctaid|nctaid|laneid|warpid|nwarpid|smid|nsmid|gridid|clock|clock64|clock_hi|globaltimer\w*|"
+    r"lanemask_\w+|envreg\d+|pm\d+|dynamic_smem_size|total_smem_size|aggr_smem_size|cluster\w*|is_explicit\w*|"
+    r"nclusterid|current_graph_exec)(\.[xyzw])?$"
+)
+
+
+def parse(text: str) -> Module:
+    """Parse one PTX module as NVRTC prints it.
+
+    Raises:
+        UnsupportedInstruction: The text uses syntax that the executor does not model.
+    """
+    text = _COMMENT.sub(" ", text)
+    module = Module()
+    position = 0
+    statement = re.compile(r"\s*([^;{]*)([;{])", re.DOTALL)
+    while found := statement.match(text, position):
+        head, stop = found.group(1), found.group(2)
+        head = re.sub(
+            r"^\s*(?:\.(?:version|target|address_size|file|section)\b[^\n]*\n\s*)+", "", head
+        ).strip()
+        position = found.end()
+        if _HEADER.search(head):
+            function = _function_header(head)
+            if stop == "{":
+                end = _matching_brace(text, position)
+                _Body(function, text[position:end]).read()
+                module.functions[function.name] = function
+                position = end + 1
+        elif head.startswith((".visible", ".extern", ".weak", ".global", ".const", ".shared", ".common")):
+            if stop == "{":  # an initialiser list: the declaration goes on to its semicolon
+                end = text.index(";", position)
+                head, position = head + "{" + text[position:end], end + 1
+            module.variables.append(_variable(head))
+        elif stop == "{":
+            position = _matching_brace(text, position) + 1
+    return module
+
+
+def _matching_brace(text: str, position: int) -> int:
+    depth = 1
+    for found in re.finditer(r"[{}]", text[position:]):
+        depth += 1 if found.group() == "{" else -1
+        if depth == 0:
+            return position + found.start()
+    raise UnsupportedInstruction("unbalanced braces", 0)
+
+
+def _variable(text: str) -> Variable:
+    extern = ".extern" in text
+    text = re.sub(
+        r"\.(visible|extern|weak|common|ptr(\s+\.(global|shared|const|local))?)\b\s*", "", text
+    ).strip()
+    text = re.sub(r"\.attribute\([^)]*\)\s*", "", text)
+    # A pointer parameter may say how its target is aligned: `.param .u64 .ptr .global .align 16 name`.
+    text = re.sub(r"^(\.param\s+\.\w+)\s+\.align\s+\d+", r"\1", text)
+    found = _VARIABLE.match(text)
+    if not found:
+        raise UnsupportedInstruction(text.split("\n")[0], 0)
+    space, align, vector, kind, name, is_array, count, initial = found.groups()
+    item = _TYPE_BYTES.get(kind.lstrip("bsuf"), 0)
+    if item == 0:
+        raise UnsupportedInstruction(f".{space} .{kind} variable", 0)
+    item *= int(vector or 1)
+    size = item * (int(count or 0) if is_array else 1)
+    data = None if initial is None else _initial_bytes(initial, item, size)
+    return Variable(name, space, int(align or item), size, data, extern)
+
+
+def _initial_bytes(text: str, item: int, size: int) -> bytes:
+    content = b""
+    for word in text.strip("{} \n\t").split(","):
+        literal = _literal(word.strip())
+        if literal is None:
+            raise UnsupportedInstruction(f"initialiser {word.strip()}", 0)
+        content += (literal.bits & ((1 << 8 * item) - 1)).to_bytes(item, "little")
+    return content.ljust(size, b"\0")
+
+
+def _function_header(text: str) -> Function:
+    is_entry = bool(re.search(r"\.entry\b", text))
+    after = text[_HEADER.search(text).end() :]  # type: ignore[union-attr]
+    found = re.match(r"\s*(?:\(([^)]*)\))?\s*([\w$]+)\s*(?:\(([^)]*)\))?", after, re.DOTALL)
+    if not found:
+        raise UnsupportedInstruction("function header", 0)
+    returns, name, params = found.groups()
+
+    def variables(listing: str | None) -> list[Variable]:
+        return [_variable(part.strip()) for part in (listing or "").split(",") if part.strip()]
+
+    return Function(name, is_entry, variables(params), variables(returns))
+
+
+def _literal(text: str) -> Imm | None:
+    if re.match(r"0[fF][0-9a-fA-F]{8}$", text):
+        return Imm(int(text[2:], 16), 32)
+    if re.match(r"0[dD][0-9a-fA-F]{16}$", text):
+        return Imm(int(text[2:], 16), 64)
+    if re.match(r"-?(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?$", text):
+        digits = text.rstrip("U")
+        octal = re.match(r"-?0[0-7]+$", digits)
+        return Imm(int(digits, 8 if octal else 0))
+    if re.match(r"-?\d+\.\d*(e[+-]?\d+)?$", text):
+        return Imm(struct.unpack("<Q", struct.pack("<d", float(text)))[0], 64)
+    return None
+
+
+class _Body:
+    """Reads one function body, renaming what nested scopes declare so that every name is unique."""
+
+    def __init__(self, function: Function, text: str) -> None:
+        self.function = function
+        self.text = text
+        self.scopes: list[dict[str, str]] = [{}]
+        self.scope_count = 0
+        self.line = 0
+        self.own_file = 0
+
+    def read(self) -> None:
+        """Fill the function's registers, variables and body."""
+        statements = list(self._statements())
+        for position, statement in enumerate(statements):
+            if statement == "{":
+                self.scopes.append({})
+                self.scope_count += 1
+                self._declare_labels(statements, position + 1)
+            elif statement == "}":
+                self.scopes.pop()
+            elif re.match(r"\.loc\b", statement):
+                self._location(statement)
+            elif statement.endswith(":"):
+                self.function.body.append(Label(self._renamed(statement[:-1])))
+            elif statement.startswith(".reg"):
+                self._declare(statement)
+            elif statement.startswith((".shared", ".local", ".param", ".const", ".global")):
+                self._declare_variable(statement)
+            elif statement.startswith((".pragma", ".file", ".branchtargets")):
+                continue
+            elif statement.startswith("."):
+                raise UnsupportedInstruction(statement.split()[0], self.line)
+            elif statement:
+                self.function.body.append(self._instruction(statement))
+
+    def _statements(self) -> Iterator[str]:
+        position, text = 0, self.text
+        token = re.compile(r"\s*(?:(\.loc\b[^\n]*)|([{}])|([\w$%]+\s*:)(?!:)|([^;]+);)", re.DOTALL)
+        while found := token.match(text, position):
+            loc, brace, label, statement = found.groups()
+            yield (loc or brace or (label and label.replace(" ", "")) or statement).strip()
+            position = found.end()
+
+    def _declare_labels(self, statements: list[str], position: int) -> None:
+        """Find the labels of a scope that begins at `position`: branches may name them before they come."""
+        depth = 1
+        while depth and position < len(statements):
+            statement = statements[position]
+            depth += (statement == "{") - (statement == "}")
+            if depth == 1 and statement.endswith(":"):
+                self._fresh(statement[:-1])
+            position += 1
+
+    def _location(self, text: str) -> None:
+        found = _LOC.match(text)
+        if not found:
+            return
+        places = [(int(found.group(1)), int(found.group(2)))]
+        places += [(int(file), int(line)) for file, line in _INLINED.findall(found.group(3))]
+        if not self.own_file:  # the first location of a function is its own header
+            self.own_file = places[-1][0]
+        line = next((line for file, line in places if file == self.own_file), 0)
+        self.line = line or self.line  # line 0 means "as before"
+
+    def _renamed(self, name: str) -> str:
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return name
+
+    def _fresh(self, name: str) -> str:
+        if len(self.scopes) == 1:
+            return name
+        self.scopes[-1][name] = f"{name}@{self.scope_count}"
+        return self.scopes[-1][name]
+
+    def _declare(self, text: str) -> None:
+        found = _REGISTERS.match(text)
+        if not found:
+            raise UnsupportedInstruction(text, self.line)
+        kind, names = found.groups()
+        for name in (part.strip() for part in names.split(",")):
+            if counted := re.match(r"(.*)<(\d+)>$", name):
+                stem, count = counted.group(1), int(counted.group(2))
+                self.function.registers.update({self._fresh(f"{stem}{i}"): kind for i in range(count)})
+            else:
+                self.function.registers[self._fresh(name)] = kind
+
+    def _declare_variable(self, text: str) -> None:
+        variable = _variable(text)
+        self.function.variables.append(replace(variable, name=self._fresh(variable.name)))
+
+    def _instruction(self, text: str) -> Instruction:
+        guard, negated = None, False
+        if found := _GUARD.match(text):
+            negated, guard = bool(found.group(1)), self._renamed(found.group(2))
+            text = text[found.end() :]
+        mnemonic, _, rest = text.strip().partition(" ") if " " in text else (text.strip(), "", "")
+        mnemonic, tabbed, more = mnemonic.partition("\t")
+        rest = (more + " " + rest) if tabbed else rest
+        opcode = tuple(part for part in re.split(r"\.|(?<=\w)::(?=\w)", mnemonic.strip()) if part)
+        operands = tuple(self._operand(part) for part in _split(rest))
+        return Instruction(opcode, operands, guard, negated, self.line)
+
+    def _operand(self, text: str) -> Operand:
+        text = text.strip()
+        if text.startswith("!"):
+            return Not(self._operand(text[1:]))
+        if text.startswith(("{", "(")):
+            return Vec(tuple(self._operand(part) for part in _split(text[1:-1])))
+        if text.startswith("["):
+            return self._memory(text[1:-1])
+        literal = _literal(text)
+        if literal is not None:
+            return literal
+        if _SPECIAL.match(text):
+            return Special(text)
+        if text == "WARP_SZ":
+            return Imm(32)
+        base, offset = _base_and_offset(text)
+        name = self._renamed(base)
+        if name in self.function.registers:
+            return Reg(name)
+        return Sym(name, offset)
+
+    def _memory(self, text: str) -> Mem | Vec:
+        parts = _split(text)
+        if len(parts) == 2:  # a place in a tensor
+            return Vec((self._operand(f"[{parts[0]}]"), self._operand(parts[1])))
+        base, offset = _base_and_offset(text.strip())
+        operand = self._operand(base)
+        if not isinstance(operand, Reg | Sym | Imm):
+            raise UnsupportedInstruction(f"address [{text}]", self.line)
+        return Mem(operand, offset)
+
+
+def _base_and_offset(text: str) -> tuple[str, int]:
+    base, plus, offset = text.partition("+")
+    if plus:
+        return base.strip(), int(offset, 0)
+    if found := re.match(r"([\w$%.]+?)-(\d+)$", text):
+        return found.group(1), -int(found.group(2))
+    return text, 0
+
+
+def _split(text: str) -> list[str]:
+    """Split operands at commas outside brackets; `d|p` counts as two operands."""
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(text):
+        depth += (char in "{[(") - (char in "}])")
+        if char in ",|" and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]

@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Where a program's values live: every register, literal, parameter and special register has one slot.
+
+A batch keeps its values in one list. Operands are decoded to positions in it, so that reading a literal, a
+kernel argument or `%tid.x` costs what reading a register costs.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, register_dtype, uniform
+from gpuprof.executor.program.ptx import Function, Imm, Operand, Reg, Special, Sym
+
+#: Special registers that the executor can answer: time and machine placement are not among them.
+KNOWN_SPECIALS = frozenset(
+    {
+        *(f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
+        *("%laneid", "%warpid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size"),
+        *(f"%lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")),
+    }
+)
+
+_I32 = np.dtype(np.int32)
+_I64 = np.dtype(np.int64)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One operand: its slot, and the dtype to read it as if that differs from how it is kept."""
+
+    slot: int
+    kept: np.dtype[Any]
+
+
+@dataclass
+class Slots:
+    """Allots slots while a program is decoded.
+
+    Attributes:
+        initial: The value that each slot starts with.
+        specials: Slot of each special register in use, by name.
+        parameters: Slots of kernel parameters: (byte offset, dtype, slot).
+        symbols: Slots that hold the address of a global or constant variable, by name.
+    """
+
+    function: Function
+    #: Offsets of shared and local variables in their space, by name.
+    offsets: dict[str, int]
+    initial: list[Lanes] = field(default_factory=list)
+    kept: list[np.dtype[Any]] = field(default_factory=list)
+    specials: dict[str, int] = field(default_factory=dict)
+    parameters: list[tuple[int, np.dtype[Any], int]] = field(default_factory=list)
+    symbols: dict[str, int] = field(default_factory=dict)
+    _registers: dict[str, int] = field(default_factory=dict)
+    _literals: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    def new(self, value: Lanes) -> int:
+        """Add a slot that starts with `value`."""
+        self.initial.append(value)
+        self.kept.append(value.dtype)
+        return len(self.initial) - 1
+
+    def register(self, name: str, line: int = 0) -> int:
+        """Return the slot of a register."""
+        if name not in self._registers:
+            kind = self.function.registers[name]
+            if kind not in ARITHMETIC:
+                raise UnsupportedInstruction(f".reg .{kind}", line)
+            self._registers[name] = self.new(uniform(0, register_dtype(kind)))
+        return self._registers[name]
+
+    def scratch(self, dtype: np.dtype[Any]) -> int:
+        """Return a slot of its own, for what has no name in PTX (the carry flag, an unused result)."""
+        return self.new(uniform(0, dtype))
+
+    def literal(self, value: Imm, dtype: np.dtype[Any]) -> int:
+        """Return the slot of a literal, read as `dtype`."""
+        key = (value.bits, f"{dtype}/{value.width}")
+        if key not in self._literals:
+            self._literals[key] = self.new(_literal(value, dtype))
+        return self._literals[key]
+
+    def parameter(self, offset: int, dtype: np.dtype[Any]) -> int:
+        """Return the slot of the kernel argument at a byte offset of the parameter block."""
+        slot = self.new(uniform(0, dtype))
+        self.parameters.append((offset, dtype, slot))
+        return slot
+
+    def address(self, symbol: Sym, line: int) -> int:
+        """Return the slot that holds a variable's address in its own space."""
+        if symbol.name in self.offsets:
+            return self.new(uniform(self.offsets[symbol.name] + symbol.offset, _I64))
+        key = f"{symbol.name}+{symbol.offset}"
+        if key not in self.symbols:
+            self.symbols[key] = self.new(uniform(0, _I64))
+        return self.symbols[key]
+
+    def special(self, name: str, line: int) -> int:
+        """Return the slot of a special register."""
+        if name not in KNOWN_SPECIALS:
+            raise UnsupportedInstruction(name, line)
+        if name not in self.specials:
+            self.specials[name] = self.new(uniform(0, _I32))
+        return self.specials[name]
+
+    def source(self, operand: Operand, dtype: np.dtype[Any], line: int) -> Source:
+        """Return where to read an operand that is wanted as `dtype`."""
+        if isinstance(operand, Reg):
+            slot = self.register(operand.name, line)
+        elif isinstance(operand, Imm):
+            slot = self.literal(operand, dtype)
+        elif isinstance(operand, Special):
+            slot = self.special(operand.name, line)
+        elif isinstance(operand, Sym):
+            slot = self.address(operand, line)
+        else:
+            raise UnsupportedInstruction(f"operand {operand}", line)
+        return Source(slot, self.kept[slot])
+
+
+def _literal(value: Imm, dtype: np.dtype[Any]) -> Lanes:
+    if dtype == np.bool_:
+        return uniform(bool(value.bits), dtype)
+    if value.width:
+        kind = np.dtype(f"f{value.width // 8}")
+        written = np.array(value.bits, dtype=f"u{value.width // 8}").view(kind)
+        if dtype.kind == "f":
+            return uniform(written.astype(dtype), dtype)
+        return uniform(
+            written.view(f"u{value.width // 8}").astype(f"u{dtype.itemsize}"), np.dtype(f"u{dtype.itemsize}")
+        )
+    bits = value.bits & ((1 << 8 * dtype.itemsize) - 1)
+    return uniform(np.array(bits, dtype=f"u{dtype.itemsize}").view(dtype), dtype)

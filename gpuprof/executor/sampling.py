@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which thread blocks run: all of a grid, or a few that stand for it: corners, edges and the interior.
+
+A grid may have 2^31 blocks and more, so blocks are listed batch by batch, never all at once.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Blocks that should do the same work: a box of the grid, of which some blocks run.
+
+    Attributes:
+        axes: Their blockIdx along x, y and z.
+        chosen: How many of them run, evenly spread over the box.
+    """
+
+    axes: tuple[range, range, range]
+    chosen: int
+
+    @property
+    def size(self) -> int:
+        """Blocks of the box."""
+        x, y, z = self.axes
+        return len(x) * len(y) * len(z)
+
+    @property
+    def weight(self) -> float:
+        """How many blocks of the grid each block that runs stands for."""
+        return self.size / self.chosen
+
+    def indices(self, first: int, last: int) -> NDArray[np.int64]:
+        """Return blockIdx of those that run, from number `first` to `last` (exclusive): shape (n, 3)."""
+        if self.chosen == self.size:
+            number = np.arange(first, last, dtype=np.int64)
+        else:
+            # Off the diagonal of the box. In Python's integers: the product may need more than 64 bits.
+            size, twice = self.size, 2 * self.chosen
+            number = np.array([(2 * i + 1) * size // twice for i in range(first, last)], dtype=np.int64)
+        x, y, z = self.axes
+        inside = number % len(x), number // len(x) % len(y), number // (len(x) * len(y))
+        return np.stack([i + axis.start for i, axis in zip(inside, (x, y, z), strict=True)], axis=1)
+
+
+@dataclass(frozen=True)
+class BlockList:
+    """Some of the blocks that run.
+
+    Attributes:
+        indices: blockIdx (x, y, z) of each block, shape (n, 3).
+        strata: The number of each one's stratum, shape (n,).
+        weights: How many blocks of the grid each one stands for, shape (n,).
+    """
+
+    indices: NDArray[np.int64]
+    strata: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The blocks of a grid that run, and how many blocks of it each stands for.
+
+    Attributes:
+        strata: Boxes that make up the grid, each with its share of the blocks that run.
+    """
+
+    strata: tuple[Stratum, ...]
+
+    @cached_property
+    def count(self) -> int:
+        """Blocks that run."""
+        return sum(stratum.chosen for stratum in self.strata)
+
+    @cached_property
+    def total(self) -> int:
+        """Blocks of the grid."""
+        return sum(stratum.size for stratum in self.strata)
+
+    def blocks(self, first: int, last: int) -> BlockList:
+        """Return the blocks that run from number `first` to `last` (exclusive), stratum by stratum."""
+        indices: list[NDArray[np.int64]] = []
+        members: list[int] = []
+        before = 0
+        for stratum in self.strata:
+            begin, end = (min(max(edge - before, 0), stratum.chosen) for edge in (first, last))
+            indices.append(stratum.indices(begin, end))
+            members.append(len(indices[-1]))
+            before += stratum.chosen
+        weights = [stratum.weight for stratum in self.strata]
+        return BlockList(
+            np.concatenate(indices), np.repeat(np.arange(len(members)), members), np.repeat(weights, members)
+        )
+
+
+def every_block(grid: tuple[int, int, int]) -> Sample:
+    """Return a sample that is the whole grid, x fastest."""
+    x, y, z = grid
+    return Sample((Stratum((range(x), range(y), range(z)), x * y * z),))
+
+
+def choose_blocks(grid: tuple[int, int, int], max_blocks: int) -> Sample:
+    """Choose at most `max_blocks` blocks of a grid, spread over its strata.
+
+    Along each axis a block is first, in between, or last: ragged sizes show in the last ones, and shifted
+    accesses in the first. Their combinations are the strata. With few blocks to spend, first and in-between
+    are one stratum, because kernels rarely treat them differently; then the largest strata get a second
+    block, which tells whether blocks of one stratum do agree.
+
+    Raises:
+        ValueError: `max_blocks` is less than 1.
+    """
+    if max_blocks < 1:
+        raise ValueError("a sample needs at least one block")
+    if grid[0] * grid[1] * grid[2] <= max_blocks:
+        return every_block(grid)
+    for parts in (_thirds, _last_apart, _undivided):
+        x, y, z = (parts(length) for length in grid)
+        boxes = list(product(x, y, z))
+        if len(boxes) <= max_blocks:
+            break
+    sizes = [Stratum(box, 1).size for box in boxes]
+    chosen = [1] * len(boxes)
+    for _ in range(max_blocks - len(boxes)):
+        open_boxes = [i for i in range(len(boxes)) if chosen[i] < sizes[i]]
+        chosen[max(open_boxes, key=lambda i: sizes[i] / chosen[i])] += 1
+    return Sample(tuple(Stratum(box, share) for box, share in zip(boxes, chosen, strict=True)))
+
+
+def _thirds(length: int) -> list[range]:
+    return [part for part in (range(1), range(1, length - 1), range(max(1, length - 1), length)) if len(part)]
+
+
+def _last_apart(length: int) -> list[range]:
+    return [part for part in (range(length - 1), range(length - 1, length)) if len(part)]
+
+
+def _undivided(length: int) -> list[range]:
+    return [range(length)]

@@ -1,0 +1,420 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Run a batch: which lanes execute which basic block next, and where diverged lanes meet again.
+
+A *strand* is a set of lanes at one place. A branch on which its lanes disagree splits it in two, which run
+one after the other until both reach the immediate post-dominator; there a *join* puts them together again.
+All warps of the batch share these strands, and a warp's lanes split exactly where that warp diverges, so
+each warp sees the order of instructions that a stack of its own would give it.
+
+A strand stops at a block barrier unless all living lanes of its blocks are there with it. When nothing else
+can run, barriers that are complete release their strands. If none is, warps that wait at a join for others
+stuck in a barrier go on alone: the hardware joins lanes of a warp, never warps.
+
+A strand whose wait for an mbarrier failed is parked until that barrier's phase ends. Where nothing can run
+and no phase can end, parked strands get a few more tries, since what they do between two tries may help.
+
+A strand that polls global memory for what another block writes rests after each try, until nothing else can
+run.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+import numpy as np
+
+from gpuprof.executor.decode import Program, RunnableBlock
+from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.memory.mbarriers import Stall
+from gpuprof.executor.program.flow import EXIT_BLOCK, End
+from gpuprof.executor.steps.batch import Batch
+
+#: How often threads may wait for mbarriers in vain, while nothing changes, before that is a deadlock.
+_PATIENCE = 64
+
+
+@dataclass(eq=False)
+class _Join:
+    """Where the strands that split off at one branch meet: `block`, run by `lanes` once none is `pending`."""
+
+    block: int
+    lanes: Bools
+    rejoin: int
+    above: "_Join | None"
+    pending: int = 0
+
+
+@dataclass(eq=False)
+class _Strand:
+    """Lanes that run together from `block` until they reach `rejoin`, where `above` awaits them."""
+
+    block: int
+    mask: Mask
+    rejoin: int = EXIT_BLOCK
+    above: _Join | None = None
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A strand at a barrier: which one, and how many threads it takes (None: all of the block)."""
+
+    strand: _Strand
+    barrier: int
+    expected: int | None
+    line: int
+
+
+@dataclass(eq=False)
+class _Parked:
+    """A strand that waits for mbarriers."""
+
+    strand: _Strand
+    stall: Stall
+
+
+@dataclass
+class Scheduler:
+    """Runs all lanes of a batch to their end.
+
+    Args:
+        program: What to run.
+        batch: On whom.
+        budget: Instructions that the batch may take before it counts as endless.
+    """
+
+    program: Program
+    batch: Batch
+    budget: int
+    steps: int = 0
+    lane_instructions: int = 0
+    _ready: list[_Strand] = field(default_factory=list)
+    _waiting: list[_Waiting] = field(default_factory=list)
+    _parked: list[_Parked] = field(default_factory=list)
+    #: Strands that read global memory in a loop, and did not find what they wait for.
+    _polling: list[_Strand] = field(default_factory=list)
+    #: How often parked strands were tried in vain, and the state of the mbarriers then.
+    _tries: int = 0
+    _tried_version: int = -1
+    #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
+    _arrivals: dict[int, Bools] = field(default_factory=dict)
+
+    def run(self) -> None:
+        """Run to the end.
+
+        Raises:
+            KernelFault: The kernel broke a rule.
+        """
+        self._ready = [_Strand(0, self.batch.mask)]
+        while self._ready or self._waiting or self._parked or self._polling:
+            if self._ready:
+                self._advance(self._ready.pop())
+            elif not (
+                self._release()
+                or self._resume_parked()
+                or self._detach()
+                or self._poll_again()
+                or self._try_parked()
+            ):
+                self._deadlock()
+        self.batch.races.barrier()
+        if self.batch.phased and (unfinished := self.batch.bulk.unfinished):
+            line, lanes = unfinished
+            text = "ends without waiting for its bulk copy, which still reads shared memory"
+            self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))
+
+    def _advance(self, strand: _Strand) -> None:
+        """Run one strand until it ends, splits, or stops at a barrier."""
+        batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
+        batch.mask = strand.mask
+        batch.alone = self._is_alone(strand.mask)
+        while strand.block != strand.rejoin:
+            if strand.block == EXIT_BLOCK:
+                break
+            block = blocks[strand.block]
+            tally.ran(strand.block, strand.mask)
+            self.lane_instructions += block.length * strand.mask.total_threads
+            self.steps += block.length
+            if self.steps > self.budget:
+                self._endless(block, strand.mask)
+            for step in block.steps:
+                step(batch)
+            if block.end is End.BRANCH:
+                before, place = len(self._ready), strand.block
+                if not self._branch(block, strand):
+                    if batch.stall is not None:
+                        self._park(batch.stall, self._ready[before:])
+                    if block.polls:
+                        self._rest([split for split in self._ready[before:] if split.block == place])
+                    return
+                if block.polls and strand.block == place:
+                    self._ready.append(strand)
+                    self._rest([strand])
+                    return
+            elif block.end is End.BARRIER:
+                if not self._barrier(block, strand):
+                    return
+            elif block.end is End.EXIT:
+                strand.block = EXIT_BLOCK
+            elif block.end is End.TRAP:
+                batch.fault(FaultKind.TRAP, "executes a trap instruction", block.line, strand.mask.first())
+            else:
+                strand.block = block.target
+            if batch.stall is not None:
+                self._ready.append(strand)
+                self._park(batch.stall, [strand])
+                return
+        if strand.block == EXIT_BLOCK:
+            self._exit(strand.mask)
+        self._arrived(strand.above)
+
+    def _exit(self, mask: Mask) -> None:
+        live = self.batch.live
+        self.batch.live = live.of(live.lanes & ~mask.lanes)
+
+    def _is_alone(self, mask: Mask) -> bool:
+        live = self.batch.live
+        return mask is live or mask.whole or not (live.lanes & ~mask.lanes).any()
+
+    def _endless(self, block: RunnableBlock, mask: Mask) -> None:
+        self.batch.fault(
+            FaultKind.ENDLESS,
+            f"still runs after {self.budget:,} instructions: the loop may not end",
+            block.line,
+            mask.first(),
+        )
+
+    def _arrived(self, join: _Join | None) -> None:
+        """One strand of `join` is done."""
+        if join is not None:
+            join.pending -= 1
+            self._resume(join)
+
+    def _resume(self, join: _Join) -> None:
+        """When the last strand of `join` is done, let the lanes still alive go on together."""
+        if join.pending:
+            return
+        lanes = join.lanes & self.batch.live.lanes
+        if lanes.any():
+            mask = (
+                self.batch.live if np.array_equal(lanes, self.batch.live.lanes) else self.batch.live.of(lanes)
+            )
+            self._ready.append(_Strand(join.block, mask, join.rejoin, join.above))
+        else:
+            self._arrived(join.above)
+
+    def _branch(self, block: RunnableBlock, strand: _Strand) -> bool:
+        """Follow a branch; False when the strand split in two."""
+        mask = strand.mask
+        holds = self.batch.registers[block.predicate]
+        if block.negated:
+            holds = ~holds
+        taken = holds if mask.whole else holds & mask.lanes
+        if not taken.any():
+            strand.block = block.otherwise
+            return True
+        passed = ~holds if mask.whole else ~holds & mask.lanes
+        if not passed.any():
+            strand.block = block.target
+            return True
+        one, other = mask.of(taken), mask.of(passed)
+        diverged = one.active_warps & other.active_warps
+        self.batch.tally.add(block.site, Event.DIVERGED, mask.per_block(diverged))
+        self._split(block, strand, [(block.target, one), (block.otherwise, other)])
+        return False
+
+    def _split(self, block: RunnableBlock, strand: _Strand, sides: list[tuple[int, Mask]]) -> None:
+        join, rejoin = strand.above, block.rejoin
+        if rejoin != strand.rejoin:
+            join = _Join(rejoin, strand.mask.lanes, strand.rejoin, strand.above)
+        elif join is not None:
+            join.pending -= 1  # the strand is replaced by its two sides
+        for target, mask in sides:
+            if target == EXIT_BLOCK:
+                self._exit(mask)
+        going = [(target, mask) for target, mask in sides if target not in (rejoin, EXIT_BLOCK)]
+        self._ready += [_Strand(target, mask, rejoin, join) for target, mask in going]
+        if join is not None:
+            join.pending += len(going)
+            self._resume(join)
+
+    def _barrier(self, block: RunnableBlock, strand: _Strand) -> bool:
+        """Pass a barrier when everybody is there; otherwise put the strand to wait and return False."""
+        batch = self.batch
+        identity, expected = block.barrier(batch)
+        strand.block = block.target
+        if expected is None and batch.alone and not self._waiting:
+            batch.races.barrier()
+            return True
+        self._require_full_warps(block, strand.mask)
+        if block.arrives_only:
+            shape = (batch.blocks, batch.warps, 32)
+            before = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
+            self._arrivals[identity] = before | strand.mask.lanes
+            return True
+        self._waiting.append(_Waiting(strand, identity, expected, block.line))
+        return False
+
+    def _require_full_warps(self, block: RunnableBlock, mask: Mask) -> None:
+        missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes
+        if missing.any():
+            position = first_true(missing)
+            self.batch.fault(
+                FaultKind.BARRIER,
+                "is not at the barrier where other threads of its warp wait: it is in divergent code",
+                block.line,
+                position,
+            )
+
+    def _release(self) -> bool:
+        """Let go the strands of blocks whose barrier is complete; False when there is none."""
+        batch, shape = self.batch, (self.batch.blocks, self.batch.warps, 32)
+        absent = np.broadcast_to(~batch.live.lanes, shape)
+        for identity in {w.barrier for w in self._waiting}:
+            group = [w for w in self._waiting if w.barrier == identity]
+            arrived = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_)).copy()
+            for w in group:
+                arrived |= w.strand.mask.lanes
+            expected = next((w.expected for w in group if w.expected is not None), None)
+            if expected is None:
+                complete = np.asarray((arrived | absent).all(axis=(1, 2)) & arrived.any(axis=(1, 2)))
+            else:
+                # The hardware counts whole warps.
+                complete = np.asarray(arrived.any(axis=2).sum(axis=1) * 32 >= expected)
+            if complete.any():
+                batch.races.barrier(None if complete.all() else complete)
+                if identity in self._arrivals:
+                    self._arrivals[identity][complete] = False
+                self._let_go(group, complete)
+                return True
+        return False
+
+    def _let_go(self, group: list[_Waiting], complete: Bools) -> None:
+        for w in group:
+            chosen = w.strand.mask.lanes & complete[:, None, None]
+            self._waiting.remove(w)
+            if not chosen.any():
+                self._waiting.append(w)
+                continue
+            rest = w.strand.mask.lanes & ~complete[:, None, None]
+            if rest.any():
+                stays = replace(w.strand, mask=w.strand.mask.of(rest))
+                self._waiting.append(replace(w, strand=stays))
+                if w.strand.above is not None:
+                    w.strand.above.pending += 1
+                w.strand.mask = w.strand.mask.of(chosen)
+            self._ready.append(w.strand)
+
+    def _park(self, stall: Stall, strands: list[_Strand]) -> None:
+        """Take those strands from the ready ones whose lanes cannot get through their wait yet."""
+        self.batch.stall = None
+        for strand in strands:
+            if (strand.mask.lanes & stall.lanes).any():
+                self._ready.remove(strand)
+                self._parked.append(_Parked(strand, stall))
+
+    def _resume_parked(self) -> bool:
+        """Let copies arrive that parked strands wait for, and let those go on whose phase ended."""
+        if not self._parked:
+            return False
+        for watched in {p.stall.watched.tobytes(): p.stall.watched for p in self._parked}.values():
+            self.batch.bulk.deliver(watched)
+        phase = self.batch.mbarriers.phase
+        moved = [p for p in self._parked if (phase[:, p.stall.watched] != p.stall.phases).any()]
+        self._unpark(moved)
+        return bool(moved)
+
+    def _try_parked(self) -> bool:
+        """Let all parked strands try again, unless they did so often and nothing has changed since."""
+        if not self._parked:
+            return False
+        version = self.batch.mbarriers.version
+        self._tries = self._tries + 1 if version == self._tried_version else 0
+        self._tried_version = version
+        if self._tries >= _PATIENCE:
+            return False
+        self._unpark(list(self._parked))
+        return True
+
+    def _rest(self, strands: list[_Strand]) -> None:
+        """Take strands that poll in vain from the ready ones."""
+        for strand in strands:
+            self._ready.remove(strand)
+            self._polling.append(strand)
+
+    def _poll_again(self) -> bool:
+        """Let strands that poll try again; the budget of instructions ends what never finds its value."""
+        found = bool(self._polling)
+        self._ready += self._polling
+        self._polling = []
+        return found
+
+    def _unpark(self, chosen: list[_Parked]) -> None:
+        for parked in chosen:
+            self._parked.remove(parked)
+            self._ready.append(parked.strand)
+
+    def _detach(self) -> bool:
+        """Let warps go on that have reached a join whole, while others of their strand wait in a barrier."""
+        held = [w.strand for w in self._waiting] + [p.strand for p in self._parked] + self._polling
+        joins = {id(j): j for strand in held for j in _above(strand)}
+        # Inner joins first: lanes that are free at one have not reached those around it.
+        for join in sorted(joins.values(), key=_depth, reverse=True):
+            busy = np.zeros((self.batch.blocks, self.batch.warps, 1), dtype=np.bool_)
+            for strand in held:
+                if join in _above(strand):
+                    busy |= strand.mask.active_warps
+            free = join.lanes & self.batch.live.lanes & ~busy
+            if free.any():
+                join.lanes = join.lanes & busy
+                if join.above is not None:
+                    join.above.pending += 1
+                self._ready.append(_Strand(join.block, self.batch.live.of(free), join.rejoin, join.above))
+                return True
+        return False
+
+    def _deadlock(self) -> None:
+        batch = self.batch
+        if self._parked:
+            self._endless_wait(self._parked[0].stall)
+        waiting = self._waiting[0]
+        arrived = np.zeros((batch.blocks, batch.warps, 32), dtype=np.bool_)
+        for w in self._waiting:
+            if w.barrier == waiting.barrier:
+                arrived |= w.strand.mask.lanes
+        block = waiting.strand.mask.first()[0]
+        missing = np.broadcast_to(batch.live.lanes, arrived.shape) & ~arrived
+        missing[:block] = False
+        position = first_true(missing) if missing.any() else waiting.strand.mask.first()
+        batch.fault(
+            FaultKind.BARRIER,
+            "never reaches the barrier that the rest of its block waits at",
+            waiting.line,
+            position,
+        )
+
+    def _endless_wait(self, stall: Stall) -> NoReturn:
+        """Report threads that wait for a phase of an mbarrier which nothing can end."""
+        batch, barriers = self.batch, self.batch.mbarriers
+        batch.races.barrier()  # what went wrong before comes first
+        position = first_true(stall.lanes)
+        column = int(np.broadcast_to(stall.columns, stall.lanes.shape)[position])
+        offset = barriers.offsets[column]
+        text = f"waits for ever for the mbarrier at byte {offset} of shared memory"
+        if missing := barriers.describe(position[0], column):
+            text += f": {missing}"
+        batch.fault(FaultKind.MBARRIER, text, stall.line, position, offset)
+
+
+def _above(strand: _Strand | _Join) -> list[_Join]:
+    """Return the joins that a strand will reach, innermost first."""
+    joins, join = [], strand.above
+    while join is not None:
+        joins.append(join)
+        join = join.above
+    return joins
+
+
+def _depth(join: _Join) -> int:
+    return len(_above(join))

@@ -1,0 +1,99 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode arithmetic instructions to steps: the table's functions, on registers."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gpuprof.executor.arithmetic.instruction_table import TABLE
+from gpuprof.executor.arithmetic.mnemonic import Lowered, Mnemonic, NotInTable
+from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.program.expansion import fused_multiply_adds
+from gpuprof.executor.program.ptx import Instruction
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+
+#: Where signedness makes no difference, registers are read as they are kept: signed.
+_SIGN_AGNOSTIC = frozenset({"add", "sub", "selp", "and", "or", "xor", "not", "shl", "cnot"})
+
+
+def arithmetic(coder: Coder, item: Instruction) -> Step:
+    """Whatever the table has: operands read as it says, its function, the result written."""
+    op = Mnemonic.of(item.opcode)
+    try:
+        lowered = TABLE[op.base](_signed(op))
+    except (NotInTable, KeyError, IndexError) as error:
+        raise UnsupportedInstruction(item.name, item.line) from error
+    carries = "cc" in item.opcode
+    operands = list(item.operands)
+    second = 1 < len(operands) > len(lowered.sources) + 1
+    writes_second = None
+    if second and lowered.second is not None:
+        writes_second = coder.target(operands.pop(1), item)
+    sources = [
+        coder.predicate(operand, item) if dtype == np.bool_ else coder.reader(operand, dtype, item)
+        for operand, dtype in zip(operands[1:], lowered.sources, strict=False)
+    ]
+    if op.base in ("addc", "subc", "madc"):
+        carry = coder.carry
+        sources.append(lambda batch: batch.registers[carry])
+    if len(sources) != len(lowered.sources):
+        raise UnsupportedInstruction(item.name, item.line)
+    step = _compute(coder, item, lowered, sources, writes_second, carries)
+    return _counted(coder, item, step)
+
+
+def _signed(op: Mnemonic) -> Mnemonic:
+    agnostic = op.base in _SIGN_AGNOSTIC or (op.base in ("mul", "mad") and op.flags == ("lo",))
+    equality = op.base == "setp" and {"eq", "ne"} & set(op.flags)
+    if not (agnostic or equality) or len(op.types) != 1 or op.flags_any("sat", "cc"):
+        return op
+    if op.type[0] in "ub" and op.type[1:].isdigit():
+        return Mnemonic(op.base, op.flags, (f"s{op.type[1:]}",))
+    return op
+
+
+def _compute(
+    coder: Coder,
+    item: Instruction,
+    lowered: Lowered,
+    sources: list[Callable[[Batch], Lanes]],
+    writes_second: Callable[..., None] | None,
+    carries: bool,
+) -> Step:
+    compute, second, carry = lowered.compute, lowered.second, coder.carry
+    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+    if len(sources) == 2 and writes_second is None and not carries:
+        first, other = sources
+        return lambda batch: write(batch, compute(first(batch), other(batch)), masked(batch))
+
+    def step(batch: Batch) -> None:
+        values = [source(batch) for source in sources]
+        mask = masked(batch)
+        also = second(*values) if second is not None and (writes_second or carries) else None
+        write(batch, compute(*values), mask)
+        if writes_second is not None:
+            writes_second(batch, also, mask)
+        elif carries and also is not None:
+            batch.registers[carry] = np.where(mask.lanes, also, batch.registers[carry])
+
+    return step
+
+
+def _counted(coder: Coder, item: Instruction, step: Step) -> Step:
+    """Predicated fused multiply-adds are counted as they run; the others, per basic block."""
+    found = fused_multiply_adds(item)
+    if item.guard is None or not found:
+        return step
+    sites = [(coder.site(family, item), times) for family, times in found]
+    masked = coder.mask(item)
+
+    def counted(batch: Batch) -> None:
+        for site, times in sites:
+            batch.tally.add(site, Event.THREADS, masked(batch).thread_count * times)
+        step(batch)
+
+    return counted

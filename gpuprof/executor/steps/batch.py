@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A batch: the thread blocks that run together, with their registers, memories and counts."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.faults import FaultKind, KernelFault
+from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.memory.async_copies import AsyncCopies
+from gpuprof.executor.memory.bulk_copies import BulkCopies
+from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
+from gpuprof.executor.memory.phased_races import PhasedInterval
+from gpuprof.executor.memory.races import RaceDetector, Verdict
+from gpuprof.executor.memory.shared_memory import PatternCache, SharedMemory
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The shape of a launch.
+
+    Attributes:
+        grid: Blocks in x, y, z.
+        block: Threads of a block in x, y, z.
+    """
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps(self) -> int:
+        """Warps of a block, the last one perhaps not full."""
+        return -(-self.threads // WARP)
+
+    def thread_index(self, warp: int, lane: int) -> tuple[int, int, int]:
+        """Return threadIdx of a lane."""
+        number = warp * WARP + lane
+        x, y, _ = self.block
+        return number % x, number // x % y, number // (x * y)
+
+
+class Batch:
+    """The state of the thread blocks that run together.
+
+    Attributes:
+        registers: One value per register slot.
+        mask: The lanes that run the current instruction's basic block.
+        alone: False when other lanes that still live are elsewhere, so that writes must spare them.
+        live: The lanes that have not ended.
+        indices: blockIdx of each block, shape (blocks, 3).
+        phased: Whether the program uses mbarriers or the copy engine.
+        stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        geometry: Geometry,
+        indices: NDArray[np.int64],
+        memory: GlobalMemory,
+        shared_bytes: int,
+        granule: int,
+        local_bytes: int,
+        tally: Tally,
+        phased: bool,
+    ) -> None:
+        self.kernel = kernel
+        self.geometry = geometry
+        self.indices = indices
+        self.memory = memory
+        self.tally = tally
+        self.blocks, self.warps = len(indices), geometry.warps
+        self.registers: list[Lanes] = []
+        self.mask = Mask(existing_lanes(geometry), self.blocks, self.warps)
+        self.live = self.mask
+        self.alone = True
+        self.phased = phased
+        self.stall: Stall | None = None
+        self.shared = SharedMemory(self.blocks, shared_bytes)
+        interval = PhasedInterval if phased else None
+        self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
+        self.copies = AsyncCopies(self.shared, self.races)
+        self.local_bytes = -(-local_bytes // 16) * 16
+        lanes = self.blocks * self.warps * WARP
+        self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
+        #: What instructions remember of their last accesses, by site number.
+        self.patterns = PatternCache()
+        self.last_buffer: dict[int, Buffer] = {}
+
+    @cached_property
+    def mbarriers(self) -> Mbarriers:
+        """The mbarriers in shared memory."""
+        return Mbarriers(self.blocks, self.shared.size)
+
+    @cached_property
+    def bulk(self) -> BulkCopies:
+        """What the copy engine moves."""
+        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps)
+
+    @cached_property
+    def lane_numbers(self) -> NDArray[np.int64]:
+        """The number of each lane in the batch: shape (blocks, warps, 32)."""
+        return np.arange(self.blocks * self.warps * WARP).reshape(self.blocks, self.warps, WARP)
+
+    def fault(
+        self,
+        kind: FaultKind,
+        detail: str,
+        line: int,
+        position: tuple[int, int, int],
+        address: int | None = None,
+    ) -> NoReturn:
+        """Raise the fault of the lane at `position` (block, warp, lane)."""
+        block, warp, lane = position
+        x, y, z = (int(i) for i in self.indices[block])
+        raise KernelFault(
+            kind,
+            detail,
+            kernel=self.kernel,
+            source_line=line,
+            block=(x, y, z),
+            thread=self.geometry.thread_index(warp, lane),
+            address=address,
+        )
+
+    def report(self, verdict: Verdict) -> NoReturn:
+        """Raise what the race detector found."""
+        self.fault(verdict.kind, verdict.detail, verdict.line, verdict.position, verdict.address)
+
+
+def existing_lanes(geometry: Geometry) -> NDArray[np.bool_]:
+    """Return which lanes hold a thread: all, unless the last warp is not full."""
+    if geometry.threads % WARP == 0:
+        return np.ones((1, 1, 1), dtype=np.bool_)
+    return (np.arange(geometry.warps * WARP) < geometry.threads).reshape(1, geometry.warps, WARP)

@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What the decoders of all instructions share: operands, destinations, predicates and counting sites."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.lanes.scalars import Lanes, reinterpret
+from gpuprof.executor.lanes.tally import Site
+from gpuprof.executor.program.ptx import Instruction, Not, Operand, Reg
+from gpuprof.executor.program.slots import Slots
+from gpuprof.executor.steps.batch import Batch
+
+#: One decoded instruction: does its work on the batch's current mask.
+Step = Callable[[Batch], None]
+#: Writes a value to a destination for the lanes of a mask.
+Write = Callable[[Batch, Lanes, Mask], None]
+
+
+@dataclass
+class Coder:
+    """Decodes operands of one function.
+
+    Attributes:
+        slots: Where values live.
+        parameters: Byte offset of each kernel parameter.
+        passing: Registers whose value may be needed by lanes that do not run the instruction writing it;
+            all others are written whole, without sparing idle lanes.
+        sites: Instructions counted by themselves, so far.
+        shared_granule: Bytes of the smallest access that may go to shared memory, so far.
+        phased: Whether any instruction needs mbarriers or the copy engine.
+        uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        carry: Slot of the carry flag, which has no name in PTX.
+    """
+
+    slots: Slots
+    parameters: dict[str, int]
+    passing: set[str]
+    sites: list[Site] = field(default_factory=list)
+    shared_granule: int = 16
+    phased: bool = False
+    uncounted: set[str] = field(default_factory=set)
+    carry: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.carry = self.slots.scratch(np.dtype(np.bool_))
+
+    def site(self, family: str, item: Instruction) -> int:
+        """Add a counting site and return its number."""
+        self.sites.append(Site(family, item.line))
+        return len(self.sites) - 1
+
+    def parameter_offset(self, name: str, line: int) -> int:
+        """Return the byte offset of a kernel parameter."""
+        if name not in self.parameters:
+            raise UnsupportedInstruction(f"parameter {name}", line)
+        return self.parameters[name]
+
+    def reader(self, operand: Operand, dtype: np.dtype[Any], item: Instruction) -> Callable[[Batch], Lanes]:
+        """Return a function that reads an operand as `dtype`."""
+        source = self.slots.source(operand, dtype, item.line)
+        slot = source.slot
+        if source.kept == dtype:
+            return lambda batch: batch.registers[slot]
+        return lambda batch: reinterpret(batch.registers[slot], dtype)
+
+    def predicate(self, operand: Operand, item: Instruction) -> Callable[[Batch], Lanes]:
+        """Return a function that reads a predicate operand, `p` or `!p`."""
+        if isinstance(operand, Not):
+            inner = self.reader(operand.of, np.dtype(np.bool_), item)
+            return lambda batch: ~inner(batch)
+        return self.reader(operand, np.dtype(np.bool_), item)
+
+    def target(self, operand: Operand, item: Instruction) -> Write:
+        """Return a function that writes a destination register; `_` discards."""
+        if not isinstance(operand, Reg):
+            return _discard
+        slot = self.slots.register(operand.name, item.line)
+        kept = self.slots.kept[slot]
+        spares = operand.name in self.passing
+        guarded = item.guard is not None
+
+        def write(batch: Batch, value: Lanes, mask: Mask) -> None:
+            if value.dtype != kept:
+                value = reinterpret(value, kept)
+            if (guarded and not mask.whole) or (spares and not batch.alone):
+                value = np.where(mask.lanes, value, batch.registers[slot])
+            batch.registers[slot] = value
+
+        return write
+
+    def mask(self, item: Instruction) -> Callable[[Batch], Mask]:
+        """Return a function that gives the lanes that execute an instruction."""
+        if item.guard is None:
+            return _current_mask
+        slot, negated = self.slots.register(item.guard, item.line), item.negated
+        last: list[Any] = [None, None, None]
+
+        def masked(batch: Batch) -> Mask:
+            holds = batch.registers[slot]
+            if last[0] is not holds or last[1] is not batch.mask:
+                lanes = batch.mask.lanes & (~holds if negated else holds)
+                last[:] = [holds, batch.mask, batch.mask.of(lanes)]
+            mask: Mask = last[2]
+            return mask
+
+        return masked
+
+
+def _current_mask(batch: Batch) -> Mask:
+    return batch.mask
+
+
+def _discard(batch: Batch, value: Lanes, mask: Mask) -> None:
+    """Write to `_`."""

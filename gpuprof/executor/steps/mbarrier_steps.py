@@ -1,0 +1,216 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode the operations on mbarriers to steps."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.accesses import Access
+from gpuprof.executor.memory.mbarriers import COUNT_LIMIT, MBARRIER_BYTES, Columns, Stall
+from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.memory.windows import SHARED_WINDOW
+from gpuprof.executor.program.ptx import Instruction, Mem, Operand
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
+from gpuprof.executor.steps.spaces import Request, SharedSpace
+
+_U32, _I64 = ARITHMETIC["u32"], ARITHMETIC["s64"]
+
+
+def mbarrier(coder: Coder, item: Instruction) -> Step:
+    """`mbarrier.init`, `.inval`, `.arrive`, `.expect_tx`, `.try_wait` and `.test_wait`."""
+    decode = _OPERATIONS.get(item.opcode[1])
+    if decode is None:
+        raise UnsupportedInstruction(item.name, item.line)
+    return decode(coder, item)
+
+
+class BarrierOperand:
+    """The operand of an instruction that is the address of an mbarrier."""
+
+    def __init__(self, coder: Coder, item: Instruction, operand: Operand) -> None:
+        coder.phased = True
+        coder.shared_granule = min(coder.shared_granule, MBARRIER_BYTES)
+        memory: Mem = memory_operand(operand, item)
+        # A generic address goes through the window of shared memory.
+        window = 0 if "shared" in item.opcode else SHARED_WINDOW
+        site = coder.site("mbarrier", item)
+        self.line = item.line
+        self._space = SharedSpace(Request(site, item.line, MBARRIER_BYTES, memory.offset - window))
+        self._address = address_reader(coder, item, memory)
+
+    def pattern(self, batch: Batch, mask: Mask) -> SharedPattern:
+        """Return where the barriers of the lanes in `mask` lie."""
+        return self._space.examined(batch, self._address(batch), mask, load=False)
+
+    def barriers(self, batch: Batch, mask: Mask) -> Columns:
+        """Return the number of each lane's barrier; one that was never initialised is a fault."""
+        return self.numbers(batch, mask, self.pattern(batch, mask))
+
+    def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
+        """Return the same, given the pattern."""
+        columns = batch.mbarriers.columns(pattern)
+        wrong = (batch.mbarriers.at(batch.mbarriers.expected, columns) == 0) & mask.lanes
+        if wrong.any():
+            position = first_true(wrong)
+            start = int(np.broadcast_to(pattern.address, wrong.shape)[position])
+            detail = f"uses an mbarrier at byte {start} of shared memory, where none was initialised"
+            batch.fault(FaultKind.MBARRIER, detail, self.line, position, start)
+        return columns
+
+
+def _initialise(coder: Coder, item: Instruction) -> Step:
+    place, masked = BarrierOperand(coder, item, item.operands[0]), coder.mask(item)
+    count = coder.reader(item.operands[1], _U32, item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        pattern, counts = place.pattern(batch, mask), count(batch)
+        _check_count(batch, mask, counts, item.line, least=1, what="initialises an mbarrier with count")
+        batch.races.record(Access.WRITE, pattern, item.line)
+        batch.mbarriers.initialise(pattern, counts)
+
+    return step
+
+
+def _invalidate(coder: Coder, item: Instruction) -> Step:
+    place, masked = BarrierOperand(coder, item, item.operands[0]), coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        pattern = place.pattern(batch, mask)
+        place.numbers(batch, mask, pattern)
+        batch.races.record(Access.WRITE, pattern, item.line)
+        batch.mbarriers.initialise(pattern, np.zeros((1, 1, 1), dtype=np.int64))
+
+    return step
+
+
+def _arrive(coder: Coder, item: Instruction) -> Step:
+    if len(item.operands) < 2:
+        raise UnsupportedInstruction(item.name, item.line)
+    write, place = coder.target(item.operands[0], item), BarrierOperand(coder, item, item.operands[1])
+    masked = coder.mask(item)
+    amount = coder.reader(item.operands[2], _U32, item) if len(item.operands) > 2 else None
+    announces, relaxed = "expect_tx" in item.opcode, "relaxed" in item.opcode
+    one = np.ones((1, 1, 1), dtype=np.int64)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        barriers, pattern = batch.mbarriers, place.pattern(batch, mask)
+        columns = place.numbers(batch, mask, pattern)
+        batch.races.record(Access.MBARRIER, pattern, item.line)
+        early = (barriers.at(barriers.pending, columns) == 0) & mask.lanes
+        if early.any():  # the phase waits for bytes alone: they may come in time for this arrival
+            batch.bulk.deliver(_numbers_of(columns, early))
+        phases = barriers.at(barriers.phase, columns)
+        if not relaxed:
+            batch.bulk.arrived(columns, mask, phases, item.line)
+        counts = one if amount is None else amount(batch)
+        if announces:
+            _announce(batch, mask, columns, counts, item.line)
+            counts = one
+        else:
+            _check_count(batch, mask, counts, item.line, least=1, what="arrives at an mbarrier with count")
+        barriers.arrive(columns, mask, counts)
+        excess = (barriers.at(barriers.pending, columns) < 0) & mask.lanes
+        if excess.any():
+            text = "arrives at an mbarrier more often than a phase expects, while bytes are missing"
+            batch.fault(FaultKind.MBARRIER, text, item.line, first_true(excess))
+        write(batch, phases, mask)
+
+    return step
+
+
+def _expect(coder: Coder, item: Instruction) -> Step:
+    place, masked = BarrierOperand(coder, item, item.operands[0]), coder.mask(item)
+    amount = coder.reader(item.operands[1], _U32, item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        pattern = place.pattern(batch, mask)
+        columns = place.numbers(batch, mask, pattern)
+        batch.races.record(Access.MBARRIER, pattern, item.line)
+        _announce(batch, mask, columns, amount(batch), item.line)
+
+    return step
+
+
+def _announce(batch: Batch, mask: Mask, columns: Columns, transfer_bytes: Lanes, line: int) -> None:
+    _check_count(batch, mask, transfer_bytes, line, least=0, what="makes an mbarrier expect bytes:")
+    batch.mbarriers.announce(columns, mask, transfer_bytes)
+
+
+def _wait(coder: Coder, item: Instruction) -> Step:
+    write, place = coder.target(item.operands[0], item), BarrierOperand(coder, item, item.operands[1])
+    masked, relaxed = coder.mask(item), "relaxed" in item.opcode
+    # With a parity the phase of that parity must be over, else the phase that an arrival returned.
+    by_parity = "parity" in item.opcode
+    awaited = coder.reader(item.operands[2], _U32 if by_parity else _I64, item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        barriers, pattern = batch.mbarriers, place.pattern(batch, mask)
+        columns = place.numbers(batch, mask, pattern)
+        phase = awaited(batch)
+
+        def over() -> Bools:
+            current = barriers.at(barriers.phase, columns)
+            return np.asarray((current & 1) != (phase & 1) if by_parity else current != phase)
+
+        done = over()
+        write(batch, done, mask)
+        passed, failed = done & mask.lanes, ~done & mask.lanes
+        if passed.any():
+            batch.races.record(Access.MBARRIER, pattern, item.line)
+            if not relaxed:
+                batch.bulk.observe(columns, passed, batch.live.lanes, item.line)
+        if failed.any():
+            batch.bulk.deliver(_numbers_of(columns, failed))
+            still = failed & ~over()
+            if still.any():
+                watched = _numbers_of(columns, still)
+                batch.stall = Stall(still, columns, item.line, watched, barriers.phase[:, watched])
+
+    return step
+
+
+def _numbers_of(columns: Columns, lanes: Bools) -> Columns:
+    if columns.size == 1:
+        return columns.reshape(-1)
+    shape = np.broadcast_shapes(columns.shape, lanes.shape)
+    return np.unique(np.broadcast_to(columns, shape)[np.broadcast_to(lanes, shape)])
+
+
+def _check_count(batch: Batch, mask: Mask, counts: Lanes, line: int, *, least: int, what: str) -> None:
+    wrong = ((counts < least) | (counts > COUNT_LIMIT)) & mask.lanes
+    if wrong.any():
+        position = first_true(wrong)
+        value = int(np.broadcast_to(counts, wrong.shape)[position])
+        text = f"{what} {value:,}, which is not between {least} and {COUNT_LIMIT:,}"
+        batch.fault(FaultKind.MBARRIER, text, line, position)
+
+
+_OPERATIONS: dict[str, Callable[[Coder, Instruction], Step]] = {
+    "init": _initialise,
+    "inval": _invalidate,
+    "arrive": _arrive,
+    "expect_tx": _expect,
+    "try_wait": _wait,
+    "test_wait": _wait,
+}

@@ -1,0 +1,270 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode loads, stores, atomics and asynchronous copies to steps."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn
+from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
+from gpuprof.executor.memory.global_memory import moved_dtype
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.spaces import (
+    GenericSpace,
+    GlobalSpace,
+    LocalSpace,
+    Request,
+    SharedSpace,
+    Space,
+)
+
+_SPACES = ("global", "shared", "local", "const", "param")
+
+
+def load(coder: Coder, item: Instruction) -> Step:
+    """`ld`, `ld.global.nc`, `ldu`: one element or a vector per lane."""
+    target, source = item.operands[0], item.operands[1]
+    memory = memory_operand(source, item)
+    if "param" in item.opcode and isinstance(memory.base, Sym):
+        return _load_parameter(coder, item, memory)
+    kind, parts = _element(item), _parts(target)
+    dtype = ARITHMETIC[kind]
+    space = _space(coder, item, memory, dtype.itemsize * len(parts), "load")
+    read_address = address_reader(coder, item, memory)
+    if isinstance(space, SharedSpace):
+        space.parts = _wanted(coder, item, space.request, parts, dtype.itemsize)
+    writes = [coder.target(part, item) for part in parts]
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        loaded = space.read(batch, read_address(batch), mask)
+        if len(writes) == 1:
+            writes[0](batch, loaded.view(dtype), mask)
+            return
+        elements = loaded[..., None].view(dtype)
+        for i, write in enumerate(writes):
+            write(batch, elements[..., i], mask)
+
+    return step
+
+
+def _wanted(
+    coder: Coder, item: Instruction, request: Request, parts: tuple[Operand, ...], size: int
+) -> tuple[SharedSpace, ...]:
+    """Return the elements of a vector load that go to a register, if some do not."""
+    wanted = [i for i, part in enumerate(parts) if isinstance(part, Reg)]
+    if len(wanted) == len(parts):
+        return ()
+    coder.shared_granule = min(coder.shared_granule, size)
+    return tuple(
+        SharedSpace(Request(coder.site("part of a vector", item), item.line, size, request.offset + i * size))
+        for i in wanted
+    )
+
+
+def _load_parameter(coder: Coder, item: Instruction, memory: Mem) -> Step:
+    assert isinstance(memory.base, Sym)
+    dtype = ARITHMETIC[_element(item)]
+    start = coder.parameter_offset(memory.base.name, item.line) + memory.base.offset + memory.offset
+    moves = []
+    for i, part in enumerate(_parts(item.operands[0])):
+        slot = coder.slots.parameter(start + i * dtype.itemsize, dtype)
+        moves.append((slot, coder.target(part, item)))
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        for slot, write in moves:
+            write(batch, batch.registers[slot], mask)
+
+    return step
+
+
+def store(coder: Coder, item: Instruction) -> Step:
+    """`st`: one element or a vector per lane."""
+    memory, parts = memory_operand(item.operands[0], item), _parts(item.operands[1])
+    dtype = ARITHMETIC[_element(item)]
+    space = _space(coder, item, memory, dtype.itemsize * len(parts), "store")
+    read_address = address_reader(coder, item, memory)
+    reads = [coder.reader(part, dtype, item) for part in parts]
+    masked = coder.mask(item)
+    moved = moved_dtype(dtype.itemsize * len(parts))
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        values = [read(batch) for read in reads]
+        if len(values) == 1:
+            packed = values[0].view(moved)
+        else:
+            packed = np.stack(np.broadcast_arrays(*values), axis=-1).view(moved)[..., 0]
+        space.write(batch, read_address(batch), mask, packed)
+
+    return step
+
+
+def atomic(coder: Coder, item: Instruction) -> Step:
+    """`atom` and `red`: read, combine and write, one lane after the other."""
+    returns = item.opcode[0] == "atom"
+    operands = item.operands if returns else (None, *item.operands)
+    memory = memory_operand(operands[1], item)
+    kind = _element(item)
+    name = next((part for part in item.opcode if part in ATOMICS), "")
+    given = operands[2]
+    is_vector = isinstance(given, Vec)
+    if not name or kind not in ARITHMETIC or kind.startswith(("f16", "bf16")) or (is_vector and returns):
+        raise UnsupportedInstruction(item.name, item.line)
+    dtype, combine = ARITHMETIC[kind], ATOMICS[name]
+    parts = _parts(given) if isinstance(given, Vec) else ()
+    width = max(1, len(parts))
+    space = _space(coder, item, memory, dtype.itemsize * width, "atomic")
+    read_address = address_reader(coder, item, memory)
+    sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
+    reads = [coder.reader(operand, dtype, item) for operand in sources]
+    write = coder.target(operands[0], item) if operands[0] is not None else None
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        shape = (batch.blocks, batch.warps, 32)
+        values = [np.broadcast_to(read(batch), shape) for read in reads]
+
+        def apply(content: Lanes, index: Lanes, lanes: Bools) -> Lanes:
+            if not is_vector:
+                return apply_in_turn(content.view(dtype), index, combine, [value[lanes] for value in values])
+            before = content[index]
+            for i, value in enumerate(values):
+                apply_in_turn(content.view(dtype), index * width + i, combine, [value[lanes]])
+            return before
+
+        old = space.update(batch, read_address(batch), mask, apply)
+        if write is not None:
+            write(batch, old.view(dtype), mask)
+
+    return step
+
+
+def async_copy(coder: Coder, item: Instruction) -> Step:
+    """`cp.async`: from global to shared memory, arriving when it is waited for."""
+    if len(item.operands) < 3:  # cp.async.mbarrier.arrive
+        raise UnsupportedInstruction(item.name, item.line)
+    target, source = memory_operand(item.operands[0], item), memory_operand(item.operands[1], item)
+    size = item.operands[2]
+    if not isinstance(size, Imm):
+        raise UnsupportedInstruction(item.name, item.line)
+    coder.shared_granule = min(coder.shared_granule, size.bits)
+    to_shared = SharedSpace(
+        Request(coder.site("async_copy_shared", item), item.line, size.bits, target.offset)
+    )
+    from_global = GlobalSpace(Request(coder.site("async_copy", item), item.line, size.bits, source.offset))
+    read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
+    length = coder.reader(item.operands[3], ARITHMETIC["u32"], item) if len(item.operands) > 3 else None
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        pattern = to_shared.pattern(batch, read_target(batch), mask)
+        reading, valid = mask, length(batch) if length is not None else None
+        if valid is not None:  # bytes beyond the given length are zeros, and not read
+            lanes = mask.lanes & (valid > 0)
+            reading = mask if np.array_equal(lanes, mask.lanes) else mask.of(lanes)
+        values: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(size.bits))
+        if not reading.empty:
+            values = from_global.read(batch, read_source(batch), reading)
+        if valid is not None:
+            values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
+        batch.copies.start(pattern, values, item.line)
+
+    return step
+
+
+def _truncated(values: Lanes, length: Lanes, size: int) -> Lanes:
+    if (length >= size).all():
+        return values
+    shape = np.broadcast_shapes(values.shape, length.shape)
+    content = np.ascontiguousarray(np.broadcast_to(values, shape))[..., None].view(np.uint8)
+    kept = np.where(np.arange(size) < length[..., None], content, np.uint8(0))
+    return np.ascontiguousarray(kept).view(moved_dtype(size))[..., 0]
+
+
+def async_group(coder: Coder, item: Instruction) -> Step:
+    """`cp.async.commit_group`, `.wait_group N` and `.wait_all`."""
+    masked = coder.mask(item)
+    if "commit_group" in item.opcode:
+        return lambda batch: batch.copies.commit(masked(batch))
+    newest: int | None = None
+    if "wait_group" in item.opcode:
+        count = item.operands[0]
+        assert isinstance(count, Imm)
+        newest = count.bits
+    return lambda batch: batch.copies.wait(masked(batch), newest)
+
+
+def memory_operand(operand: Operand | None, item: Instruction) -> Mem:
+    """Return an operand that must be an address."""
+    if not isinstance(operand, Mem):
+        raise UnsupportedInstruction(item.name, item.line)
+    return operand
+
+
+def _element(item: Instruction) -> str:
+    kind = item.opcode[-1]
+    if kind not in ARITHMETIC:
+        raise UnsupportedInstruction(item.name, item.line)
+    return kind
+
+
+def _parts(operand: Operand) -> tuple[Operand, ...]:
+    return operand.items if isinstance(operand, Vec) else (operand,)
+
+
+def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Batch], Lanes]:
+    """Return a reader of the address operand, without its immediate offset."""
+    is_shared = "shared" in item.opcode and item.opcode[0] != "cp"
+    source = coder.slots.source(memory.base, np.dtype(np.int64), item.line)
+    slot, kept = source.slot, source.kept
+    if kept == np.int64 or is_shared or kept == np.int32:
+        return lambda batch: batch.registers[slot]
+    wide: np.dtype[Any] = np.dtype(np.int64)
+    return lambda batch: reinterpret(batch.registers[slot], wide)
+
+
+def _space(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -> Space:
+    if size not in (1, 2, 4, 8, 16):
+        raise UnsupportedInstruction(item.name, item.line)
+    name = next((part for part in item.opcode[1:] if part in _SPACES), "generic")
+    if name in ("shared", "generic"):
+        coder.shared_granule = min(coder.shared_granule, size)
+    line, offset = item.line, memory.offset
+
+    def request(family: str | None) -> Request:
+        return Request(coder.site(family, item) if family else None, line, size, offset)
+
+    if name == "global":
+        return GlobalSpace(request(f"global_{kind}"))
+    if name == "shared":
+        return SharedSpace(request(f"shared_{kind}"))
+    if name == "local":
+        return LocalSpace(request(f"local_{kind}"))
+    if name in ("const", "param"):
+        return GlobalSpace(request(None))
+    return GenericSpace(
+        GlobalSpace(request(f"global_{kind}")),
+        SharedSpace(request(f"shared_{kind}")),
+        LocalSpace(request(f"local_{kind}")),
+        offset,
+    )

@@ -1,0 +1,357 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Reading and writing each state space: bounds and alignment checked, costs counted, data moved.
+
+Each memory instruction owns one accessor per space that its addresses may point to. Data moves as raw
+elements of the access size; what they mean is the instruction's business.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.memory.accesses import Access
+from gpuprof.executor.memory.coalescing import Footprint, PatternMemo, footprint
+from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
+from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from gpuprof.executor.steps.batch import Batch
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a static memory instruction asks for.
+
+    Attributes:
+        site: Its number in the tally, or None when it is not counted.
+        line: Its source line.
+        size: Bytes per lane, all elements of a vector together.
+        offset: The immediate part of its address, in bytes.
+    """
+
+    site: int | None
+    line: int
+    size: int
+    offset: int
+
+
+#: Changes elements of `content` at `index` for the lanes that are true in the third argument, of shape
+#: (blocks, warps, 32); returns what each found there.
+Apply = Callable[[Lanes, NDArray[np.intp], Bools], Lanes]
+
+
+class Space(Protocol):
+    """A state space, as one instruction sees it."""
+
+    def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
+        """Return the elements at `address`; of lanes outside `mask`, anything."""
+
+    def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
+        """Store elements of the lanes in `mask`; where lanes collide, the last one wins."""
+
+    def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
+        """Let `apply` change the elements of the lanes in `mask`; return (blocks, warps, 32) old ones."""
+
+
+def scatter(index: NDArray[np.intp], values: Lanes, mask: Mask) -> tuple[NDArray[np.intp], Lanes]:
+    """Return matching indices and values of the lanes in `mask` alone."""
+    if mask.whole:
+        shape = np.broadcast_shapes(index.shape, values.shape)
+        return np.broadcast_to(index, shape), np.broadcast_to(values, shape)
+    shape = np.broadcast_shapes(index.shape, values.shape, mask.lanes.shape)
+    chosen = np.broadcast_to(mask.lanes, shape)
+    return np.broadcast_to(index, shape)[chosen], np.broadcast_to(values, shape)[chosen]
+
+
+@dataclass
+class GlobalSpace:
+    """Global memory: requests, sectors and useful bytes are counted."""
+
+    request: Request
+    _memo: PatternMemo = field(default_factory=dict)
+
+    def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
+        """Gather from the buffer that holds the addresses."""
+        print_of = self.count(batch, address, mask)
+        buffer = self._holding(batch, print_of)
+        if buffer is None:
+            return self._read_several(batch, address, mask)
+        return buffer.view(self.request.size).take(self._index(buffer, address, mask))
+
+    def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
+        """Scatter to the buffer that holds the addresses."""
+        print_of = self.count(batch, address, mask)
+        buffer = self._holding(batch, print_of)
+        parts = [(buffer, mask)] if buffer else self.parts(batch, address, mask, "writes")
+        for target, part in parts:
+            if target.read_only:
+                self._fault(batch, address, part.lanes, "writes", "which is read-only")
+            index, chosen = scatter(self._index(target, address, part), values, part)
+            target.store(index, chosen, self.request.size)
+
+    def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
+        """Change elements in place, counted as one access."""
+        self.count(batch, address, mask)
+        old = np.zeros((batch.blocks, batch.warps, 32), dtype=moved_dtype(self.request.size))
+        for buffer, part in self.parts(batch, address, mask, "updates"):
+            lanes = np.broadcast_to(part.lanes, old.shape)
+            index = np.broadcast_to(self._index(buffer, address, part), old.shape)[lanes]
+            content = buffer.view(self.request.size)
+            old[lanes] = apply(content, index, lanes).view(old.dtype)
+            buffer.store(index, content[index], self.request.size)
+        return old
+
+    def count(self, batch: Batch, address: Lanes, mask: Mask) -> Footprint:
+        """Count the access, and check alignment."""
+        request = self.request
+        found = footprint(address, request.offset, mask, request.size, self._memo)
+        if request.site is not None:
+            tally = batch.tally
+            tally.add(request.site, Event.REQUESTS, mask.warp_count)
+            tally.add(request.site, Event.SECTORS, found.sectors)
+            tally.add(request.site, Event.USEFUL_BYTES, found.useful_bytes)
+        if not found.aligned:
+            check_alignment(batch, request, address, mask)
+        return found
+
+    def parts(self, batch: Batch, address: Lanes, mask: Mask, verb: str) -> list[tuple[Buffer, Mask]]:
+        """Divide the lanes by the buffer that they point into; a lane that points into none is a fault."""
+        start = address + self.request.offset
+        remaining = np.broadcast_to(mask.lanes, np.broadcast_shapes(mask.lanes.shape, address.shape))
+        parts = []
+        for buffer in batch.memory.buffers:
+            inside = (start >= buffer.address) & (start + self.request.size <= buffer.address + buffer.size)
+            if (remaining & inside).any():
+                parts.append((buffer, mask.of(remaining & inside)))
+                remaining = remaining & ~inside
+        if remaining.any():
+            self._fault(batch, address, remaining, verb, "")
+        return parts
+
+    def _holding(self, batch: Batch, found: Footprint) -> Buffer | None:
+        site = self.request.site
+        last = batch.last_buffer.get(site) if site is not None else None
+        if last and last.address <= found.low and found.high <= last.address + last.size:
+            return last
+        buffer = batch.memory.holding(found.low, found.high)
+        if buffer is not None and site is not None:
+            batch.last_buffer[site] = buffer
+        return buffer
+
+    def _index(self, buffer: Buffer, address: Lanes, mask: Mask) -> NDArray[np.intp]:
+        shift = self.request.size.bit_length() - 1
+        index = (address - (buffer.address - self.request.offset)) >> shift
+        return index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0)
+
+    def _read_several(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
+        result: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(self.request.size))
+        for buffer, part in self.parts(batch, address, mask, "reads"):
+            loaded = buffer.view(self.request.size).take(self._index(buffer, address, part))
+            result = np.where(part.lanes, loaded, result)
+        return result
+
+    def _fault(self, batch: Batch, address: Lanes, bad: Bools, verb: str, why: str) -> NoReturn:
+        position = first_true(bad)
+        start = int(np.broadcast_to(address, bad.shape)[position]) + self.request.offset
+        if not why:
+            buffer = batch.memory.nearest(start)
+            why = "where nothing is allocated"
+            if buffer is not None:
+                past = start - buffer.address
+                why = f"at byte {past} of {buffer.name}, which has {buffer.size} bytes"
+        detail = f"{verb} {self.request.size} bytes of global memory at {start:#x}, {why}"
+        batch.fault(FaultKind.OUT_OF_BOUNDS, detail, self.request.line, position, start)
+
+
+def check_alignment(batch: Batch, request: Request, address: Lanes, mask: Mask) -> None:
+    """Report the first lane whose address is not a multiple of the access size."""
+    start = address + request.offset
+    wrong = ((start & (request.size - 1)) != 0) & mask.lanes
+    if wrong.any():
+        position = first_true(wrong)
+        value = int(np.broadcast_to(start, wrong.shape)[position])
+        detail = f"accesses {request.size} bytes at {value:#x}, which is not a multiple of {request.size}"
+        batch.fault(FaultKind.MISALIGNED, detail, request.line, position, value)
+
+
+def check_bounds(batch: Batch, request: Request, address: Lanes, mask: Mask, limit: int, space: str) -> None:
+    """Report the first lane that leaves a space of `limit` bytes."""
+    start = address.astype(np.int64) + request.offset
+    wrong = ((start < 0) | (start + request.size > limit)) & mask.lanes
+    if wrong.any():
+        position = first_true(wrong)
+        value = int(np.broadcast_to(start, wrong.shape)[position])
+        detail = f"accesses {request.size} bytes at byte {value} of {space} memory, which has {limit} bytes"
+        batch.fault(FaultKind.OUT_OF_BOUNDS, detail, request.line, position, value)
+
+
+@dataclass
+class SharedSpace:
+    """Shared memory: wavefronts and bank conflicts are counted, and races looked for.
+
+    Attributes:
+        request: The access as the hardware makes it.
+        parts: Where a vector load has elements that nobody wants, the wanted ones: only they count as read.
+    """
+
+    request: Request
+    parts: tuple["SharedSpace", ...] = ()
+
+    def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
+        """Gather from every block's shared memory."""
+        pattern = self.pattern(batch, address, mask, load=True)
+        for part in self.parts or (self,):
+            read = part.examined(batch, address, mask, load=True) if self.parts else pattern
+            batch.races.record(Access.READ, read, self.request.line)
+        return batch.shared.load(pattern)
+
+    def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
+        """Scatter to every block's shared memory."""
+        pattern = self.pattern(batch, address, mask)
+        changed = _differ(batch.shared.load(pattern), values)
+        batch.shared.store(pattern, values)
+        batch.races.record(Access.WRITE, pattern, self.request.line, changed)
+        if pattern.collides:
+            overwritten = _differ(batch.shared.load(pattern), values) & mask.lanes
+            if overwritten.any():
+                position = first_true(overwritten)
+                start = int(np.broadcast_to(pattern.address, overwritten.shape)[position])
+                detail = (
+                    f"writes byte {start} of shared memory, and so does another thread, with another value"
+                )
+                batch.fault(FaultKind.SHARED_RACE, detail, self.request.line, position, start)
+
+    def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
+        """Change elements in place."""
+        pattern = self.pattern(batch, address, mask)
+        batch.races.record(Access.ATOMIC, pattern, self.request.line)
+        view = batch.shared.view(self.request.size)
+        old = np.zeros((batch.blocks, batch.warps, 32), dtype=view.dtype)
+        index = pattern.index
+        if not pattern.per_block:
+            index = index + (np.arange(len(view)) * view.shape[1])[:, None, None]
+        lanes = np.broadcast_to(mask.lanes, old.shape)
+        old[lanes] = apply(view.reshape(-1), np.broadcast_to(index, old.shape)[lanes], lanes).view(old.dtype)
+        return old
+
+    def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
+        """Count an access and return its pattern."""
+        site, tally, pattern = self.request.site, batch.tally, self.examined(batch, address, mask, load=load)
+        assert site is not None
+        tally.add(site, Event.REQUESTS, mask.warp_count)
+        tally.add(site, Event.WAVEFRONTS, pattern.wavefronts)
+        tally.add(site, Event.CONFLICTS, pattern.conflicts)
+        return pattern
+
+    def examined(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
+        """Return an access's pattern, checked when it is new."""
+        request = self.request
+        assert request.site is not None
+        pattern = batch.patterns.find(request.site, address, mask)
+        if pattern is None:
+            if not self.parts:
+                check_bounds(batch, request, address, mask, batch.shared.size, "shared")
+            check_alignment(batch, request, address, mask)
+            block_bytes = batch.shared.block_bytes
+            pattern = SharedPattern(address, request.offset, mask, request.size, block_bytes, load=load)
+            batch.patterns.add(request.site, pattern)
+        return pattern
+
+
+def _differ(a: Lanes, b: Lanes) -> Bools:
+    """Compare raw elements bit by bit: shape as they broadcast."""
+    if a.dtype.itemsize < 16:
+        return np.asarray(a != b)
+    a, b = (np.ascontiguousarray(x)[..., None].view(np.uint64) for x in (a, b))
+    return np.asarray((a != b).any(axis=-1))
+
+
+@dataclass
+class LocalSpace:
+    """Local memory: each lane's own bytes."""
+
+    request: Request
+
+    def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
+        """Gather, each lane from its own bytes."""
+        return batch.local.view(moved_dtype(self.request.size)).take(self._index(batch, address, mask))
+
+    def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
+        """Scatter, each lane to its own bytes."""
+        index, chosen = scatter(self._index(batch, address, mask), values, mask)
+        batch.local.view(moved_dtype(self.request.size))[index] = chosen
+
+    def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
+        """Change elements in place: no other lane can see them."""
+        index = self._index(batch, address, mask)
+        lanes = np.broadcast_to(mask.lanes, index.shape)
+        content = batch.local.view(moved_dtype(self.request.size))
+        old = content[index]
+        old[lanes] = apply(content, index[lanes], lanes).view(old.dtype)
+        return old
+
+    def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:
+        request = self.request
+        check_bounds(batch, request, address, mask, batch.local_bytes, "local")
+        check_alignment(batch, request, address, mask)
+        if request.site is not None:
+            batch.tally.add(request.site, Event.REQUESTS, mask.warp_count)
+        own = batch.lane_numbers * (batch.local_bytes // request.size)
+        index = (address.astype(np.int64) + request.offset) // request.size
+        return own + (index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0))
+
+
+@dataclass
+class GenericSpace:
+    """Generic addresses: each lane's address says which space it means."""
+
+    to_global: Space
+    to_shared: Space
+    to_local: Space
+    offset: int
+
+    def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
+        """Read each space for the lanes that mean it."""
+        result: Lanes | None = None
+        for space, part, inner in self._parts(address, mask):
+            loaded = space.read(batch, inner, part)
+            result = loaded if result is None else np.where(part.lanes, loaded, result)
+        assert result is not None
+        return result
+
+    def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
+        """Write each space for the lanes that mean it."""
+        for space, part, inner in self._parts(address, mask):
+            space.write(batch, inner, part, values)
+
+    def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
+        """Change each space for the lanes that mean it."""
+        result: Lanes | None = None
+        for space, part, inner in self._parts(address, mask):
+            old = space.update(batch, inner, part, apply)
+            result = old if result is None else np.where(part.lanes, old, result)
+        assert result is not None
+        return result
+
+    def _parts(self, address: Lanes, mask: Mask) -> list[tuple[Space, Mask, Lanes]]:
+        start = address + self.offset
+        shared = (start >= SHARED_WINDOW) & (start < SHARED_WINDOW + WINDOW_BYTES)
+        local = (start >= LOCAL_WINDOW) & (start < LOCAL_WINDOW + WINDOW_BYTES)
+        parts: list[tuple[Space, Mask, Lanes]] = []
+        for space, inside, window in (
+            (self.to_shared, shared, SHARED_WINDOW),
+            (self.to_local, local, LOCAL_WINDOW),
+            (self.to_global, ~shared & ~local, 0),
+        ):
+            lanes = mask.lanes & inside
+            if lanes.any():
+                part = mask if mask.whole and lanes.all() else mask.of(lanes)
+                parts.append((space, part, address - window if window else address))
+        return parts

@@ -1,0 +1,197 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode the instructions by which the lanes of a warp exchange values."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.accesses import Access
+from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.program.ptx import Instruction
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+
+_U32, _S32, _U64, _PRED = (ARITHMETIC[kind] for kind in ("u32", "s32", "u64", "pred"))
+_LANE = np.arange(WARP, dtype=np.int64)
+_BIT = (np.uint32(1) << np.arange(WARP, dtype=np.uint32)).astype(np.uint32)
+
+
+def spread(value: Lanes, batch: Batch) -> Lanes:
+    """Return `value` with an element for every lane of the warp; other axes stay as they are."""
+    return np.broadcast_to(value, (*value.shape[:2], WARP))
+
+
+def ballot(lanes: Bools) -> NDArray[np.uint32]:
+    """Return each warp's lanes as a bit mask: shape (blocks or 1, warps or 1, 1)."""
+    lanes = np.broadcast_to(lanes, (*lanes.shape[:2], WARP))
+    return np.asarray(np.where(lanes, _BIT, np.uint32(0)).sum(axis=2, keepdims=True, dtype=np.uint32))
+
+
+def shuffle(coder: Coder, item: Instruction) -> Step:
+    """`shfl.sync.{up,down,bfly,idx}`: read another lane's value, if it is in range."""
+    mode = next((part for part in ("up", "down", "bfly", "idx") if part in item.opcode), None)
+    paired = len(item.operands) == 5 + ("sync" in item.opcode)
+    if mode is None or len(item.operands) < 4:
+        raise UnsupportedInstruction(item.name, item.line)
+    write = coder.target(item.operands[0], item)
+    write_valid = coder.target(item.operands[1], item) if paired else None
+    first = 2 if paired else 1
+    value, lane, control = (coder.reader(o, _S32, item) for o in item.operands[first : first + 3])
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        c = control(batch).astype(np.int64)
+        clamp, segment = c & 0x1F, (c >> 8) & 0x1F
+        b = lane(batch).astype(np.int64) & 0x1F
+        limit = (_LANE & segment) | (clamp & ~segment)
+        floor = _LANE & segment
+        if mode == "up":
+            source = _LANE - b
+            valid = source >= limit
+        elif mode == "down":
+            source = _LANE + b
+            valid = source <= limit
+        elif mode == "bfly":
+            source = _LANE ^ b
+            valid = source <= limit
+        else:
+            source = floor | (b & ~segment)
+            valid = source <= limit
+        source = np.where(valid, source, _LANE)
+        held = spread(value(batch), batch)
+        shape = np.broadcast_shapes(held.shape, source.shape)
+        picked = np.take_along_axis(np.broadcast_to(held, shape), np.broadcast_to(source, shape), axis=2)
+        write(batch, picked, mask)
+        if write_valid is not None:
+            write_valid(batch, valid, mask)
+
+    return step
+
+
+def vote(coder: Coder, item: Instruction) -> Step:
+    """`vote.sync.{all,any,uni,ballot}` over the lanes that execute it."""
+    mode = next((part for part in ("all", "any", "uni", "ballot") if part in item.opcode), None)
+    if mode is None:
+        raise UnsupportedInstruction(item.name, item.line)
+    write, holds = coder.target(item.operands[0], item), coder.predicate(item.operands[1], item)
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        yes = ballot(mask.lanes & holds(batch))
+        if mode == "ballot":
+            write(batch, yes, mask)
+            return
+        everyone = ballot(mask.lanes)
+        result = {"all": yes == everyone, "any": yes != 0, "uni": (yes == everyone) | (yes == 0)}[mode]
+        write(batch, result, mask)
+
+    return step
+
+
+def active_mask(coder: Coder, item: Instruction) -> Step:
+    """`activemask`: the lanes that execute it, as bits."""
+    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        write(batch, ballot(mask.lanes), mask)
+
+    return step
+
+
+def match(coder: Coder, item: Instruction) -> Step:
+    """`match.sync.{any,all}`: which lanes hold the same value."""
+    dtype = _U64 if "b64" in item.opcode else _U32
+    every = "all" in item.opcode
+    paired = every and len(item.operands) == 4
+    write = coder.target(item.operands[0], item)
+    write_same = coder.target(item.operands[1], item) if paired else None
+    value = coder.reader(item.operands[2 if paired else 1], dtype, item)
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        held = spread(value(batch), batch)
+        active = np.broadcast_to(mask.lanes, (*mask.lanes.shape[:2], WARP))
+        equal = (held[..., :, None] == held[..., None, :]) & active[..., None, :]
+        same = np.where(equal, _BIT, np.uint32(0)).sum(axis=3, dtype=np.uint32)
+        if not every:
+            write(batch, same, mask)
+            return
+        everyone = ballot(mask.lanes)
+        agree = same == everyone
+        write(batch, np.where(agree, everyone, np.uint32(0)), mask)
+        if write_same is not None:
+            write_same(batch, agree, mask)
+
+    return step
+
+
+_REDUCE = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+def reduce(coder: Coder, item: Instruction) -> Step:
+    """`redux.sync`: combine the value of all lanes that execute it."""
+    name = next((part for part in item.opcode if part in _REDUCE), None)
+    if name is None or item.opcode[-1] == "f32":
+        raise UnsupportedInstruction(item.name, item.line)
+    dtype, combine = ARITHMETIC[item.opcode[-1]], _REDUCE[name]
+    limits = np.iinfo(dtype)
+    neutral = {"min": limits.max, "max": limits.min, "and": -1 if dtype.kind == "i" else limits.max}.get(
+        name, 0
+    )
+    write, value, masked = (
+        coder.target(item.operands[0], item),
+        coder.reader(item.operands[1], dtype, item),
+        coder.mask(item),
+    )
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        held = np.where(mask.lanes, spread(value(batch), batch), dtype.type(neutral))
+        write(batch, combine.reduce(held, axis=2, keepdims=True, dtype=dtype), mask)
+
+    return step
+
+
+def elect(coder: Coder, item: Instruction) -> Step:
+    """`elect.sync`: the lowest lane that executes it is the leader."""
+    write, write_leader = (coder.target(operand, item) for operand in item.operands[:2])
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        leader = np.broadcast_to(mask.lanes, (*mask.lanes.shape[:2], WARP)).argmax(axis=2)[..., None]
+        write(batch, leader.astype(np.uint32), mask)
+        write_leader(batch, leader == _LANE, mask)
+
+    return step
+
+
+def sync_warp(coder: Coder, item: Instruction) -> Step:
+    """`bar.warp.sync`: orders the shared-memory accesses of a warp's own threads."""
+    masked = coder.mask(item)
+    site = coder.site("warp_barrier", item)
+    nowhere = np.zeros((1, 1, 1), dtype=np.int64)
+
+    def step(batch: Batch) -> None:
+        mask: Mask = masked(batch)
+        pattern = batch.patterns.find(site, nowhere, mask)
+        if pattern is None:
+            pattern = SharedPattern(nowhere, 0, mask, 4, batch.shared.block_bytes, load=False)
+            batch.patterns.add(site, pattern)
+        batch.races.record(Access.SYNCWARP, pattern, item.line)
+
+    return step

@@ -1,0 +1,175 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Add up a launch's event counts: for the whole grid by name, and for each source line."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.decode import Program
+from gpuprof.executor.lanes.tally import Event, Tally
+from gpuprof.executor.memory.coalescing import SECTOR_BYTES
+from gpuprof.executor.program.flow import End
+from gpuprof.executor.sampling import BlockList, Sample
+
+Number = int | float
+
+
+@dataclass
+class LineCounters:
+    """Event counts of one source line, over the whole grid.
+
+    Requests count warps; sectors have 32 bytes; FMAs count threads.
+    """
+
+    global_load_requests: Number = 0
+    global_load_sectors: Number = 0
+    global_load_useful_bytes: Number = 0
+    global_store_requests: Number = 0
+    global_store_sectors: Number = 0
+    global_store_useful_bytes: Number = 0
+    shared_load_requests: Number = 0
+    shared_load_wavefronts: Number = 0
+    shared_load_bank_conflicts: Number = 0
+    shared_store_requests: Number = 0
+    shared_store_wavefronts: Number = 0
+    shared_store_bank_conflicts: Number = 0
+    async_copy_requests: Number = 0
+    async_copy_sectors: Number = 0
+    async_copy_useful_bytes: Number = 0
+    async_copy_shared_wavefronts: Number = 0
+    async_copy_shared_bank_conflicts: Number = 0
+    global_atomic_requests: Number = 0
+    global_atomic_sectors: Number = 0
+    shared_atomic_requests: Number = 0
+    local_load_requests: Number = 0
+    local_store_requests: Number = 0
+    ffma_thread_instructions: Number = 0
+    dfma_thread_instructions: Number = 0
+    barriers: Number = 0
+    branch_divergent_warps: Number = 0
+
+    @property
+    def global_load_efficiency_pct(self) -> float | None:
+        """Useful bytes as a share of the bytes that loads moved; None without loads."""
+        return efficiency(self.global_load_useful_bytes, self.global_load_sectors)
+
+    @property
+    def global_store_efficiency_pct(self) -> float | None:
+        """Useful bytes as a share of the bytes that stores moved; None without stores."""
+        return efficiency(self.global_store_useful_bytes, self.global_store_sectors)
+
+
+COUNTED = tuple(field.name for field in fields(LineCounters))
+
+#: Which events of each family are shown, and under which name.
+_NAMES: dict[str, dict[Event, str]] = {
+    **{
+        f"global_{kind}": {
+            Event.REQUESTS: f"global_{kind}_requests",
+            Event.SECTORS: f"global_{kind}_sectors",
+            Event.USEFUL_BYTES: f"global_{kind}_useful_bytes",
+        }
+        for kind in ("load", "store")
+    },
+    **{
+        f"shared_{kind}": {
+            Event.REQUESTS: f"shared_{kind}_requests",
+            Event.WAVEFRONTS: f"shared_{kind}_wavefronts",
+            Event.CONFLICTS: f"shared_{kind}_bank_conflicts",
+        }
+        for kind in ("load", "store")
+    },
+    "async_copy": {
+        Event.REQUESTS: "async_copy_requests",
+        Event.SECTORS: "async_copy_sectors",
+        Event.USEFUL_BYTES: "async_copy_useful_bytes",
+    },
+    "async_copy_shared": {
+        Event.WAVEFRONTS: "async_copy_shared_wavefronts",
+        Event.CONFLICTS: "async_copy_shared_bank_conflicts",
+    },
+    "global_atomic": {Event.REQUESTS: "global_atomic_requests", Event.SECTORS: "global_atomic_sectors"},
+    "shared_atomic": {Event.REQUESTS: "shared_atomic_requests"},
+    "local_load": {Event.REQUESTS: "local_load_requests"},
+    "local_store": {Event.REQUESTS: "local_store_requests"},
+    "ffma": {Event.THREADS: "ffma_thread_instructions"},
+    "dfma": {Event.THREADS: "dfma_thread_instructions"},
+    "branch": {Event.DIVERGED: "branch_divergent_warps"},
+}
+
+
+def efficiency(useful_bytes: Number, sectors: Number) -> float | None:
+    """Return useful bytes per byte moved, in percent; None when nothing was moved."""
+    return 100.0 * useful_bytes / (sectors * SECTOR_BYTES) if sectors else None
+
+
+class Totals:
+    """Adds up the tallies of a launch's batches, weighted to the whole grid."""
+
+    def __init__(self, program: Program, sample: Sample) -> None:
+        self.program = program
+        self._sampled = sample.count < sample.total
+        self._per_line: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        #: What the first block of each stratum counted.
+        self._seen: dict[int, NDArray[np.int64]] = {}
+        self.exact = True
+
+    def add(self, tally: Tally, blocks: BlockList) -> None:
+        """Add the batch that ran these blocks."""
+        weights = blocks.weights
+        for number, site in enumerate(self.program.sites):
+            for event, name in _NAMES.get(site.family, {}).items():
+                self._add(site.line, name, tally.events[number, event] @ weights)
+        for number, block in enumerate(self.program.blocks):
+            threads = tally.threads[number] @ weights
+            for (family, line), times in block.fused.items():
+                self._add(line, _NAMES[family][Event.THREADS], threads * times)
+            if block.end is End.BARRIER:
+                self._add(block.line, "barriers", tally.warps[number] @ weights)
+        if self._sampled:
+            self._compare(tally, blocks.strata)
+
+    def _add(self, line: int, name: str, value: float) -> None:
+        if value:
+            self._per_line[line][name] += float(value)
+
+    def _compare(self, tally: Tally, strata: NDArray[np.int64]) -> None:
+        """Blocks of one stratum stand for each other only if every count of theirs is the same."""
+        counts = np.concatenate([tally.events.reshape(-1, len(strata)), tally.threads, tally.warps])
+        for i, stratum in enumerate(strata):
+            expected = self._seen.setdefault(int(stratum), counts[:, i].copy())
+            self.exact = self.exact and np.array_equal(expected, counts[:, i])
+
+    def lines(self) -> dict[int, LineCounters]:
+        """Return the counters of each source line that has any."""
+        return {
+            line: LineCounters(**{name: _whole(value) for name, value in values.items()})
+            for line, values in sorted(self._per_line.items())
+        }
+
+    @staticmethod
+    def names_of(families: Iterable[str]) -> list[str]:
+        """Return the counters of some families of accesses, efficiencies included."""
+        names = [name for family in sorted(families) for name in _NAMES[family].values()]
+        return names + [f"{family}_efficiency_pct" for family in sorted(families) if "global" in family]
+
+    def counters(self) -> dict[str, Number | None]:
+        """Return the counters of the whole grid by name, with the two efficiencies."""
+        total = LineCounters()
+        for values in self._per_line.values():
+            for name, value in values.items():
+                setattr(total, name, getattr(total, name) + value)
+        result: dict[str, Number | None] = {name: _whole(getattr(total, name)) for name in COUNTED}
+        result["global_load_efficiency_pct"] = total.global_load_efficiency_pct
+        result["global_store_efficiency_pct"] = total.global_store_efficiency_pct
+        return result
+
+
+def _whole(value: float) -> Number:
+    """Weights are ratios, so sums of equal counts can miss an integer by rounding only."""
+    nearest = round(value)
+    return nearest if abs(value - nearest) <= 1e-9 * max(1.0, abs(value)) else value

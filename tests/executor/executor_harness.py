@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Run CUDA sources and single PTX instructions on the executor."""
+
+import functools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cuda.bindings import nvrtc
+
+from gpuprof.errors import CaseFailure
+from gpuprof.executor import (
+    Buffer,
+    GlobalMemory,
+    KernelFault,
+    LaunchResult,
+    Program,
+    launch,
+    load_program,
+)
+
+KERNELS = Path(__file__).parents[2] / "gpuprof" / "kernels"
+
+
+def _checked(result):
+    status, *values = result
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise RuntimeError(str(status))
+    return values[0] if values else None
+
+
+@functools.cache
+def compile_cuda(source: str, options: tuple[str, ...] = (), arch: str = "sm_90") -> tuple[str, bytes]:
+    """Return the PTX and the cubin of one CUDA source."""
+    program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"test.cu", 0, [], []))
+    flags = [f"--gpu-architecture={arch}", "-lineinfo", "--ptxas-options=-v", "--std=c++17", *options]
+    status = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])[0]
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
+        nvrtc.nvrtcGetProgramLog(program, log)
+        raise RuntimeError(log.decode())
+    ptx = b" " * _checked(nvrtc.nvrtcGetPTXSize(program))
+    nvrtc.nvrtcGetPTX(program, ptx)
+    cubin = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
+    nvrtc.nvrtcGetCUBIN(program, cubin)
+    return ptx.rstrip(b"\0").decode(), cubin
+
+
+def cuda_program(source: str, options: tuple[str, ...] = (), arch: str = "sm_90") -> Program:
+    """Decode the only `extern "C"` kernel of a source."""
+    entry = re.search(r'extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)', source).group(1)
+    return load_program(compile_cuda(source, options, arch)[0], entry)
+
+
+def run_cuda(
+    source: str,
+    *arrays: np.ndarray,
+    scalars: tuple = (),
+    grid=(1, 1, 1),
+    block=(32, 1, 1),
+    shared: int = 0,
+    options: tuple[str, ...] = (),
+    arch: str = "sm_90",
+    **keywords,
+) -> tuple[list[Buffer], LaunchResult]:
+    """Run a kernel on copies of the arrays, passed first, then the scalars."""
+    memory = GlobalMemory()
+    buffers = [memory.allocate(array, f"array {i}") for i, array in enumerate(arrays)]
+    result = launch(
+        cuda_program(source, options, arch),
+        grid,
+        block,
+        [*buffers, *scalars],
+        memory,
+        dynamic_shared_bytes=shared,
+        **keywords,
+    )
+    return buffers, result
+
+
+def caught(source: str, *arrays: np.ndarray, **keywords) -> KernelFault:
+    """Return the fault that a kernel commits."""
+    with pytest.raises(KernelFault) as error:
+        run_cuda(source, *arrays, **keywords)
+    assert isinstance(error.value, CaseFailure)
+    assert str(error.value.source_line) in str(error.value)
+    return error.value
+
+
+def line_of(source: str, text: str) -> int:
+    """Return the number of the first line that contains a text."""
+    return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)
+
+
+_NUMPY = {"b16": "uint16", "b32": "uint32", "b64": "uint64", "f16": "uint16", "pred": "uint8"}
+_PREFIX = {"u": "uint", "s": "int", "f": "float"}
+
+
+def numpy_type(kind: str) -> np.dtype:
+    """Return the NumPy type of a PTX type's memory image."""
+    return np.dtype(_NUMPY.get(kind) or _PREFIX[kind[0]] + kind[1:])
+
+
+def run_instruction(text: str, kinds: tuple[str, ...], result: str, *columns) -> np.ndarray:
+    """Execute one PTX instruction in every lane.
+
+    Args:
+        text: The instruction, with `d` for the result and `a`, `b`, `c`, `e` for the operands.
+        kinds: PTX type of each operand; "pred" operands are given as 0 or 1.
+        result: PTX type of the result.
+        columns: One sequence of values for each operand.
+    """
+    arrays = [np.asarray(column, dtype=numpy_type(kind)) for column, kind in zip(columns, kinds, strict=True)]
+    count = len(arrays[0])
+    lines = [f".reg .{_register(kind)} {name};" for kind, name in zip(kinds, "abce", strict=False)]
+    lines += [f".reg .{_register(result)} d;", ".reg .b64 p, i, q;", ".reg .b32 t;", ".reg .b16 h;"]
+    lines += ["mov.u32 t, %tid.x;", "cvt.u64.u32 i, t;"]
+    for number, (kind, name) in enumerate(zip(kinds, "abce", strict=False)):
+        size = numpy_type(kind).itemsize
+        lines += [f"ld.param.u64 p, [k_{number}];", f"mad.lo.u64 q, i, {size}, p;"]
+        if kind == "pred":
+            lines += ["ld.global.u8 h, [q];", f"setp.ne.u16 {name}, h, 0;"]
+        else:
+            lines += [f"ld.global.{_moved(kind)} {name}, [q];"]
+    lines += [
+        text,
+        f"ld.param.u64 p, [k_{len(kinds)}];",
+        f"mad.lo.u64 q, i, {numpy_type(result).itemsize}, p;",
+    ]
+    if result == "pred":
+        lines += ["selp.u16 h, 1, 0, d;", "st.global.u8 [q], h;"]
+    else:
+        lines += [f"st.global.{_moved(result)} [q], d;"]
+    params = ", ".join(f".param .u64 k_{i}" for i in range(len(kinds) + 1))
+    ptx = f".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k({params})\n{{\n"
+    ptx += "\n".join(lines) + "\nret;\n}\n"
+    memory = GlobalMemory()
+    buffers = [memory.allocate(array, "operand") for array in arrays]
+    out = memory.allocate(np.zeros(count, dtype=numpy_type(result)), "result")
+    launch(load_program(ptx, "k"), (1, 1, 1), (count, 1, 1), [*buffers, out], memory)
+    return out.array()
+
+
+def _register(kind: str) -> str:
+    return {"u8": "b16", "s8": "b16", "f16": "b16"}.get(kind, kind)
+
+
+def _moved(kind: str) -> str:
+    return {"f16": "b16"}.get(kind, kind)

@@ -1,0 +1,242 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Bulk copies: what they do, and the bugs that kernels make with them."""
+
+import numpy as np
+import pytest
+from bulk_sources import LOAD, STORED, cuda, numbers
+from executor_harness import caught, line_of, run_cuda
+
+from gpuprof.executor import (
+    FaultKind,
+)
+
+PIPELINE = """extern "C" __global__ void k(const float4 *in, float4 *out, int steps) {
+    __shared__ __align__(128) float4 tile[2][64];
+    __shared__ u64 b[2];
+    const int t = threadIdx.x;
+    if (t == 0) { init(b, 1); init(b + 1, 1); fence(); }
+    __syncthreads();
+    for (int i = 0; i < steps + 1; ++i) {
+        if (t == 0 && i < steps) {
+            expect(b + i % 2, 1024);
+            load(tile[i % 2], in + i * 64, 1024, b + i % 2); // start
+        }
+        if (i > 0) {
+            const int last = i - 1;
+            WAIT
+            out[last * 64 + t] = tile[last % 2][63 - t]; // read
+        }
+        SYNC
+    }
+}"""
+
+
+def pipeline(wait="wait(b + last % 2, last / 2 & 1);", sync="__syncthreads();") -> str:
+    return cuda(PIPELINE.replace("WAIT", wait).replace("SYNC", sync))
+
+
+def test_a_ring_of_two_stages():
+    data = numbers(7, 64, 4)
+    arguments = {"scalars": (7,), "block": (64, 1, 1)}
+    (_, out), result = run_cuda(pipeline(), data, np.zeros_like(data), **arguments)
+    np.testing.assert_array_equal(out.array(), data[:, ::-1])
+    assert result.counters["global_load_requests"] == 0
+    assert result.counters["shared_load_requests"] == 14
+    assert "global_store_requests" not in result.hidden
+    for name in ("global_load_requests", "global_load_efficiency_pct", "shared_store_wavefronts"):
+        assert result.hidden[name] == "no counter sees what the kernel's bulk copies move"
+
+
+def test_a_read_without_the_wait():
+    data = numbers(7, 64, 4)
+    source = pipeline(wait="")
+    fault = caught(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// read"))
+    assert fault.thread == (0, 0, 0)
+    assert "to which a bulk copy is still in flight" in fault.detail
+
+
+def test_a_read_by_threads_that_did_not_wait_themselves():
+    data = numbers(7, 64, 4)
+    source = pipeline(wait="if (t < 40) wait(b + last % 2, last / 2 & 1);")
+    fault = caught(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// read"))
+    assert fault.thread == (40, 0, 0)
+    assert "where a bulk copy arrived that it did not wait for" in fault.detail
+
+
+def test_one_thread_may_wait_for_all_of_its_block():
+    data = numbers(7, 64, 4)
+    source = pipeline(wait="if (t == 9) wait(b + last % 2, last / 2 & 1); __syncthreads();")
+    (_, out), _ = run_cuda(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
+    np.testing.assert_array_equal(out.array(), data[:, ::-1])
+
+
+def test_a_stage_is_filled_again_too_early():
+    data = numbers(7, 64, 4)
+    source = pipeline(sync="")
+    fault = caught(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, LOAD))
+    assert "starts a bulk copy to byte" in fault.detail
+
+
+ONE_COPY = """extern "C" __global__ void k(const float4 *in, float4 *out) {
+    __shared__ __align__(128) float4 tile[128];
+    __shared__ u64 b;
+    const int t = threadIdx.x;
+    if (t == 0) { init(&b, 1); fence(); }
+    __syncthreads();
+    if (t == 0) {
+        expect(&b, 512);
+        LOAD // load
+    }
+    WAIT
+    out[t] = tile[t];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("load", "kind", "text"),
+    [
+        (
+            "load((char *)tile + 8, in, 512, &b);",
+            FaultKind.MISALIGNED,
+            "of shared memory, which is not a multiple",
+        ),
+        ("load(tile, (char *)in + 4, 512, &b);", FaultKind.MISALIGNED, "which is not a multiple of 16"),
+        ("load(tile, in, 500, &b);", FaultKind.MISALIGNED, "of 500 bytes"),
+        (
+            "load(tile, in, 4096, &b);",
+            FaultKind.OUT_OF_BOUNDS,
+            "copies 4096 bytes at byte 0 of shared memory",
+        ),
+        ("load(tile, in + 1, 512, &b);", FaultKind.OUT_OF_BOUNDS, "at byte 512 of array 0"),
+        ("load(tile, in, 512, &b); load(tile + 31, in, 16, &b);", FaultKind.ASYNC_COPY, "to byte 496 of"),
+    ],
+)
+def test_wrong_copies(load, kind, text):
+    source = cuda(ONE_COPY.replace("LOAD", load).replace("WAIT", "wait(&b, 0);"))
+    fault = caught(source, numbers(32, 4), np.zeros((32, 4), np.float32))
+    assert (fault.kind, fault.source_line, fault.thread) == (kind, line_of(source, LOAD), (0, 0, 0))
+    assert text in fault.detail
+
+
+def test_a_write_while_a_copy_is_in_flight():
+    source = cuda(ONE_COPY.replace("LOAD", "load(tile, in, 512, &b); tile[3].x = 1;").replace("WAIT", ""))
+    fault = caught(source, numbers(32, 4), np.zeros((32, 4), np.float32))
+    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// load"))
+    assert "writes byte 48 of shared memory, to which a bulk copy is still in flight" in fault.detail
+
+
+def test_a_forgotten_result_of_a_wait():
+    """A wait that is asked once, and not again, has not waited."""
+    source = cuda(ONE_COPY.replace("LOAD", "load(tile, in, 512, &b);").replace("WAIT", "test(&b, 0);"))
+    assert caught(source, numbers(32, 4), np.zeros((32, 4), np.float32)).kind is FaultKind.ASYNC_COPY
+
+
+def test_copies_of_many_lanes_with_lengths_of_their_own():
+    source = cuda("""extern "C" __global__ void k(const float4 *in, float4 *out) {
+    extern __shared__ __align__(128) float4 tile[];
+    __shared__ u64 b[2];
+    const int t = threadIdx.x;
+    if (t == 0) { init(b, 1); init(b + 1, 1); fence(); }
+    __syncthreads();
+    if (t < 2) expect(b + t, 16 * 16 * (t ? 17 : 16));
+    __syncwarp();
+    if (t < 32) load(tile + t * 32, in + t * 32, 16 * t + 16 * (t % 2), b + t % 2);
+    wait(b, 0);
+    wait(b + 1, 0);
+    for (int i = t; i < 1024; i += 64)
+        if (i % 32 < i / 32 + i / 32 % 2) out[i] = tile[i];
+}""")
+    data = numbers(32, 32, 4)
+    # Lanes 0, 2, 4 … bring 0, 2, 4 … chunks; lanes 1, 3, 5 … bring 2, 4, 6 …
+    lengths = [t + t % 2 for t in range(32)]
+    source = source.replace(
+        "16 * 16 * (t ? 17 : 16)", f"t ? {16 * sum(lengths[1::2])} : {16 * sum(lengths[::2])}"
+    )
+    (_, out), _ = run_cuda(source, data, np.zeros_like(data), block=(64, 1, 1), shared=16384)
+    expected = data * (np.arange(32) < np.array(lengths)[:, None])[..., None]
+    np.testing.assert_array_equal(out.array(), expected)
+
+
+STORE = """extern "C" __global__ void k(float4 *out) {
+    __shared__ __align__(128) float4 tile[64];
+    const int t = threadIdx.x;
+    for (int i = 0; i < 3; ++i) {
+        tile[t] = make_float4(i, t, 0, 0); // write
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        BEFORE
+        if (t == 0) {
+            store(out + i * 64, tile, 1024); // store
+            commit();
+            WAIT
+        }
+        AFTER
+    }
+}"""
+
+
+def store_source(before="__syncthreads();", wait="READ", after="__syncthreads();") -> str:
+    wait = wait.replace("READ", 'asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");')
+    return cuda(STORE.replace("BEFORE", before).replace("WAIT", wait).replace("AFTER", after))
+
+
+def test_copies_to_global_memory():
+    (out,), result = run_cuda(store_source(), np.zeros((3, 64, 4), np.float32), block=(64, 1, 1))
+    expected = np.zeros((3, 64, 4), np.float32)
+    expected[..., 0], expected[..., 1] = np.arange(3)[:, None], np.arange(64)
+    np.testing.assert_array_equal(out.array(), expected)
+    assert out.written_mask().all()
+    assert {"global_store_sectors", "shared_load_wavefronts"} <= set(result.hidden)
+    assert "global_load_requests" not in result.hidden
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "line", "text"),
+    [
+        ({"wait": ""}, FaultKind.ASYNC_COPY, "// write", "which a bulk copy still reads"),
+        ({"before": ""}, FaultKind.SHARED_RACE, STORED, "starts a bulk copy of byte 16"),
+        ({"after": ""}, FaultKind.SHARED_RACE, "// write", "writes byte"),
+    ],
+)
+def test_wrong_copies_to_global_memory(change, kind, line, text):
+    source = store_source(**change)
+    fault = caught(source, np.zeros((3, 64, 4), np.float32), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (kind, line_of(source, line))
+    assert text in fault.detail
+
+
+def test_a_kernel_must_not_end_while_its_copy_reads():
+    source = cuda("""extern "C" __global__ void k(float4 *out) {
+    __shared__ __align__(128) float4 tile[1];
+    if (threadIdx.x == 3) {
+        tile[0] = make_float4(1, 2, 3, 4);
+        store(out, tile, 16); // planted
+        commit();
+    }
+}""")
+    fault = caught(source, np.zeros(4, np.float32))
+    assert (fault.kind, fault.thread) == (FaultKind.ASYNC_COPY, (3, 0, 0))
+    assert fault.source_line == line_of(source, STORED)
+
+
+def test_groups_finish_in_order():
+    source = cuda("""extern "C" __global__ void k(float4 *out) {
+    __shared__ __align__(128) float4 tile[2];
+    if (threadIdx.x == 0) {
+        tile[0] = make_float4(1, 2, 3, 4);
+        tile[1] = make_float4(5, 6, 7, 8);
+        store(out, tile, 16);
+        commit();
+        store(out + 1, tile + 1, 16);
+        commit();
+        asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+        tile[0] = make_float4(0, 0, 0, 0);
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        tile[1] = make_float4(0, 0, 0, 0);
+    }
+}""")
+    (out,), _ = run_cuda(source, np.zeros(8, np.float32))
+    assert out.array().tolist() == [1, 2, 3, 4, 5, 6, 7, 8]

@@ -1,0 +1,222 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Divergence, reconvergence, barriers and calls: every thread computes what it would compute alone."""
+
+import numpy as np
+import pytest
+from executor_harness import run_cuda
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+INTS = np.zeros(128, dtype=np.int32)
+
+
+def test_nested_branches_and_loops_of_different_lengths():
+    source = """extern "C" __global__ void k(int *out) {
+    int total = 0;
+    for (int i = 0; i < (int)threadIdx.x; ++i) {
+        if (i % 3 == 0)
+            total += i;
+        else if (i % 5 == 0) {
+            if (threadIdx.x & 1)
+                continue;
+            total -= 1;
+        }
+        if (total > 200)
+            break;
+        for (int j = i; j < 4; ++j)
+            total += j;
+    }
+    out[threadIdx.x] = total;
+}"""
+
+    def alone(thread):
+        total = 0
+        for i in range(thread):
+            if i % 3 == 0:
+                total += i
+            elif i % 5 == 0:
+                if thread & 1:
+                    continue
+                total -= 1
+            if total > 200:
+                break
+            total += sum(range(i, 4))
+        return total
+
+    (out,), result = run_cuda(source, INTS, block=(128, 1, 1))
+    assert out.array().tolist() == [alone(t) for t in range(128)]
+    assert result.counters["branch_divergent_warps"] > 0
+
+
+def test_diverged_lanes_meet_again_and_share_one_request():
+    source = """extern "C" __global__ void k(int *out, const int *in, int *other) {
+    int value = in[threadIdx.x];
+    if (value & 1)
+        other[threadIdx.x] = 1;   // half of the warp
+    else
+        reinterpret_cast<short *>(other)[2 * threadIdx.x] = in[threadIdx.x + 32];
+    out[threadIdx.x] = value;     // all of it
+}"""
+    numbers = np.arange(64, dtype=np.int32)
+    (out, _, other), result = run_cuda(source, INTS, numbers, INTS)
+    assert out.array()[:32].tolist() == list(range(32))
+    assert other.array()[:32].tolist() == [1 if i & 1 else i + 32 for i in range(32)]
+    assert result.counters["branch_divergent_warps"] == 1
+    last = result.lines[7]
+    assert (last.global_store_requests, last.global_store_sectors) == (1, 4)
+    assert result.lines[4].global_store_requests == 1
+    assert result.lines[4].global_store_efficiency_pct == 50.0
+    assert result.lines[6].global_store_efficiency_pct == 25.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 40), min_size=64, max_size=64), st.integers(1, 7))
+def test_loops_with_trip_counts_from_data(trips, step):
+    source = """extern "C" __global__ void k(const int *trips, int *out, int step) {
+    const int n = trips[threadIdx.x];
+    int total = 0;
+    for (int i = 0; i < n; i += step) {
+        total += i;
+        if (total % 7 == 3)
+            total += 2;
+    }
+    out[threadIdx.x] = total;
+}"""
+
+    def alone(n):
+        total = 0
+        for i in range(0, n, step):
+            total += i
+            if total % 7 == 3:
+                total += 2
+        return total
+
+    (_, out), _ = run_cuda(source, np.array(trips, np.int32), INTS, scalars=(step,), block=(64, 1, 1))
+    assert out.array()[:64].tolist() == [alone(n) for n in trips]
+
+
+def test_barriers_in_a_loop_whose_length_differs_between_blocks():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[64];
+    int sum = 0;
+    for (int i = 0; i <= (int)blockIdx.x; ++i) {
+        tile[threadIdx.x] = threadIdx.x + i;
+        __syncthreads();
+        sum += tile[63 - threadIdx.x];
+        __syncthreads();
+    }
+    out[blockIdx.x * 64 + threadIdx.x] = sum;
+}"""
+    (out,), result = run_cuda(source, np.zeros(5 * 64, np.int32), grid=(5, 1, 1), block=(64, 1, 1))
+    expected = [[sum(63 - t + i for i in range(b + 1)) for t in range(64)] for b in range(5)]
+    assert out.array().reshape(5, 64).tolist() == expected
+    assert result.counters["barriers"] == 2 * 2 * (1 + 2 + 3 + 4 + 5)
+
+
+def test_warps_of_a_block_may_meet_at_different_barrier_instructions():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[64];
+    if (threadIdx.x < 32) {
+        tile[threadIdx.x] = threadIdx.x;
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        out[threadIdx.x] = tile[threadIdx.x + 32];
+    } else {
+        tile[threadIdx.x] = 2 * threadIdx.x;
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        out[threadIdx.x] = tile[threadIdx.x - 32];
+    }
+}"""
+    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
+    assert out.array()[:64].tolist() == [2 * (i + 32) for i in range(32)] + list(range(32))
+
+
+def test_a_producer_arrives_without_waiting():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[32];
+    if (threadIdx.x < 32) {
+        tile[threadIdx.x] = threadIdx.x + 1;
+        asm volatile("bar.arrive 2, 64;" ::: "memory");
+    } else {
+        asm volatile("bar.sync 2, 64;" ::: "memory");
+        out[threadIdx.x - 32] = tile[63 - threadIdx.x];
+    }
+}"""
+    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
+    assert out.array()[:32].tolist() == [32 - i for i in range(32)]
+
+
+def test_warps_wait_for_others_only_at_barriers():
+    """Warp 1 must pass the join of the branch while warp 0 is still in a barrier inside it."""
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[32];
+    if (threadIdx.x < 32) {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        out[threadIdx.x] = tile[threadIdx.x];
+    }
+    if (threadIdx.x >= 32) {
+        tile[threadIdx.x - 32] = threadIdx.x;
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+    }
+}"""
+    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
+    assert out.array()[:32].tolist() == list(range(32, 64))
+
+
+def test_uninlined_functions():
+    source = """struct pair { float x; int n; };
+__noinline__ __device__ float inner(float x, int n) {
+    if (n > 3)
+        return x * 2;
+    return x + n;
+}
+__noinline__ __device__ pair outer(pair p) {
+    pair r;
+    r.x = inner(p.x, p.n) + inner(1.0f, p.n);
+    r.n = p.n + 1;
+    return r;
+}
+extern "C" __global__ void k(float *out) {
+    pair p{(float)threadIdx.x, (int)threadIdx.x};
+    p = outer(p);
+    out[threadIdx.x] = p.x + p.n;
+}"""
+    (out,), _ = run_cuda(source, np.zeros(32, np.float32))
+    inner = lambda x, n: x * 2 if n > 3 else x + n  # noqa: E731
+    assert out.array().tolist() == [inner(t, t) + inner(1, t) + t + 1 for t in range(32)]
+
+
+def test_switch_statements():
+    source = """extern "C" __global__ void k(int *out) {
+    int r = 0;
+    switch (threadIdx.x % 9) {
+    case 0: r = 10; break;
+    case 1: r = 7 * threadIdx.x; break;
+    case 2: r = threadIdx.x * threadIdx.x; break;
+    case 3: r = 3 - threadIdx.x; // falls through
+    case 4: r += out[threadIdx.x] + 5; break;
+    case 5: r = __popc(threadIdx.x); break;
+    case 6: r = threadIdx.x / 3; break;
+    default: r = -1;
+    }
+    out[threadIdx.x] = r;
+}"""
+
+    def alone(t):
+        return [10, 7 * t, t * t, 3 - t + 5, 5, t.bit_count(), t // 3, -1, -1][t % 9]
+
+    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
+    assert out.array()[:64].tolist() == [alone(t) for t in range(64)]
+
+
+@pytest.mark.parametrize("block", [(33, 1, 1), (7, 5, 3), (1, 1, 1), (16, 16, 4)])
+def test_thread_and_block_indices(block):
+    source = """extern "C" __global__ void k(int *out) {
+    int block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    out[block * blockDim.x * blockDim.y * blockDim.z + thread] = block * 10000 + thread;
+}"""
+    threads = block[0] * block[1] * block[2]
+    (out,), _ = run_cuda(source, np.zeros(24 * threads, np.int32), grid=(2, 3, 4), block=block)
+    expected = [b * 10000 + t for b in range(24) for t in range(threads)]
+    assert out.array().tolist() == expected

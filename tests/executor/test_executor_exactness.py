@@ -1,0 +1,310 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Fused multiply-add and directed rounding against exact rationals, where it is hard: ties and subnormals."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from executor_harness import run_instruction
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gpuprof.executor.arithmetic import exact
+from gpuprof.executor.arithmetic.hardware_fma import hardware_fma
+
+
+def nearest(value: Fraction, dtype) -> float:
+    """Round to the nearest float of a type, ties to even, by bisection over bit patterns."""
+    below, above = neighbours(value, dtype)
+    if below == above:
+        return below
+    low, high = Fraction(below), Fraction(above)
+    if value - low != high - value:
+        return below if value - low < high - value else above
+    return below if even(below, dtype) else above
+
+
+def even(value: float, dtype) -> bool:
+    return int(dtype(value).view(np.uint32 if dtype is np.float32 else np.uint64)) % 2 == 0
+
+
+def neighbours(value: Fraction, dtype) -> tuple[float, float]:
+    guess = dtype(float(value))
+    with np.errstate(over="ignore"):
+        while float(guess) > value:
+            guess = np.nextafter(guess, dtype(-np.inf))
+        while float(above := np.nextafter(guess, dtype(np.inf))) <= value:
+            guess = above
+    return float(guess), float(guess if float(guess) == value else above)
+
+
+def rounded(value: Fraction, dtype, mode: str) -> float:
+    if mode == "rn":
+        return nearest(value, dtype)
+    below, above = neighbours(value, dtype)
+    if mode == "rz":
+        return below if value > 0 else above
+    return below if mode == "rm" else above
+
+
+def f32_near_ties(count: int, seed: int):
+    """Products whose sum with c lies on, or next to, the midpoint of two floats."""
+    rng = np.random.default_rng(seed)
+    a = (rng.integers(2**23, 2**24, count) * 2.0 ** rng.integers(-40, 20, count)).astype(np.float32)
+    b = (rng.integers(2**23, 2**24, count) * 2.0 ** rng.integers(-40, 20, count)).astype(np.float32)
+    product = a.astype(np.float64) * b
+    # c is a float plus half an ulp away from the product, give or take what only the exact sum shows.
+    c = (-product * (1 + rng.choice([0, 2.0**-24, 2.0**-25, 3 * 2.0**-25], count))).astype(np.float32)
+    small = (product * 2.0 ** -rng.integers(20, 60, count)).astype(np.float32)
+    return a, b, np.where(rng.random(count) < 0.5, c, small)
+
+
+def f32_subnormal_sums(count: int, seed: int):
+    rng = np.random.default_rng(seed)
+    a = (rng.integers(1, 2**24, count) * 2.0**-75).astype(np.float32)
+    b = (rng.integers(1, 2**24, count) * 2.0**-97).astype(np.float32)
+    c = (rng.integers(-(2**23), 2**23, count) * 2.0**-149).astype(np.float32)
+    return a, b, c
+
+
+@pytest.fixture(params=["numpy", "hardware"])
+def fma(request):
+    """Each implementation of rounding to nearest must agree with the rationals."""
+    if request.param == "hardware" and hardware_fma() is None:
+        pytest.skip("llvmlite or the CPU instruction is missing")
+
+    def compute(a, b, c, mode="rn"):
+        with np.errstate(all="ignore"):
+            if request.param == "hardware" and mode == "rn":
+                return hardware_fma()(a, b, c)
+            return (exact.fma32 if a.dtype == np.float32 else exact.fma64)(a, b, c, mode)
+
+    return compute
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
+@pytest.mark.parametrize("cases", [f32_near_ties, f32_subnormal_sums])
+def test_f32_fma_is_rounded_once(fma, mode, cases):
+    a, b, c = cases(600, seed=3)
+    got = fma(a, b, c, mode)
+    np.testing.assert_array_equal(
+        run_instruction(f"fma.{mode}.f32 d, a, b, c;", ("f32",) * 3, "f32", a, b, c), got
+    )
+    for x, y, z, result in zip(a, b, c, got, strict=True):
+        value = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
+        assert float(result) == rounded(value, np.float32, mode), (x, y, z)
+
+
+def test_rounding_twice_would_have_been_wrong():
+    """The cases above do contain sums that float64 followed by float32 gets wrong."""
+    a, b, c = f32_subnormal_sums(600, seed=3)
+    twice = (a.astype(np.float64) * b + c).astype(np.float32)
+    once = exact.fma32(a, b, c)
+    tie_a, tie_b, tie_c = np.float32([1 + 2.0**-12]), np.float32([1 + 2.0**-12]), np.float32([2.0**-80])
+    tie = tie_a.astype(np.float64) * tie_b + tie_c
+    assert (twice != once).any() or tie.astype(np.float32) != exact.fma32(tie_a, tie_b, tie_c)
+
+
+def f64_cases(count: int, seed: int):
+    rng = np.random.default_rng(seed)
+    exponent = rng.choice([-1020, -540, -500, -30, 0, 30, 500], count)
+    a = rng.integers(2**52, 2**53, count) * 2.0 ** (exponent / 2).astype(int)
+    b = rng.integers(2**52, 2**53, count) * 2.0 ** (exponent / 2 - 60).astype(int)
+    with np.errstate(all="ignore"):
+        c = (
+            -(a * b)
+            * (1 + rng.choice([0, 2.0**-53, 2.0**-52, 0.5], count))
+            * rng.choice([1, 2.0**-54, 2.0**-70], count)
+        )
+    return a, b, c
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
+def test_f64_fma_is_rounded_once(fma, mode):
+    a, b, c = f64_cases(400, seed=4)
+    got = fma(a, b, c, mode)
+    np.testing.assert_array_equal(
+        run_instruction(f"fma.{mode}.f64 d, a, b, c;", ("f64",) * 3, "f64", a, b, c), got
+    )
+    for x, y, z, result in zip(a, b, c, got, strict=True):
+        value = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
+        assert result == rounded(value, np.float64, mode), (x, y, z)
+
+
+FINITE32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
+FINITE64 = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=400, deadline=None)
+@given(FINITE32, FINITE32, FINITE32)
+def test_f32_fma_on_any_floats(a, b, c):
+    with np.errstate(all="ignore"):
+        got = float(exact.fma32(*(np.float32([v]) for v in (a, b, c)))[0])
+    value = Fraction(a) * Fraction(b) + Fraction(c)
+    if abs(value) >= Fraction(2) ** 128:
+        assert math.isinf(got)
+    elif 0 < abs(value) < Fraction(2) ** 127:
+        assert got == nearest(value, np.float32)
+
+
+@settings(max_examples=400, deadline=None)
+@given(FINITE64, FINITE64, FINITE64)
+def test_f64_fma_on_any_floats(a, b, c):
+    with np.errstate(all="ignore"):
+        got = float(exact.fma64(*(np.float64([v]) for v in (a, b, c)))[0])
+    value = Fraction(a) * Fraction(b) + Fraction(c)
+    try:
+        expected = float(value)
+    except OverflowError:
+        expected = math.inf if value > 0 else -math.inf
+    assert got == expected
+
+
+ANY32, ANY64 = st.floats(width=32), st.floats()
+
+
+@pytest.mark.skipif(hardware_fma() is None, reason="llvmlite or the CPU instruction is missing")
+@settings(max_examples=300, deadline=None)
+@given(st.tuples(ANY32, ANY32, ANY32), st.tuples(ANY64, ANY64, ANY64))
+@example((3e38, 3e38, -math.inf), (5.84236050728026e99, 3.0769979576271977e208, -math.inf))
+@example((-3e38, 3e38, math.inf), (1e200, -1e200, math.inf))
+def test_both_implementations_agree_on_everything(single, double):
+    with np.errstate(all="ignore"):
+        for values, dtype, portable in ((single, np.float32, exact.fma32), (double, np.float64, exact.fma64)):
+            operands = [np.array([value], dtype) for value in values]
+            expected, got = portable(*operands), hardware_fma()(*operands)
+            np.testing.assert_array_equal(got, expected)
+            assert np.signbit(got)[0] == np.signbit(expected)[0] or np.isnan(got)[0]
+
+
+def rounded_or_infinite(value: Fraction, dtype, mode: str) -> float:
+    """`rounded`, where the value may be beyond the largest float of the type."""
+    largest = Fraction(float(np.finfo(dtype).max))
+    half_above = largest * (1 + Fraction(1, 2 ** (np.finfo(dtype).nmant + 2) - 2))
+    if abs(value) <= largest or (mode == "rn" and abs(value) < half_above):
+        return rounded(min(max(value, -largest), largest), dtype, mode)
+    sign = 1.0 if value > 0 else -1.0
+    inward = mode == "rz" or (mode == "rm" and value > 0) or (mode == "rp" and value < 0)
+    return sign * (float(largest) if inward else math.inf)
+
+
+def expected_fma(a: float, b: float, c: float, dtype, mode: str) -> float:
+    """IEEE 754's fused multiply-add, but for the sign of an exact zero."""
+    if math.isnan(a) or math.isnan(b) or math.isnan(c):
+        return math.nan
+    if math.isinf(a) or math.isinf(b):
+        product = a * b  # NaN for infinity times zero
+        return product + c
+    if math.isinf(c):
+        return c
+    return rounded_or_infinite(Fraction(a) * Fraction(b) + Fraction(c), dtype, mode)
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_fma_of_extremes(fma, dtype, mode):
+    """Every combination of infinities, NaN, zeros, and finite values whose product overflows or nearly."""
+    limits = np.finfo(dtype)
+    root = dtype(2.0 ** (limits.maxexp // 2))
+    sizes = [0.0, limits.smallest_subnormal, 1.0, 2.0, np.nextafter(root, dtype(0)), root, limits.max, np.inf]
+    values = [sign * float(size) for size in sizes for sign in (1, -1)] + [math.nan]
+    a, b, c = (np.array(column, dtype) for column in zip(*itertools.product(values, repeat=3), strict=True))
+    got = fma(a, b, c, mode)
+    assert got.dtype == dtype
+    for x, y, z, result in zip(a.tolist(), b.tolist(), c.tolist(), got.tolist(), strict=True):
+        expected = expected_fma(x, y, z, dtype, mode)
+        assert result == expected or (math.isnan(result) and math.isnan(expected)), (x, y, z, result)
+        if expected:
+            assert math.copysign(1, result) == math.copysign(1, expected) or math.isnan(expected)
+        elif mode == "rn" and (x == 0 or y == 0):
+            assert math.copysign(1, result) == math.copysign(1, x * y + z), (x, y, z)
+
+
+def test_a_finite_addend_brings_an_overflowed_product_back():
+    huge, double = np.finfo(np.float64).max, np.float64([2.0])
+    for sign in (1.0, -1.0):
+        with np.errstate(all="ignore"):
+            got = exact.fma64(np.float64([sign * huge]), double, np.float64([-sign * huge]))
+        assert got.tolist() == [sign * huge]
+    huge32 = np.finfo(np.float32).max
+    assert exact.fma32(np.float32([huge32]), np.float32([2]), np.float32([-huge32])).tolist() == [huge32]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("mode", ["rz", "rm", "rp"])
+def test_directed_results_beyond_the_largest_float(dtype, mode):
+    largest, half = float(np.finfo(dtype).max), 0.5
+    for compute, operate, other in (
+        (exact.add, Fraction.__add__, largest),
+        (exact.multiply, Fraction.__mul__, 2.0),
+        (exact.divide, Fraction.__truediv__, half),
+    ):
+        for signs in itertools.product((1, -1), repeat=2):
+            a, b = signs[0] * largest, (signs[0] if compute is exact.add else signs[1]) * other
+            with np.errstate(all="ignore"):
+                got = float(compute(np.array([a], dtype), np.array([b], dtype), mode)[0])
+            assert got == rounded_or_infinite(operate(Fraction(a), Fraction(b)), dtype, mode), (a, b)
+    with np.errstate(all="ignore"):
+        for compute in (exact.add, exact.multiply, exact.divide):
+            infinite = compute(np.array([np.inf], dtype), np.array([-2.0], dtype), mode)
+            assert np.isinf(infinite)[0]
+        assert exact.divide(np.array([1.0], dtype), np.array([-0.0], dtype), mode)[0] == -np.inf
+        zero = exact.multiply(np.array([-0.0], dtype), np.array([3.0], dtype), mode)
+        assert np.signbit(zero)[0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(FINITE32, FINITE32, st.sampled_from(["rz", "rm", "rp"]), st.sampled_from(["add", "mul", "div"]))
+def test_directed_rounding_of_f32(a, b, mode, name):
+    if name == "div" and b == 0:
+        return
+    value = {"add": Fraction.__add__, "mul": Fraction.__mul__, "div": Fraction.__truediv__}[name](
+        Fraction(a), Fraction(b)
+    )
+    if value == 0 or abs(value) >= Fraction(2) ** 127:
+        return
+    compute = {"add": exact.add, "mul": exact.multiply, "div": exact.divide}[name]
+    with np.errstate(all="ignore"):
+        got = float(compute(np.float32([a]), np.float32([b]), mode)[0])
+    assert got == rounded(value, np.float32, mode)
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
+def test_directed_square_roots(mode):
+    values = np.random.default_rng(5).random(200).astype(np.float32)
+    got = run_instruction(f"sqrt.{mode}.f32 d, a;", ("f32",), "f32", values)
+    for value, root in zip(values, got, strict=True):
+        low, high = neighbours_of_root(Fraction(float(value)))
+        if mode in ("rz", "rm"):
+            assert root == low
+        elif mode == "rp":
+            assert root == high
+        else:
+            assert root in (low, high)
+
+
+def neighbours_of_root(value: Fraction) -> tuple[float, float]:
+    root = np.float32(math.sqrt(value))
+    while Fraction(float(root)) ** 2 > value:
+        root = np.nextafter(root, np.float32(0))
+    while Fraction(float(np.nextafter(root, np.float32(9)))) ** 2 <= value:
+        root = np.nextafter(root, np.float32(9))
+    if Fraction(float(root)) ** 2 == value:
+        return float(root), float(root)
+    return float(root), float(np.nextafter(root, np.float32(9)))
+
+
+def test_f64_division_and_addition_in_every_direction():
+    a, b = [1.0, -1.0, 1e300, 5e-324], [3.0, 3.0, -7.0, 3.0]
+    for mode in ("rz", "rm", "rp"):
+        for name, operate in (
+            ("div", Fraction.__truediv__),
+            ("add", Fraction.__add__),
+            ("mul", Fraction.__mul__),
+        ):
+            got = run_instruction(f"{name}.{mode}.f64 d, a, b;", ("f64", "f64"), "f64", a, b)
+            values = [operate(Fraction(x), Fraction(y)) for x, y in zip(a, b, strict=True)]
+            assert got.tolist() == [rounded(value, np.float64, mode) for value in values]

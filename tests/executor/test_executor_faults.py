@@ -1,0 +1,325 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels with one planted bug each: every checker catches its own, at the right line and thread."""
+
+import pickle
+
+import numpy as np
+import pytest
+from executor_harness import caught, cuda_program, line_of, run_cuda
+
+from gpuprof.errors import CaseSkipped
+from gpuprof.executor import FaultKind, LaunchRefused, UnsupportedInstruction
+
+FLOATS = np.zeros(64, dtype=np.float32)
+
+
+def test_global_load_out_of_bounds():
+    source = """extern "C" __global__ void k(const float *in, float *out) {
+    const int i = blockIdx.x * 32 + threadIdx.x;
+    const float value = in[i + 1]; // planted
+    out[i] = value;
+}"""
+    fault = caught(source, FLOATS, FLOATS, grid=(2, 1, 1))
+    assert fault.kind is FaultKind.OUT_OF_BOUNDS
+    assert fault.source_line == line_of(source, "planted")
+    assert (fault.block, fault.thread) == ((1, 0, 0), (31, 0, 0))
+    assert "byte 256 of array 0, which has 256 bytes" in str(fault)
+
+
+def test_global_store_out_of_bounds():
+    source = """extern "C" __global__ void k(float *out) {
+    out[(int)threadIdx.x - 3] = 1.0f; // planted
+}"""
+    fault = caught(source, FLOATS)
+    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.OUT_OF_BOUNDS, 2, (0, 0, 0))
+
+
+def test_masked_lanes_do_not_dereference():
+    source = """extern "C" __global__ void k(const float *in, float *out, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        out[i] = in[i] + 1.0f;
+}"""
+    (_, out), _ = run_cuda(
+        source, np.ones(33, np.float32), np.zeros(33, np.float32), scalars=(33,), grid=(2, 1, 1)
+    )
+    assert (out.array() == 2).all()
+
+
+def test_shared_access_out_of_bounds():
+    source = """extern "C" __global__ void k(float *out) {
+    extern __shared__ float tile[];
+    tile[threadIdx.x] = 1.0f; // planted
+    __syncthreads();
+    out[threadIdx.x] = tile[0];
+}"""
+    fault = caught(source, FLOATS, block=(64, 1, 1), shared=160)
+    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.OUT_OF_BOUNDS, 3, (40, 0, 0))
+    assert fault.address == 160
+
+
+def test_misaligned_vector_access():
+    source = """extern "C" __global__ void k(const float *in, float *out) {
+    const float4 v = *reinterpret_cast<const float4 *>(in + threadIdx.x); // planted
+    out[threadIdx.x] = v.x + v.w;
+}"""
+    fault = caught(source, FLOATS, FLOATS)
+    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.MISALIGNED, 2, (1, 0, 0))
+
+
+def test_uninitialised_shared_read():
+    source = """extern "C" __global__ void k(float *out) {
+    __shared__ float tile[64];
+    if (threadIdx.x < 20)
+        tile[threadIdx.x] = 1.0f;
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x]; // planted
+}"""
+    fault = caught(source, FLOATS)
+    assert (fault.kind, fault.source_line) == (FaultKind.UNINITIALISED_SHARED, line_of(source, "planted"))
+    assert fault.thread == (20, 0, 0)
+
+
+RACE = """extern "C" __global__ void k(float *out) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = threadIdx.x;
+    SYNC
+    out[threadIdx.x] = tile[threadIdx.x ^ 1]; // planted
+}"""
+
+
+def test_read_write_race_in_lockstep_is_still_a_race():
+    fault = caught(RACE.replace("SYNC", ""), FLOATS)
+    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 5)
+    assert fault.thread == (0, 0, 0)
+    assert "thread number 1" in str(fault)
+
+
+@pytest.mark.parametrize("sync", ["__syncthreads();", "__syncwarp();"])
+def test_a_barrier_orders_them(sync):
+    (out,), _ = run_cuda(RACE.replace("SYNC", sync), FLOATS)
+    assert out.array()[:32].tolist() == [i ^ 1 for i in range(32)]
+
+
+def test_syncwarp_does_not_order_other_warps():
+    source = RACE.replace("SYNC", "__syncwarp();").replace("^ 1", "^ 32")
+    fault = caught(source, FLOATS, block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 5)
+
+
+def test_write_after_read_race_between_iterations():
+    source = """extern "C" __global__ void k(const float *in, float *out, int steps) {
+    __shared__ float tile[64];
+    float sum = 0;
+    for (int i = 0; i < steps; ++i) {
+        tile[threadIdx.x] = in[threadIdx.x] + i; // planted
+        __syncthreads();
+        sum += tile[63 - threadIdx.x];
+    }
+    out[threadIdx.x] = sum;
+}"""
+    fault = caught(source, FLOATS, FLOATS, scalars=(6,), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 5)
+
+
+def test_write_write_race_needs_different_values():
+    source = """extern "C" __global__ void k(float *out, int differ) {
+    __shared__ float one;
+    one = differ ? threadIdx.x : 7; // planted
+    __syncthreads();
+    out[threadIdx.x] = one;
+}"""
+    (out,), _ = run_cuda(source, FLOATS, scalars=(0,), block=(64, 1, 1))
+    assert (out.array() == 7).all()
+    fault = caught(source, FLOATS, scalars=(1,), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 3)
+
+
+def test_write_write_race_between_two_stores():
+    source = """extern "C" __global__ void k(float *out) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = 1;
+    tile[threadIdx.x ^ 32] = 2; // planted
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x];
+}"""
+    fault = caught(source, FLOATS, block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, 4)
+
+
+def test_atomics_do_not_race_with_each_other():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int total;
+    if (threadIdx.x == 0)
+        total = 0;
+    __syncthreads();
+    atomicAdd(&total, threadIdx.x);
+    SYNC
+    out[threadIdx.x] = total; // planted
+}"""
+    (out,), _ = run_cuda(source.replace("SYNC", "__syncthreads();"), np.zeros(64, np.int32), block=(64, 1, 1))
+    assert (out.array() == 2016).all()
+    fault = caught(source.replace("SYNC", ""), np.zeros(64, np.int32), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "planted"))
+
+
+def test_barrier_in_divergent_code():
+    source = """extern "C" __global__ void k(float *out) {
+    if (threadIdx.x < 40) {
+        out[threadIdx.x] = 1;
+        __syncthreads(); // planted
+    }
+    out[threadIdx.x] += 1;
+}"""
+    fault = caught(source, FLOATS, block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.BARRIER, 4)
+    assert fault.thread == (40, 0, 0)
+
+
+def test_barrier_reached_by_part_of_a_block():
+    source = """extern "C" __global__ void k(float *out) {
+    if (threadIdx.x < 32) {
+        asm volatile("bar.sync 1;"); // planted
+        out[threadIdx.x] = 1;
+    }
+    __syncthreads();
+    out[threadIdx.x] += 1;
+}"""
+    fault = caught(source, FLOATS, block=(64, 1, 1))
+    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.BARRIER, 3, (32, 0, 0))
+
+
+def test_exited_threads_count_as_arrived():
+    source = """extern "C" __global__ void k(float *out) {
+    if (threadIdx.x >= 40)
+        return;
+    __syncthreads();
+    out[threadIdx.x] = 1;
+}"""
+    (out,), _ = run_cuda(source, FLOATS, block=(64, 1, 1))
+    assert out.array().sum() == 40
+
+
+def test_copy_read_before_its_wait():
+    source = """#include <cuda_pipeline.h>
+extern "C" __global__ void k(const float *in, float *out) {
+    __shared__ float tile[64];
+    __pipeline_memcpy_async(&tile[threadIdx.x], &in[threadIdx.x], 4);
+    __pipeline_commit();
+    WAIT
+    __syncthreads();
+    out[threadIdx.x] = tile[threadIdx.x ^ 1]; // planted
+}""".replace("#include <cuda_pipeline.h>", PIPELINE)
+    values = np.arange(64, dtype=np.float32)
+    waiting = source.replace("WAIT", "__pipeline_wait_prior(0);")
+    (_, out), result = run_cuda(waiting, values, FLOATS, block=(64, 1, 1))
+    assert out.array().tolist() == [i ^ 1 for i in range(64)]
+    assert result.counters["async_copy_requests"] == 2
+    fault = caught(source.replace("WAIT", ""), values, FLOATS, block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "planted"))
+
+
+def test_copy_needs_a_barrier_after_its_wait():
+    source = (
+        PIPELINE
+        + """
+extern "C" __global__ void k(const float *in, float *out) {
+    __shared__ float tile[64];
+    __pipeline_memcpy_async(&tile[threadIdx.x], &in[threadIdx.x], 4);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    out[threadIdx.x] = tile[threadIdx.x ^ 1]; // planted
+}"""
+    )
+    fault = caught(source, FLOATS, FLOATS, block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "planted"))
+
+
+PIPELINE = """__device__ void __pipeline_memcpy_async(void *to, const void *from, int) {
+    const unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(from));
+}
+__device__ void __pipeline_commit() { asm volatile("cp.async.commit_group;"); }
+__device__ void __pipeline_wait_prior(int) { asm volatile("cp.async.wait_group 0;" ::: "memory"); }
+"""
+
+
+def test_endless_loop():
+    source = """extern "C" __global__ void k(volatile int *flag) {
+    while (flag[0] == 0) { // planted
+    }
+    flag[1] = 1;
+}"""
+    fault = caught(source, np.zeros(2, np.int32), instruction_budget=10_000)
+    assert (fault.kind, fault.source_line, fault.block) == (FaultKind.ENDLESS, 2, (0, 0, 0))
+
+
+def test_trap():
+    source = """extern "C" __global__ void k(int *out) {
+    if (threadIdx.x == 5)
+        __trap();
+    out[threadIdx.x] = 1;
+}"""
+    fault = caught(source, np.zeros(32, np.int32))
+    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.TRAP, 3, (5, 0, 0))
+
+
+def test_constants_cannot_be_written():
+    source = """__constant__ float table[4] = {1, 2, 3, 4};
+extern "C" __global__ void k(float *out) {
+    out[threadIdx.x] = table[threadIdx.x & 3];
+}"""
+    (out,), _ = run_cuda(source, FLOATS)
+    assert out.array()[:6].tolist() == [1, 2, 3, 4, 1, 2]
+
+
+def test_printf_is_skipped_and_named():
+    source = """#include <cstdio>
+extern "C" __global__ void k(int *out) {
+    if (out[0])
+        printf("%d", out[0]); // planted
+}""".replace("#include <cstdio>\n", "")
+    with pytest.raises(UnsupportedInstruction) as error:
+        cuda_program(source)
+    assert isinstance(error.value, CaseSkipped)
+    assert error.value.name == "call of vprintf"
+    assert error.value.line == line_of(source, "planted")
+
+
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [
+        ((1, 1, 1), (2048, 1, 1)),
+        ((1, 1, 1), (1, 1, 65)),
+        ((0, 1, 1), (32, 1, 1)),
+        ((2**31, 1, 1), (32, 1, 1)),
+        ((1, 65536, 1), (32, 1, 1)),
+    ],
+)
+def test_an_impossible_launch_is_refused(grid, block):
+    source = 'extern "C" __global__ void k(int *out) { out[0] = 1; }'
+    with pytest.raises(LaunchRefused, match="cannot be launched"):
+        run_cuda(source, np.zeros(1, np.int32), grid=grid, block=block)
+
+
+def test_the_clock_is_not_modelled():
+    source = """extern "C" __global__ void k(long long *out) {
+    out[threadIdx.x] = clock64(); // planted
+}"""
+    with pytest.raises(UnsupportedInstruction) as error:
+        cuda_program(source)
+    assert (error.value.name, error.value.line) == ("%clock64", 2)
+
+
+def test_faults_travel_between_processes():
+    fault = caught('extern "C" __global__ void k(int *out) { out[100] = 1; }', np.zeros(1, np.int32))
+    for error in (fault, UnsupportedInstruction("tex", 3), LaunchRefused("no", fix="yes")):
+        copy = pickle.loads(pickle.dumps(error))
+        assert (str(copy), vars(copy)) == (str(error), vars(error))
+
+
+def test_a_wrong_number_of_arguments_is_refused():
+    source = 'extern "C" __global__ void k(int *out) { out[0] = 1; }'
+    with pytest.raises(LaunchRefused, match="takes 1 arguments, but 2"):
+        run_cuda(source, np.zeros(1, np.int32), scalars=(3,))

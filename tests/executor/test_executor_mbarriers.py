@@ -1,0 +1,289 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""mbarriers: what they do, and the bugs that kernels make with them."""
+
+import numpy as np
+import pytest
+from bulk_sources import LOAD, cuda, numbers
+from executor_harness import caught, line_of, run_cuda
+
+from gpuprof.executor import (
+    FaultKind,
+    KernelFault,
+)
+
+
+def test_phases_end_when_all_have_arrived():
+    source = cuda("""extern "C" __global__ void k(int *out) {
+    __shared__ u64 b;
+    const int t = threadIdx.x;
+    if (t == 0) { init(&b, 64); fence(); }
+    __syncthreads();
+    int *seen = out + t * 6;
+    seen[0] = test(&b, 1); // the phase before the first is over
+    seen[1] = test(&b, 0);
+    __syncthreads();
+    seen[2] = (int)arrive(&b) >= 0;
+    wait(&b, 0);
+    seen[3] = test(&b, 0);
+    seen[4] = test(&b, 1); // the second phase has begun
+    __syncthreads();
+    if (t == 0) arrive_sink(&b, 64);
+    wait(&b, 1);
+    seen[5] = test(&b, 0) * 2 + test(&b, 1);
+}""")
+    (out,), _ = run_cuda(source, np.zeros((64, 6), np.int32), block=(64, 1, 1))
+    assert (out.array() == [1, 0, 1, 1, 0, 1]).all()
+
+
+def test_the_state_of_an_arrival_names_its_phase():
+    source = cuda("""__device__ int over(u64 *b, u64 state, int tries) {
+    int done;
+    if (tries)
+        asm volatile("{.reg .pred p;\\nmbarrier.try_wait.shared.b64 p, [%1], %2, 9;\\nselp.u32 %0,1,0,p;}"
+                     : "=r"(done) : "r"(at(b)), "l"(state) : "memory");
+    else
+        asm volatile("{.reg .pred p;\\nmbarrier.test_wait.shared::cta.b64 p, [%1], %2;\\nselp.u32 %0,1,0,p;}"
+                     : "=r"(done) : "r"(at(b)), "l"(state) : "memory");
+    return done;
+}
+extern "C" __global__ void k(int *out) {
+    __shared__ u64 b;
+    const int t = threadIdx.x;
+    if (t == 0) { init(&b, 2); fence(); }
+    __syncthreads();
+    if (t == 0) {
+        const u64 first = arrive(&b);
+        out[0] = over(&b, first, 0);
+        const u64 same = arrive(&b);
+        out[1] = over(&b, first, 1);
+        out[2] = first == same;
+        const u64 next = arrive(&b);
+        out[3] = next != first;
+        out[4] = over(&b, next, 0);
+    }
+}""")
+    (out,), _ = run_cuda(source, np.full(5, 9, np.int32))
+    assert out.array().tolist() == [0, 1, 1, 1, 0]
+
+
+def test_bytes_are_waited_for_too():
+    source = cuda("""extern "C" __global__ void k(const float4 *in, int *out) {
+    __shared__ __align__(128) float4 tile[2];
+    __shared__ u64 b;
+    if (threadIdx.x == 0) {
+        init(&b, 1);
+        fence();
+        asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], 16;" ::"r"(at(&b)) : "memory");
+        expect(&b, 16);
+        out[0] = test(&b, 0);
+        load(tile, in, 16, &b);
+        out[1] = test(&b, 0);
+        load(tile + 1, in, 16, &b);
+        out[2] = test(&b, 0); // in vain: the bytes arrive after it
+        out[3] = test(&b, 0);
+        out[4] = tile[0].x + tile[1].w;
+        asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(at(&b)) : "memory");
+    }
+}""")
+    (_, out), _ = run_cuda(source, numbers(4), np.full(5, 9, np.int32))
+    assert out.array().tolist() == [0, 0, 0, 1, 5]
+
+
+def test_generic_addresses_of_mbarriers():
+    source = cuda("""extern "C" __global__ void k(int *out) {
+    __shared__ u64 b[2];
+    u64 *mine = b + 1;
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.b64 [%0], 1;" ::"l"(mine) : "memory");
+        asm volatile("mbarrier.arrive.b64 _, [%0];" ::"l"(mine) : "memory");
+        out[0] = test(mine, 0);
+    }
+}""")
+    (out,), _ = run_cuda(source, np.zeros(1, np.int32))
+    assert out.array().tolist() == [1]
+
+
+def test_blocks_may_be_in_different_phases():
+    source = cuda("""extern "C" __global__ void k(const float4 *in, float4 *out) {
+    __shared__ __align__(128) float4 tile[32];
+    __shared__ u64 b;
+    const int t = threadIdx.x;
+    if (t == 0) { init(&b, 1); fence(); }
+    __syncthreads();
+    float4 sum = make_float4(0, 0, 0, 0);
+    for (int i = 0; i <= (int)blockIdx.x; ++i) {
+        if (t == 0) { expect(&b, 512); load(tile, in + i * 32, 512, &b); }
+        wait(&b, i & 1);
+        sum.x += tile[31 - t].x;
+        __syncthreads();
+    }
+    out[blockIdx.x * 32 + t] = sum;
+}""")
+    data = numbers(7, 32, 4)
+    (_, out), _ = run_cuda(source, data, np.zeros((7, 32, 4), np.float32), grid=(7, 1, 1))
+    np.testing.assert_array_equal(out.array()[..., 0], np.cumsum(data[:, ::-1, 0], axis=0))
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "text"),
+    [
+        ("arrive(&b); // planted", FaultKind.MBARRIER, "where none was initialised"),
+        ("init(&b, 0); // planted", FaultKind.MBARRIER, "count 0"),
+        (
+            'asm volatile("mbarrier.init.b64 [%0], 1;" ::"l"((char *)&b + 4)); // planted',
+            FaultKind.MISALIGNED,
+            "not a multiple of 8",
+        ),
+        ("init(&b, 1); expect(&b, 1 << 20); // planted", FaultKind.MBARRIER, "1,048,576"),
+        ("init(&b, 1); expect(&b, 16); arrive(&b); // planted", FaultKind.MBARRIER, "more often"),
+        (
+            "init(&b, 2); arrive(&b); wait(&b, 0); // planted",
+            FaultKind.MBARRIER,
+            "1 of 2 arrivals are missing",
+        ),
+        ("init(&b, 1); expect(&b, 48); wait(&b, 0); // planted", FaultKind.MBARRIER, "48 announced bytes"),
+    ],
+)
+def test_misused_mbarriers(body, kind, text):
+    source = cuda(f"""extern "C" __global__ void k(int *out) {{
+    __shared__ u64 b, other;
+    if (threadIdx.x == 0)
+        init(&other, 1);
+    if (threadIdx.x == 37) {{
+        {body}
+    }}
+    out[0] = 1;
+}}""")
+    fault = caught(source, np.zeros(1, np.int32), block=(64, 1, 1), grid=(3, 1, 1))
+    assert fault.kind is kind
+    assert text in fault.detail
+    assert fault.thread == (37, 0, 0)
+
+
+def test_an_mbarrier_must_be_initialised_before_others_use_it():
+    source = cuda("""extern "C" __global__ void k(int *out) {
+    __shared__ u64 b;
+    if (threadIdx.x == 0) init(&b, 32);
+    arrive(&b); // planted
+    out[0] = 1;
+}""")
+    fault = caught(source, np.zeros(1, np.int32))
+    assert (fault.kind, fault.thread) == (FaultKind.SHARED_RACE, (1, 0, 0))
+    assert "uses the mbarrier at byte 0 of shared memory, which thread number 0 wrote" in fault.detail
+
+
+def test_a_deadlock_of_two_mbarriers_is_reported():
+    source = cuda("""extern "C" __global__ void k(int *out) {
+    __shared__ u64 b[2];
+    const int t = threadIdx.x, mine = t / 32;
+    if (t == 0) { init(b, 32); init(b + 1, 32); fence(); }
+    __syncthreads();
+    wait(b + mine, 0); // planted
+    arrive(b + 1 - mine);
+    out[0] = 1;
+}""")
+    fault = caught(source, np.zeros(1, np.int32), block=(64, 1, 1), grid=(2, 1, 1))
+    assert fault.kind is FaultKind.MBARRIER
+    assert "waits for ever for the mbarrier at byte" in fault.detail
+    assert "32 of 32 arrivals are missing" in fault.detail
+
+
+def test_a_barrier_and_an_mbarrier_can_deadlock():
+    source = cuda("""extern "C" __global__ void k(int *out) {
+    __shared__ u64 b;
+    const int t = threadIdx.x;
+    if (t == 0) { init(&b, 32); fence(); }
+    __syncthreads();
+    if (t < 32) wait(&b, 0);
+    __syncthreads();
+    if (t >= 32) arrive(&b);
+    out[0] = 1;
+}""")
+    fault = caught(source, np.zeros(1, np.int32), block=(64, 1, 1))
+    assert (fault.kind, fault.thread) == (FaultKind.MBARRIER, (0, 0, 0))
+
+
+def test_warps_that_wait_let_others_run():
+    """One warp produces, three consume, with mbarriers alone: no barrier of the block after the first."""
+    (out,) = ring("")
+    np.testing.assert_array_equal(out, expected_ring())
+
+
+RING_STEPS = 9
+
+
+def ring(planted: str, **keywords) -> list[np.ndarray]:
+    buffers, _ = run_cuda(
+        ring_source(planted),
+        numbers(2, RING_STEPS, 32, 4),
+        np.zeros((2, RING_STEPS, 96), np.float32),
+        scalars=(RING_STEPS,),
+        block=(128, 1, 1),
+        grid=(2, 1, 1),
+        **keywords,
+    )
+    return [buffers[1].array()]
+
+
+def expected_ring() -> np.ndarray:
+    data = numbers(2, RING_STEPS, 32, 4)[..., ::-1, 1]
+    return np.tile(data, (1, 1, 3))
+
+
+def ring_source(planted: str) -> str:
+    lines = {
+        "wait": "wait(full + stage, phase);",
+        "empty": "wait(empty + stage, phase ^ 1);",
+        "read": "out[(blockIdx.x * steps + i) * 96 + c] = tile[stage][31 - c % 32].y; // read",
+        "release": "arrive(empty + stage);",
+    }
+    if planted == "early release":
+        lines["wait"] += lines.pop("release")
+        lines["release"] = ""
+    elif planted:
+        lines[planted] = ""
+    return cuda(f"""extern "C" __global__ void k(const float4 *in, float *out, int steps) {{
+    __shared__ __align__(128) float4 tile[2][32];
+    __shared__ u64 full[2], empty[2];
+    const int t = threadIdx.x;
+    if (t == 0) {{
+        for (int s = 0; s < 2; ++s) {{ init(full + s, 1); init(empty + s, 96); }}
+        fence();
+    }}
+    __syncthreads();
+    if (t < 32) {{
+        if (t == 0)
+            for (int i = 0; i < steps; ++i) {{
+                const int stage = i % 2, phase = i / 2 & 1;
+                {lines["empty"]}
+                expect(full + stage, 512);
+                load(tile[stage], in + (blockIdx.x * steps + i) * 32, 512, full + stage); // load
+            }}
+    }} else {{
+        const int c = t - 32;
+        for (int i = 0; i < steps; ++i) {{
+            const int stage = i % 2, phase = i / 2 & 1;
+            {lines["wait"]}
+            {lines["read"]}
+            {lines["release"]}
+        }}
+    }}
+}}""")
+
+
+@pytest.mark.parametrize(
+    ("planted", "kind", "line"),
+    [
+        ("wait", FaultKind.UNINITIALISED_SHARED, "// read"),
+        ("empty", FaultKind.ASYNC_COPY, LOAD),
+        ("early release", FaultKind.SHARED_RACE, LOAD),
+        ("release", FaultKind.MBARRIER, "wait(empty"),
+    ],
+)
+def test_bugs_in_a_ring(planted, kind, line):
+    with pytest.raises(KernelFault) as error:
+        ring(planted)
+    assert error.value.kind is kind, str(error.value)
+    source = ring_source(planted)
+    assert error.value.source_line == line_of(source, line) or kind is FaultKind.MBARRIER

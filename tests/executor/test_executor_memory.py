@@ -1,0 +1,279 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Memory instructions: what they move, and what they cost."""
+
+import numpy as np
+import pytest
+from executor_harness import run_cuda
+
+from gpuprof.executor import GlobalMemory
+
+
+def test_allocations_are_aligned_and_apart():
+    memory = GlobalMemory()
+    first, second = (
+        memory.allocate(np.zeros(5, np.float64), "a"),
+        memory.allocate(np.ones((2, 3), np.int16), "b"),
+    )
+    assert first.address % 256 == second.address % 256 == 0
+    assert second.address > first.address + first.size + 1024
+    assert second.array().shape == (2, 3)
+    assert not second.written_mask().any()
+    second.array()[0, 0] = 7
+    assert second.array()[0, 0] == 7
+
+
+def test_written_mask():
+    source = """extern "C" __global__ void k(float4 *out) {
+    if (threadIdx.x & 1)
+        out[threadIdx.x] = make_float4(1, 2, 3, 4);
+}"""
+    (out,), _ = run_cuda(source, np.zeros((32, 4), np.float32))
+    assert out.written_mask().tolist() == [[bool(t & 1)] * 4 for t in range(32)]
+    assert out.array()[3].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("index", "sectors", "useful"),
+    [
+        ("threadIdx.x", 4, 128),
+        ("threadIdx.x + 1", 5, 128),
+        ("threadIdx.x * 2", 8, 128),
+        ("threadIdx.x * 8", 32, 128),
+        ("5", 1, 4),
+        ("31 - threadIdx.x", 4, 128),
+        ("threadIdx.x / 2", 2, 64),
+        ("(threadIdx.x * 37) & 63", 8, 128),
+        ("threadIdx.x < 16 ? threadIdx.x : 0", 2, 64),
+    ],
+)
+def test_sectors_and_useful_bytes(index, sectors, useful):
+    source = f"""extern "C" __global__ void k(const float *in, float *out) {{
+    out[threadIdx.x] = in[{index}];
+}}"""
+    numbers = np.arange(512, dtype=np.float32)
+    (_, out), result = run_cuda(source, numbers, np.zeros(32, np.float32))
+    line = result.lines[2]
+    assert (line.global_load_requests, line.global_load_sectors, line.global_load_useful_bytes) == (
+        1,
+        sectors,
+        useful,
+    )
+    chosen = eval(
+        index.replace("threadIdx.x", "t").replace("t < 16 ? t : 0", "np.where(t < 16, t, 0)"),
+        {"t": np.arange(32), "np": np},
+    )
+    assert (
+        out.array().tolist()
+        == np.broadcast_to(numbers[np.asarray(chosen, dtype=float).astype(int)], 32).tolist()
+    )
+
+
+def test_no_loads_means_no_efficiency():
+    source = 'extern "C" __global__ void k(int *out) { out[threadIdx.x] = 1; }'
+    _, result = run_cuda(source, np.zeros(32, np.int32))
+    assert result.counters["global_load_efficiency_pct"] is None
+    assert result.counters["global_store_efficiency_pct"] == 100.0
+
+
+def test_a_partial_warp_counts_its_active_lanes():
+    source = """extern "C" __global__ void k(const float *in, float *out, int n) {
+    int i = threadIdx.x;
+    if (i < n)
+        out[i] = in[i];
+}"""
+    _, result = run_cuda(
+        source, np.zeros(64, np.float32), np.zeros(64, np.float32), scalars=(37,), block=(64, 1, 1)
+    )
+    assert result.counters["global_load_requests"] == 2
+    assert result.counters["global_load_sectors"] == 5
+    assert result.counters["global_load_useful_bytes"] == 37 * 4
+
+
+@pytest.mark.parametrize(
+    ("index", "kind", "wavefronts", "conflicts"),
+    [
+        ("threadIdx.x", "float", 1, 0),
+        ("threadIdx.x * 2", "float", 2, 1),
+        ("threadIdx.x * 32", "float", 32, 31),
+        ("threadIdx.x * 33", "float", 1, 0),
+        ("7", "float", 1, 0),
+        ("threadIdx.x", "double", 2, 0),
+        ("threadIdx.x / 2", "double", 1, 0),
+        ("threadIdx.x * 2", "double", 4, 2),
+        ("threadIdx.x", "float4", 4, 0),
+        ("0", "float4", 2, 0),
+        ("threadIdx.x / 2", "float4", 2, 0),
+        ("threadIdx.x * 2", "float4", 8, 4),
+    ],
+)
+def test_shared_wavefronts(index, kind, wavefronts, conflicts):
+    source = f"""extern "C" __global__ void k({kind} *out) {{
+    __shared__ {kind} tile[1056];
+    for (int i = threadIdx.x; i < 1056; i += 32)
+        tile[i] = {kind}{{}};
+    __syncthreads();
+    out[threadIdx.x] = tile[{index}]; // measured
+}}"""
+    if kind != "float":
+        source = source.replace("1056", "128")
+    width = {"float": 1, "double": 2, "float4": 4}[kind]
+    _, result = run_cuda(source, np.zeros(32 * width, np.float32))
+    line = result.lines[6]
+    assert line.shared_load_requests == 1
+    assert (line.shared_load_wavefronts, line.shared_load_bank_conflicts) == (wavefronts, conflicts)
+
+
+def test_dynamic_shared_memory_follows_static_memory_at_16_bytes():
+    source = """extern "C" __global__ void k(unsigned *out) {
+    __shared__ float five[5];
+    extern __shared__ float more[];
+    five[threadIdx.x % 5] = 0;
+    more[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    const unsigned start = (unsigned)__cvta_generic_to_shared(more);
+    out[threadIdx.x] = start + (unsigned)more[threadIdx.x ^ 1] + (unsigned)five[0];
+}"""
+    (out,), _ = run_cuda(source, np.zeros(32, np.uint32), shared=128)
+    assert out.array().tolist() == [32 + (t ^ 1) for t in range(32)]
+
+
+def test_local_arrays():
+    source = """extern "C" __global__ void k(int *out, int shift) {
+    int mine[16];
+    for (int i = 0; i < 16; ++i)
+        mine[(i + shift) & 15] = i * threadIdx.x;
+    out[threadIdx.x] = mine[(threadIdx.x + shift) & 15];
+}"""
+    (out,), result = run_cuda(source, np.zeros(64, np.int32), scalars=(3,), block=(64, 1, 1))
+    assert out.array().tolist() == [(t & 15) * t for t in range(64)]
+    assert result.counters["local_load_requests"] > 0
+
+
+def test_generic_pointers_find_their_space():
+    source = """__noinline__ __device__ int sum(const int *p, int n) {
+    int total = 0;
+    for (int i = 0; i < n; ++i)
+        total += p[i];
+    return total;
+}
+extern "C" __global__ void k(const int *in, int *out) {
+    __shared__ int tile[4];
+    int mine[4];
+    if (threadIdx.x < 4)
+        tile[threadIdx.x] = 10 * threadIdx.x;
+    for (int i = 0; i < 4; ++i)
+        mine[i] = threadIdx.x + i;
+    __syncthreads();
+    const int *p = threadIdx.x % 3 == 0 ? in : threadIdx.x % 3 == 1 ? tile : mine;
+    out[threadIdx.x] = sum(p, 4);
+}"""
+    numbers = np.array([1, 2, 3, 4], np.int32)
+    (_, out), _ = run_cuda(source, numbers, np.zeros(32, np.int32))
+    assert out.array().tolist() == [(10, 60, 4 * t + 6)[t % 3] for t in range(32)]
+
+
+def test_small_types_and_module_variables():
+    source = """__device__ short counts[3] = {-1, 2, 300};
+extern "C" __global__ void k(const signed char *in, unsigned char *out, short *wide) {
+    out[threadIdx.x] = in[threadIdx.x] + 1;
+    wide[threadIdx.x] = counts[threadIdx.x % 3] + in[threadIdx.x];
+}"""
+    numbers = (np.arange(32) * 11 - 128).astype(np.int8)
+    (_, out, wide), _ = run_cuda(source, numbers, np.zeros(32, np.uint8), np.zeros(32, np.int16))
+    assert out.array().tolist() == [(int(v) + 1) & 255 for v in numbers]
+    assert wide.array().tolist() == [(-1, 2, 300)[t % 3] + int(v) for t, v in enumerate(numbers)]
+
+
+def test_struct_parameters():
+    source = """struct shape { int rows; double scale; float bias[3]; };
+extern "C" __global__ void k(double *out, shape s) {
+    out[threadIdx.x] = s.rows * s.scale + s.bias[threadIdx.x % 3];
+}"""
+    layout = np.dtype([("rows", "i4"), ("pad", "i4"), ("scale", "f8"), ("bias", "f4", 3), ("end", "i4")])
+    value = np.array([(3, 0, 0.5, (1, 2, 4), 0)], dtype=layout)
+    (out,), _ = run_cuda(source, np.zeros(32, np.float64), scalars=(value.tobytes(),))
+    assert out.array().tolist() == [1.5 + (1, 2, 4)[t % 3] for t in range(32)]
+
+
+@pytest.mark.parametrize(
+    ("call", "start", "expected"),
+    [
+        ("atomicAdd(&out[threadIdx.x % 4], 3)", 0, 24),
+        ("atomicSub(&out[threadIdx.x % 4], 1)", 0, -8),
+        ("atomicMax(&out[threadIdx.x % 4], (int)threadIdx.x / 4)", -5, 7),
+        ("atomicMin(&out[threadIdx.x % 4], (int)threadIdx.x / 4)", 50, 0),
+        ("atomicAnd(&out[threadIdx.x % 4], ~(1 << (threadIdx.x / 4)))", -1, -256),
+        ("atomicOr(&out[threadIdx.x % 4], 1 << (threadIdx.x / 4))", 0, 255),
+        ("atomicXor(&out[threadIdx.x % 4], 1 << (threadIdx.x / 4))", 255, 0),
+        ("atomicExch(&out[threadIdx.x % 4], (int)threadIdx.x / 4)", 0, 7),
+        ("atomicCAS(&out[threadIdx.x % 4], (int)threadIdx.x / 4, (int)threadIdx.x / 4 + 1)", 0, 8),
+        ("(int)atomicInc((unsigned *)&out[threadIdx.x % 4], 2)", 0, 2),
+        ("(int)atomicDec((unsigned *)&out[threadIdx.x % 4], 5)", 0, 4),
+    ],
+)
+def test_atomics(call, start, expected):
+    for space in ("global", "shared"):
+        source = f"""extern "C" __global__ void k(int *result, int *old) {{
+    __shared__ int tile[4];
+    int *out = {"tile" if space == "shared" else "result"};
+    if (threadIdx.x < 4)
+        out[threadIdx.x] = {start};
+    __syncthreads();
+    old[threadIdx.x] = {call};
+    __syncthreads();
+    if (threadIdx.x < 4)
+        result[threadIdx.x] = out[threadIdx.x];
+}}"""
+        (result, old), counted = run_cuda(source, np.zeros(4, np.int32), np.zeros(32, np.int32))
+        assert result.array().tolist() == [expected] * 4, space
+        assert old.array()[:4].tolist() == [start] * 4
+        assert counted.counters[f"{space}_atomic_requests"] == 1
+
+
+def test_float_atomics_across_blocks():
+    source = 'extern "C" __global__ void k(float *f, double *d) { atomicAdd(f, 0.5f); atomicAdd(d, 0.25); }'
+    (single, double), _ = run_cuda(
+        source, np.zeros(1, np.float32), np.zeros(1), grid=(9, 1, 1), block=(40, 1, 1)
+    )
+    assert (single.array()[0], double.array()[0]) == (180.0, 90.0)
+
+
+def test_double_buffered_asynchronous_copies():
+    source = """__device__ unsigned at(void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+extern "C" __global__ void k(const float4 *in, float4 *out, int steps) {
+    __shared__ float4 tile[2][32];
+    const int t = threadIdx.x;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at(&tile[0][t])), "l"(in + t));
+    asm volatile("cp.async.commit_group;");
+    for (int i = 0; i < steps; ++i) {
+        if (i + 1 < steps)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at(&tile[(i + 1) & 1][t])),
+                         "l"(in + (i + 1) * 32 + t));
+        asm volatile("cp.async.commit_group;");
+        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        __syncthreads();
+        out[i * 32 + t] = tile[i & 1][31 - t];
+        __syncthreads();
+    }
+}"""
+    numbers = np.arange(5 * 32 * 4, dtype=np.float32).reshape(5, 32, 4)
+    (_, out), result = run_cuda(source, numbers, np.zeros_like(numbers), scalars=(5,))
+    np.testing.assert_array_equal(out.array(), numbers[:, ::-1])
+    assert result.counters["async_copy_requests"] == 5
+    assert result.counters["async_copy_sectors"] == 5 * 16
+
+
+def test_partial_asynchronous_copies_fill_with_zeros():
+    source = """extern "C" __global__ void k(const float4 *in, float4 *out) {
+    __shared__ float4 tile[32];
+    unsigned to = (unsigned)__cvta_generic_to_shared(&tile[threadIdx.x]);
+    int size = threadIdx.x & 1 ? 16 : 8 * (threadIdx.x / 16);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(in + threadIdx.x), "r"(size));
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[threadIdx.x] = tile[threadIdx.x];
+}"""
+    numbers = np.ones((32, 4), np.float32)
+    (_, out), _ = run_cuda(source, numbers, np.zeros_like(numbers))
+    expected = [[1] * 4 if t & 1 else [1, 1, 0, 0] if t >= 16 else [0] * 4 for t in range(32)]
+    assert out.array().tolist() == expected

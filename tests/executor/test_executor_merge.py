@@ -1,0 +1,198 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Shared-memory accesses merge as ptxas merges them: expectations come from its machine code."""
+
+import importlib.util
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from executor_harness import KERNELS, compile_cuda, run_cuda
+
+from gpuprof.executor.program.expansion import fused_multiply_adds
+from gpuprof.executor.program.flow import basic_blocks
+from gpuprof.executor.program.merge import merge_shared_accesses
+from gpuprof.executor.program.ptx import parse
+
+HEAD = 'extern "C" __global__ void k(const float *A, float *O, int n) { int t = threadIdx.x;'
+
+
+def loads(width: int, *offsets: int) -> str:
+    """A kernel that fills rows of `width` words one by one, and reads some words of a row."""
+    fill = f"__shared__ float s[32][{width}]; volatile float *v = s[t];"
+    fill += (
+        f"for (int i = 0; i < {width}; i++) v[i] = A[t + i * n]; __syncthreads(); const float *p = s[31 - t];"
+    )
+    return f"{HEAD} {fill} O[t] = {' + '.join(f'p[{o}] * {o + 2}' for o in offsets)}; }}"
+
+
+def stores(*offsets: int) -> str:
+    """A kernel that writes some words of a row of four."""
+    text = "".join(f"s[t][{o}] = A[t + {o} * n];" for o in offsets)
+    text += " __syncthreads(); O[t] = ((volatile float *)s[31 - t])[n];"
+    return f"{HEAD} __shared__ float s[32][4]; {text} }}"
+
+
+CASES = {
+    "a whole row": (loads(4, 0, 1, 2, 3), {"LDS.128": 1, "STS": 4}),
+    "three of four": (loads(4, 1, 2, 3), {"LDS.128": 1, "STS": 4}),
+    "three with a gap": (loads(4, 0, 1, 3), {"LDS.128": 1, "STS": 4}),
+    "an aligned pair": (loads(4, 2, 3), {"LDS.64": 1, "STS": 4}),
+    "a pair across the middle": (loads(4, 1, 2), {"LDS": 2, "STS": 4}),
+    "two words apart": (loads(4, 0, 2), {"LDS": 2, "STS": 4}),
+    "seven of eight": (loads(8, 0, 1, 2, 3, 4, 5, 6), {"LDS.128": 2, "STS": 8}),
+    "six in the middle": (loads(8, 1, 2, 3, 4, 5, 6), {"LDS.128": 2, "STS": 8}),
+    "two pairs": (loads(8, 2, 3, 4, 5), {"LDS.64": 2, "STS": 8}),
+    "rows of 24 bytes": (loads(6, 0, 1, 2), {"LDS.64": 1, "LDS": 1, "STS": 6}),
+    "four stores": (stores(0, 1, 2, 3), {"STS.128": 1, "LDS": 1}),
+    "three stores": (stores(0, 1, 2), {"STS.64": 1, "STS": 1, "LDS": 1}),
+    "a pair of stores": (stores(2, 3), {"STS.64": 1, "LDS": 1}),
+    "two stores apart": (stores(1, 2), {"STS": 2, "LDS": 1}),
+    "a global store in between": (
+        loads(4, 0, 1).replace("; }", "; O[t + 32] = p[2] + p[3]; }"),
+        {"LDS.128": 1, "STS": 4},
+    ),
+    "doubles": (
+        """extern "C" __global__ void k(const double *A, double *O, int n) {
+    int t = threadIdx.x;
+    __shared__ double s[32][4];
+    for (int i = 0; i < 4; i++) s[t][i] = A[t + i * n];
+    __syncthreads();
+    O[t] = s[31 - t][0] + s[31 - t][1] + s[31 - t][2] + s[31 - t][3];
+}""",
+        {"LDS.128": 2, "STS.128": 2},
+    ),
+    "pairs of float2": (
+        """extern "C" __global__ void k(const float2 *A, float *O, int n) {
+    int t = threadIdx.x;
+    __shared__ float2 s[32][2];
+    for (int i = 0; i < 2; i++) s[t][i] = A[t + i * n];
+    __syncthreads();
+    float2 p = s[31 - t][0], q = s[31 - t][1];
+    O[t] = p.x * p.y + q.x * q.y;
+}""",
+        {"LDS.128": 1, "STS.128": 1},
+    ),
+    "an array that starts at an odd word": (
+        f"""{HEAD}
+    __shared__ float z[3];
+    __shared__ float s[32][4];
+    z[t % 3] = 1;
+    for (int i = 0; i < 4; i++) s[t][i] = A[t + i * n];
+    __syncthreads();
+    float q = z[t % 2];
+    for (int i = 0; i < 4; i++) q += s[31 - t][i];
+    O[t] = q;
+}}""",
+        {"LDS": 5, "STS": 5},
+    ),
+    "rows padded to 33": (
+        f"""{HEAD}
+    __shared__ float s[32][33];
+    for (int i = 0; i < 32; i++) s[i][t] = A[t + i * n];
+    __syncthreads();
+    float q = 0;
+    for (int i = 0; i < 32; i++) q += s[t][i];
+    O[t] = q;
+}}""",
+        {"LDS": 32, "STS": 32},
+    ),
+    "rows padded to 36": (
+        f"""{HEAD}
+    __shared__ float s[32][36];
+    for (int i = 0; i < 32; i++) s[i][t] = A[t + i * n];
+    __syncthreads();
+    float q = 0;
+    for (int i = 0; i < 32; i++) q += s[t][i];
+    O[t] = q;
+}}""",
+        {"LDS.128": 8, "STS": 32},
+    ),
+    "reg_2x1": (
+        "#define real float\n#define TILE 32\n" + (KERNELS / "gemm" / "reg_2x1.cu").read_text(),
+        {"LDS.128": 16, "LDS": 32, "STS": 4},
+    ),
+}
+_NAMES = {"ld": "LDS", "st": "STS"}
+_BITS = {4: "", 8: ".64", 16: ".128"}
+
+
+def merged_accesses(source: str) -> Counter[str]:
+    """Count the shared-memory instructions of a kernel after merging, under their names in machine code."""
+    module = parse(compile_cuda(source)[0])
+    (function,) = module.functions.values()
+    blocks = basic_blocks(function.body)
+    offsets, end = {}, 0
+    for variable in (v for v in (*module.variables, *function.variables) if v.space == "shared"):
+        offsets[variable.name] = (end & -end) or 256
+        end += variable.size
+    merge_shared_accesses(blocks, offsets)
+    found: Counter[str] = Counter()
+    for item in (item for block in blocks for item in block.body):
+        if item.opcode[0] in _NAMES and "shared" in item.opcode:
+            vector = next((int(part[1:]) for part in item.opcode if part in ("v2", "v4")), 1)
+            found[_NAMES[item.opcode[0]] + _BITS[int(item.opcode[-1][1:]) // 8 * vector]] += 1
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_merging(name):
+    source, expected = CASES[name]
+    assert merged_accesses(source) == expected
+
+
+def disassembled(source: str, arch: str = "sm_90") -> str:
+    """Return the machine code of a kernel, or skip when the disassembler is not installed."""
+    package = importlib.util.find_spec("nvidia")
+    places = [Path(place) for place in package.submodule_search_locations] if package else []
+    tool = next((path for place in places for path in place.glob("**/bin/nvdisasm")), None)
+    if tool is None:
+        pytest.skip("nvdisasm is not installed")
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(compile_cuda(source, (), arch)[1])
+        file.flush()
+        return subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_expectations_are_what_ptxas_does(name):
+    source, expected = CASES[name]
+    assert Counter(re.findall(r"\b((?:LDS|STS)(?:\.\d+)?)\b", disassembled(source))) == expected
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [(e, k) for k in ("float", "double") for e in ("a / b", "1 / a", "sqrt(a)", "a * b + a")],
+)
+def test_expansions_are_what_ptxas_does(expression, kind, arch):
+    source = f"""extern "C" __global__ void k(const {kind} *A, const {kind} *B, {kind} *O) {{
+    {kind} a = A[threadIdx.x], b = B[threadIdx.x];
+    O[threadIdx.x] = {expression};
+}}"""
+    (function,) = parse(compile_cuda(source, (), arch)[0]).functions.values()
+    counted: Counter[str] = Counter()
+    for item in (item for block in basic_blocks(function.body) for item in block.body):
+        counted.update({family.upper(): times for family, times in fused_multiply_adds(item)})
+    # The common path ends at the first unconditional exit; what follows are the rare cases.
+    common = re.split(r"\*/\s+EXIT\b", disassembled(source, arch))[0]
+    assert Counter(re.findall(r"\b([FD]FMA)\b", common)) == counted
+
+
+def test_a_word_loaded_in_vain_is_no_read():
+    source = """extern "C" __global__ void k(float *out) {
+    __shared__ float s[32][4];
+    volatile float *v = s[threadIdx.x];
+    v[1] = 1; v[2] = 2; v[3] = 3;
+    __syncthreads();
+    const float *p = s[31 - threadIdx.x];
+    out[threadIdx.x] = p[1] + p[2] * p[3];
+}"""
+    (out,), result = run_cuda(source, np.zeros(32, np.float32))
+    assert (out.array() == 7).all()
+    assert result.counters["shared_load_requests"] == 1
+    assert result.counters["shared_load_wavefronts"] == 4

@@ -1,0 +1,237 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor copies: which box arrives where, and what is wrong with a map or a copy."""
+
+import numpy as np
+import pytest
+from bulk_sources import cuda, numbers
+from executor_harness import compile_cuda, cuda_program
+
+from gpuprof.copy_engine import TENSOR_MAP_BYTES
+from gpuprof.executor import (
+    FaultKind,
+    GlobalMemory,
+    KernelFault,
+    LaunchRefused,
+    UnsupportedInstruction,
+    launch,
+    load_program,
+)
+from gpuprof.executor.memory.tensor_map_encoding import (
+    TensorDescriptor,
+    decode_tensor_map,
+    encode_tensor_map,
+)
+
+_TENSOR = """#define IN const __grid_constant__ Map
+extern "C" __global__ void k(IN map, unsigned *out, int x, int y, int z, int bytes) {
+    extern __shared__ __align__(1024) unsigned tile[];
+    __shared__ u64 b;
+    const int t = threadIdx.x;
+    if (t == 0) { init(&b, 1); fence(); }
+    __syncthreads();
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map));
+    if (t == 0) {
+        expect(&b, bytes);
+        asm volatile("cp.async.bulk.tensor.RANKd.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                     "[%0], [%1, {COORDINATES}], [%2];" ::"r"(at(tile + OFFSET)), "l"(&map), "r"(at(&b)),
+                     "r"(x), "r"(y), "r"(z) : "memory"); // tensor
+    }
+    wait(&b, 0);
+    for (int i = t; i < bytes / 4; i += 32)
+        out[blockIdx.x * (bytes / 4) + i] = tile[OFFSET + i];
+}"""
+_COORDINATES = {1: "%3", 2: "%3, %4", 3: "%3, %4, %5"}
+
+
+def tensor_source(rank: int, offset: int = 0) -> str:
+    text = cuda(_TENSOR).replace("RANK", str(rank)).replace("COORDINATES", _COORDINATES[rank])
+    return text.replace("OFFSET", str(offset))
+
+
+def copy_box(array, box, place, swizzle=0, offset=0, columns=None, expected_bytes=None) -> np.ndarray:
+    """Run one tensor copy of `box` at `place`, both from the slowest dimension on; return what arrived.
+
+    With `columns`, the map leaves out the other elements of each row.
+    """
+    memory = GlobalMemory()
+    source = memory.allocate(array, "array")
+    rank = array.ndim
+    extents = (columns or array.shape[-1], *array.shape[-2::-1])
+    tensor = encode_tensor_map(
+        source.address, array.itemsize, extents, array.strides[-2::-1], box[::-1], swizzle
+    )
+    size = int(np.prod(box)) * array.itemsize
+    out = memory.allocate(np.zeros(size // 4, np.uint32), "out")
+    x, y, z = (*place[::-1], 0, 0)[:3]
+    program = load_program(compile_cuda(tensor_source(rank, offset // 4))[0], "k")
+    arguments = [tensor, out, x, y, z, size if expected_bytes is None else expected_bytes]
+    launch(program, (1, 1, 1), (32, 1, 1), arguments, memory, dynamic_shared_bytes=offset + size)
+    return out.array().view(array.dtype)
+
+
+def cut(array, box, place) -> np.ndarray:
+    """The box of an array, with zeros outside it."""
+    result = np.zeros(box, array.dtype)
+    for index in np.ndindex(*box):
+        where = tuple(i + p for i, p in zip(index, place, strict=True))
+        if all(0 <= i < extent for i, extent in zip(where, array.shape, strict=True)):
+            result[index] = array[where]
+    return result
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("shape", "box", "place"),
+    [
+        ((64,), (32,), (16,)),
+        ((64,), (32,), (-7,)),
+        ((64,), (32,), (45,)),
+        ((20, 48), (8, 16), (3, 16)),
+        ((20, 48), (8, 16), (15, 37)),
+        ((20, 48), (8, 16), (-3, -5)),
+        ((20, 48), (8, 16), (40, 0)),
+        ((5, 6, 32), (2, 4, 16), (1, 2, 16)),
+        ((5, 6, 32), (2, 4, 16), (4, -1, 21)),
+    ],
+)
+def test_boxes_with_zeros_outside_the_array(dtype, shape, box, place):
+    array = (np.arange(np.prod(shape)) % 251 + 1).astype(dtype).reshape(shape)
+    np.testing.assert_array_equal(copy_box(array, box, place).reshape(box), cut(array, box, place))
+
+
+@pytest.mark.parametrize("columns", [61, 60])
+def test_rows_need_not_be_dense_or_of_whole_chunks(columns):
+    wide = np.arange(20 * 64, dtype=np.float32).reshape(20, 64) + 1
+    got = copy_box(wide, (8, 16), (14, 52), columns=columns)
+    np.testing.assert_array_equal(got.reshape(8, 16), cut(wide[:, :columns], (8, 16), (14, 52)))
+
+
+def swizzled(box: np.ndarray, width: int, start: int = 0) -> np.ndarray:
+    """What a box looks like in shared memory, from the 16-byte pieces of its rows, and rows of 128 bytes."""
+    pieces = box.reshape(-1).view(np.uint8).reshape(-1, 16)
+    result = np.zeros_like(pieces)
+    for piece in range(len(pieces)):
+        row, column = divmod(piece + start // 16, 8)
+        bits = {0: 0, 32: (row & 1), 64: (row & 3), 128: (row & 7)}[width]
+        result[row * 8 + (column ^ bits) - start // 16] = pieces[piece]
+    return result.reshape(-1).view(box.dtype)
+
+
+@pytest.mark.parametrize("width", [0, 32, 64, 128])
+@pytest.mark.parametrize("place", [(4, 32), (-3, 60)])
+def test_swizzled_boxes(width, place):
+    array = numbers(40, 96)
+    box = (32, (width or 128) // 4)
+    np.testing.assert_array_equal(copy_box(array, box, place, width), swizzled(cut(array, box, place), width))
+
+
+def test_a_swizzle_goes_by_the_address():
+    """A box that starts in the middle of the pattern takes it up there."""
+    array, box = numbers(40, 96), (16, 32)
+    got = copy_box(array, box, (4, 32), 128, offset=384)
+    np.testing.assert_array_equal(got, swizzled(cut(array, box, (4, 32)), 128, start=384))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "kind", "text"),
+    [
+        ({"offset": 64}, FaultKind.MISALIGNED, "which is not a multiple of 128"),
+        ({"expected_bytes": 4096}, FaultKind.MBARRIER, "announced bytes are missing"),
+        ({"expected_bytes": 512}, FaultKind.MBARRIER, "1536 bytes arrived that nobody announced"),
+    ],
+)
+def test_wrong_tensor_copies(keywords, kind, text):
+    with pytest.raises(KernelFault) as error:
+        copy_box(numbers(40, 96), (16, 32), (0, 0), **keywords)
+    assert error.value.kind is kind
+    assert text in str(error.value)
+
+
+def test_a_map_of_another_rank_and_bytes_that_are_no_map():
+    memory = GlobalMemory()
+    source = memory.allocate(numbers(64), "array")
+    out = memory.allocate(np.zeros(32, np.uint32), "out")
+    program = cuda_program(tensor_source(2))
+    line = encode_tensor_map(source.address, 4, (64,), (), (32,))
+    for argument, text in (
+        (line, "from an array of 1 dimensions"),
+        (b"\1" * TENSOR_MAP_BYTES, "which holds none"),
+    ):
+        with pytest.raises(KernelFault, match=text):
+            launch(program, (1, 1, 1), (32, 1, 1), [argument, out, 0, 0, 0, 128], memory, 1024)
+
+
+def test_maps_are_read_back_as_they_were_written():
+    arguments = (0x7000_0000_0100, 4, (300, 200, 7), (1216, 243200), (32, 64, 1), 128)
+    content = encode_tensor_map(*arguments)
+    assert len(content) == TENSOR_MAP_BYTES
+    assert decode_tensor_map(content) == TensorDescriptor(*arguments)
+    with pytest.raises(ValueError, match="no tensor map"):
+        decode_tensor_map(bytes(TENSOR_MAP_BYTES))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"address": 8}, "multiple of 16"),
+        ({"item_bytes": 3}, "not 3"),
+        ({"strides": (1200 + 4,)}, "multiples of 16"),
+        ({"box": (257, 4)}, "1 to 256"),
+        ({"box": (6, 4)}, "24 bytes"),
+        ({"box": (64, 4), "swizzle_bytes": 128}, "more than the swizzle's 128"),
+        ({"swizzle_bytes": 16}, "not 16"),
+        ({"extents": (0, 4)}, "from 1 to"),
+        ({"extents": (4,)}, "as many box sizes"),
+    ],
+)
+def test_maps_that_the_driver_refuses(change, text):
+    valid = {"address": 256, "item_bytes": 4, "extents": (300, 20), "strides": (1200,), "box": (32, 4)}
+    encode_tensor_map(**valid)
+    with pytest.raises(LaunchRefused, match=text):
+        encode_tensor_map(**valid | change)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cp.async.bulk.tensor.2d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%2, %2, %2}], [%0], {%3};",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%1], [%0], 16;",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%0], [%1], 16, [%0], %3;",
+        "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];",
+        "mbarrier.arrive_drop.shared::cta.b64 _, [%0];",
+    ],
+)
+def test_what_is_not_modelled_is_named(text):
+    operands = text.replace("%0", "a").replace("%1", "p").replace("%2", "i").replace("%3", "h")
+    ptx = (
+        ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 k_0)\n{\n"
+        f".reg .b32 a, i; .reg .b16 h; .reg .b64 p;\n{operands}\nret;\n}}\n"
+    )
+    with pytest.raises(UnsupportedInstruction) as error:
+        load_program(ptx, "k")
+    assert error.value.name.split(".")[0] == text.split(".")[0]
+
+
+def test_labels_of_repeated_inline_assembly():
+    """Each braces has labels of its own, though all have the same name."""
+    ptx = """.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 k_0)
+{
+.reg .pred p; .reg .b32 r; .reg .b64 q;
+ld.param.u64 q, [k_0];
+mov.u32 r, 0;
+{ again: add.u32 r, r, 1; setp.lt.u32 p, r, 5; @p bra again; bra done; add.u32 r, r, 100; done: }
+{ again: add.u32 r, r, 2; setp.lt.u32 p, r, 20; @p bra again; bra done; add.u32 r, r, 100; done: }
+st.global.u32 [q], r;
+ret;
+}
+"""
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(1, np.uint32), "out")
+    launch(load_program(ptx, "k"), (1, 1, 1), (1, 1, 1), [out], memory)
+    assert out.array().tolist() == [21]

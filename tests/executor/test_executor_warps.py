@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Exchanging values between the lanes of a warp."""
+
+import numpy as np
+import pytest
+from executor_harness import run_cuda
+
+WARP = range(32)
+
+
+def lanes(expression: str, out=np.int32, arch="sm_90", prologue="") -> list[int]:
+    """Evaluate an expression in every lane; `v` is 3 * lane + 1."""
+    kind = {np.int32: "int", np.uint32: "unsigned"}[out]
+    source = f"""extern "C" __global__ void k({kind} *out) {{
+    int lane = threadIdx.x, v = 3 * lane + 1;
+    {prologue}
+    out[lane] = {expression};
+}}"""
+    (buffer,), _ = run_cuda(source, np.zeros(32, out), arch=arch)
+    return buffer.array().tolist()
+
+
+@pytest.mark.parametrize(
+    ("expression", "source"),
+    [
+        ("__shfl_sync(-1, v, 5)", lambda t: 5),
+        ("__shfl_sync(-1, v, lane * 3)", lambda t: t * 3 % 32),
+        ("__shfl_sync(-1, v, 2, 8)", lambda t: t // 8 * 8 + 2),
+        ("__shfl_up_sync(-1, v, 3)", lambda t: t - 3 if t >= 3 else t),
+        ("__shfl_up_sync(-1, v, 2, 8)", lambda t: t - 2 if t % 8 >= 2 else t),
+        ("__shfl_down_sync(-1, v, 4)", lambda t: t + 4 if t < 28 else t),
+        ("__shfl_down_sync(-1, v, 1, 4)", lambda t: t + 1 if t % 4 < 3 else t),
+        ("__shfl_xor_sync(-1, v, 16)", lambda t: t ^ 16),
+        ("__shfl_xor_sync(-1, v, 3, 16)", lambda t: t ^ 3),
+    ],
+)
+def test_shuffles(expression, source):
+    assert lanes(expression) == [3 * source(t) + 1 for t in WARP]
+
+
+def test_votes():
+    assert lanes("__all_sync(-1, lane >= 0)") == [1] * 32
+    assert lanes("__all_sync(-1, lane > 0)") == [0] * 32
+    assert lanes("__any_sync(-1, lane == 9)") == [1] * 32
+    assert lanes("__ballot_sync(-1, lane & 1)", np.uint32) == [0xAAAAAAAA] * 32
+    assert lanes("__activemask()", np.uint32) == [0xFFFFFFFF] * 32
+    divided = lanes("r", np.uint32, prologue="unsigned r = 1; if (lane < 5) r = __ballot_sync(31, lane & 1);")
+    assert divided == [0b01010] * 5 + [1] * 27
+
+
+def test_matches():
+    assert lanes("__match_any_sync(-1, lane / 8)", np.uint32) == [0xFF << (t // 8 * 8) for t in WARP]
+    assert (
+        lanes("same + (int)m", prologue="int same; unsigned m = __match_all_sync(-1, 7, &same);") == [0] * 32
+    )
+    assert (
+        lanes("same + (int)m", prologue="int same; unsigned m = __match_all_sync(-1, v, &same);") == [0] * 32
+    )
+
+
+def test_warp_reductions():
+    assert lanes("__reduce_add_sync(-1, v)") == [sum(3 * t + 1 for t in WARP)] * 32
+    assert lanes("__reduce_max_sync(-1, v)") == [94] * 32
+    assert lanes("__reduce_min_sync(-1, -v)") == [-94] * 32
+    assert lanes("__reduce_xor_sync(-1, (unsigned)lane)", np.uint32) == [0] * 32
+
+
+def test_one_lane_is_elected():
+    prologue = """unsigned r = 7;
+    if (lane >= 5)
+        asm volatile("{ .reg .pred p; elect.sync %0|p, 0xffffffe0; @p add.u32 %0, %0, 100; }" : "=r"(r));"""
+    assert lanes("r", np.uint32, prologue=prologue) == [7] * 5 + [105] + [5] * 26
+
+
+def test_a_tree_reduction():
+    prologue = "for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(-1, v, d);"
+    assert lanes("v", prologue=prologue) == [sum(3 * t + 1 for t in WARP)] * 32
+
+
+def test_lane_masks_and_identity():
+    source = """extern "C" __global__ void k(unsigned *out) {
+    unsigned lane, warp, lt, ge;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    asm("mov.u32 %0, %%warpid;" : "=r"(warp));
+    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lt));
+    asm("mov.u32 %0, %%lanemask_ge;" : "=r"(ge));
+    out[threadIdx.x] = lane + 100 * warp + (lt == (1u << lane) - 1) * 1000 + (ge == ~lt) * 10000;
+}"""
+    (out,), _ = run_cuda(source, np.zeros(64, np.uint32), block=(64, 1, 1))
+    assert out.array().tolist() == [t % 32 + 100 * (t // 32) + 11000 for t in range(64)]
