@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.header import Kernel
 from gpuprof.kernels.launch import LaunchShape
-from gpuprof.kernels.tensor_map import TENSOR_MAP_BYTES, TensorMap
+from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.problems.base import C_TYPE, Problem, numpy_dtype
 from gpuprof.toolchain.nvrtc import CompiledKernel
 from gpuprof.toolchain.signature import Parameter, declared_types, parameters_of
