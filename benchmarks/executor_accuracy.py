@@ -9,12 +9,11 @@ import json
 from pathlib import Path
 
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.table import load_card
-from gpuprof.kernels.catalog import find_kernel
+from gpuprof.devices.cards import load_card
+from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement
 
 RECORDED = Path(__file__).parent.parent / "tests" / "sim" / "hardware" / "counters.json"
@@ -79,21 +78,19 @@ def main() -> None:
     compiler = Compiler(backend.compile_arch)
     print(INTRODUCTION.format(device=recorded["device"]))
     print(f"\n| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|")
-    for op in ("gemm", "transpose"):
-        for entry in recorded[op]:
-            kernel = find_kernel(op, entry["kernel"])
-            if op == "gemm":
-                problem: Gemm | Transpose = Gemm(*entry["size"], entry.get("dtype", "f32"), kernel.layout)
-            else:
-                copies = "copy" if kernel.result == "copy" else "transpose"
-                problem = Transpose(*entry["size"], result=copies)
-            case = Case(kernel.id, str(kernel.path), problem, (*entry["block"], 1))
+    for name in ("gemm", "transpose"):
+        ladder = shipped_ladder(name)
+        for entry in recorded[name]:
+            kernel = ladder.find(entry["kernel"])
+            dtype, size = entry.get("dtype", "f32"), tuple(entry["size"])
+            problem = Problem.of(ladder.operation, size, dtype, options=kernel.options)
+            case = Case.of(kernel, problem, (*entry["block"], 1))
             measurement, _ = measure_case(case, backend, compiler)
             counter = measurement.counters["global_load_requests"]
-            name = kernel.id if problem.dtype == "f32" else f"{kernel.id} {problem.dtype}"
+            shown = kernel.id if problem.dtype == "f32" else f"{kernel.id} {problem.dtype}"
             block = "x".join(map(str, entry["block"]))
             ran = f"{counter.sampled_blocks} of {counter.total_blocks}"
-            print(f"| {name} | {problem.label} | {block} | {ran} | {row(measurement, entry['counters'])} |")
+            print(f"| {shown} | {problem.label} | {block} | {ran} | {row(measurement, entry['counters'])} |")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,67 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""gpuprof: measure, execute and explain ladders of CUDA kernels."""
+"""gpuprof: measure, execute and explain CUDA kernels.
+
+    run = gpuprof.profile("gemm", kernels=["naive", "smem_tiled"], sizes=[128, 1024])
+    run.show()
+    assert run.case("smem_tiled", size="1024").counters.global_load_efficiency_pct > 90
+
+Names are loaded when they are first used, so that the command line starts fast.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuprof.api.measuring import Interrupted, load, operations, profile
+    from gpuprof.api.run import Case, Figures, NotMeasured, Run
+    from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
 
 __version__ = "0.1.0"
+
+#: The public names, and where each one is.
+_PLACES = {
+    "profile": "gpuprof.api.measuring",
+    "load": "gpuprof.api.measuring",
+    "operations": "gpuprof.api.measuring",
+    "Interrupted": "gpuprof.api.measuring",
+    "Run": "gpuprof.api.run",
+    "Case": "gpuprof.api.run",
+    "Figures": "gpuprof.api.run",
+    "NotMeasured": "gpuprof.api.run",
+    "GpuprofError": "gpuprof.errors",
+    "InputError": "gpuprof.errors",
+    "HeaderError": "gpuprof.errors",
+    "ResultsError": "gpuprof.errors",
+    "BackendUnavailable": "gpuprof.errors",
+}
+
+__all__ = [
+    "BackendUnavailable",
+    "Case",
+    "Figures",
+    "GpuprofError",
+    "HeaderError",
+    "InputError",
+    "Interrupted",
+    "NotMeasured",
+    "ResultsError",
+    "Run",
+    "__version__",
+    "load",
+    "operations",
+    "profile",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from where it is defined."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """The public names, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -5,13 +5,19 @@
 import io
 import os
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpuprof import __version__
-from gpuprof.errors import ExitCode, GpuprofError
+from gpuprof import __version__, console, signals
+from gpuprof.commands.options import Force, NcuPath, Quiet, measuring_command
+from gpuprof.errors import ExitCode, GpuprofError, reason
+from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
+
+if TYPE_CHECKING:
+    from gpuprof.kernels.catalog import Ladder
 
 app = typer.Typer(
     name="gpuprof",
@@ -23,81 +29,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Kernels = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--kernel",
-        "-k",
-        metavar="ID[,…]",
-        help="Run only these kernels: ids or published names as `gpuprof list` shows them, or .cu files.",
-    ),
-]
-Everything = Annotated[bool, typer.Option("--all", help="The whole ladder (the default without --kernel).")]
-Block = Annotated[
-    str | None, typer.Option(metavar="XxY[,…]", help="Block or list of blocks, e.g. 8x32 or 8x32,16x16.")
-]
-Dtype = Annotated[str, typer.Option(metavar="f32|f64", help="Element type.")]
-DeviceOption = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        metavar="auto|N|sim|none",
-        help="auto: the first GPU, else sim; N: that GPU; sim, sim:CARD: run on the CPU; none: compile only.",
-    ),
-]
-Arch = Annotated[
-    str | None,
-    typer.Option(metavar="sm_XX", help="Without a GPU: the architecture to stand in for."),
-]
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of the random inputs.")]
-Timeout = Annotated[
-    float, typer.Option(min=1, max=86_400, metavar="SECONDS", help="Longest one case may take.")
-]
-Seconds = Annotated[
-    float,
-    typer.Option(
-        "--seconds", min=0.01, max=3600, metavar="SECONDS", help="Kernel time to spend sampling one case."
-    ),
-]
-SimBlocks = Annotated[
-    str | None,
-    typer.Option(
-        "--sim-blocks", metavar="all|N", help="Blocks that sim runs of each grid.  [default: all when small]"
-    ),
-]
-Lines = Annotated[bool, typer.Option("--lines", help="On a GPU: also count per source line, with sim.")]
-Reference = Annotated[
-    str,
-    typer.Option(
-        "--reference",
-        metavar="vendor|cpu|all|none",
-        help="On a GPU: what to measure beside the kernels; cpu is NumPy.",
-    ),
-]
-Ncu = Annotated[bool, typer.Option("--ncu", help="Then profile each kernel with Nsight Compute.")]
-NcuSet = Annotated[
-    str | None, typer.Option("--ncu-set", metavar="SET", help="Metrics of one of ncu's sets too, e.g. full.")
-]
-NcuClocks = Annotated[
-    str,
-    typer.Option(
-        "--ncu-clocks", metavar="none|base", help="Clocks while ncu profiles: as they are, or base."
-    ),
-]
-NcuPath = Annotated[str | None, typer.Option("--ncu-path", metavar="FILE", help="The ncu to use.")]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="DIR", help="Directory for results.json and report.html."),
-]
-Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Results file.")]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Report file.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")]
-
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"gpuprof {__version__}")
+        console.say(f"gpuprof {__version__}")
         raise typer.Exit
 
 
@@ -110,84 +45,36 @@ def _root(
     pass
 
 
-@app.command()
-def gemm(
-    kernel: Kernels = None,
-    everything: Everything = False,
-    sizes: Annotated[str, typer.Option(metavar="N|MxNxK[,…]", help="Problem sizes.")] = "1024",
-    block: Block = None,
-    dtype: Dtype = "f32",
-    alpha: Annotated[float, typer.Option(metavar="NUMBER", help="Factor of the product.")] = 1.0,
-    beta: Annotated[float, typer.Option(metavar="NUMBER", help="Factor of C's old content.")] = 0.0,
-    device: DeviceOption = "auto",
-    arch: Arch = None,
-    seed: Seed = 0,
-    timeout: Timeout = 60.0,
-    seconds: Seconds = 0.25,
-    sim_blocks: SimBlocks = None,
-    lines: Lines = False,
-    reference: Reference = "vendor",
-    ncu: Ncu = False,
-    ncu_set: NcuSet = None,
-    ncu_clocks: NcuClocks = "none",
-    ncu_path: NcuPath = None,
-    output: Output = None,
-    json: Json = None,
-    html: Html = None,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
-    """Matrix multiplication: C = alpha * A @ B + beta * C."""
-    from gpuprof.commands.profile import Destination, ncu_options, profile
-    from gpuprof.measure.request import build_request, parse_sim_blocks
-    from gpuprof.measure.run import RunOptions
+def _add_ladder_commands() -> None:
+    """One command for each operation that comes with gpuprof."""
+    for name in shipped_names():
+        operation = shipped_operation(name)
+        command = measuring_command(partial(shipped_ladder, name), operation.help, operation)
+        app.command(name)(command)
 
-    request = build_request(
-        "gemm", kernel or [], everything, sizes, block, dtype, alpha=alpha, beta=beta, references=reference
+
+def _ladder_of(paths: list[Path]) -> "Ladder":
+    from gpuprof.kernels.paths import ladder_of
+
+    return ladder_of(paths)
+
+
+_add_ladder_commands()
+app.command("run")(
+    measuring_command(
+        _ladder_of,
+        "Measure kernels of your own: a folder with an operation.toml, or .cu files.",
+        paths=(
+            Annotated[
+                list[Path],
+                typer.Argument(
+                    metavar="PATH…", help="A folder with operation.toml and kernels, or .cu files."
+                ),
+            ],
+            ...,
+        ),
     )
-    blocks = parse_sim_blocks(sim_blocks)
-    options = RunOptions(device, arch, seed, timeout, seconds, blocks, lines)
-    counting = ncu_options(ncu, ncu_path, ncu_set, ncu_clocks, timeout)
-    destination = Destination(output, json, html, force)
-    raise typer.Exit(profile(request, options, destination, counting, quiet=quiet))
-
-
-@app.command()
-def transpose(
-    kernel: Kernels = None,
-    everything: Everything = False,
-    sizes: Annotated[str, typer.Option(metavar="N|NXxNY[,…]", help="Problem sizes.")] = "2048",
-    block: Block = None,
-    dtype: Dtype = "f32",
-    device: DeviceOption = "auto",
-    arch: Arch = None,
-    seed: Seed = 0,
-    timeout: Timeout = 60.0,
-    seconds: Seconds = 0.25,
-    sim_blocks: SimBlocks = None,
-    lines: Lines = False,
-    reference: Reference = "vendor",
-    ncu: Ncu = False,
-    ncu_set: NcuSet = None,
-    ncu_clocks: NcuClocks = "none",
-    ncu_path: NcuPath = None,
-    output: Output = None,
-    json: Json = None,
-    html: Html = None,
-    force: Force = False,
-    quiet: Quiet = False,
-) -> None:
-    """Matrix transpose: out[nx, ny] = in[ny, nx] transposed, against the bandwidth ceiling."""
-    from gpuprof.commands.profile import Destination, ncu_options, profile
-    from gpuprof.measure.request import build_request, parse_sim_blocks
-    from gpuprof.measure.run import RunOptions
-
-    request = build_request("transpose", kernel or [], everything, sizes, block, dtype, references=reference)
-    blocks = parse_sim_blocks(sim_blocks)
-    options = RunOptions(device, arch, seed, timeout, seconds, blocks, lines)
-    counting = ncu_options(ncu, ncu_path, ncu_set, ncu_clocks, timeout)
-    destination = Destination(output, json, html, force)
-    raise typer.Exit(profile(request, options, destination, counting, quiet=quiet))
+)
 
 
 @app.command()
@@ -206,13 +93,13 @@ def report(
     """Render a results file again, on any machine."""
     from gpuprof.commands.output import check_report_path, print_written, write_report
     from gpuprof.files import check_distinct
-    from gpuprof.results import read_run
+    from gpuprof.reading import read_run
 
     run = read_run(results)
     if markdown:
         from gpuprof.report.markdown import render_markdown
 
-        print(render_markdown(run))
+        console.say_lines(render_markdown(run))
         return
     path = output or results.with_suffix(".html")
     check_distinct(results, path)
@@ -253,18 +140,14 @@ def doctor(
 
 @app.command("list")
 def list_kernels(
-    problem: Annotated[
-        str | None, typer.Argument(metavar="[gemm|transpose]", help="One ladder only.")
+    operation: Annotated[
+        str | None, typer.Argument(metavar=f"[{'|'.join(shipped_names())}]", help="One ladder only.")
     ] = None,
 ) -> None:
     """List the kernels of the ladders."""
     from gpuprof.commands.listing import print_ladders
-    from gpuprof.errors import InputError
-    from gpuprof.problems import OPERATIONS
 
-    if problem is not None and problem not in OPERATIONS:
-        raise InputError(f"There is no problem {problem!r}.", fix=f"Choose one of {', '.join(OPERATIONS)}.")
-    print_ladders(problem)
+    print_ladders(operation)
 
 
 @app.command()
@@ -275,38 +158,46 @@ def devices() -> None:
     print_devices()
 
 
-class _Stream(io.FileIO):
-    """A standard stream whose reader may leave, as `| head` does: the command still writes its files."""
-
-    def write(self, data: Any) -> int:
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            return len(data)
-
-
-def _forgiving(stream: TextIO | None, descriptor: int) -> TextIO:
-    """The stream, deaf to a reader that has gone and to characters that its encoding lacks."""
-    if stream is None:  # closed by the shell, as with `>&-`
-        return open(os.devnull, "w", encoding="utf-8")
-    return io.TextIOWrapper(
-        io.BufferedWriter(_Stream(descriptor, "w", closefd=False)),
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        line_buffering=descriptor == 2 or stream.isatty(),
-    )
+#: Click's base of every mistake in a command line; Typer brings its own Click or takes the one installed.
+_CLICK_ERROR: type[Exception] = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+)
 
 
 def main() -> None:
-    """Run the command line; turn every expected error into one message and its exit status."""
-    sys.stdout = _forgiving(sys.stdout, 1)
-    sys.stderr = _forgiving(sys.stderr, 2)
+    """Run the command line; whatever ends it becomes an exit status, and an error its one message."""
+    console.open_streams()
+    status = _run()
+    signals.disregard()
+    lost = console.close_streams()
+    if lost is not None:
+        console.tell(f"gpuprof: Cannot write to standard output: {reason(lost)}.")
+        status = status or ExitCode.ENVIRONMENT
+    sys.exit(signals.status() or int(status))
+
+
+def _run() -> int:
+    """Run the command that the arguments name; its exit status."""
     try:
-        app()
+        return int(typer.main.get_command(app)(standalone_mode=False) or ExitCode.OK)
+    except _CLICK_ERROR as error:
+        return _usage_error(error)
     except GpuprofError as error:
-        print(f"gpuprof: {error.what}", file=sys.stderr)
+        console.tell(f"gpuprof: {error.what}")
         if error.fix:
-            print(f"  {error.fix}", file=sys.stderr)
-        sys.exit(int(error.exit_code))
-    except KeyboardInterrupt:
-        sys.exit(int(ExitCode.INTERRUPTED))
+            console.tell_lines(f"  {error.fix}")
+        return error.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        return ExitCode.INTERRUPTED
+    except OSError as error:  # those that have a better sentence were caught where they arose
+        where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
+        console.tell(f"gpuprof: The system refused what gpuprof needs: {reason(error)}{where}.")
+        return ExitCode.ENVIRONMENT
+
+
+def _usage_error(error: Any) -> int:
+    """Say in Click's words what is wrong with the command line, made safe to show."""
+    text = io.StringIO()
+    error.show(file=text)
+    console.tell_lines(text.getvalue().rstrip("\n"))
+    return int(error.exit_code)

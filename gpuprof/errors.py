@@ -7,6 +7,8 @@ where, and how to fix it. The command line catches that one class and prints the
 traceback. Anything else that escapes is a bug in gpuprof.
 """
 
+import errno
+import os
 from enum import IntEnum
 
 
@@ -18,10 +20,14 @@ class ExitCode(IntEnum):
     CASES_FAILED = 1
     #: The command line, a kernel file or an input file is at fault; nothing was measured.
     BAD_INPUT = 2
-    #: A device, driver or compiler that the command needs is missing or broken.
+    #: A device, driver or compiler that the command needs is missing or broken, or standard output is full.
     ENVIRONMENT = 3
+    #: Stopped by SIGHUP; what had been measured is on disk.
+    HUNG_UP = 129
     #: Stopped by Ctrl-C; what had been measured is on disk.
     INTERRUPTED = 130
+    #: Stopped by SIGTERM; what had been measured is on disk.
+    TERMINATED = 143
 
 
 class GpuprofError(Exception):
@@ -62,8 +68,8 @@ class CompileError(GpuprofError):
         self.log = log
 
 
-class EnvironmentProblem(GpuprofError):
-    """Something that gpuprof itself needs is not installed."""
+class ToolError(GpuprofError):
+    """A package or a program that gpuprof calls is missing, or refuses to work."""
 
 
 class BackendUnavailable(GpuprofError):
@@ -87,3 +93,18 @@ class CaseFailure(GpuprofError):
 
 class CaseSkipped(GpuprofError):
     """A case that a kernel's declared constraints, or the device's limits, rule out before it runs."""
+
+
+def reason(error: Exception) -> str:
+    """Why a file cannot be used, within a sentence: what the system says, or what ails it or its name."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if isinstance(error, UnicodeError):
+        return "it is not UTF-8 text"
+    if isinstance(error, ValueError):
+        return "its name holds a null character"
+    return os.strerror(errno.ELOOP)  # pathlib's own RuntimeError
+
+
+#: What an operation on a path of a user's may raise, for `reason` to explain.
+PATH_ERRORS = (OSError, ValueError, RuntimeError)

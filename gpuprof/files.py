@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from gpuprof.errors import InputError
+from gpuprof.errors import PATH_ERRORS, InputError, reason
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -72,17 +72,20 @@ def check_writable(path: Path, force: bool) -> None:
         InputError: It exists and `force` is False, or it cannot be written.
     """
     try:
+        if "\0" in str(path):
+            raise ValueError("embedded null character")
         if path.is_dir():
             raise InputError(f"{path} is a directory.", fix="Name a file, or use -o for a directory.")
         if path.exists() and not force:
             raise InputError(
                 f"{path} exists already.", fix="Name another path, or add --force to replace it."
             )
-        nearest = next(parent for parent in path.parents if parent.exists())
+        # A link that leads nowhere, or to itself, is no directory that could be made.
+        nearest = next(parent for parent in path.parents if os.path.lexists(parent))
         with tempfile.TemporaryFile(dir=nearest):
             return
-    except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.", fix="Name another path.") from error
+    except PATH_ERRORS as error:
+        raise InputError(f"Cannot write {path}: {reason(error)}.", fix="Name another path.") from error
 
 
 def check_distinct(first: Path, second: Path) -> None:
@@ -91,7 +94,15 @@ def check_distinct(first: Path, second: Path) -> None:
     Raises:
         InputError: Writing one would destroy the other.
     """
-    if os.path.realpath(first) == os.path.realpath(second):
+    if same_file(first, second):
         raise InputError(
             f"The results and the report cannot both be {second}.", fix="Give the report another name."
         )
+
+
+def same_file(first: Path, second: Path) -> bool:
+    """Whether two paths name one file, which need not exist; names that lead nowhere are compared as text."""
+    try:
+        return os.path.realpath(first) == os.path.realpath(second)
+    except PATH_ERRORS:  # the working directory is gone, say
+        return os.path.normpath(first) == os.path.normpath(second)

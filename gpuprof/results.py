@@ -11,22 +11,88 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from functools import cached_property
+from math import prod
+from typing import Annotated, Any, Literal
 
 from gpuprof.devices.device import Device
-from gpuprof.errors import InputError, ResultsError
-from gpuprof.files import replace_text
-from gpuprof.kernels.header import Choice, Direction, Kernel, PublishedFigure
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
-from gpuprof.schema import SchemaError, from_json, to_json
+from gpuprof.operation import Operation
+from gpuprof.quantities import Count, Error, Extent, Integer, NonNegative, Positive, Tally
+from gpuprof.schema import AtLeast, AtMost, NotEmpty, to_json
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Outcome = Literal["ok", "incorrect", "failed", "skipped", "timeout"]
 BackendName = Literal["gpu", "sim", "none"]
-Problem = Gemm | Transpose
+#: What a figure does from one rung to the next, for the same problem.
+Direction = Literal["falls", "rises", "stays"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemRecord:
+    """What a case computed.
+
+    Args:
+        operation: Its name; what it declares stands in `Run.operations`.
+        sizes: Extents by the operation's dimensions, in their order.
+        dtype: The run's element type.
+        scalars: Numbers besides the sizes, as asked for.
+        options: The variant of the operation.
+        flops: Floating-point operations that it needs.
+        min_bytes: Fewest bytes that it must move through device memory.
+    """
+
+    operation: str
+    sizes: Annotated[Mapping[str, Extent], NotEmpty()]
+    dtype: str
+    scalars: Mapping[str, float]
+    options: Mapping[str, str]
+    flops: Annotated[int, AtLeast(0), AtMost(10**60)]
+    min_bytes: Annotated[int, AtLeast(1), AtMost(10**60)]
+
+    @property
+    def label(self) -> str:
+        """The size as a user types it, for example `4096` or `512x1024x256`."""
+        return size_label(tuple(self.sizes.values()))
+
+    @property
+    def edge(self) -> float:
+        """The edge of the cube or square with as much in it, so that rectangles find a place on one axis."""
+        extents = tuple(self.sizes.values())
+        return float(prod(extents)) ** (1 / len(extents)) if extents else 1.0
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The same for the same problem, and hashable."""
+        parts = (self.sizes, self.scalars, self.options)
+        return (self.operation, self.dtype, *(tuple(part.items()) for part in parts))
+
+
+def size_label(extents: tuple[int, ...]) -> str:
+    """Extents as users type them: one number where all are alike."""
+    return str(extents[0]) if len(set(extents)) == 1 else "x".join(map(str, extents))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the kernels that a header chooses among.
+
+    Args:
+        kernel: Its id.
+        when: Formula of the problem's dimensions and the device's figures.
+    """
+
+    kernel: str
+    when: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedFigure:
+    """What a kernel's authors reported, on their GPU: context, never a target."""
+
+    size: str
+    time_ms: Positive | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +102,7 @@ class Verification:
     Args:
         max_abs_error: Largest |result - expected| of any element.
         max_rel_error: Largest |result - expected| / magnitude, less `absolute_bound`: the figure held against
-            `bound`; for a GEMM the magnitude of an element is |alpha| * sum(|a*b|) + |beta| * |c|.
+            `bound`. The operation says what an element's magnitude is.
         bound: Largest `max_rel_error` that passes; 0 demands equality.
         absolute_bound: What underflow may add to an error, whatever the magnitude.
         checked_elements: How many elements were compared.
@@ -44,13 +110,13 @@ class Verification:
         detail: The first wrong element in words, or an empty string.
     """
 
-    max_abs_error: float | None
-    max_rel_error: float | None
-    bound: float
-    checked_elements: int
-    wrong_elements: int = 0
+    max_abs_error: Error | None
+    max_rel_error: Error | None
+    bound: Error
+    checked_elements: Count
+    wrong_elements: Count = 0
     detail: str = ""
-    absolute_bound: float = 0.0
+    absolute_bound: Error = 0.0
 
     @property
     def passed(self) -> bool:
@@ -68,21 +134,26 @@ class Timing:
         p95_us: 95th percentile.
         ci95_rel: Half width of the median's 95 % confidence interval, relative to the median (order
             statistics; no distribution is assumed).
-        samples_us: Every kept sample, in the order taken.
+        rounds_us: Every kept sample in the order taken, by the round that it was taken in.
         dropped: Samples set aside because the GPU was throttled while they were taken.
         launches_per_sample: Back-to-back launches that each sample is the mean of.
         throttled: How many of the kept samples were taken while the GPU was throttled: all or none of them,
             because such samples are kept only where there are no others.
     """
 
-    median_us: float
-    p05_us: float
-    p95_us: float
-    ci95_rel: float | None
-    samples_us: tuple[float, ...]
-    dropped: int = 0
-    launches_per_sample: int = 1
-    throttled: int = 0
+    median_us: Positive
+    p05_us: Positive
+    p95_us: Positive
+    ci95_rel: NonNegative | None
+    rounds_us: tuple[tuple[NonNegative, ...], ...]
+    dropped: Count = 0
+    launches_per_sample: Extent = 1
+    throttled: Count = 0
+
+    @property
+    def samples_us(self) -> tuple[float, ...]:
+        """The samples of all rounds."""
+        return tuple(sample for samples in self.rounds_us for sample in samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +166,51 @@ class TimingPair:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Rates from the cold median; a share of a peak is None where the peak or the work is unknown."""
+    """Rates from the cold median; a share of a peak is None where the peak or the work is unknown.
 
-    gflops: float | None
-    gbps: float
-    pct_of_peak_compute: float | None
-    pct_of_peak_bandwidth: float | None
+    Effective bandwidth counts the fewest bytes that the problem must move, not what the kernel moved: for a
+    copy 2 * bytes / time.
+    """
+
+    gflops: Positive | None
+    gbps: Positive
+    pct_of_peak_compute: NonNegative | None
+    pct_of_peak_bandwidth: NonNegative | None
+
+    @classmethod
+    def of(cls, problem: ProblemRecord, device: Device, median_us: float) -> "Throughput":
+        """GFLOP/s, effective GB/s and their shares of the theoretical peaks.
+
+        Args:
+            problem: Gives the floating-point operations and the bytes.
+            device: Gives the peaks.
+            median_us: Time of one launch.
+        """
+        gflops = problem.flops / median_us / 1e3 if problem.flops else None
+        gbps = problem.min_bytes / median_us / 1e3
+        peak_gflops = device.peak_gflops(problem.dtype)
+        peak_gbps = device.peak_bandwidth_gbps
+        return cls(
+            gflops=gflops,
+            gbps=gbps,
+            pct_of_peak_compute=100 * gflops / peak_gflops if gflops and peak_gflops else None,
+            pct_of_peak_bandwidth=100 * gbps / peak_gbps if peak_gbps else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
     """What one launch occupies, from the compiler's report."""
 
-    registers_per_thread: int
-    static_shared_bytes: int
-    dynamic_shared_bytes: int
-    spill_bytes: int
+    registers_per_thread: Count
+    static_shared_bytes: Count
+    dynamic_shared_bytes: Count
+    spill_bytes: Count
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of one block, static and dynamic."""
+        return self.static_shared_bytes + self.dynamic_shared_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +225,10 @@ class Occupancy:
         achieved_reason: Why `achieved_pct` is None.
     """
 
-    theoretical_pct: float
+    theoretical_pct: NonNegative
     limiter: str
-    blocks_per_sm: int
-    achieved_pct: float | None = None
+    blocks_per_sm: Count
+    achieved_pct: NonNegative | None = None
     achieved_reason: str | None = "measured by Nsight Compute only: add --ncu"
 
 
@@ -146,23 +246,23 @@ class Counter:
         total_blocks: Blocks of the grid that the value stands for.
     """
 
-    value: float | int | None
+    value: Tally | None
     unit: str
     source: Literal["sim", "ncu"]
     metric: str | None = None
     reason: str | None = None
-    sampled_blocks: int | None = None
-    total_blocks: int | None = None
+    sampled_blocks: Count | None = None
+    total_blocks: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClockState:
     """One reading of the GPU's clocks and of what holds them back."""
 
-    sm_mhz: int | None
-    memory_mhz: int | None
-    temperature_c: int | None
-    power_w: float | None
+    sm_mhz: Count | None
+    memory_mhz: Count | None
+    temperature_c: Integer | None
+    power_w: NonNegative | None
     throttle_reasons: tuple[str, ...]
 
 
@@ -178,16 +278,41 @@ class Clocks:
 class SourceLine:
     """Counts attributed to one line of the kernel's source, by the contract's counter names."""
 
-    line: int
-    counters: Mapping[str, float | int]
+    line: Extent
+    counters: Mapping[str, Tally]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The least time that one part of the device needs for a case.
+
+    Args:
+        least_us: The time.
+        formula: How it follows from counts and rates.
+        source: Where the rate comes from.
+    """
+
+    least_us: Positive
+    formula: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A predicted time: never one that was measured."""
+
+    median_us: Positive
+    low_us: Positive
+    high_us: Positive
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """Everything learnt about one case: one kernel, problem, launch shape and device.
 
-    `grid` is None when the case ended before its launch was worked out. `over_limit` marks a failure that
-    only says that the case asks for more than the device has, such as more shared memory.
+    `device` is the number of its device in `Run.devices`. `event_floor_us` is what the same clock gives for
+    an empty kernel. `grid` is None when the case ended before its launch was worked out. `over_limit` marks a
+    failure that only says that the case asks for more than the device has, such as more shared memory.
     `executor_counters` are the SIMT executor's, on a GPU run that it annotated; in a run of the executor
     itself they are in `counters`. `chosen` is the id of the kernel that ran where `kernel` chooses one by
     size and device: block, parameters and `source_hash` are then that kernel's. `source_hash` is empty where
@@ -195,17 +320,20 @@ class Measurement:
     """
 
     kernel: str
-    problem: Problem
-    block: tuple[int, int, int]
-    grid: tuple[int, int, int] | None
-    params: Mapping[str, int]
+    problem: ProblemRecord
+    block: tuple[Extent, Extent, Extent]
+    grid: tuple[Extent, Extent, Extent] | None
+    params: Mapping[str, Integer]
     outcome: Outcome
     source_hash: str
+    device: Count = 0
     reason: str | None = None
     verification: Verification | None = None
     verification_reason: str | None = None
     timing: TimingPair | None = None
     timing_reason: str | None = None
+    event_floor_us: Positive | None = None
+    event_floor_reason: str | None = None
     throughput: Throughput | None = None
     throughput_reason: str | None = None
     resources: Resources | None = None
@@ -217,6 +345,11 @@ class Measurement:
     counters: Mapping[str, Counter] = field(default_factory=dict)
     counters_reason: str | None = None
     executor_counters: Mapping[str, Counter] = field(default_factory=dict)
+    bounds: Mapping[str, Bound] = field(default_factory=dict)
+    bounds_reason: str | None = None
+    bound_by: str | None = None
+    model: Model | None = None
+    model_reason: str | None = None
     lines: tuple[SourceLine, ...] | None = None
     lines_reason: str | None = None
     compile_options: tuple[str, ...] = ()
@@ -238,16 +371,19 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class KernelRecord:
-    """A kernel's header and source as they were when it was measured.
+    """A kernel's header and source as they were when it was measured; or a reference, which has no source.
 
     Args:
+        operation: Name of the operation that it computes.
+        study: Name that the kernels of one publication share; `citation` says which.
         moves: What its header says the step from `after` does, by the name of the figure.
         after: Id of the kernel that the step starts from; empty for the rung below it in the run.
         choices: The kernels that it chooses among, in the order in which their conditions are tried.
+        on_host: Whether it ran on the CPU, so that the GPU's peaks are not its limits.
     """
 
     id: str
-    op: str
+    operation: str
     title: str
     rung: float
     idea: str
@@ -264,29 +400,9 @@ class KernelRecord:
     moves: Mapping[str, Direction] = field(default_factory=dict)
     after: str = ""
     choices: tuple[Choice, ...] = ()
-
-    @classmethod
-    def of(cls, kernel: Kernel) -> "KernelRecord":
-        """The record of a kernel file."""
-        return cls(
-            id=kernel.id,
-            op=kernel.op,
-            title=kernel.title,
-            rung=kernel.rung,
-            idea=kernel.idea,
-            change=kernel.change,
-            bottleneck=kernel.bottleneck,
-            study=kernel.study,
-            aliases=kernel.aliases,
-            reference=kernel.reference,
-            source=kernel.source,
-            source_hash=kernel.source_hash,
-            file_name=kernel.path.name,
-            published=kernel.published,
-            moves=kernel.moves,
-            after=kernel.after,
-            choices=kernel.choices,
-        )
+    on_host: bool = False
+    citation: str = ""
+    citation_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,22 +413,37 @@ class Tool:
     version: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Run:
-    """All measurements of one invocation and the environment they were taken in."""
+    """All measurements of one invocation and the environment they were taken in.
 
-    schema_version: int
+    Args:
+        devices: Those that cases ran on; a case names its own by number.
+        operations: What each operation of a case declares, by its name.
+    """
+
+    schema_version: Annotated[int, AtLeast(1), AtMost(SCHEMA_VERSION)]
     tool: Tool
     created_utc: str
     argv: tuple[str, ...]
     environment: Mapping[str, str]
-    device: Device
+    devices: Annotated[tuple[Device, ...], NotEmpty()]
     backend: BackendName
     backend_reason: str | None
     complete: bool
-    seed: int
+    seed: Count
+    operations: Mapping[str, Operation]
     kernels: tuple[KernelRecord, ...]
     cases: tuple[Measurement, ...]
+
+    @property
+    def device(self) -> Device:
+        """The first device: of a run on one, the device."""
+        return self.devices[0]
+
+    @cached_property
+    def _records(self) -> dict[str, KernelRecord]:
+        return {record.id: record for record in reversed(self.kernels)}
 
     def kernel(self, kernel_id: str) -> KernelRecord:
         """The record of one kernel.
@@ -320,19 +451,16 @@ class Run:
         Raises:
             KeyError: No case of this run used it.
         """
-        for record in self.kernels:
-            if record.id == kernel_id:
-                return record
-        raise KeyError(kernel_id)
+        return self._records[kernel_id]
 
 
-#: A list of numbers as `json.dumps` spreads it over lines.
-_NUMBERS = re.compile(r"\[\s+(-?[0-9][^\[\]{}\"]*?)\s+\]")
+#: A text, in which nothing is a list, or a list of numbers as `json.dumps` spreads it over lines.
+_TEXT_OR_NUMBERS = re.compile(r'"(?:[^"\\]++|\\.)*+"|\[\s++(-?[0-9][^\[\]{}"]*+)\]')
 #: How a results file ends: after its last case, and without any.
 CASES_END = b"\n ]\n}\n"
 NO_CASES_END = b"]\n}\n"
-_CASES_BEGIN = '\n "cases": ['
-_CASE_END = re.compile(r"^  \}", re.MULTILINE)
+#: How its list of cases begins, which stands last.
+CASES_BEGIN = '\n "cases": ['
 
 
 def dumps(run: Run) -> str:
@@ -347,86 +475,8 @@ def dumps_case(measurement: Measurement) -> str:
 
 def _text_of(value: Any) -> str:
     text = json.dumps(to_json(value), indent=1, ensure_ascii=False, allow_nan=False)
-    return _NUMBERS.sub(lambda match: f"[{' '.join(match[1].split())}]", text)
+    return _TEXT_OR_NUMBERS.sub(_on_one_line, text)
 
 
-def write_run(run: Run, path: Path) -> None:
-    """Write a results file so that a crash leaves either the old file or the new one.
-
-    Raises:
-        InputError: The path cannot be written.
-    """
-    try:
-        replace_text(path, dumps(run))
-    except OSError as error:
-        raise InputError(
-            f"Cannot write {path}: {error.strerror}.", fix="Name another path with --json or -o."
-        ) from error
-
-
-def read_run(path: Path) -> Run:
-    """Read and check a results file.
-
-    Raises:
-        ResultsError: The file is missing, not JSON, of a newer schema, or does not match the schema.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ResultsError(
-            f"Cannot read {path}: {why}.", fix="Name a results.json that gpuprof wrote."
-        ) from error
-    try:
-        return parse_run(_document(text), str(path))
-    except json.JSONDecodeError as error:
-        raise ResultsError(
-            f"{path} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}).",
-            fix="It may be truncated: measure again.",
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise ResultsError(
-            f"{path} is not a gpuprof results file: it is nested too deeply, or a number is too long."
-        ) from error
-
-
-def _document(text: str) -> Any:
-    """A results file as JSON, up to its last whole case where its process died while it appended one.
-
-    Raises:
-        json.JSONDecodeError: It is none, and was not cut off in a case either.
-    """
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        begin = text.find(_CASES_BEGIN)
-        if begin < 0:
-            raise
-        ends = [match.end() for match in _CASE_END.finditer(text, begin)]
-        whole = text[: ends[-1] if ends else begin + len(_CASES_BEGIN)]
-        document = json.loads(whole + (CASES_END if ends else NO_CASES_END).decode())
-        return {**document, "complete": False}
-
-
-def parse_run(document: Any, name: str) -> Run:
-    """Check a parsed results document.
-
-    Args:
-        document: What `json.load` returned.
-        name: The file's name, for messages.
-
-    Raises:
-        ResultsError: It is not a results file of a schema version that this gpuprof reads.
-    """
-    version = document.get("schema_version") if isinstance(document, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise ResultsError(f"{name} is not a gpuprof results file: it has no schema_version.")
-    if version > SCHEMA_VERSION:
-        raise ResultsError(
-            f"{name} has schema version {version}; this gpuprof reads up to {SCHEMA_VERSION}.",
-            fix="Update gpuprof.",
-        )
-    try:
-        return from_json(Run, document)
-    except SchemaError as error:
-        raise ResultsError(f"{name} does not match the results schema: {error}.") from error
+def _on_one_line(match: re.Match[str]) -> str:
+    return match[0] if match[1] is None else f"[{' '.join(match[1].split())}]"

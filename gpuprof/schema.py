@@ -9,19 +9,109 @@ offending value instead of failing later. Unknown keys are ignored, so that adde
 import base64
 import dataclasses
 import math
+import re
 import types
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from gpuprof.text import cut
 
 T = TypeVar("T")
+_SCALARS = frozenset((bool, int, float, str))
+#: Characters of a foreign value, or of where it stands, that a message quotes.
+_MOST_QUOTED = 80
+
+
+class Constraint(Protocol):
+    """What a value must be besides its type; stands in an annotation: `Annotated[int, AtLeast(1)]`."""
+
+    def complaint(self, value: Any) -> str | None:
+        """What is wrong with a value of the right type; None when nothing is."""
+        ...
+
+    def keywords(self) -> dict[str, Any]:
+        """The constraint in the words of JSON Schema."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A number that is not below `minimum`, unless it is 0 where `or_zero`."""
+
+    minimum: float
+    or_zero: bool = False
+
+    def complaint(self, value: Any) -> str | None:
+        """What is wrong with a number; None when nothing is."""
+        if value >= self.minimum or (self.or_zero and value == 0):
+            return None
+        return f"must be {'0 or ' if self.or_zero else ''}at least {self.minimum:,}, not {_quoted(value)}"
+
+    def keywords(self) -> dict[str, Any]:
+        """The constraint in the words of JSON Schema."""
+        return (
+            {"anyOf": [{"const": 0}, {"minimum": self.minimum}]}
+            if self.or_zero
+            else {"minimum": self.minimum}
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AtMost:
+    """A number that is not above `maximum`."""
+
+    maximum: float
+
+    def complaint(self, value: Any) -> str | None:
+        """What is wrong with a number; None when nothing is."""
+        return f"must be at most {self.maximum:,}, not {_quoted(value)}" if value > self.maximum else None
+
+    def keywords(self) -> dict[str, Any]:
+        """The constraint in the words of JSON Schema."""
+        return {"maximum": self.maximum}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Matches:
+    """A text that a regular expression describes as a whole.
+
+    Args:
+        pattern: The expression, which must take linear time.
+        example: A text that it matches, for the message.
+    """
+
+    pattern: str
+    example: str
+
+    def complaint(self, value: Any) -> str | None:
+        """What is wrong with a text; None when nothing is."""
+        matches = re.fullmatch(self.pattern, value)
+        return None if matches else f"must be written like {self.example}, not {_quoted(value)}"
+
+    def keywords(self) -> dict[str, Any]:
+        """The constraint in the words of JSON Schema."""
+        return {"pattern": f"^(?:{self.pattern})$"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NotEmpty:
+    """A list with something in it."""
+
+    def complaint(self, value: Any) -> str | None:
+        """What is wrong with a list; None when nothing is."""
+        return None if value else "must not be empty"
+
+    def keywords(self) -> dict[str, Any]:
+        """The constraint in the words of JSON Schema."""
+        return {"minItems": 1}
 
 
 class SchemaError(ValueError):
     """A JSON value that does not have the shape of its type; `path` says where it stands."""
 
     def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{path or 'top level'}: {problem}")
+        super().__init__(f"{cut(path, 3 * _MOST_QUOTED) or 'top level'}: {problem}")
         self.path = path
 
 
@@ -32,9 +122,7 @@ def to_json(value: Any) -> Any:
         ValueError: A float is NaN or infinite; JSON has neither, and no measurement may be one.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        result = {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        op = getattr(type(value), "op", None)
-        return {"op": op, **result} if isinstance(op, str) else result
+        return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -55,26 +143,41 @@ def from_json(kind: type[T], value: Any, path: str = "") -> T:
         path: Where the value stands in the document, for messages.
 
     Raises:
-        SchemaError: A key is missing or a value has the wrong type.
+        SchemaError: A key is missing, or a value has the wrong type or breaks a constraint of its type.
     """
     result: T = _convert(kind, value, path)
     return result
 
 
+def complaint_about(kind: Any, value: Any) -> str | None:
+    """What a value of the right type breaks among the constraints of an annotated type; None when nothing.
+
+    Args:
+        kind: For example `Annotated[int, AtLeast(1)]`.
+        value: A value of the type that is annotated.
+    """
+    constraints: tuple[Constraint, ...] = get_args(kind)[1:]
+    return next(filter(None, (constraint.complaint(value) for constraint in constraints)), None)
+
+
 @cache
 def _field_types(kind: type[Any]) -> dict[str, Any]:
-    return get_type_hints(kind)
+    return get_type_hints(kind, include_extras=True)
 
 
 def _convert(kind: Any, value: Any, path: str) -> Any:
-    origin = get_origin(kind)
     if kind is Any:
         return value
     if isinstance(value, (int, float)) and not _is_finite(value):
         raise SchemaError(path, "not a finite number")
+    if kind in _SCALARS:  # first, because a run has a million samples
+        return _convert_scalar(kind, value, path)
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return _convert_constrained(kind, value, path)
     if origin is Literal:
         if value not in get_args(kind):
-            raise SchemaError(path, f"{value!r} is none of {', '.join(map(repr, get_args(kind)))}")
+            raise SchemaError(path, f"{_quoted(value)} is none of {', '.join(map(repr, get_args(kind)))}")
         return value
     if origin in (Union, types.UnionType):
         return _convert_union(kind, value, path)
@@ -88,6 +191,14 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
     if dataclasses.is_dataclass(kind):
         return _convert_dataclass(kind, value, path)
     return _convert_scalar(kind, value, path)
+
+
+def _convert_constrained(kind: Any, value: Any, path: str) -> Any:
+    converted = _convert(get_args(kind)[0], value, path)
+    complaint = complaint_about(kind, converted)
+    if complaint:
+        raise SchemaError(path, complaint)
+    return converted
 
 
 def _convert_scalar(kind: Any, value: Any, path: str) -> Any:
@@ -121,12 +232,6 @@ def _convert_union(kind: Any, value: Any, path: str) -> Any:
     if value is None and type(None) in choices:
         return None
     choices = tuple(choice for choice in choices if choice is not type(None))
-    tagged = {getattr(choice, "op", None): choice for choice in choices if dataclasses.is_dataclass(choice)}
-    if len(tagged) > 1:
-        tag = value.get("op") if isinstance(value, dict) else None
-        if not isinstance(tag, str) or tag not in tagged:
-            raise SchemaError(path, f"op is {tag!r}, not one of {', '.join(map(repr, tagged))}")
-        return _convert(tagged[tag], value, path)
     if len(choices) == 1:
         return _convert(choices[0], value, path)
     for choice in choices:
@@ -154,6 +259,11 @@ def _is_finite(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:  # an integer beyond every float
         return False
+
+
+def _quoted(value: Any) -> str:
+    """A foreign value within a message, which it must not fill."""
+    return cut(repr(value[:_MOST_QUOTED] if isinstance(value, str) else value), _MOST_QUOTED)
 
 
 def _name(value: Any) -> str:

@@ -3,7 +3,7 @@
 """A results file while its run goes on: claimed by one run, a case appended at a time, whole at any moment.
 
 A case costs the writing of that case only, however many stand before it. The file is valid JSON after every
-append; should the process die within one, what stood before is still there, and `results.read_run` finds it.
+append; should the process die within one, what stood before is still there, and `reading.read_run` finds it.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, reason
 from gpuprof.files import encoded, open_beside, replace_text
 from gpuprof.results import CASES_END, NO_CASES_END, Measurement, Run, dumps, dumps_case
 
@@ -125,7 +125,21 @@ class ResultsFile:
             )
         if isinstance(error, BlockingIOError):
             return InputError(f"Another run of gpuprof is writing {self.path}.", fix=fix)
-        return InputError(f"Cannot write {self.path}: {error.strerror}.", fix=fix)
+        return InputError(f"Cannot write {self.path}: {reason(error)}.", fix=fix)
+
+
+def write_run(run: Run, path: Path) -> None:
+    """Write a results file so that a crash leaves either the old file or the new one.
+
+    Raises:
+        InputError: The path cannot be written.
+    """
+    try:
+        replace_text(path, dumps(run))
+    except OSError as error:
+        raise InputError(
+            f"Cannot write {path}: {reason(error)}.", fix="Name another path with --json or -o."
+        ) from error
 
 
 def _place(temporary: Path, target: Path) -> None:

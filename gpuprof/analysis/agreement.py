@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuprof.analysis import counters, numbers
-from gpuprof.counter_table import COUNTERS
+from gpuprof.counters import COUNTERS, describe
 from gpuprof.results import Counter, Measurement, Run
 
 Kind = Literal["agrees", "arbitration", "passes", "incomparable", "unexplained"]
@@ -130,7 +130,7 @@ def _compare(name: str, ours: Counter, theirs: Counter) -> Comparison:
     executor, hardware = ours.value or 0.0, theirs.value or 0.0
     kind, note = _judge(name, executor, hardware, theirs.metric or "")
     unit = theirs.unit
-    return Comparison(counters.info(name).label, unit, executor, hardware, kind, note, theirs.metric or "")
+    return Comparison(describe(name).label, unit, executor, hardware, kind, note, theirs.metric or "")
 
 
 def _judge(name: str, executor: float, hardware: float, metric: str) -> tuple[Kind, str]:
@@ -172,7 +172,7 @@ def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Co
         kind = "arbitration" if explained else "unexplained"
         note = f"{numbers.exact(surplus)} wavefronts lost, {numbers.percent(100 * surplus / hardware)}"
         note = f"{note} of all" if explained else "more than arbitration was ever seen to add"
-    label = counters.info(names[0]).label
+    label = describe(names[0]).label
     yield Comparison(
         f"{label} − bank conflicts",
         theirs.unit,
@@ -182,7 +182,7 @@ def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Co
     )
     yield Comparison(label, theirs.unit, executor, hardware, kind, note, theirs.metric or "")
     yield Comparison(
-        counters.info(names[1]).label,
+        describe(names[1]).label,
         theirs.unit,
         our_extra.value or 0.0,
         their_extra.value or 0.0,

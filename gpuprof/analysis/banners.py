@@ -12,11 +12,11 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.agreement import agreements
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.counters import sampled
-from gpuprof.analysis.groups import format_extent
-from gpuprof.analysis.references import is_reference, on_host
+from gpuprof.analysis.kinds import is_reference, on_host
 from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Clocks, Measurement, Run
+from gpuprof.text import format_extent
 
 #: Half width of the median's 95 % confidence interval, relative to the median.
 NOISE_LIMIT = 0.005
@@ -26,9 +26,6 @@ CLOCK_LIMIT = 0.95
 FEWEST_SAMPLES = 6
 #: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
 _DISTURBING = ("slowdown", "brake")
-
-#: What a run says of its backend ends in where the kernels ran instead, which the banner says itself.
-_RAN_INSTEAD = " The kernels ran on "
 
 Level = Literal["bad", "warning", "note"]
 
@@ -109,7 +106,7 @@ def _incomplete(run: Run) -> Iterator[Banner]:
 
 
 def _mode(run: Run) -> Iterator[Banner]:
-    why = (run.backend_reason or "").partition(_RAN_INSTEAD)[0].rstrip(".")
+    why = (run.backend_reason or "").rstrip(".")
     why = f"{why[:1].upper()}{why[1:]}. " if why else ""
     if run.backend == "sim":
         yield Banner(

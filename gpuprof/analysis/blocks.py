@@ -4,9 +4,8 @@
 
 from dataclasses import dataclass
 
-from gpuprof.analysis import counters
+from gpuprof.analysis.figures import FIGURES, Subject
 from gpuprof.analysis.groups import Group, SizeSlice
-from gpuprof.analysis.speed import rate, speed_of
 from gpuprof.results import Measurement, Run
 
 
@@ -32,7 +31,7 @@ class Sweep:
     Args:
         kernel: The kernel's id.
         size: The size's label.
-        metric: `gflops`, `gbps`, `sector_ratio` or `occupancy_pct`.
+        metric: Key of the figure that is compared.
         xs: block.x values, ascending.
         ys: block.y values, ascending.
         cells: Rows by `ys`, columns by `xs`; None where no such block was asked for.
@@ -48,7 +47,7 @@ class Sweep:
     @property
     def lower_is_better(self) -> bool:
         """True for a cost, such as traffic."""
-        return self.metric == "sector_ratio"
+        return FIGURES[self.metric].better == "lower"
 
 
 def build_sweeps(run: Run, group: Group) -> tuple[Sweep, ...]:
@@ -68,7 +67,7 @@ def _sweep(run: Run, group: Group, size: SizeSlice, kernel: str) -> Sweep | None
     if len(blocks) < 2:
         return None
     metric = _metric(run, group)
-    sign = -1.0 if metric == "sector_ratio" else 1.0
+    sign = -1.0 if FIGURES[metric].better == "lower" else 1.0
     best: dict[tuple[int, int], tuple[float, Measurement]] = {}
     for case in cases:
         value = _value(run, case, metric)
@@ -94,13 +93,10 @@ def _sweep(run: Run, group: Group, size: SizeSlice, kernel: str) -> Sweep | None
 def _metric(run: Run, group: Group) -> str:
     if run.backend == "gpu":
         return "gflops" if group.rate_is_flops else "gbps"
-    return "sector_ratio" if run.backend == "sim" else "occupancy_pct"
+    return "sector_ratio" if run.backend == "sim" else "theoretical_occupancy_pct"
 
 
 def _value(run: Run, case: Measurement, metric: str) -> float | None:
-    if metric == "occupancy_pct":
-        return case.occupancy.theoretical_pct if case.occupancy else None
-    if metric == "sector_ratio":
-        return counters.sector_ratio(case) if case.outcome == "ok" else None
-    speed = speed_of(run, case)
-    return rate(speed, metric == "gflops") if speed else None
+    if metric == "sector_ratio" and case.outcome != "ok":
+        return None
+    return FIGURES[metric].value(Subject(run, case))

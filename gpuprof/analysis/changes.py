@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What moved between two neighbouring rungs: counters where they exist, resources and occupancy otherwise."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 
 from gpuprof.analysis import counters, numbers
-from gpuprof.results import Measurement
+from gpuprof.analysis.figures import FIGURES, Figure, Subject
+from gpuprof.results import Measurement, Run
 
 #: A figure that moved by less than this share explains nothing.
 _NOTABLE = 0.05
@@ -46,107 +46,40 @@ class Change:
         return f"{self.label} {self.figures}"
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure to compare.
-
-    Args:
-        label: Its name within a sentence.
-        read: Takes it from a case; None where it was not measured.
-        write: In human units.
-        telling: Raises what says why above what merely follows from it.
-    """
-
-    label: str
-    read: Callable[[Measurement], float | None]
-    write: Callable[[float], str]
-    telling: float = 1.0
-
-
-def _shared_bytes(case: Measurement) -> float | None:
-    held = case.resources
-    return held.static_shared_bytes + held.dynamic_shared_bytes if held else None
-
-
-_COUNTER_FIGURES = (
-    Figure(
-        "load efficiency",
-        lambda case: counters.value(case, "global_load_efficiency_pct"),
-        numbers.percent,
-        telling=4.0,
-    ),
-    Figure(
-        "store efficiency",
-        lambda case: counters.value(case, "global_store_efficiency_pct"),
-        numbers.percent,
-        telling=4.0,
-    ),
-    Figure("global sectors", counters.global_sectors, numbers.count, telling=2.0),
-    Figure(
-        "global requests",
-        lambda case: counters.total(case, *counters.GLOBAL_REQUESTS),
-        numbers.count,
-        telling=0.5,
-    ),
-    Figure(
-        "shared wavefronts",
-        lambda case: counters.total(case, *counters.SHARED_WAVEFRONTS),
-        numbers.count,
-    ),
-    Figure(
-        "bank conflicts",
-        lambda case: counters.address_conflicts(case, "load", "store"),
-        numbers.count,
-        telling=2.0,
-    ),
-    Figure("barriers", lambda case: counters.value(case, "barriers"), numbers.count, telling=0.3),
-    Figure(
-        "DRAM bytes read",
-        lambda case: counters.value(case, "dram_read_bytes"),
-        numbers.size,
-        telling=0.5,
-    ),
+#: What hardware did, and what it was given.
+_COUNTED = (
+    "global_load_efficiency_pct",
+    "global_store_efficiency_pct",
+    "global_sectors",
+    "global_requests",
+    "shared_wavefronts",
+    "address_conflicts",
+    "barriers",
+    "dram_read_bytes",
+)
+_GIVEN = (
+    "theoretical_occupancy_pct",
+    "registers_per_thread",
+    "shared_bytes",
+    "spill_bytes",
+    "block_threads",
 )
 
-#: By the names that kernel headers use.
-RESOURCE_FIGURES = {
-    "theoretical_occupancy_pct": Figure(
-        "occupancy",
-        lambda case: case.occupancy.theoretical_pct if case.occupancy else None,
-        numbers.percent,
-        telling=2.0,
-    ),
-    "registers_per_thread": Figure(
-        "registers",
-        lambda case: case.resources.registers_per_thread if case.resources else None,
-        numbers.count,
-    ),
-    "shared_bytes": Figure("shared memory", _shared_bytes, numbers.size),
-    "spill_bytes": Figure(
-        "spills",
-        lambda case: case.resources.spill_bytes if case.resources else None,
-        numbers.size,
-        telling=3.0,
-    ),
-    "block_threads": Figure(
-        "threads per block", lambda case: case.block[0] * case.block[1] * case.block[2], numbers.count
-    ),
-}
 
-
-def changes(before: Measurement, after: Measurement) -> tuple[Change, ...]:
+def changes(run: Run, before: Measurement, after: Measurement) -> tuple[Change, ...]:
     """The figures that explain most of the step from one case to the next, most telling first.
 
     Counters come first because they say what the hardware did; resources only say what it was given.
     """
-    moved = _moved(_COUNTER_FIGURES, before, after) or _moved(tuple(RESOURCE_FIGURES.values()), before, after)
+    subjects = Subject(run, before), Subject(run, after)
+    moved = _moved(_COUNTED, *subjects) or _moved(_GIVEN, *subjects)
     return tuple(sorted(moved, key=lambda item: -item.weight)[:_MOST_SHOWN])
 
 
 def change(figure: Figure, old: float, new: float, weight: float = 0.0) -> Change:
     """One figure's step in words."""
-    factor = _factor(old, new) if figure.write is numbers.count else ""
-    return Change(figure.label, figure.write(old), figure.write(new), weight, factor)
+    factor = _factor(old, new) if numbers.is_count(figure.unit) else ""
+    return Change(figure.phrase, figure.write(old), figure.write(new), weight, factor)
 
 
 def counted(case: Measurement) -> bool:
@@ -154,10 +87,10 @@ def counted(case: Measurement) -> bool:
     return any(counter.value is not None for counter in counters.held(case).values())
 
 
-def _moved(figures: tuple[Figure, ...], before: Measurement, after: Measurement) -> list[Change]:
+def _moved(keys: tuple[str, ...], before: Subject, after: Subject) -> list[Change]:
     found = []
-    for figure in figures:
-        old, new = figure.read(before), figure.read(after)
+    for figure in map(FIGURES.__getitem__, keys):
+        old, new = figure.value(before), figure.value(after)
         if old is None or new is None or old == new:
             continue
         size = abs(log(new / old)) if old > 0 and new > 0 else _NO_RATIO

@@ -2,26 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a kernel's header says that its step moves, beside what this run measured of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuprof.analysis import counters, numbers
-from gpuprof.analysis.changes import RESOURCE_FIGURES, Change, Figure, change
-from gpuprof.analysis.verdict import blocks_of
-from gpuprof.kernels.header import Direction
-from gpuprof.results import Measurement
+from gpuprof.analysis import counters
+from gpuprof.analysis.changes import Change, change
+from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
+from gpuprof.results import Direction, Measurement, Run
 
 #: A figure that moves by no more than this share of what it was stays.
 STAYS = 0.02
 
 #: Counts in which the executor goes first, because hardware adds the conflicts between instructions.
 _CONFLICTS_OF = {"shared_load_bank_conflicts": "load", "shared_store_bank_conflicts": "store"}
-#: A counter's name ends with its unit.
-_WRITE_BY_UNIT: dict[str, Callable[[float], str]] = {
-    "pct": numbers.percent,
-    "gbps": numbers.gbps,
-    "bytes": numbers.size,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +42,19 @@ class Claim:
 
 
 def claims(
-    moves: Mapping[str, Direction], before: Measurement | None, after: Measurement, absent: str
+    run: Run, moves: Mapping[str, Direction], before: Measurement | None, after: Measurement, absent: str
 ) -> tuple[Claim, ...]:
     """Hold what a header says against two cases of the same problem.
 
     Args:
+        run: Theirs.
         moves: The header's words by figure.
         before: The case that the step starts from, None without one.
         after: The case of the kernel whose header it is.
         absent: Why there is no case to start from.
     """
-    return tuple(_claim(name, says, before, after, absent) for name, says in moves.items())
+    start = Subject(run, before) if before else None
+    return tuple(_claim(name, says, start, Subject(run, after), absent) for name, says in moves.items())
 
 
 def direction(old: float, new: float) -> Direction:
@@ -69,40 +64,24 @@ def direction(old: float, new: float) -> Direction:
     return "rises" if new > old else "falls"
 
 
-def _claim(name: str, says: Direction, before: Measurement | None, after: Measurement, absent: str) -> Claim:
-    figure = _figure(name)
-    label = figure.label[:1].upper() + figure.label[1:]
+def _claim(name: str, says: Direction, before: Subject | None, after: Subject, absent: str) -> Claim:
+    figure = FIGURES.get(name) or counter_figure(name)
+    label = figure.label if figure.group == "Counters" else figure.phrase[:1].upper() + figure.phrase[1:]
     if before is None:
         return Claim(label, says, reason=absent)
-    old, new = figure.read(before), figure.read(after)
+    old, new = (_value(figure, subject) for subject in (before, after))
     if old is None or new is None:
-        return Claim(label, says, reason=_why_absent(name, before if old is None else after))
-    moved = None if _is_arbitration(name, (before, after), old, new) else direction(old, new)
+        missing = before if old is None else after
+        reason = figure.read(missing).reason or f"{missing.case.kernel} has no such figure"
+        return Claim(label, says, reason=reason)
+    cases = (before.case, after.case)
+    moved = None if _is_arbitration(name, cases, old, new) else direction(old, new)
     return Claim(label, says, change(figure, old, new), moved)
 
 
-def _figure(name: str) -> Figure:
-    if name in RESOURCE_FIGURES:
-        return RESOURCE_FIGURES[name]
-    if name == "grid_blocks":
-        return Figure("blocks in the grid", blocks_of, numbers.count)
-    kind = _CONFLICTS_OF.get(name)
-    write = _WRITE_BY_UNIT.get(name.rsplit("_", 1)[-1], numbers.count)
-    return Figure(
-        counters.info(name).label,
-        lambda case: counters.address_conflicts(case, kind) if kind else counters.value(case, name),
-        write,
-    )
-
-
-def _why_absent(name: str, case: Measurement) -> str:
-    counter = counters.held(case).get(name)
-    reasons = (
-        (case.occupancy_reason, case.resources_reason)
-        if name in RESOURCE_FIGURES
-        else (counter.reason if counter else None, case.counters_reason)
-    )
-    return next((reason for reason in reasons if reason), f"{case.kernel} has no such figure")
+def _value(figure: Figure, subject: Subject) -> float | None:
+    kind = _CONFLICTS_OF.get(figure.key)
+    return counters.address_conflicts(subject.case, kind) if kind else figure.value(subject)
 
 
 def _is_arbitration(name: str, cases: tuple[Measurement, ...], old: float, new: float) -> bool:

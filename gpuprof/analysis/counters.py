@@ -4,13 +4,15 @@
 
 from collections.abc import Mapping
 
-from gpuprof.counter_table import COUNTERS, CounterInfo
-from gpuprof.ncu.metrics import BY_NAME
+from gpuprof.counters import COUNTERS
+from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.results import Counter, Measurement
 
 #: Bytes of one sector, the unit in which L1, L2 and device memory exchange data.
 SECTOR_BYTES = 32
 WARP_LANES = 32
+#: Counters without a description that are shown: each is a column, and a foreign file may have thousands.
+MOST_FOREIGN = 100
 #: Most that arbitration adds to the wavefronts of one kind of access, as a share of them: 13 % was seen.
 ARBITRATION = 0.15
 
@@ -35,16 +37,6 @@ BANK_CONFLICTS = (
 )
 
 
-def info(name: str) -> CounterInfo:
-    """What is known of a counter; a foreign one is shown by its own name."""
-    if name in COUNTERS:
-        return COUNTERS[name]
-    if name in BY_NAME:
-        metric = BY_NAME[name]
-        return CounterInfo(metric.label, metric.label.lower(), "neither", metric.meaning)
-    return CounterInfo(name, name, "neither", "A counter that gpuprof does not describe.")
-
-
 def held(case: Measurement) -> Mapping[str, Counter]:
     """A case's counters: those measured with it, and the executor's where it only annotated a GPU run."""
     measured = {name: counter for name, counter in case.counters.items() if counter.value is not None}
@@ -52,10 +44,17 @@ def held(case: Measurement) -> Mapping[str, Counter]:
 
 
 def names_in(cases: tuple[Measurement, ...]) -> tuple[str, ...]:
-    """Every counter name that occurs, known ones first and in the order shown."""
+    """Every counter name that occurs, known ones first, in the order shown, then some foreign ones."""
     found = {name for case in cases for name in held(case)}
-    known = dict.fromkeys((*COUNTERS, *BY_NAME))
-    return tuple(name for name in known if name in found) + tuple(sorted(found - known.keys()))
+    return tuple(name for name in COUNTERS if name in found) + tuple(
+        sorted(found - COUNTERS.keys())[:MOST_FOREIGN]
+    )
+
+
+def left_out(cases: tuple[Measurement, ...]) -> int:
+    """How many foreign counters `names_in` leaves out."""
+    foreign = {name for case in cases for name in held(case)} - COUNTERS.keys()
+    return max(0, len(foreign) - MOST_FOREIGN)
 
 
 def value(case: Measurement, name: str) -> float | None:
@@ -87,9 +86,11 @@ def sector_ratio(case: Measurement) -> float | None:
 
 
 def useful_warp_steps(case: Measurement) -> float:
-    """The problem's work in warp-wide steps: 32 FMAs for a GEMM, 32 moved elements for a transpose."""
+    """The problem's work in warp-wide steps: 32 FMAs, or without arithmetic 32 elements read and written."""
     problem = case.problem
-    return (problem.flops / 2 if problem.flops else problem.arrays[-1].elements) / WARP_LANES
+    known = ELEMENT_TYPES.get(problem.dtype)
+    moved = problem.min_bytes / (2 * (known.nbytes if known else 4))
+    return (problem.flops / 2 if problem.flops else moved) / WARP_LANES
 
 
 def shared_wavefronts_per_step(case: Measurement) -> float | None:

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which cases belong side by side: one group per problem family and element type, one slice per size."""
+"""Which cases belong side by side: one group per operation and element type, one slice per size."""
 
 from dataclasses import dataclass
 
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
-from gpuprof.results import KernelRecord, Measurement, Run
+from gpuprof.operation import Operation
+from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.results import KernelRecord, Measurement, ProblemRecord, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class SizeSlice:
     """
 
     label: str
-    problem: Gemm | Transpose
+    problem: ProblemRecord
     cases: tuple[Measurement, ...]
 
 
@@ -29,44 +29,62 @@ class Group:
     """Cases that compute the same thing at one or more sizes.
 
     Args:
-        op: `gemm` or `transpose`.
-        dtype: `f32` or `f64`.
-        scalars: Alpha and beta in words, empty where they do not exist.
-        layouts: Storage orders that occur, in the order met.
+        operation: What is computed.
+        dtype: The run's element type.
+        scalars: Numbers besides the sizes in words, empty where there are none.
+        variants: Words of the operation's options that occur, in the order met.
         sizes: From least to most data moved.
     """
 
-    op: str
+    operation: Operation
     dtype: str
     scalars: str
-    layouts: tuple[str, ...]
+    variants: tuple[str, ...]
     sizes: tuple[SizeSlice, ...]
 
     @property
     def rate_is_flops(self) -> bool:
-        """True where GFLOP/s is the headline rate; a transpose computes nothing, so GB/s is."""
-        return self.op == "gemm"
+        """True where GFLOP/s is the headline rate, and not GB/s."""
+        return self.operation.work.rate == "flops"
+
+    @property
+    def title(self) -> str:
+        """For example `GEMM, float32, row-major and column-major`."""
+        known = ELEMENT_TYPES.get(self.dtype)
+        parts = [self.operation.title, known.name if known else self.dtype]
+        if self.variants:
+            parts.append(" and ".join(self.variants))
+        return ", ".join(parts)
 
 
 def groups(run: Run) -> tuple[Group, ...]:
-    """A run's cases by problem family, element type and scalars, in the order first met.
+    """A run's cases by operation, element type and scalars, in the order first met.
 
-    Row- and column-major kernels share a group: they do the same work and differ in how they store it.
+    Kernels of different options share a group: they do the same work and differ in how.
     """
     buckets: dict[tuple[str, str, str], list[Measurement]] = {}
     for case in run.cases:
-        key = (case.problem.op, case.problem.dtype, _scalars(case.problem))
+        key = (case.problem.operation, case.problem.dtype, _scalars(case.problem))
         buckets.setdefault(key, []).append(case)
     return tuple(
         Group(
-            op=op,
+            operation=run.operations[name],
             dtype=dtype,
             scalars=scalars,
-            layouts=tuple(dict.fromkeys(case.problem.layout for case in cases)),
+            variants=_variants(run.operations[name], cases),
             sizes=_slices(cases),
         )
-        for (op, dtype, scalars), cases in buckets.items()
+        for (name, dtype, scalars), cases in buckets.items()
     )
+
+
+def _variants(operation: Operation, cases: list[Measurement]) -> tuple[str, ...]:
+    words = (
+        option.values.get(case.problem.options.get(name, option.default), "")
+        for case in cases
+        for name, option in operation.options.items()
+    )
+    return tuple(dict.fromkeys(filter(None, words)))
 
 
 def kernel_record(run: Run, kernel_id: str) -> KernelRecord:
@@ -74,10 +92,10 @@ def kernel_record(run: Run, kernel_id: str) -> KernelRecord:
     try:
         return run.kernel(kernel_id)
     except KeyError:
-        op = next((case.problem.op for case in run.cases if case.kernel == kernel_id), "")
+        operation = next((case.problem.operation for case in run.cases if case.kernel == kernel_id), "")
         return KernelRecord(
             id=kernel_id,
-            op=op,
+            operation=operation,
             title="",
             rung=float("inf"),
             idea="",
@@ -92,11 +110,6 @@ def kernel_record(run: Run, kernel_id: str) -> KernelRecord:
         )
 
 
-def format_extent(extent: tuple[int, int, int]) -> str:
-    """A block or grid as users write it: `8x32`, with z only when it is not 1."""
-    return "x".join(map(str, extent if extent[2] != 1 else extent[:2]))
-
-
 def _slices(cases: list[Measurement]) -> tuple[SizeSlice, ...]:
     by_label: dict[str, list[Measurement]] = {}
     for case in cases:
@@ -105,7 +118,5 @@ def _slices(cases: list[Measurement]) -> tuple[SizeSlice, ...]:
     return tuple(sorted(slices, key=lambda item: (item.problem.flops, item.problem.min_bytes)))
 
 
-def _scalars(problem: Gemm | Transpose) -> str:
-    if isinstance(problem, Gemm):
-        return f"alpha = {problem.alpha:g}, beta = {problem.beta:g}"
-    return ""
+def _scalars(problem: ProblemRecord) -> str:
+    return ", ".join(f"{name} = {value:g}" for name, value in problem.scalars.items())

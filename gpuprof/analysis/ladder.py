@@ -8,11 +8,10 @@ from gpuprof.analysis.banners import NOISE_LIMIT
 from gpuprof.analysis.changes import Change, changes
 from gpuprof.analysis.claims import Claim, claims
 from gpuprof.analysis.groups import SizeSlice, kernel_record
-from gpuprof.analysis.references import is_reference, on_host
+from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
 from gpuprof.analysis.speed import Speed, speed_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import Verdict, verdict_of
-from gpuprof.problems.transpose import Transpose
 from gpuprof.results import KernelRecord, Measurement, Run
 
 _OUTCOME_ORDER = {"ok": 0, "incorrect": 1, "failed": 2, "timeout": 3, "skipped": 4}
@@ -112,7 +111,6 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
     for kernel_id, cases in by_kernel.items():
         record = kernel_record(run, kernel_id)
         case = min(cases, key=lambda item: _standing(run, item))
-        problem = case.problem
         rungs.append(
             Rung(
                 kernel=record,
@@ -126,7 +124,7 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
                 pct_of_fastest=None,
                 verdict=verdict_of(run, case),
                 is_reference=is_reference(run, case),
-                is_ceiling=isinstance(problem, Transpose) and problem.result == "copy",
+                is_ceiling=is_ceiling(run, case),
             )
         )
     return sorted(rungs, key=lambda rung: (rung.is_reference, rung.kernel.rung))
@@ -183,7 +181,7 @@ def _climb(run: Run, rung: Rung, before: Rung | None) -> Rung:
         previous=before.kernel.id,
         gain=gain,
         gain_is_clear=gain is not None and abs(gain - 1.0) > _uncertainty(before) + _uncertainty(rung),
-        changes=changes(before.case, rung.case),
+        changes=changes(run, before.case, rung.case),
     )
 
 
@@ -195,7 +193,7 @@ def _claims(run: Run, rung: Rung, before: Rung | None) -> tuple[Claim, ...]:
         start, absent = None, rung.case.reason or "this kernel has no correct result"
     elif before is not None and record.after not in ("", before.kernel.id):
         start = None
-    return claims(record.moves, start, rung.case, absent)
+    return claims(run, record.moves, start, rung.case, absent)
 
 
 def _uncertainty(rung: Rung) -> float:

@@ -81,16 +81,36 @@ def size(byte_count: float) -> str:
     return f"{text} {_BINARY[step]}"
 
 
-def counter(value: float, unit: str) -> str:
-    """A counter by its unit; counts of events carry none, because the label names the event."""
-    if unit == "%":
-        return percent(value)
-    if unit.upper() == "GB/S":
-        return gbps(value)
-    if unit in ("B", "bytes"):
-        return size(value)
-    if unit == "us":
-        return time_us(value)
+#: Units that change how a figure is written; all others name what was counted.
+_WRITTEN = ("%", "±%", "GB/s", "GFLOP/s", "bytes", "B", "us", "×", "number", "error", "text")
+
+
+def is_count(unit: str) -> bool:
+    """True for a count of events."""
+    return unit not in _WRITTEN
+
+
+def in_unit(value: float, unit: str, digits: int = 3) -> str:
+    """A figure by its unit; counts of events carry none, because the label names the event."""
+    match unit:
+        case "%":
+            return percent(value, digits)
+        case "±%":
+            return f"±{percent(value, 2)}"
+        case "GB/s":
+            return gbps(value, digits)
+        case "GFLOP/s":
+            return gflops(value, digits)
+        case "bytes" | "B":
+            return size(value)
+        case "us":
+            return time_us(value, digits)
+        case "×":
+            return ratio(value)
+        case "number":
+            return significant(value, digits)
+        case "error":
+            return "0" if value == 0 else f"{value:.1e}"
     return count(value)
 
 

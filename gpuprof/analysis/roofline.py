@@ -9,8 +9,8 @@ real traffic may be larger, so a point shows what was reached and not what the m
 from dataclasses import dataclass
 
 from gpuprof.analysis.groups import Group
+from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.ladder import build_ladder
-from gpuprof.analysis.references import on_host
 from gpuprof.results import Run
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Rung, build_ladder
 from gpuprof.analysis.speed import rate, rate_at
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
 from gpuprof.results import Run
 
 #: Lines that one chart shows at once without becoming a thicket.
@@ -44,13 +42,6 @@ class Series:
     is_shown: bool = True
 
 
-def edge(problem: Gemm | Transpose) -> float:
-    """The edge of the cube or square with the same work, so that rectangles find a place on one axis."""
-    if isinstance(problem, Gemm):
-        return float((problem.m * problem.n * problem.k) ** (1 / 3))
-    return float((problem.nx * problem.ny) ** 0.5)
-
-
 def build_scaling(run: Run, group: Group) -> tuple[Series, ...]:
     """One series per kernel, in ladder order; empty when the group has a single size or no speeds."""
     if len(group.sizes) < 2:
@@ -62,7 +53,7 @@ def build_scaling(run: Run, group: Group) -> tuple[Series, ...]:
                 timing, problem, flops = rung.speed.timing, rung.case.problem, group.rate_is_flops
                 point = ScalingPoint(
                     size=size.label,
-                    edge=edge(problem),
+                    edge=problem.edge,
                     rate=rate(rung.speed, flops),
                     low=rate_at(problem, timing.p95_us, flops),
                     high=rate_at(problem, timing.p05_us, flops),

@@ -8,11 +8,9 @@ not the traffic that a kernel really caused.
 
 from dataclasses import dataclass
 
-from gpuprof.analysis.references import on_host
+from gpuprof.analysis.kinds import on_host
 from gpuprof.devices.device import Device
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
-from gpuprof.results import Measurement, Run, Timing
+from gpuprof.results import Measurement, ProblemRecord, Run, Throughput, Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Speed:
         return self.timing.median_us
 
 
-def limit_of(problem: Gemm | Transpose, device: Device) -> Limit | None:
+def limit_of(problem: ProblemRecord, device: Device) -> Limit | None:
     """The roof over a problem: memory or arithmetic, whichever takes longer at its theoretical peak.
 
     Returns:
@@ -79,20 +77,19 @@ def speed_of(run: Run, case: Measurement) -> Speed | None:
     if run.backend != "gpu" or case.outcome != "ok" or case.timing is None or case.timing.cold is None:
         return None
     device, problem, cold = run.device, case.problem, case.timing.cold
-    gbps = problem.min_bytes / cold.median_us / 1e3
-    gflops = problem.flops / cold.median_us / 1e3 if problem.flops else None
+    rates = Throughput.of(problem, device, cold.median_us)
     if on_host(run, case):
-        return Speed(cold, None, gflops, gbps, None, None, None, None, None)
+        return Speed(cold, None, rates.gflops, rates.gbps, None, None, None, None, None)
     limit = limit_of(problem, device)
     return Speed(
         timing=cold,
         warm_us=case.timing.warm.median_us if case.timing.warm else None,
-        gflops=gflops,
-        gbps=gbps,
-        pct_of_peak_compute=_share(gflops, device.peak_gflops(problem.dtype)),
-        pct_of_peak_bandwidth=_share(gbps, device.peak_bandwidth_gbps),
-        pct_of_copy_bandwidth=_share(gbps, device.measured_copy_bandwidth_gbps),
-        pct_of_limit=_share(gbps, limit.gbps) if limit else None,
+        gflops=rates.gflops,
+        gbps=rates.gbps,
+        pct_of_peak_compute=rates.pct_of_peak_compute,
+        pct_of_peak_bandwidth=rates.pct_of_peak_bandwidth,
+        pct_of_copy_bandwidth=_share(rates.gbps, device.measured_copy_bandwidth_gbps),
+        pct_of_limit=_share(rates.gbps, limit.gbps) if limit else None,
         limit=limit,
     )
 
@@ -113,7 +110,7 @@ def rate(speed: Speed, flops: bool) -> float:
     return speed.gflops if flops and speed.gflops is not None else speed.gbps
 
 
-def rate_at(problem: Gemm | Transpose, time_us: float, flops: bool) -> float:
+def rate_at(problem: ProblemRecord, time_us: float, flops: bool) -> float:
     """The headline rate at another time of the same case, for the ends of an error bar."""
     return (problem.flops if flops else problem.min_bytes) / time_us / 1e3
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.references import is_reference
+from gpuprof.analysis.kinds import blocks_of, is_reference
 from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.why import reasons
 from gpuprof.results import Measurement, Run
@@ -50,19 +50,6 @@ class Verdict:
     def text(self) -> str:
         """For example `memory-bound: 71.0 % of the theoretical bandwidth`."""
         return f"{self.label}: {self.evidence}" if self.evidence else self.label
-
-
-def blocks_of(case: Measurement) -> int | None:
-    """Blocks of the grid, None where the launch was never worked out."""
-    return case.grid[0] * case.grid[1] * case.grid[2] if case.grid else None
-
-
-def waves(run: Run, case: Measurement) -> float | None:
-    """How often the grid fills the device; below 1, some SMs never get a block."""
-    blocks = blocks_of(case)
-    if blocks is None or case.occupancy is None or case.occupancy.blocks_per_sm < 1:
-        return None
-    return blocks / (run.device.sm_count * case.occupancy.blocks_per_sm)
 
 
 def verdict_of(run: Run, case: Measurement) -> Verdict | None:

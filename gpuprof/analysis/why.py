@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuprof.analysis import counters, numbers
-from gpuprof.ncu.metrics import BY_NAME
+from gpuprof.counters import COUNTERS
 from gpuprof.results import Measurement
 
 _LOW_EFFICIENCY_PCT = 50.0
@@ -69,7 +69,7 @@ def stalls(case: Measurement) -> tuple[Share, ...]:
     spent = {
         name: value
         for name in case.counters
-        if name.startswith("stall_") and name in BY_NAME and (value := counters.value(case, name))
+        if name.startswith("stall_") and name in COUNTERS and (value := counters.value(case, name))
     }
     whole = sum(spent.values())
     return _sorted({name: 100.0 * value / whole for name, value in spent.items()}, case, "Stall: ")
@@ -80,7 +80,7 @@ def speed_of_light(case: Measurement) -> tuple[Share, ...]:
     shares = {
         name: value
         for name in case.counters
-        if name.startswith("sol_") and name in BY_NAME and (value := counters.value(case, name)) is not None
+        if name.startswith("sol_") and name in COUNTERS and (value := counters.value(case, name)) is not None
     }
     return _sorted(shares, case, " speed of light")
 
@@ -89,8 +89,8 @@ def _sorted(shares: dict[str, float], case: Measurement, said: str) -> tuple[Sha
     found = [
         Share(
             name=name,
-            label=_capital(BY_NAME[name].label.replace(said, "")),
-            meaning=BY_NAME[name].meaning,
+            label=_capital(COUNTERS[name].label.replace(said, "")),
+            meaning=COUNTERS[name].meaning,
             pct=share,
             metric=case.counters[name].metric or "",
         )

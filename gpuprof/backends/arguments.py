@@ -5,20 +5,20 @@
 import struct
 from dataclasses import dataclass
 
-import numpy as np
-
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import LaunchShape
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape
 from gpuprof.kernels.tensor_map import TensorMap
-from gpuprof.problems.base import C_TYPE, Problem, numpy_dtype
+from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.problems.problem import Problem
 from gpuprof.toolchain.nvrtc import CompiledKernel
 from gpuprof.toolchain.signature import Parameter, declared_types, parameters_of
 
 #: Integers narrower than this cannot hold a size.
 _SIZE_BYTES = 4
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+_FLOATS_BY_NAME = ("float", "double")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,10 @@ def bind_arguments(
         if name in maps:
             argument: Argument | None = maps[name] if _takes_map(parameter) else None
             wanted = f"a tensor map, a struct of {TENSOR_MAP_BYTES} bytes"
+        elif name in problem.dimensions:
+            argument, wanted = _size(name, problem.dimensions[name], parameter)
         elif name in problem.scalars:
-            argument, wanted = _value(name, problem, parameter)
+            argument, wanted = _number(name, problem, parameter)
         else:
             argument, wanted = _array(name, problem, parameter, written)
         if argument is None:
@@ -96,11 +98,12 @@ def _takes_map(parameter: Parameter) -> bool:
 def _array(
     name: str, problem: Problem, parameter: Parameter, written: str | None
 ) -> tuple[Argument | None, str]:
-    element = C_TYPE[problem.dtype]
-    other = next(kind for kind in C_TYPE.values() if kind != element)
+    element = ELEMENT_TYPES[problem.array(name).dtype].c_type
     fits = parameter.may_be_pointer
-    if written is not None:
-        fits = fits and (written.endswith("*") or not _is_plain_number(written)) and written != f"{other} *"
+    if written is not None and fits:
+        pointee = written.removesuffix("*").strip()
+        fits = written.endswith("*") or not _is_plain_number(written)
+        fits = fits and not (pointee in _FLOATS_BY_NAME and element in _FLOATS_BY_NAME and pointee != element)
     return (ArrayArgument(name) if fits else None), f"an array of {element}"
 
 
@@ -109,15 +112,19 @@ def _is_plain_number(written: str) -> bool:
     return set(written.split()) <= words
 
 
-def _value(name: str, problem: Problem, parameter: Parameter) -> tuple[Argument | None, str]:
-    value = problem.scalars[name]
-    if name in problem.dimensions:
-        if not parameter.is_integer or parameter.nbytes < _SIZE_BYTES:
-            return None, f"a size, an integer of at least {_SIZE_BYTES} bytes"
-        return ValueArgument(name, int(value).to_bytes(parameter.nbytes, "little")), ""
-    if not parameter.is_float or parameter.nbytes not in _FLOATS:
-        return None, f"a number of type {C_TYPE[problem.dtype]}"
-    # Whatever the kernel takes it as, it is the number that the reference computes with.
-    with np.errstate(over="ignore"):
-        rounded = float(numpy_dtype(problem.dtype).type(value))
-    return ValueArgument(name, struct.pack(_FLOATS[parameter.nbytes], rounded)), ""
+def _size(name: str, value: int, parameter: Parameter) -> tuple[Argument | None, str]:
+    if not parameter.is_integer or parameter.nbytes < _SIZE_BYTES:
+        return None, f"a size, an integer of at least {_SIZE_BYTES} bytes"
+    return ValueArgument(name, value.to_bytes(parameter.nbytes, "little")), ""
+
+
+def _number(name: str, problem: Problem, parameter: Parameter) -> tuple[Argument | None, str]:
+    """A scalar: whatever the kernel takes it as, it is the number that the reference computes with."""
+    kind, value = ELEMENT_TYPES[problem.scalar_type(name)], problem.rounded(name)
+    if kind.roundoff:
+        fits = parameter.is_float and parameter.nbytes in _FLOATS
+        content = struct.pack(_FLOATS[parameter.nbytes], value) if fits else b""
+    else:
+        fits = parameter.is_integer and parameter.nbytes >= kind.nbytes
+        content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0) if fits else b""
+    return (ValueArgument(name, content) if fits else None), f"a number of type {kind.c_type}"

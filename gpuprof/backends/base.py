@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gpuprof.devices.device import Device
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import LaunchShape
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape
+from gpuprof.problems.problem import Problem
 from gpuprof.results import (
     BackendName,
     Clocks,
     Counter,
     Outcome,
-    Problem,
     SourceLine,
     TimingPair,
     Verification,
@@ -32,6 +32,8 @@ class Findings:
     verification_reason: str | None = None
     timing: TimingPair | None = None
     timing_reason: str | None = None
+    event_floor_us: float | None = None
+    event_floor_reason: str | None = None
     clocks: Clocks | None = None
     clocks_reason: str | None = None
     counters: Mapping[str, Counter] = field(default_factory=dict)
@@ -83,7 +85,7 @@ class Backend(Protocol):
         ...
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
-        """Verify and measure a reference of `measure.references`.
+        """Verify and measure one of the references that the problem's operation declares.
 
         Raises:
             BackendUnavailable: What the reference needs is not installed.

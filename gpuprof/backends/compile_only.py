@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from gpuprof.backends.base import Findings
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import LaunchShape
-from gpuprof.results import BackendName, Problem
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape
+from gpuprof.problems.problem import Problem
+from gpuprof.results import BackendName
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
 
@@ -64,6 +65,7 @@ class CompileOnlyBackend:
             reason=f"Compiled, not run: {self._reason}.",
             verification_reason=self._reason,
             timing_reason=self._reason,
+            event_floor_reason=self._reason,
             clocks_reason=self._reason,
             counters_reason=self._reason,
             lines_reason=self._reason,

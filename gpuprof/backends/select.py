@@ -7,7 +7,7 @@ import re
 from gpuprof.backends.base import Backend
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, InputError
-from gpuprof.measure.statistics import Budget
+from gpuprof.statistics import Budget
 
 #: Architecture that stands in where there is no GPU and none is named.
 _DEFAULT_ARCH = "sm_90"
@@ -20,7 +20,7 @@ def open_backend(
     budget: Budget,
     sim_blocks: int | None,
     lines: bool,
-    references: tuple[str, ...] = (),
+    libraries: tuple[str, ...] = (),
 ) -> tuple[Backend, str | None]:
     """Open a backend.
 
@@ -31,10 +31,10 @@ def open_backend(
         budget: When a timed case has enough samples.
         sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
         lines: Whether the executor shall annotate what a GPU measures.
-        references: Ids of the references that will be measured on a GPU.
+        libraries: Those that will be measured on a GPU, for their versions to be recorded.
 
     Returns:
-        The backend, and one sentence on why it was chosen, when it is not the obvious one.
+        The backend, and one sentence on why it is not the obvious one; None when it is.
 
     Raises:
         InputError: The selector has none of these forms.
@@ -45,7 +45,7 @@ def open_backend(
             raise InputError(
                 "--arch does not go with a real GPU, whose architecture is known.", fix="Drop it."
             )
-        return _annotated(_open_gpu(int(selector), seed, budget, references), seed, sim_blocks, lines), None
+        return _annotated(_open_gpu(int(selector), seed, budget, libraries), seed, sim_blocks, lines), None
     kind, _, card = selector.partition(":")
     if kind == "none":
         device = _card(card, arch)
@@ -60,28 +60,25 @@ def open_backend(
     if arch:
         return _open_sim(_card("", arch), seed, sim_blocks), None
     try:
-        return _annotated(_open_gpu(0, seed, budget, references), seed, sim_blocks, lines), None
+        return _annotated(_open_gpu(0, seed, budget, libraries), seed, sim_blocks, lines), None
     except BackendUnavailable as error:
         device = _card("", None)
-        why = (
-            f"{error.what} The kernels ran on the CPU executor instead, which counts as {device.name} would."
-        )
-        return _open_sim(device, seed, sim_blocks), why
+        return _open_sim(device, seed, sim_blocks), error.what
 
 
 def _card(name: str, arch: str | None) -> Device:
     """The card that a run without a GPU stands for."""
-    from gpuprof.devices.table import device_for_arch, load_card
+    from gpuprof.devices.cards import device_for_arch, load_card
 
     if name and arch:
         raise InputError(f"Both a card ({name}) and --arch {arch} were named.", fix="Drop one of them.")
     return load_card(name) if name else device_for_arch(arch or _DEFAULT_ARCH)
 
 
-def _open_gpu(ordinal: int, seed: int, budget: Budget, references: tuple[str, ...]) -> Backend:
+def _open_gpu(ordinal: int, seed: int, budget: Budget, libraries: tuple[str, ...]) -> Backend:
     from gpuprof.backends.gpu.backend import GpuBackend
 
-    return GpuBackend(ordinal, seed, budget, references)
+    return GpuBackend(ordinal, seed, budget, libraries)
 
 
 def _annotated(backend: Backend, seed: int, blocks: int | None, lines: bool) -> Backend:

@@ -9,9 +9,10 @@ from gpuprof.backends.base import Backend, Findings
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure, CaseSkipped
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import LaunchShape
-from gpuprof.results import BackendName, Problem
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape
+from gpuprof.problems.problem import Problem
+from gpuprof.results import BackendName
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
 

@@ -4,8 +4,11 @@
 
 import textwrap
 
+from gpuprof import signals
+from gpuprof.commands.checks import Check, checks
+from gpuprof.console import say_lines
 from gpuprof.errors import ExitCode
-from gpuprof.ncu.doctor import Check, checks
+from gpuprof.text import one_line
 
 _MARKS = {"ok": "ok     ", "absent": "without", "broken": "BROKEN "}
 
@@ -19,14 +22,16 @@ def examine(device_ordinal: int) -> ExitCode:
     Returns:
         `ENVIRONMENT` when something is broken; a part that gpuprof does without is no failure.
     """
+    signals.postpone()
     broken = False
     for check in checks(device_ordinal):
         broken = broken or check.state == "broken"
-        print(_lines(check), flush=True)
+        say_lines(_lines(check))
+        signals.check()
     return ExitCode.ENVIRONMENT if broken else ExitCode.OK
 
 
 def _lines(check: Check) -> str:
-    lines = [f"{_MARKS[check.state]}  {check.name}: {check.text.rstrip('.')}"]
+    lines = [f"{_MARKS[check.state]}  {one_line(check.name)}: {one_line(check.text.rstrip('.'))}"]
     lines += textwrap.wrap(check.fix, 100, initial_indent=" " * 11, subsequent_indent=" " * 11)
     return "\n".join(lines)

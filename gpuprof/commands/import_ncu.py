@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpuprof import`: add the counters of a Nsight Compute report to a results file."""
 
-import sys
 from pathlib import Path
 
+from gpuprof import signals
 from gpuprof.commands.output import print_written
-from gpuprof.errors import InputError
-from gpuprof.files import check_writable
-from gpuprof.results import read_run, write_run
+from gpuprof.console import say, tell
+from gpuprof.errors import PATH_ERRORS, InputError, reason
+from gpuprof.files import check_writable, same_file
+from gpuprof.reading import read_run
+from gpuprof.store import write_run
 
 
 def import_report(
@@ -26,17 +28,17 @@ def import_report(
     Raises:
         GpuprofError: The report or the results cannot be read, or no launch belongs to a case.
     """
+    from gpuprof.ncu.diagnosis import NcuError
     from gpuprof.ncu.find import find_ncu
     from gpuprof.ncu.importing import match_launches
     from gpuprof.ncu.outcome import merge
-    from gpuprof.ncu.problems import NcuError
     from gpuprof.ncu.read import read_report
 
-    if not report.is_file():
-        raise InputError(f"There is no file {report}.", fix="Name a .ncu-rep file that Nsight Compute wrote.")
+    signals.postpone()
+    _check_readable(report)
     run = read_run(results)
     path = output or results
-    check_writable(path, force or path.resolve() == results.resolve())
+    check_writable(path, force or same_file(path, results))
     try:
         ncu = find_ncu(ncu_path)
     except NcuError:
@@ -44,8 +46,21 @@ def import_report(
             raise
         ncu = None
     imported = match_launches(run, read_report(report, ncu), report)
+    signals.check()
     write_run(merge(run, imported.outcome), path)
     for sentence in imported.unmatched:
-        print(f"Left out: {sentence}.", file=sys.stderr)
-    print(f"Counters for {len(imported.outcome.profiles)} of {len(run.cases)} cases from {report}")
+        tell(f"Left out: {sentence}.")
+    say(f"Counters for {len(imported.outcome.profiles)} of {len(run.cases)} cases from {report}")
     print_written(path)
+
+
+def _check_readable(report: Path) -> None:
+    """Refuse a report that cannot be opened before a reader of NVIDIA's is asked, whose words say less."""
+    fix = "Name a .ncu-rep file that Nsight Compute wrote."
+    try:
+        if not report.is_file():
+            raise InputError(f"There is no file {report}.", fix=fix)
+        with report.open("rb"):
+            return
+    except PATH_ERRORS as error:
+        raise InputError(f"Cannot read {report}: {reason(error)}.", fix=fix) from error

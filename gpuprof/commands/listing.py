@@ -6,36 +6,50 @@ import sys
 from typing import Any
 
 from gpuprof.devices.device import Device
-from gpuprof.kernels.catalog import ladder
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import format_extent
-from gpuprof.problems import OPERATIONS
+from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.text import format_extent, one_line
 
 
-def print_ladders(op: str | None) -> None:
-    """Every shipped kernel in rung order: id, published alias, block and idea."""
+def print_ladders(operation: str | None) -> None:
+    """Every shipped kernel in rung order, and where the studies that they come from were published.
+
+    Args:
+        operation: One ladder only; None for all.
+
+    Raises:
+        InputError: There is no such operation.
+    """
+    for name in [operation] if operation else shipped_names():
+        _print_ladder(shipped_ladder(name))
+
+
+def _print_ladder(ladder: Ladder) -> None:
     from rich.table import Table
 
-    for name in [op] if op else OPERATIONS:
-        table = Table(
-            title=f"gpuprof {name}", title_justify="left", box=None, pad_edge=False, title_style="bold"
+    title = f"gpuprof {ladder.operation.name}"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
+    for column in ("kernel", "published as", "study", "block", "types", "idea"):
+        table.add_column(
+            column, overflow="fold" if column == "idea" else "ellipsis", no_wrap=column != "idea"
         )
-        for column in ("kernel", "published as", "block", "types", "idea"):
-            table.add_column(
-                column, overflow="fold" if column == "idea" else "ellipsis", no_wrap=column != "idea"
-            )
-        for kernel in ladder(name):
-            table.add_row(
-                kernel.id,
-                ", ".join(kernel.aliases) or "-",
-                _block(kernel),
-                "/".join(kernel.dtypes) or "varies",
-                kernel.idea or kernel.title,
-            )
-        console = _console()
-        console.print(table)
-        console.print("* any block with --block", style="dim")
-        console.print()
+    for kernel in ladder.kernels:
+        _add_row(
+            table,
+            kernel.id,
+            ", ".join(kernel.aliases) or "-",
+            kernel.study.name or "-",
+            _block(kernel),
+            "/".join(kernel.dtypes) or "varies",
+            kernel.idea or kernel.title,
+        )
+    console = _console()
+    console.print(table)
+    console.print("* any block with --block", style="dim")
+    for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
+        cited = f"Study {study.name}: {study.citation} {study.url}".strip()
+        console.print(one_line(cited), style="dim", markup=False)
+    console.print()
 
 
 def _block(kernel: Kernel) -> str:
@@ -48,7 +62,7 @@ def print_devices() -> None:
     """The GPUs that the driver shows, then the cards of the bundled table."""
     from gpuprof.backends.gpu.driver import driver
     from gpuprof.backends.gpu.query import query_devices
-    from gpuprof.devices.table import cards
+    from gpuprof.devices.cards import cards
     from gpuprof.errors import BackendUnavailable
 
     console = _console()
@@ -60,7 +74,7 @@ def print_devices() -> None:
         else:
             console.print("The driver shows no GPU here.")
     except BackendUnavailable as error:
-        console.print(f"No GPU here: {error.what}", markup=False)
+        console.print(one_line(f"No GPU here: {error.what}"), markup=False)
     console.print()
     console.print(_device_table("Known cards", cards(), numbered=False))
 
@@ -83,8 +97,15 @@ def _device_table(title: str, devices: tuple[Device, ...], *, numbered: bool) ->
             "unknown" if device.peak_bandwidth_gbps is None else f"{device.peak_bandwidth_gbps:.0f}",
             "unknown" if device.peak_fp32_gflops is None else f"{device.peak_fp32_gflops / 1e3:.1f}",
         ]
-        table.add_row(*row)
+        _add_row(table, *row)
     return table
+
+
+def _add_row(table: Any, *cells: str) -> None:
+    """Cells that show what they hold: a bracket is no markup of Rich's, an escape steers nothing."""
+    from rich.text import Text
+
+    table.add_row(*(Text(one_line(cell)) for cell in cells))
 
 
 def _console() -> Any:

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing reports, and naming what was written on the last lines."""
 
-import sys
 from pathlib import Path
 
-from gpuprof.errors import EnvironmentProblem, InputError
+from gpuprof import signals
+from gpuprof.console import say
+from gpuprof.errors import PATH_ERRORS, InputError, ToolError, reason
 from gpuprof.files import check_writable, replace_text
 from gpuprof.results import Run
 
@@ -15,21 +16,22 @@ def write_report(run: Run, path: Path) -> None:
 
     Raises:
         InputError: The path cannot be written.
-        EnvironmentProblem: A package that rendering needs is missing.
+        ToolError: A package that rendering needs is missing.
     """
     from gpuprof.report.html import render_html
 
     try:
         text = render_html(run)
     except ModuleNotFoundError as error:
-        raise EnvironmentProblem(
+        raise ToolError(
             f"The report needs the package {error.name}, which is not installed; the results are saved.",
             fix=f"Install it, then: gpuprof report RESULTS.json -o {path}",
         ) from error
+    signals.postpone()
     try:
         replace_text(path, text)
-    except OSError as error:
-        raise InputError(f"Cannot write {path}: {error.strerror}.", fix="Name another path.") from error
+    except PATH_ERRORS as error:
+        raise InputError(f"Cannot write {path}: {reason(error)}.", fix="Name another path.") from error
 
 
 def check_report_path(path: Path, force: bool) -> None:
@@ -49,11 +51,11 @@ def _is_report(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return b'<meta name="generator" content="gpuprof ' in file.read(4096)
-    except OSError:
+    except PATH_ERRORS:
         return False
 
 
 def print_written(*paths: Path) -> None:
     """Name files on standard output, one a line."""
     for path in paths:
-        print(f"Wrote {path}", file=sys.stdout)
+        say(f"Wrote {path}")

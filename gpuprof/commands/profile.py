@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""`gpuprof gemm` and `gpuprof transpose`: measure a ladder, show it, write its files."""
+"""The commands that measure: measure a ladder, show it, write its files."""
 
 import sys
 from dataclasses import dataclass, field
@@ -9,9 +9,12 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuprof import signals
+from gpuprof.analysis.status import status_of
 from gpuprof.commands.output import print_written, write_report
 from gpuprof.commands.progress import watch
-from gpuprof.errors import ExitCode, InputError
+from gpuprof.console import tell
+from gpuprof.errors import ExitCode, InputError, reason
 from gpuprof.files import check_distinct, check_writable
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
@@ -20,7 +23,7 @@ from gpuprof.results import Run
 from gpuprof.store import ResultsFile
 
 if TYPE_CHECKING:
-    from gpuprof.ncu.launch import NcuOptions
+    from gpuprof.ncu.invocation import NcuOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,39 +44,40 @@ class Destination:
     force: bool
     started: datetime = field(default_factory=datetime.now)
 
-    def check(self, op: str) -> None:
+    def check(self, operation: str) -> None:
         """Refuse paths that cannot be written, before any work is done.
 
         Raises:
             InputError: One exists and may not be replaced, cannot be written, or both are one file.
         """
-        json, html = self.paths(op)
+        json, html = self.paths(operation)
         check_distinct(json, html)
         for path in (json, html):
-            check_writable(path, self.force)
+            # What stands where nothing was named is another run's of this second: `open` goes elsewhere.
+            check_writable(path, self.force or not self._is_named)
 
-    def paths(self, op: str) -> tuple[Path, Path]:
+    def paths(self, operation: str) -> tuple[Path, Path]:
         """The results file and the report, unless another run takes their directory first."""
-        return self._paths(self._directory(op))
+        return self._paths(self._directory(operation))
 
-    def open(self, op: str, run: Run) -> ResultsFile:
+    def open(self, operation: str, run: Run) -> ResultsFile:
         """Claim the results file; a run that names no place gets a directory of its own.
 
         Raises:
             InputError: It cannot be written, or belongs to another run by now.
         """
-        if self.directory or self.json or self.html:
-            return ResultsFile(self.paths(op)[0], run, replace=self.force)
-        directory = self._directory(op)
+        if self._is_named:
+            return ResultsFile(self.paths(operation)[0], run, replace=self.force)
+        directory = self._directory(operation)
         for number in count(2):
             try:
                 directory.mkdir(parents=True)
                 break
             except FileExistsError:  # another run of this second
-                directory = directory.with_name(f"{self._directory(op).name}-{number}")
+                directory = directory.with_name(f"{self._directory(operation).name}-{number}")
             except OSError as error:
                 raise InputError(
-                    f"Cannot write {directory}: {error.strerror}.", fix="Name another place with -o."
+                    f"Cannot write {directory}: {reason(error)}.", fix="Name another place with -o."
                 ) from error
         return ResultsFile(self._paths(directory)[0], run, replace=False)
 
@@ -81,12 +85,17 @@ class Destination:
         """Where the report of a results file goes."""
         return self._paths(json.parent)[1]
 
-    def _directory(self, op: str) -> Path:
+    @property
+    def _is_named(self) -> bool:
+        """Whether the user named a place."""
+        return bool(self.directory or self.json or self.html)
+
+    def _directory(self, operation: str) -> Path:
         """`-o`, else that of the one file that is named, else a new one for this second."""
         named = self.json or self.html
         if self.directory or named:
             return self.directory or (named.parent if named else Path())
-        return Path("gpuprof-results") / f"{op}-{self.started:%Y%m%d-%H%M%S}"
+        return Path("gpuprof-results") / f"{operation}-{self.started:%Y%m%d-%H%M%S}"
 
     def _paths(self, directory: Path) -> tuple[Path, Path]:
         """The results file and the report; a lone `--json` or `--html` puts the other one beside it."""
@@ -107,7 +116,7 @@ def ncu_options(
         if path or metric_set or clocks != "none":
             raise InputError("Options of Nsight Compute have no effect without --ncu.", fix="Add --ncu.")
         return None
-    from gpuprof.ncu.launch import NcuOptions
+    from gpuprof.ncu.invocation import NcuOptions
 
     if clocks not in ("none", "base"):
         raise InputError(f"--ncu-clocks {clocks!r} is not a setting.", fix="Choose none or base.")
@@ -138,11 +147,13 @@ def profile(
     Raises:
         GpuprofError: For bad input or a missing device; nothing measured is lost.
     """
-    destination.check(request.op)
+    signals.postpone()
+    name = request.operation.name
+    destination.check(name)
     kept: list[ResultsFile] = []
 
     def keep(run: Run) -> ResultsFile:
-        kept.append(destination.open(request.op, run))
+        kept.append(destination.open(name, run))
         return kept[0]
 
     with watch(quiet=quiet) as progress:
@@ -160,7 +171,7 @@ def profile(
     write_report(run, html_path)
     print_written(*written)
     if not run.complete:
-        print("Stopped early: the files hold what was measured until then.", file=sys.stderr)
+        tell("Stopped early: the files hold what was measured until then.")
         return ExitCode.INTERRUPTED
     return exit_code(run)
 
@@ -175,32 +186,38 @@ def _with_counters(
 ) -> tuple[Run, list[Path]]:
     """The run with Nsight Compute's counters, and the report files; its problems go to standard error."""
     if run.backend != "gpu":
-        print("--ncu needs a GPU: Nsight Compute was not run.", file=sys.stderr)
+        tell("--ncu needs a GPU: Nsight Compute was not run.")
         return run, []
     from gpuprof.ncu.profile import add_counters
 
-    run, outcome = add_counters(
-        run,
-        plan_cases(request, references=True),
-        device=options.device,
-        options=ncu,
-        json_path=json_path,
-        progress=progress.profiling,
-    )
+    try:
+        run, outcome = add_counters(
+            run,
+            plan_cases(request, references=True),
+            device=options.device,
+            options=ncu,
+            json_path=json_path,
+            progress=progress.profiling,
+        )
+    except KeyboardInterrupt:
+        tell("Stopped while Nsight Compute counted: the files hold what was measured, without its counters.")
+        return run, []
     if outcome.problem is not None:
-        print(f"No counters: {outcome.problem.what}", file=sys.stderr)
-        print(f"  {outcome.problem.fix}", file=sys.stderr)
+        tell(f"No counters: {outcome.problem.what}")
+        tell(f"  {outcome.problem.fix}")
     return run, list(outcome.reports)
 
 
 def exit_code(run: Run) -> ExitCode:
-    """0 unless a kernel was wrong, timed out or broke.
+    """0 unless a kernel was wrong, timed out or broke, or none could be measured.
 
-    Asking for more than the device has is no fault as long as another case could be measured.
+    Asking for more than the device has is no fault as long as another case could be measured. Where nothing
+    is executed, a kernel that compiled is done.
     """
     measured = any(case.outcome == "ok" for case in run.cases)
     for case in run.cases:
         excused = case.over_limit and measured
         if case.outcome in ("incorrect", "timeout") or (case.outcome == "failed" and not excused):
             return ExitCode.CASES_FAILED
-    return ExitCode.OK
+    done = any(status_of(run, case).usable and not case.is_reference for case in run.cases)
+    return ExitCode.OK if done else ExitCode.CASES_FAILED

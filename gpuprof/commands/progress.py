@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gpuprof.kernels.launch import format_extent
+from gpuprof.console import tell
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.run import Progress
 from gpuprof.results import Measurement
+from gpuprof.text import format_extent, one_line
 
 
 @contextmanager
@@ -28,11 +29,19 @@ def watch(*, quiet: bool) -> Iterator[Progress]:
         yield _Lines()
 
 
+def _why(opened: Opened) -> str:
+    """Why the kernels run where they do, where that is not what one would expect; else nothing."""
+    if not opened.backend_reason or opened.backend != "sim":
+        return opened.backend_reason or ""
+    instead = f"The kernels run on the CPU executor instead, which counts as {opened.device.name} would."
+    return f"{opened.backend_reason} {instead}"
+
+
 class _Silent:
     def opened(self, opened: Opened, cases: int) -> None:
         """Say nothing, but for why nothing runs."""
-        if opened.backend_reason:
-            print(opened.backend_reason, file=sys.stderr)
+        if why := _why(opened):
+            tell(why)
 
     def started(self, case: Case) -> None:
         """Say nothing."""
@@ -55,7 +64,7 @@ class _Lines(_Silent):
         """Name the device."""
         super().opened(opened, cases)
         self._total = cases
-        print(f"{opened.device.name}: {cases} {'case' if cases == 1 else 'cases'}", file=sys.stderr)
+        tell(f"{opened.device.name}: {cases} {'case' if cases == 1 else 'cases'}")
 
     def finished(self, measurement: Measurement) -> None:
         """Name the case and how it ended."""
@@ -65,14 +74,11 @@ class _Lines(_Silent):
             where += f" → {measurement.chosen}"
         if measurement.has_launch:
             where += f" {format_extent(measurement.block)}"
-        print(
-            f"[{self._done}/{self._total}] {measurement.kernel} {where}: {measurement.outcome}",
-            file=sys.stderr,
-        )
+        tell(f"[{self._done}/{self._total}] {measurement.kernel} {where}: {measurement.outcome}")
 
     def profiling(self, case: Case) -> None:
         """Name the case under Nsight Compute."""
-        print(f"ncu: {case.kernel} {case.problem.label} {format_extent(case.block)}", file=sys.stderr)
+        tell(f"ncu: {case.name} {case.problem.label} {format_extent(case.block)}")
 
 
 class _Bar(_Silent):
@@ -84,7 +90,7 @@ class _Bar(_Silent):
         from rich.progress import Progress as RichProgress
 
         self._progress = RichProgress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -96,13 +102,13 @@ class _Bar(_Silent):
 
     def opened(self, opened: Opened, cases: int) -> None:
         """Show how many cases follow."""
-        if opened.backend_reason:
-            self._progress.console.print(opened.backend_reason, markup=False)
-        self._progress.update(self._task, description=opened.device.name, total=cases)
+        if why := _why(opened):
+            self._progress.console.print(one_line(why), markup=False)
+        self._progress.update(self._task, description=one_line(opened.device.name), total=cases)
 
     def started(self, case: Case) -> None:
         """Show the case's name."""
-        self._progress.update(self._task, description=f"{case.kernel} {case.problem.label}")
+        self._progress.update(self._task, description=one_line(f"{case.name} {case.problem.label}"))
 
     def finished(self, measurement: Measurement) -> None:
         """One more."""
@@ -111,7 +117,9 @@ class _Bar(_Silent):
     def profiling(self, case: Case) -> None:
         """Show the case under Nsight Compute; the bar goes back to counting up."""
         self._progress.update(
-            self._task, description=f"Nsight Compute: {case.kernel} {case.problem.label}", total=None
+            self._task,
+            description=one_line(f"Nsight Compute: {case.name} {case.problem.label}"),
+            total=None,
         )
 
     def stop(self) -> None:

@@ -7,9 +7,11 @@ A `Device` comes either from a driver's attributes (`source="driver"`) or from t
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from gpuprof.errors import InputError
+from gpuprof.quantities import Count, Extent, NonNegative, Positive
+from gpuprof.schema import Matches
 
 DeviceSource = Literal["driver", "table"]
 
@@ -68,28 +70,28 @@ class Device:
     """
 
     name: str
-    compute_capability: str
-    sm_count: int
-    sm_clock_mhz: float
-    memory_clock_mhz: float | None
-    memory_bus_width_bits: int | None
-    memory_bytes: int
-    l2_bytes: int
-    max_threads_per_block: int
-    max_threads_per_sm: int
-    max_blocks_per_sm: int
-    registers_per_sm: int
-    registers_per_block: int
-    shared_bytes_per_sm: int
-    shared_bytes_per_block: int
-    shared_bytes_per_block_optin: int
-    reserved_shared_bytes_per_block: int
-    max_grid: tuple[int, int, int]
-    peak_bandwidth_gbps: float | None
-    peak_fp32_gflops: float | None
-    peak_fp64_gflops: float | None
+    compute_capability: Annotated[str, Matches("[0-9]{1,2}[.][0-9]", "9.0")]
+    sm_count: Extent
+    sm_clock_mhz: NonNegative
+    memory_clock_mhz: Positive | None
+    memory_bus_width_bits: Extent | None
+    memory_bytes: Count
+    l2_bytes: Count
+    max_threads_per_block: Count
+    max_threads_per_sm: Count
+    max_blocks_per_sm: Count
+    registers_per_sm: Count
+    registers_per_block: Count
+    shared_bytes_per_sm: Count
+    shared_bytes_per_block: Count
+    shared_bytes_per_block_optin: Count
+    reserved_shared_bytes_per_block: Count
+    max_grid: tuple[Extent, Extent, Extent]
+    peak_bandwidth_gbps: Positive | None
+    peak_fp32_gflops: Positive | None
+    peak_fp64_gflops: Positive | None
     source: DeviceSource
-    measured_copy_bandwidth_gbps: float | None = None
+    measured_copy_bandwidth_gbps: Positive | None = None
     measured_copy_bandwidth_reason: str | None = None
 
     @property

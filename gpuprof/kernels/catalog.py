@@ -1,93 +1,194 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The ladders: every kernel file of a problem, in rung order, found by id or by published alias."""
+"""Ladders: a folder's operation and its kernels in rung order, found by id or by published alias."""
 
+import tomllib
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from gpuprof.errors import HeaderError, InputError
-from gpuprof.kernels.header import Kernel, parse_kernel
+from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, reason
+from gpuprof.kernels.header import KernelFile, read_kernels
+from gpuprof.kernels.kernel import Kernel, Study
+from gpuprof.operation import Operation
+from gpuprof.problems.declaration import FILE_NAME, load_operation
+from gpuprof.results import KernelRecord
 
 KERNEL_ROOT = Path(__file__).parent
+_STUDIES = "studies.toml"
 
 
-def load_kernel(path: Path) -> Kernel:
-    """Read one kernel file.
+@dataclass(frozen=True)
+class Ladder:
+    """One operation and the kernels that compute it.
+
+    Args:
+        operation: What is computed.
+        kernels: In rung order.
+    """
+
+    operation: Operation
+    kernels: tuple[Kernel, ...]
+
+    def find(self, name: str) -> Kernel:
+        """A kernel by its id or published alias, in any case.
+
+        Raises:
+            InputError: There is none; the message names the nearest ones.
+        """
+        names = {alias.lower(): kernel for kernel in self.kernels for alias in (kernel.id, *kernel.aliases)}
+        if name.lower() in names:
+            return names[name.lower()]
+        near = get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"See `gpuprof list {self.operation.name}`."
+        raise InputError(f"There is no {self.operation.name} kernel {name!r}.", fix=hint)
+
+
+def shipped_names() -> tuple[str, ...]:
+    """Names of the operations that come with gpuprof."""
+    return tuple(sorted(path.parent.name for path in KERNEL_ROOT.glob(f"*/{FILE_NAME}")))
+
+
+@cache
+def shipped_operation(name: str) -> Operation:
+    """An operation that comes with gpuprof.
+
+    Raises:
+        InputError: There is none of that name.
+    """
+    if name not in shipped_names():
+        near = get_close_matches(name, shipped_names(), n=1, cutoff=0.5)
+        raise InputError(
+            f"There is no operation {name!r}.",
+            fix=f"Did you mean {near[0]}?" if near else f"Choose one of {', '.join(shipped_names())}.",
+        )
+    return load_operation(KERNEL_ROOT / name / FILE_NAME)
+
+
+@cache
+def shipped_ladder(name: str) -> Ladder:
+    """The ladder of an operation that comes with gpuprof.
+
+    Raises:
+        InputError: There is none of that name.
+    """
+    shipped_operation(name)
+    return load_ladder(KERNEL_ROOT / name)
+
+
+def load_ladder(folder: Path) -> Ladder:
+    """The ladder of a folder: its `operation.toml` and every `.cu` file beside it.
+
+    Raises:
+        HeaderError: A file is faulty, computes something else, or the folder holds no kernel; two kernels
+            share an id or alias, one comes `after` none of them, or one chooses what it cannot.
+    """
+    operation = load_operation(folder / FILE_NAME)
+    studies = _load_studies(folder)
+    kernels: list[Kernel] = []
+    for path in sorted(folder.glob("*.cu")):
+        file = load_kernels(path, asked=operation)
+        if file.operation != operation:
+            raise HeaderError(f"{path} is a {file.operation.name} kernel; {folder} holds {operation.name}.")
+        kernels += [_cited(kernel, studies) for kernel in file.kernels]
+    if not kernels:
+        raise HeaderError(f"{folder} holds no kernel, no file that ends in .cu.")
+    check_ladder(kernels, str(folder))
+    return Ladder(operation, in_order(kernels))
+
+
+def load_kernels(path: Path, asked: Operation | None = None) -> KernelFile:
+    """Read one kernel file; of a header without declarations the operation is a shipped one.
+
+    Args:
+        path: The file.
+        asked: The operation that the user wants a kernel of, where one was named.
 
     Raises:
         HeaderError: The file cannot be read or its header is faulty.
     """
     try:
         source = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise HeaderError(f"Cannot read the kernel file {path}: {why}.") from error
-    return parse_kernel(source, path)
+    except PATH_ERRORS as error:
+        raise HeaderError(f"Cannot read the kernel file {path}: {reason(error)}.") from error
+    return read_kernels(source, path, shipped_operation, asked)
 
 
-@cache
-def ladder(op: str) -> tuple[Kernel, ...]:
-    """Every shipped kernel of a problem, in rung order.
+def entry_of(record: KernelRecord) -> str:
+    """Name of the function of a kernel that a results file holds, from the header of its source."""
+    path = Path(record.file_name)
+    try:
+        file = read_kernels(record.source, path, shipped_operation)
+    except InputError:
+        return path.stem
+    return next((kernel.entry for kernel in file.kernels if kernel.id == record.id), path.stem)
+
+
+def in_order(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+    """Kernels as they stand in a ladder."""
+    return tuple(sorted(kernels, key=lambda kernel: (kernel.rung, kernel.id)))
+
+
+def check_ladder(kernels: list[Kernel], where: str) -> None:
+    """Refuse kernels that contradict each other.
+
+    Args:
+        kernels: All of a ladder.
+        where: For messages.
 
     Raises:
-        HeaderError: A file is faulty, two kernels share an id or alias, one comes `after` none of them, or
-            one chooses what it cannot.
+        HeaderError: As `load_ladder`.
     """
-    kernels = [load_kernel(path) for path in sorted((KERNEL_ROOT / op).glob("*.cu"))]
     taken: dict[str, Kernel] = {}
     for kernel in kernels:
         for name in (kernel.id, *kernel.aliases):
             if name.lower() in taken:
-                raise HeaderError(f"{kernel.path} and {taken[name.lower()].path} both use the name {name!r}.")
+                other = taken[name.lower()].file_name
+                raise HeaderError(f"{where}: {kernel.file_name} and {other} both use the name {name!r}.")
             taken[name.lower()] = kernel
     ids = sorted(kernel.id for kernel in kernels)
     for kernel in kernels:
         if kernel.after and kernel.after not in ids:
-            raise HeaderError(f"{kernel.path}: after is {kernel.after!r}, not one of {', '.join(ids)}.")
-        _check_choices(kernel, kernels)
-    return tuple(sorted(kernels, key=lambda kernel: (kernel.rung, kernel.id)))
+            raise HeaderError(
+                f"{where}: after of {kernel.id} is {kernel.after!r}, not one of {', '.join(ids)}."
+            )
+        check_choices(kernel, kernels)
 
 
-def find_kernel(op: str, name: str) -> Kernel:
-    """The kernel with an id or published alias (in any case), or in a `.cu` file of the user's own.
+def check_choices(kernel: Kernel, others: Iterable[Kernel]) -> None:
+    """Refuse a choice that could never run in the kernel's place.
 
     Raises:
-        InputError: There is no such kernel; the message names the nearest ones.
-        HeaderError: The user's file is faulty or solves another problem.
+        HeaderError: There is one.
     """
-    if name.endswith(".cu"):
-        kernel = load_kernel(Path(name))
-        if kernel.op != op:
-            raise HeaderError(f"{name} is a {kernel.op} kernel, not a {op} kernel.")
-        if any(kernel.id == shipped.id for shipped in ladder(op)):
-            raise HeaderError(
-                f"{name} has the id of a shipped kernel, {kernel.id!r}.", fix="Rename the file."
-            )
-        _check_choices(kernel, ladder(op))
-        return kernel
-    names = {alias.lower(): kernel for kernel in ladder(op) for alias in (kernel.id, *kernel.aliases)}
-    if name.lower() in names:
-        return names[name.lower()]
-    near = get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"See `gpuprof list {op}`."
-    raise InputError(f"There is no {op} kernel {name!r}.", fix=hint)
-
-
-def _check_choices(kernel: Kernel, shipped: Iterable[Kernel]) -> None:
-    """Refuse a choice that could never run in the kernel's place."""
-    kernels = {other.id: other for other in shipped}
+    kernels = {other.id: other for other in others}
     for choice in kernel.choices:
         other = kernels.get(choice.kernel)
         if other is None:
             problem = f"not one of {', '.join(sorted(kernels))}"
         elif other.choices:
             problem = "which chooses among others itself"
-        elif other.layout != kernel.layout:
-            problem = f"whose layout is {other.layout}; this header's is {kernel.layout}"
-        elif (other.result == "copy") != (kernel.result == "copy"):
-            problem = "whose result is another one"
+        elif other.options != kernel.options:
+            differing = sorted({*other.options.items()} ^ {*kernel.options.items()})
+            problem = f"whose {differing[0][0]} is another one"
         else:
             continue
-        raise HeaderError(f"{kernel.path}: choose.kernel is {choice.kernel!r}, {problem}.")
+        raise HeaderError(f"{kernel.file_name}: choose.kernel is {choice.kernel!r}, {problem}.")
+
+
+def _load_studies(folder: Path) -> dict[str, Study]:
+    """Where the kernels of a ladder were published, by the names that their headers use."""
+    path = folder / _STUDIES
+    if not path.exists():
+        return {}
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {name: Study(name, entry["citation"], entry.get("url", "")) for name, entry in table.items()}
+
+
+def _cited(kernel: Kernel, studies: dict[str, Study]) -> Kernel:
+    study = kernel.study
+    if study.citation or study.name not in studies:
+        return kernel
+    return replace(kernel, study=studies[study.name])

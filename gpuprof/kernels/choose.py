@@ -2,20 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which kernel runs where a header names several, each with its condition."""
 
+from collections.abc import Iterable
+
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
-from gpuprof.kernels.catalog import find_kernel
-from gpuprof.kernels.expression import ExpressionError, evaluate
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import size_values
-from gpuprof.problems.base import Problem
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import size_values
+from gpuprof.problems.formulas import ExpressionError, evaluate
+from gpuprof.problems.problem import Problem
 
 
-def choose(kernel: Kernel, problem: Problem, device: Device) -> Kernel:
+def choose(kernel: Kernel, alternatives: Iterable[Kernel], problem: Problem, device: Device) -> Kernel:
     """The kernel itself, or the first of its choices whose condition holds.
 
     Args:
         kernel: The kernel.
+        alternatives: The kernels that it names.
         problem: What it shall compute.
         device: Where.
 
@@ -33,5 +35,5 @@ def choose(kernel: Kernel, problem: Problem, device: Device) -> Kernel:
                 f"The header of {kernel.id} cannot be evaluated for this size: {error}."
             ) from error
         if holds:
-            return find_kernel(kernel.op, choice.kernel)
+            return next(other for other in alternatives if other.id == choice.kernel)
     raise CaseSkipped(f"{kernel.id} names no kernel for this size on this device.")

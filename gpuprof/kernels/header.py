@@ -3,44 +3,42 @@
 """The TOML header of a kernel file: its fields, their checks, and what they say of a launch.
 
 The header is the first comment of a `.cu` file, opened by `/*gpuprof`. It is the one truth about a kernel:
-its place in the ladder, how it is launched and which problems it takes.
+its place in the ladder, how it is launched and which problems it takes. A file may hold several rungs that
+differ in their parameters only: each is a `[[variants]]` entry.
 """
 
-import hashlib
-import math
 import re
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import TypeVar, cast, get_args
 
 from gpuprof.copy_engine import SWIZZLES
-from gpuprof.counter_table import COUNTERS
-from gpuprof.errors import HeaderError
-from gpuprof.kernels.expression import ExpressionError, variables
+from gpuprof.counters import COUNTERS
+from gpuprof.errors import HeaderError, InputError
+from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Launch, Requirement, Study
 from gpuprof.kernels.tensor_map import TensorMapSpec
-from gpuprof.ncu.metrics import BY_NAME
-from gpuprof.problems import OPERATIONS
-from gpuprof.problems.base import Dtype, Layout
-from gpuprof.problems.transpose import Result
+from gpuprof.operation import Operation
+from gpuprof.problems.declaration import declares_operation, read_operation
+from gpuprof.problems.dtypes import RUN_TYPES
+from gpuprof.problems.formulas import ExpressionError, variables
+from gpuprof.quantities import Positive
+from gpuprof.results import Choice, Direction, PublishedFigure
+from gpuprof.schema import complaint_about
+from gpuprof.tables import TableReader, is_identifier, is_integer, read_toml
 
 T = TypeVar("T")
-#: What a figure does from one rung to the next, for the same problem.
-Direction = Literal["falls", "rises", "stays"]
 
-_HEADER = re.compile(r"\A\s*(?://[^\n]*\n\s*)*/\*gpuprof\b(?P<toml>.*?)\*/", re.DOTALL)
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-#: Variables every header expression may use besides the problem's dimensions and the kernel's parameters.
+_OPENING = re.compile(r"/\*gpuprof\b")
+#: Variables every header formula may use besides the problem's dimensions and the kernel's own integers.
 LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count", "arch")
 #: Of these, what is known before a kernel is chosen.
 CHOICE_VARIABLES = ("real_bytes", "sm_count", "arch")
 #: What a header that chooses leaves to the chosen kernel's; what its own step moves depends on that too.
 _OF_THE_CHOSEN = (
-    *("arguments", "launch", "entry", "parameters", "tensor_maps", "require"),
-    *("dtypes", "options", "moves", "after"),
+    *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require"),
+    *("dtypes", "compile_options", "moves", "after", "variants"),
 )
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
 RESOURCES = (
     "registers_per_thread",
@@ -50,251 +48,267 @@ RESOURCES = (
     "block_threads",
 )
 #: Every figure that a header's `moves` may name.
-MOVABLE = (*COUNTERS, *RESOURCES, *(name for name in BY_NAME if name not in COUNTERS))
-#: Template for the message of an unreadable header, so that a newcomer sees the smallest one that works.
-_EXAMPLE = (
-    'Start the file with:\n/*gpuprof\ntitle = "My kernel"\nproblem = "gemm"\n'
-    'arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]\n[launch]\nblock = [32, 32]\n'
-    'grid = ["cdiv(N, block_x)", "cdiv(M, block_y)"]\n*/'
-)
+MOVABLE = (*dict.fromkeys((*COUNTERS, *RESOURCES)),)
+#: Rung of a kernel that names none: above every shipped one.
+_LAST_RUNG = 1000.0
+
+#: The smallest header that brings its operation along, for a file of which no operation is known.
+_WHOLE_HEADER = """/*gpuprof
+operation = "my_copy"
+dimensions = ["n"]
+arguments = ["n", "x", "y"]
+[arrays]
+x = { shape = ["n"] }
+y = { shape = ["n"], role = "out" }
+[work]
+bytes = "2 * n * real_bytes"
+[check]
+y = { value = "x", equal = true }
+[launch]
+block = [256]
+grid = ["cdiv(n, block_x)"]
+*/"""
+
+#: Finds an operation by its name; raises InputError where there is none.
+FindOperation = Callable[[str], Operation]
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
-    """A condition on size, block or parameters, and the sentence shown when it does not hold."""
-
-    condition: str
-    because: str
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """How a kernel is launched.
+class KernelFile:
+    """What one file holds.
 
     Args:
-        block: Default block, threads in x, y, z.
-        any_block: True when the block may be chosen freely within `requirements`.
-        grid: Expressions for the grid's x, y and z.
-        dynamic_shared_bytes: Expression for the dynamic shared memory of one block.
-        cooperative: True when blocks wait for each other, so that all must be on the device at once.
+        kernels: Its kernels, one for each variant.
+        operation: What they compute.
     """
 
-    block: tuple[int, int, int]
-    any_block: bool
-    grid: tuple[str, str, str]
-    dynamic_shared_bytes: str
-    cooperative: bool = False
+    kernels: tuple[Kernel, ...]
+    operation: Operation
 
 
-#: In the place of a launch where the chosen kernel has one.
-_NO_LAUNCH = Launch(block=(1, 1, 1), any_block=False, grid=("1", "1", "1"), dynamic_shared_bytes="0")
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A kernel of the same ladder, and the condition under which it runs.
-
-    Args:
-        kernel: Its id.
-        when: Expression over the problem's dimensions and `CHOICE_VARIABLES`.
-    """
-
-    kernel: str
-    when: str
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedFigure:
-    """What a kernel's authors reported, on their GPU: context, never a target."""
-
-    size: str
-    time_ms: float | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """One kernel file: its header and its source.
-
-    Args:
-        moves: What the step to this kernel does to counters and resources, for the same problem.
-        after: Id of the kernel that the step starts from; empty for whichever stands below it.
-        tensor_maps: Arguments that are tensor maps, by name.
-        choices: The kernels of which it runs the first whose condition holds; empty for a kernel with code of
-            its own. With choices, `launch` is a placeholder, and entry, arguments and types are empty.
-    """
-
-    id: str
-    path: Path
-    source: str
-    op: str
-    title: str
-    rung: float
-    idea: str
-    change: str
-    bottleneck: str
-    study: str
-    reference: str
-    aliases: tuple[str, ...]
-    layout: Layout
-    dtypes: tuple[Dtype, ...]
-    entry: str
-    arguments: tuple[str, ...]
-    launch: Launch
-    parameters: Mapping[str, int]
-    requirements: tuple[Requirement, ...]
-    published: tuple[PublishedFigure, ...]
-    result: str | None = None
-    options: tuple[str, ...] = field(default=())
-    moves: Mapping[str, Direction] = field(default_factory=dict)
-    after: str = ""
-    tensor_maps: Mapping[str, TensorMapSpec] = field(default_factory=dict)
-    choices: tuple[Choice, ...] = ()
-
-    @property
-    def source_hash(self) -> str:
-        """SHA-256 of the whole file, header included, in hexadecimal."""
-        return hashlib.sha256(self.source.encode()).hexdigest()
-
-
-def parse_kernel(source: str, path: Path) -> Kernel:
+def read_kernels(
+    source: str, path: Path, find_operation: FindOperation, asked: Operation | None = None
+) -> KernelFile:
     """Read a kernel file's header.
 
     Args:
         source: The whole file.
-        path: Where it stands; the kernel's id is the file's stem.
+        path: Where it stands; a kernel's id is the file's stem unless it is a variant.
+        find_operation: Tells what the header's operation declares, unless the header does so itself.
+        asked: The operation that the user wants a kernel of: a header that says none is of this one, and what
+            is missing is shown for it.
 
     Raises:
         HeaderError: The header is missing, is not TOML, or a field is missing, unknown or of the wrong type.
     """
-    match = _HEADER.match(source)
-    if match is None:
-        raise HeaderError(f"{path} has no /*gpuprof … */ header at its top.", fix=_EXAMPLE)
-    try:
-        table = tomllib.loads(match["toml"])
-    except (ValueError, RecursionError) as error:  # not only TOMLDecodeError: also a number of 5000 digits
-        line = source[: match.start("toml")].count("\n") + 1
-        raise HeaderError(f"{path}: the header that starts on line {line} is not TOML: {error}.") from error
-    reader = _Reader(table, path)
-    kernel = _read_kernel(reader, source, path)
+    fix = minimal_header(asked) if asked else f"Start the file with:\n{_WHOLE_HEADER}"
+    found = _find_header(source)
+    if found is None:
+        raise HeaderError(f"{path} has no /*gpuprof … */ header at its top.", fix=fix)
+    begin, end = found
+    line = source[:begin].count("\n") + 1
+    reader = TableReader(read_toml(source[begin:end], str(path), line), str(path), fix=fix)
+    # `options` once meant the compiler's; an operation in a header has a table of that name.
+    old = not isinstance(reader.table.get("options", {}), dict)
+    if "choose" in reader:
+        _refuse_what_the_chosen_brings(reader, (*_OF_THE_CHOSEN, *(["options"] if old else ())))
+    compile_options = reader.strings("options" if old else "compile_options", [])
+    operation = _read_operation(reader, find_operation, asked)
+    kernel = replace(_read_kernel(reader, source, path, operation), compile_options=compile_options)
+    variants = tuple(_read_variant(entry, kernel) for entry in reader.sections("variants")) or (kernel,)
     reader.finish()
-    _check_expressions(kernel, path)
-    if kernel.choices and _COMMENT.sub("", source[match.end() :]).strip():
+    ids = [variant.id for variant in variants]
+    for variant in variants:
+        if ids.count(variant.id) > 1:
+            raise HeaderError(f"{path}: two variants are called {variant.id!r}.")
+        _check_formulas(variant, path, operation)
+    if kernel.choices and _without_comments(source[end + len("*/") :]).strip():
         raise HeaderError(
             f"{path} has code below a header that chooses: it would never run.",
             fix="Put the code into a file of its own, or leave out choose.",
         )
-    return kernel
+    return KernelFile(variants, operation)
 
 
-class _Reader:
-    """Takes typed fields out of a TOML table and remembers which are left."""
-
-    def __init__(self, table: dict[str, Any], path: Path, name: str = "") -> None:
-        self.table = dict(table)
-        self.path = path
-        self.name = name
-
-    def take(self, key: str, kind: type, default: Any = None) -> Any:
-        if key not in self.table:
-            if default is None:
-                raise HeaderError(f"{self.path}: the header lacks {self.name}{key}.", fix=_EXAMPLE)
-            return default
-        value = self.table.pop(key)
-        if kind is float and _is_integer(value) and abs(value) < 2**63:
-            value = float(value)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise self.error(key, f"must be a {kind.__name__}, not {value!r}")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise self.error(key, f"must be a finite number, not {value}")
-        return value
-
-    def strings(self, key: str, default: list[str] | None = None) -> tuple[str, ...]:
-        values = self.take(key, list, default)
-        if not all(isinstance(value, str) for value in values):
-            raise self.error(key, f"must be a list of strings, not {values!r}")
-        return tuple(values)
-
-    def section(self, key: str, default: dict[str, Any] | None = None) -> "_Reader":
-        return _Reader(self.take(key, dict, default), self.path, f"{self.name}{key}.")
-
-    def sections(self, key: str) -> list["_Reader"]:
-        entries = self.take(key, list, [])
-        if not all(isinstance(entry, dict) for entry in entries):
-            raise self.error(key, f"must be a list of tables, not {entries!r}")
-        return [_Reader(entry, self.path, f"{self.name}{key}.") for entry in entries]
-
-    def error(self, key: str, problem: str) -> HeaderError:
-        return HeaderError(f"{self.path}: {self.name}{key} {problem}.")
-
-    def finish(self) -> None:
-        for key in self.table:
-            raise HeaderError(f"{self.path}: the header has an unknown field {self.name}{key}.")
+def minimal_header(operation: Operation) -> str:
+    """The smallest header that works for an operation, for the message of one that does not."""
+    names = ", ".join(f'"{name}"' for name in operation.argument_names)
+    grid = ", ".join(
+        f'"cdiv({name}, block_{axis})"'
+        for name, axis in zip(reversed(operation.dimensions[:2]), "xy", strict=False)
+    )
+    return (
+        f'Start the file with:\n/*gpuprof\ntitle = "My kernel"\noperation = "{operation.name}"\n'
+        f"arguments = [{names}]\n[launch]\nblock = [32, 8]\ngrid = [{grid}]\n*/"
+    )
 
 
-def _read_kernel(reader: _Reader, source: str, path: Path) -> Kernel:
-    op = reader.take("problem", str)
-    if op not in OPERATIONS:
-        raise reader.error("problem", f"is {op!r}, not one of {', '.join(OPERATIONS)}")
+def header_end(source: str) -> int:
+    """Where the code of a kernel file begins, behind its header; 0 without one."""
+    found = _find_header(source)
+    return found[1] + len("*/") if found else 0
+
+
+def _find_header(source: str) -> tuple[int, int] | None:
+    """Begin and end of the TOML text, which only blanks and line comments may precede."""
+    opening = _OPENING.search(source)
+    if opening is None:
+        return None
+    before = source[: opening.start()].splitlines()
+    if any(text.strip() and not text.lstrip().startswith("//") for text in before):
+        return None
+    end = source.find("*/", opening.end())
+    return None if end < 0 else (opening.end(), end)
+
+
+def _without_comments(code: str) -> str:
+    """Code without its comments; what follows an open comment is part of it."""
+    parts, position = [], 0
+    while position < len(code):
+        line, block = code.find("//", position), code.find("/*", position)
+        starts = [start for start in (line, block) if start >= 0]
+        if not starts:
+            break
+        start = min(starts)
+        parts.append(code[position:start])
+        closing = "\n" if start == line else "*/"
+        end = code.find(closing, start + 2)
+        position = len(code) if end < 0 else end + len(closing)
+    return " ".join((*parts, code[position:]))
+
+
+def _read_operation(reader: TableReader, find_operation: FindOperation, asked: Operation | None) -> Operation:
+    key = "operation" if "operation" in reader or asked is not None else "problem"
+    if "problem" in reader:
+        key = "problem"
+    name = reader.take(key, str, asked.name if asked else None)
+    if declares_operation(reader):
+        return read_operation(reader, name, title_key="operation_title")
+    if asked is not None and name == asked.name:
+        return asked
+    try:
+        operation = find_operation(name)
+    except HeaderError:
+        raise
+    except InputError as error:
+        what = f"is {name!r}: {error.what[:1].lower()}{error.what[1:].rstrip('.')}"
+        raise reader.error(key, what, error.fix) from error
+    reader.fix = minimal_header(operation)
+    return operation
+
+
+def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operation) -> Kernel:
     choices = _read_choices(reader)
-    launch = _NO_LAUNCH if choices else _read_launch(reader.section("launch"))
-    parameters = reader.take("parameters", dict, {})
+    launch = NO_LAUNCH if choices else _read_launch(reader.section("launch"))
+    maps = _read_tensor_maps(reader, operation)
     kernel = Kernel(
         id=path.stem,
-        path=path,
+        file_name=path.name,
         source=source,
-        op=op,
-        title=reader.take("title", str),
-        rung=reader.take("rung", float, 1000.0),
+        operation=operation.name,
+        title=reader.take("title", str, path.stem),
+        rung=reader.take("rung", float, _LAST_RUNG),
         idea=reader.take("idea", str, ""),
         change=reader.take("change", str, ""),
         bottleneck=reader.take("bottleneck", str, ""),
-        study=reader.take("study", str, ""),
+        study=Study(
+            reader.take("study", str, ""),
+            reader.take("citation", str, ""),
+            reader.take("citation_url", str, ""),
+        ),
         reference=reader.take("reference", str, ""),
         aliases=reader.strings("aliases", []),
-        layout=reader.take("layout", str, "row"),
-        dtypes=cast("tuple[Dtype, ...]", reader.strings("dtypes", [] if choices else ["f32"])),
+        options=_read_options(reader, operation),
+        dtypes=reader.strings("dtypes", [] if choices else ["f32"]),
         entry=reader.take("entry", str, "" if choices else path.stem),
         arguments=reader.strings("arguments", [] if choices else None),
         launch=launch,
-        parameters=parameters,
+        parameters=_read_integers(reader, "parameters"),
+        constants=_read_integers(reader, "constants"),
         requirements=tuple(_read_requirement(entry) for entry in reader.sections("require")),
         published=tuple(_read_published(entry) for entry in reader.sections("published")),
-        result=reader.take("result", str, "") or None,
-        options=reader.strings("options", []),
         moves=_read_moves(reader),
         after=reader.take("after", str, ""),
-        tensor_maps=_read_tensor_maps(reader.section("tensor_maps", {}), op),
+        tensor_maps=maps,
         choices=choices,
     )
-    known_arguments = (*OPERATIONS[op].argument_names, *kernel.tensor_maps)
-    for argument in kernel.arguments:
-        if argument not in known_arguments:
-            raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
-    if not choices and not _IDENTIFIER.match(kernel.entry):
-        raise reader.error("entry", f"must be a C identifier, not {kernel.entry!r}")
-    if not choices and not kernel.dtypes:
-        raise reader.error("dtypes", "must name f32, f64 or both")
-    for value in kernel.dtypes:
-        if value not in ("f32", "f64"):
-            raise reader.error("dtypes", f"has {value!r}, not f32 or f64")
-    if kernel.layout not in ("row", "col"):
-        raise reader.error("layout", f"must be row or col, not {kernel.layout!r}")
-    if kernel.result is not None and (op != "transpose" or kernel.result not in get_args(Result)):
-        raise reader.error(
-            "result", f"is {kernel.result!r}; only a transpose kernel has one, copy or transpose"
-        )
-    if kernel.after == kernel.id:
-        raise reader.error("after", f"is {kernel.after!r}, this kernel itself")
-    for name, value in parameters.items():
-        if not _IDENTIFIER.match(name) or not _is_integer(value):
-            raise reader.error(f"parameters.{name}", f"must name an integer, not {value!r}")
+    _check_kernel(reader, kernel, operation)
     return kernel
 
 
-def _read_launch(reader: _Reader) -> Launch:
+def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> None:
+    known_arguments = (*operation.argument_names, *kernel.tensor_maps)
+    for argument in kernel.arguments:
+        if argument not in known_arguments:
+            raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
+    if not kernel.choices and not is_identifier(kernel.entry):
+        raise reader.error("entry", f"must be a C identifier, not {kernel.entry!r}")
+    if not kernel.choices and not kernel.dtypes:
+        raise reader.error("dtypes", f"must name one or more of {', '.join(RUN_TYPES)}")
+    for value in kernel.dtypes:
+        if value not in RUN_TYPES:
+            raise reader.error("dtypes", f"has {value!r}, not one of {', '.join(RUN_TYPES)}")
+    if kernel.after == kernel.id:
+        raise reader.error("after", f"is {kernel.after!r}, this kernel itself")
+    integers = [*kernel.parameters, *kernel.constants]
+    for name in integers:
+        if integers.count(name) > 1:
+            raise reader.error(f"constants.{name}", "is a parameter too")
+        if name in operation.argument_names or name in LAUNCH_VARIABLES:
+            raise reader.error(f"parameters.{name}", "is the name of something else")
+
+
+def _read_variant(reader: TableReader, kernel: Kernel) -> Kernel:
+    """A rung of its own that differs from its file in texts and parameters."""
+    name = reader.take("id", str)
+    if not is_identifier(name):
+        raise reader.error("id", f"must be a name of letters, digits and _, not {name!r}")
+    parameters = _read_integers(reader, "parameters")
+    for key in parameters:
+        if key not in kernel.parameters:
+            known = ", ".join(kernel.parameters) or "none"
+            raise reader.error(f"parameters.{key}", f"is no parameter of this file; those are {known}")
+    variant = replace(
+        kernel,
+        id=name,
+        title=reader.take("title", str, kernel.title),
+        rung=reader.take("rung", float, kernel.rung),
+        idea=reader.take("idea", str, kernel.idea),
+        change=reader.take("change", str, kernel.change),
+        bottleneck=reader.take("bottleneck", str, kernel.bottleneck),
+        aliases=reader.strings("aliases", []),
+        parameters={**kernel.parameters, **parameters},
+        published=tuple(_read_published(entry) for entry in reader.sections("published")),
+        moves=_read_moves(reader) or kernel.moves,
+        after=reader.take("after", str, kernel.after),
+    )
+    if variant.after == variant.id:
+        raise reader.error("after", f"is {variant.after!r}, this kernel itself")
+    reader.finish()
+    return variant
+
+
+def _read_options(reader: TableReader, operation: Operation) -> Mapping[str, str]:
+    """The variant of the operation, by the fields that the operation declares."""
+    chosen = {}
+    for name, option in operation.options.items():
+        value = reader.choice(name, tuple(option.values), option.default)
+        if value != option.default:
+            chosen[name] = value
+    return chosen
+
+
+def _read_integers(reader: TableReader, key: str) -> Mapping[str, int]:
+    values = reader.take(key, dict, {})
+    for name, value in values.items():
+        if not is_identifier(name) or not is_integer(value) or abs(value) >= 2**63:
+            raise reader.error(f"{key}.{name}", f"must name an integer, not {value!r}")
+    return cast("Mapping[str, int]", values)
+
+
+def _read_launch(reader: TableReader) -> Launch:
     block = reader.take("block", list)
-    if not 1 <= len(block) <= 3 or not all(_is_integer(extent) and extent > 0 for extent in block):
+    if not 1 <= len(block) <= 3 or not all(is_integer(extent) and 0 < extent < 2**31 for extent in block):
         raise reader.error("block", f"must be one to three positive integers, not {block!r}")
     grid = reader.strings("grid")
     if not 1 <= len(grid) <= 3:
@@ -310,12 +324,15 @@ def _read_launch(reader: _Reader) -> Launch:
     return launch
 
 
-def _read_choices(reader: _Reader) -> tuple[Choice, ...]:
-    if "choose" not in reader.table:
-        return ()
-    for name in _OF_THE_CHOSEN:
-        if name in reader.table:
+def _refuse_what_the_chosen_brings(reader: TableReader, names: Sequence[str]) -> None:
+    for name in names:
+        if name in reader:
             raise reader.error(name, "does not go with choose: the chosen kernel brings its own")
+
+
+def _read_choices(reader: TableReader) -> tuple[Choice, ...]:
+    if "choose" not in reader:
+        return ()
     choices = []
     for entry in reader.sections("choose"):
         choices.append(Choice(entry.take("kernel", str), entry.take("when", str)))
@@ -325,7 +342,7 @@ def _read_choices(reader: _Reader) -> tuple[Choice, ...]:
     return tuple(choices)
 
 
-def _read_moves(reader: _Reader) -> Mapping[str, Direction]:
+def _read_moves(reader: TableReader) -> Mapping[str, Direction]:
     moves = reader.take("moves", dict, {})
     words = get_args(Direction)
     for name, word in moves.items():
@@ -336,14 +353,12 @@ def _read_moves(reader: _Reader) -> Mapping[str, Direction]:
     return cast("Mapping[str, Direction]", moves)
 
 
-def _read_tensor_maps(reader: _Reader, op: str) -> Mapping[str, TensorMapSpec]:
+def _read_tensor_maps(reader: TableReader, operation: Operation) -> Mapping[str, TensorMapSpec]:
     maps = {}
-    for name in list(reader.table):
-        entry = reader.section(name)
+    for name, entry in reader.named_sections("tensor_maps"):
         array, box = entry.take("array", str), entry.strings("box")
-        arrays = OPERATIONS[op].array_names
-        if array not in arrays:
-            raise entry.error("array", f"is {array!r}, not one of {', '.join(arrays)}")
+        if array not in operation.arrays:
+            raise entry.error("array", f"is {array!r}, not one of {', '.join(operation.arrays)}")
         if len(box) != 2:
             raise entry.error("box", "must be two expressions: elements along a row, then rows")
         swizzle = entry.take("swizzle_bytes", int, 0)
@@ -354,35 +369,32 @@ def _read_tensor_maps(reader: _Reader, op: str) -> Mapping[str, TensorMapSpec]:
     return maps
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _triple(values: Sequence[T], filler: T) -> tuple[T, T, T]:
     x, y, z = (*values, filler, filler)[:3]
     return x, y, z
 
 
-def _read_requirement(reader: _Reader) -> Requirement:
+def _read_requirement(reader: TableReader) -> Requirement:
     requirement = Requirement(reader.take("condition", str), reader.take("because", str))
     reader.finish()
     return requirement
 
 
-def _read_published(reader: _Reader) -> PublishedFigure:
+def _read_published(reader: TableReader) -> PublishedFigure:
+    time_ms = reader.take("time_ms", float, 0.0) or None
+    if time_ms is not None and (complaint := complaint_about(Positive, time_ms)):
+        raise reader.error("time_ms", complaint)
     figure = PublishedFigure(
-        size=reader.take("size", str),
-        time_ms=reader.take("time_ms", float, 0.0) or None,
-        note=reader.take("note", str, ""),
+        size=reader.take("size", str), time_ms=time_ms, note=reader.take("note", str, "")
     )
     reader.finish()
     return figure
 
 
-def _check_expressions(kernel: Kernel, path: Path) -> None:
-    """Refuse an expression with an unknown name when the file is read, not when it is first launched."""
+def _check_formulas(kernel: Kernel, path: Path, operation: Operation) -> None:
+    """Refuse a formula with an unknown name when the file is read, not when it is first launched."""
     first = CHOICE_VARIABLES if kernel.choices else LAUNCH_VARIABLES
-    known = {*first, *OPERATIONS[kernel.op].dimension_names, *kernel.parameters}
+    known = {*first, *operation.dimensions, *kernel.parameters, *kernel.constants}
     texts = [*kernel.launch.grid, kernel.launch.dynamic_shared_bytes]
     texts += [choice.when for choice in kernel.choices]
     texts += [requirement.condition for requirement in kernel.requirements]

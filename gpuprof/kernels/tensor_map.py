@@ -6,10 +6,12 @@ A tensor map is a kernel argument of 128 opaque bytes. Each backend makes its ow
 """
 
 from dataclasses import dataclass
+from math import prod
 
 from gpuprof.copy_engine import GRANULE_BYTES, MOST_BOX_ELEMENTS
 from gpuprof.errors import CaseSkipped
-from gpuprof.problems.base import ITEM_BYTES, ArraySpec, Problem
+from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.problems.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,11 @@ def make_tensor_map(argument: str, spec: TensorMapSpec, box: tuple[int, int], pr
     Raises:
         CaseSkipped: The copy engine cannot do it; the message says which of its limits is broken.
     """
-    array: ArraySpec = next(array for array in problem.arrays if array.name == spec.array)
-    rows, columns = array.shape
+    array = problem.array(spec.array)
+    *outer, columns = array.shape
+    rows = prod(outer)
     made = TensorMap(
-        argument, spec.array, (columns, rows), box, ITEM_BYTES[problem.dtype], spec.swizzle_bytes
+        argument, spec.array, (columns, rows), box, ELEMENT_TYPES[array.dtype].nbytes, spec.swizzle_bytes
     )
     if made.row_bytes % GRANULE_BYTES:
         raise CaseSkipped(

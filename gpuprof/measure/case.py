@@ -1,39 +1,55 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""One case of a run: a kernel, a problem and a launch shape, as it travels to a worker."""
+"""One case of a run: a kernel, a problem and a launch shape. It travels by value, its source included."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
-from gpuprof.kernels.catalog import load_kernel
 from gpuprof.kernels.choose import choose
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import Extent
-from gpuprof.results import Measurement, Outcome, Problem
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.problems.problem import Problem
+from gpuprof.results import Measurement, Outcome
+from gpuprof.text import Extent
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What to measure.
+    """What to measure: a kernel, or a reference of the operation.
 
     Args:
-        kernel: The kernel's id.
-        kernel_path: The kernel's file.
+        name: The kernel's or the reference's id.
         problem: What it computes.
         block: Threads in x, y, z.
-        params: Tile parameters that replace the header's defaults.
-        is_reference: True for a reference of `measure.references`, which has no file and chooses its launch.
+        kernel: The kernel; None for a reference, which has no source and chooses its launch.
+        params: Parameters that replace the header's defaults.
+        alternatives: The kernels that this one may choose, where it does.
     """
 
-    kernel: str
-    kernel_path: str
+    name: str
     problem: Problem
     block: Extent
+    kernel: Kernel | None = None
     params: Mapping[str, int] = field(default_factory=dict)
-    is_reference: bool = False
+    alternatives: tuple[Kernel, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        problem: Problem,
+        block: Extent | None = None,
+        params: Mapping[str, int] | None = None,
+        alternatives: tuple[Kernel, ...] = (),
+    ) -> "Case":
+        """The case of a kernel, with its own block unless another is given."""
+        return cls(kernel.id, problem, block or kernel.launch.block, kernel, params or {}, alternatives)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is of something to compare kernels with."""
+        return self.kernel is None
 
 
 def resolve(case: Case, device: Device) -> tuple[Case, Kernel]:
@@ -45,24 +61,22 @@ def resolve(case: Case, device: Device) -> tuple[Case, Kernel]:
 
     Raises:
         CaseSkipped: The kernel chooses among others, and none fits; or it was given parameters.
-        HeaderError: The kernel's file cannot be read.
     """
-    kernel = load_kernel(Path(case.kernel_path))
-    chosen = choose(kernel, case.problem, device)
-    if chosen is kernel:
-        return case, kernel
+    assert case.kernel is not None
+    chosen = choose(case.kernel, case.alternatives, case.problem, device)
+    if chosen is case.kernel:
+        return case, chosen
     if case.params:
-        raise CaseSkipped(f"{kernel.id} takes no parameters: what it chooses, here {chosen.id}, has its own.")
-    path = str(chosen.path.resolve())
-    return replace(case, kernel=chosen.id, kernel_path=path, block=chosen.launch.block), chosen
+        raise CaseSkipped(f"{case.name} takes no parameters: what it chooses, here {chosen.id}, has its own.")
+    return replace(case, name=chosen.id, kernel=chosen, block=chosen.launch.block, alternatives=()), chosen
 
 
 def credited(measurement: Measurement, case: Case) -> Measurement:
     """What was measured for a case, under the id of its own kernel where that one chose another to run."""
     ran = measurement.kernel
-    if ran == case.kernel:
+    if ran == case.name:
         return measurement
-    credited = replace(measurement, kernel=case.kernel, chosen=ran)
+    credited = replace(measurement, kernel=case.name, chosen=ran)
     if measurement.lines is None:
         return credited
     why = f"the counted lines are those of {ran}: add --kernel {ran} to see them"
@@ -82,8 +96,8 @@ def unmeasured(
         why: The reason given for each missing part.
     """
     return Measurement(
-        kernel=case.kernel,
-        problem=case.problem,
+        kernel=case.name,
+        problem=case.problem.record(),
         block=case.block,
         grid=None,
         params={**(kernel.parameters if kernel else {}), **case.params},
@@ -93,10 +107,13 @@ def unmeasured(
         reason=reason,
         verification_reason=why,
         timing_reason=why,
+        event_floor_reason=why,
         throughput_reason="no time was measured",
         resources_reason=why,
         occupancy_reason=why,
         clocks_reason=why,
         counters_reason=why,
+        bounds_reason="bounds are not computed yet",
+        model_reason="there is no model yet",
         lines_reason=why,
     )

@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from gpuprof.backends.base import Backend, Findings
+from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import LaunchShape, configure
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape, configure
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
-from gpuprof.measure.throughput import throughput
-from gpuprof.results import Measurement, Resources
+from gpuprof.problems.formulas import ExpressionError
+from gpuprof.results import Measurement, Occupancy, Resources, Throughput
 from gpuprof.toolchain.cache import compile_cached
 from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options
-from gpuprof.toolchain.occupancy import theoretical_occupancy
 
 Compile = Callable[[Kernel, LaunchShape], CompiledKernel]
 
@@ -50,8 +50,8 @@ class Compiler:
         return future.result() if future else self._compile(kernel, shape)
 
     def _compile(self, kernel: Kernel, shape: LaunchShape) -> CompiledKernel:
-        options = compiler_options(self._arch, shape.defines, kernel.options)
-        return compile_cached(kernel.source, kernel.path.name, kernel.entry, options)
+        options = compiler_options(self._arch, shape.defines, kernel.compile_options)
+        return compile_cached(kernel.source, kernel.file_name, kernel.entry, options)
 
 
 def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Measurement, bool]:
@@ -93,6 +93,8 @@ def _measure_kernel(
         return replace(result, reason=str(error)), False
     except CompileError as error:
         return replace(result, outcome="failed", reason=str(error), log=error.log), False
+    except ExpressionError as error:
+        return replace(result, outcome="failed", reason=f"The reference has no value: {error}."), False
     except CaseFailure as error:
         failed = replace(result, outcome="failed", reason=str(error), over_limit=error.over_limit)
         return failed, error.fatal
@@ -103,7 +105,7 @@ def _measure_reference(case: Case, backend: Backend) -> tuple[Measurement, bool]
     """A reference's measurement; a library that is not installed is a skipped row."""
     result = unmeasured(case, None, "skipped", None, "a library does not tell")
     try:
-        findings = backend.run_reference(case.kernel, case.problem)
+        findings = backend.run_reference(case.name, case.problem)
     except (BackendUnavailable, CaseSkipped) as error:
         return replace(result, reason=str(error)), False
     except CaseFailure as error:
@@ -114,7 +116,7 @@ def _measure_reference(case: Case, backend: Backend) -> tuple[Measurement, bool]
 def _with_findings(result: Measurement, backend: Backend, findings: Findings) -> Measurement:
     result = replace(result, **{name: getattr(findings, name) for name in findings.__dataclass_fields__})
     if result.timing and result.timing.cold:
-        rates = throughput(result.problem, backend.device, result.timing.cold.median_us)
+        rates = Throughput.of(result.problem, backend.device, result.timing.cold.median_us)
         result = replace(result, throughput=rates, throughput_reason=None)
     return result
 
@@ -135,7 +137,7 @@ def _with_resources(
         log=compiled.log,
     )
     try:
-        occupancy = theoretical_occupancy(
+        held = theoretical_occupancy(
             backend.device,
             threads_per_block=shape.block[0] * shape.block[1] * shape.block[2],
             registers_per_thread=compiled.registers_per_thread,
@@ -143,4 +145,5 @@ def _with_resources(
         )
     except GpuprofError as error:
         return replace(result, occupancy_reason=str(error))
+    occupancy = Occupancy(held.theoretical_pct, held.limiter, held.blocks_per_sm)
     return replace(result, occupancy=occupancy, occupancy_reason=None)

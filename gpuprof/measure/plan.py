@@ -2,17 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a checked request to the list of cases, in the order in which they run."""
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from gpuprof.errors import InputError
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import Extent, check_block
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import check_block
 from gpuprof.measure.case import Case
-from gpuprof.measure.request import MAX_THREADS_PER_BLOCK, Request
-from gpuprof.problems.base import Layout
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
-from gpuprof.results import Problem
+from gpuprof.measure.request import Request, Selection
+from gpuprof.problems.problem import Problem
+from gpuprof.text import Extent
 
 
 def plan_cases(request: Request, *, references: bool = False) -> list[Case]:
@@ -27,41 +26,59 @@ def plan_cases(request: Request, *, references: bool = False) -> list[Case]:
     """
     cases: list[Case] = []
     for size in request.sizes:
-        for layout in sorted({kernel.layout for kernel in request.kernels}, reverse=True):
-            for kernel in request.kernels:
-                if kernel.layout == layout:
-                    problem = _problem(request, size, kernel.layout, kernel.result)
-                    cases += _cases_of(kernel, problem, request.blocks)
+        for problem, selections in _by_problem(request, size):
+            for selection in selections:
+                cases += _cases_of(request, selection, problem)
         if references:
-            # A library is as fast in either layout: one row serves a ladder of both.
-            layout = max((kernel.layout for kernel in request.kernels), default="row")
+            base = _base_problem(request, size)
             for reference in request.references:
-                problem = _problem(request, size, layout, reference.result)
-                cases.append(Case(reference.id, "", problem, (1, 1, 1), is_reference=True))
+                problem = base.with_options(reference.options)
+                cases.append(Case(reference.id, problem, (1, 1, 1)))
     return cases
 
 
-def _cases_of(kernel: Kernel, problem: Problem, blocks: tuple[Extent, ...]) -> list[Case]:
-    path = str(kernel.path.absolute())
-    if not blocks:
-        return [Case(kernel.id, path, problem, kernel.launch.block)]
+def _by_problem(request: Request, size: tuple[int, ...]) -> list[tuple[Problem, list[Selection]]]:
+    """Selections that compute the same, in the order in which the first of each stands."""
+    found: dict[Problem, list[Selection]] = {}
+    for selection in request.selections:
+        problem = request.problem(size, selection.kernel.options)
+        found.setdefault(problem, []).append(selection)
+    return list(found.items())
+
+
+def _base_problem(request: Request, size: tuple[int, ...]) -> Problem:
+    """What references compute: what the first kernels do that compute all of the operation.
+
+    A library is as fast in either storage order: one row serves a ladder of both.
+    """
+    default = request.problem(size, {})
+    problems = [problem for problem, _ in _by_problem(request, size) if not problem.is_ceiling]
+    return default if default in problems or not problems else problems[0]
+
+
+def _cases_of(request: Request, selection: Selection, problem: Problem) -> Iterator[Case]:
+    kernel = selection.kernel
+    alternatives = _alternatives(request, kernel)
+    for params in selection.params:
+        for block in _blocks_of(kernel, request.blocks):
+            yield Case.of(kernel, problem, block, params, alternatives)
+
+
+def _alternatives(request: Request, kernel: Kernel) -> tuple[Kernel, ...]:
+    names = {choice.kernel for choice in kernel.choices}
+    return tuple(other for other in request.ladder.kernels if other.id in names)
+
+
+def _blocks_of(kernel: Kernel, blocks: tuple[Extent, ...]) -> list[Extent]:
     allowed = []
     for block in blocks:
         with suppress(InputError):
-            check_block(kernel, block, MAX_THREADS_PER_BLOCK)
-            allowed.append(Case(kernel.id, path, problem, block))
-    return allowed or [Case(kernel.id, path, problem, kernel.launch.block)]
+            check_block(kernel, block)
+            allowed.append(block)
+    return allowed or [kernel.launch.block]
 
 
-def _problem(request: Request, size: tuple[int, ...], layout: Layout, result: str | None) -> Problem:
-    if request.op == "gemm":
-        m, n, k = size
-        return Gemm(m, n, k, request.dtype, layout, request.alpha, request.beta)
-    nx, ny = size
-    return Transpose(nx, ny, request.dtype, "copy" if result == "copy" else "transpose")
-
-
-def check_memory(problems: list[Problem], needed: tuple[int, ...], budget_bytes: int) -> None:
+def check_memory(problems: Sequence[Problem], needed: tuple[int, ...], budget_bytes: int) -> None:
     """Refuse a size that does not fit, before anything is measured.
 
     Args:
@@ -74,8 +91,8 @@ def check_memory(problems: list[Problem], needed: tuple[int, ...], budget_bytes:
     """
     for problem, nbytes in zip(problems, needed, strict=True):
         if nbytes > budget_bytes:
-            matrices = f"{_gib(problem.array_bytes)} for its matrices, the rest to verify them"
-            parts = f" ({matrices})" if nbytes > problem.array_bytes else ""
+            arrays = f"{_gib(problem.array_bytes)} for its arrays, the rest to verify them"
+            parts = f" ({arrays})" if nbytes > problem.array_bytes else ""
             raise InputError(
                 f"Size {problem.label} needs {_gib(nbytes)} of memory{parts};"
                 f" there are {_gib(budget_bytes)}.",

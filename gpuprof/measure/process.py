@@ -7,15 +7,20 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
-from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError, InputError
+from gpuprof import signals
+from gpuprof.errors import BackendUnavailable, ExitCode, InputError
 from gpuprof.measure.protocol import Open, Opened, Refused, decode, encode
+from gpuprof.text import cut
 
 #: Opening a GPU on a busy machine with a cold driver takes seconds; minutes mean that it hangs.
 _OPEN_TIMEOUT_S = 120.0
+#: How soon a wait notices that the run has been asked to end.
+_POLL_S = 0.1
 
 
 class WorkerDied(Exception):
@@ -24,6 +29,16 @@ class WorkerDied(Exception):
 
 class WorkerTimeout(Exception):
     """The worker gave no answer in time and was killed."""
+
+
+def child_environment() -> dict[str, str]:
+    """The environment in which a child finds the modules that this process finds, and no others.
+
+    What an import hook left on the path leads nowhere, and Python does not start with it where the working
+    directory is gone.
+    """
+    path = os.pathsep.join(filter(os.path.exists, sys.path))
+    return {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": path}
 
 
 class WorkerProcess:
@@ -45,7 +60,7 @@ class WorkerProcess:
             stderr=self._errors,
             text=True,
             encoding="utf-8",
-            env={**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=child_environment(),
         )
         self._lines: SimpleQueue[str | None] = SimpleQueue()
         Thread(target=self._read, daemon=True).start()
@@ -54,7 +69,7 @@ class WorkerProcess:
         except (WorkerDied, WorkerTimeout) as error:
             self.close()
             raise BackendUnavailable(f"The worker process could not start: {error}.") from error
-        except GpuprofError:
+        except BaseException:
             self.close()
             raise
 
@@ -65,20 +80,36 @@ class WorkerProcess:
             GpuprofError: The worker refused the request.
             WorkerDied: It ended instead.
             WorkerTimeout: It did not answer in time; it has been killed.
+            KeyboardInterrupt: The run was asked to end.
         """
         self.tell(request)
-        try:
-            line = self._lines.get(timeout=timeout_s)
-        except Empty:
-            self.kill()
-            raise WorkerTimeout(f"no answer within {timeout_s:g} s") from None
+        line = self._next_line(timeout_s)
+        # What ends a run may reach its worker first, and then the worker's end means nothing.
+        signals.check()
         if line is None or not line.endswith("\n"):
             raise WorkerDied(self._obituary())
-        answer = decode(line)
+        try:
+            answer = decode(line)
+        except ValueError as error:
+            self.kill()
+            raise WorkerDied(f"its answer makes no sense ({cut(str(error), 200)})") from error
         if isinstance(answer, Refused):
             kind = InputError if answer.exit_code == ExitCode.BAD_INPUT else BackendUnavailable
             raise kind(answer.what, fix=answer.fix)
         return answer
+
+    def _next_line(self, timeout_s: float) -> str | None:
+        """The worker's next line; None when there will be none."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            signals.check()
+            left = deadline - time.monotonic()
+            try:
+                return self._lines.get(timeout=max(0.0, min(_POLL_S, left)))
+            except Empty:
+                if left <= _POLL_S:
+                    self.kill()
+                    raise WorkerTimeout(f"no answer within {timeout_s:g} s") from None
 
     def tell(self, request: Any) -> None:
         """Send a request that has no answer.
@@ -91,6 +122,7 @@ class WorkerProcess:
             self._process.stdin.write(encode(request))
             self._process.stdin.flush()
         except OSError as error:
+            signals.check()
             raise WorkerDied(self._obituary()) from error
 
     def kill(self) -> None:

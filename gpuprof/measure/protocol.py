@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
-from gpuprof.results import BackendName, Measurement, Problem
+from gpuprof.problems.problem import Problem
+from gpuprof.results import BackendName, Measurement
 from gpuprof.schema import from_json, to_json
 
 T = TypeVar("T")
@@ -28,7 +29,7 @@ class Open:
     seconds_per_case: float
     sim_blocks: int | None = None
     lines: bool = False
-    references: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

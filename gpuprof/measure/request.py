@@ -1,150 +1,258 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a user asks for: sizes and blocks read from the command line, checked before anything is opened."""
+"""What a user asks for, as values, checked before anything is opened."""
 
 import math
-import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
 
-import numpy as np
+from gpuprof.errors import HeaderError, InputError
+from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import MAX_THREADS_PER_BLOCK, check_block
+from gpuprof.operation import Operation, ReferenceDeclaration
+from gpuprof.problems.dtypes import RUN_TYPES, largest
+from gpuprof.problems.formulas import ExpressionError
+from gpuprof.problems.problem import Problem
+from gpuprof.results import ProblemRecord, size_label
+from gpuprof.schema import SchemaError, from_json, to_json
+from gpuprof.text import Extent, format_extent
 
-from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import find_kernel, ladder
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import Extent, check_block
-from gpuprof.measure.references import Reference, choose_references
-from gpuprof.problems import OPERATIONS
-from gpuprof.problems.base import Dtype, numpy_dtype
-
-#: CUDA's limit on the threads of a block, the same on every architecture that NVRTC compiles for.
-MAX_THREADS_PER_BLOCK = 1024
-#: Of at most 18 digits each: int() refuses thousands of them, and any limit here lies far below.
-_NUMBER = r"[0-9]{1,18}"
-_SIZE = re.compile(rf"{_NUMBER}(?:x{_NUMBER})*\Z")
 #: Largest extent: kernels take sizes as 32-bit integers, and tile arithmetic needs headroom above them.
-_MAX_EXTENT = 2**31 - 2**16
+MAX_EXTENT = 2**31 - 2**16
+#: More variants of one kernel than anybody means to ask for.
+_MOST_VARIANTS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A checked request for one problem family.
+@dataclass(frozen=True)
+class Selection:
+    """One kernel to run, and with which parameters.
 
     Args:
-        op: `gemm` or `transpose`.
-        kernels: The kernels to run, in rung order.
-        sizes: Each size's extents: M, N, K or nx, ny.
+        kernel: The kernel.
+        params: Parameters that replace the header's, one mapping for each case wanted.
+        name: How the user named it, for messages.
+    """
+
+    kernel: Kernel
+    params: tuple[Mapping[str, int], ...] = ({},)
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request for one operation.
+
+    Args:
+        ladder: The operation and all its kernels.
+        selections: What to run, in rung order.
+        sizes: Each size's extents, in the order of the operation's dimensions.
         blocks: Blocks to run instead of each kernel's own; empty for its own.
+        dtype: The run's element type.
+        scalars: Numbers besides the sizes that are not their defaults.
         references: What to measure beside the kernels, where there is a GPU.
     """
 
-    op: str
-    kernels: tuple[Kernel, ...]
+    ladder: Ladder
+    selections: tuple[Selection, ...]
     sizes: tuple[tuple[int, ...], ...]
-    blocks: tuple[Extent, ...]
-    dtype: Dtype = "f32"
-    alpha: float = 1.0
-    beta: float = 0.0
-    references: tuple[Reference, ...] = ()
+    blocks: tuple[Extent, ...] = ()
+    dtype: str = "f32"
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    references: tuple[ReferenceDeclaration, ...] = ()
+
+    @property
+    def operation(self) -> Operation:
+        """What is computed."""
+        return self.ladder.operation
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels to run, in rung order."""
+        return tuple(selection.kernel for selection in self.selections)
+
+    def problem(self, size: tuple[int, ...], options: Mapping[str, str]) -> Problem:
+        """What a kernel of these options computes at a size."""
+        return Problem.of(self.operation, size, self.dtype, self.scalars, options)
 
 
-def parse_sizes(text: str, names: tuple[str, ...], option: str = "--sizes") -> tuple[tuple[int, ...], ...]:
-    """Read a list of sizes such as `128,4096` or `512x1024x256`.
+def find_kernels(ladder: Ladder, name: str) -> tuple[Kernel, ...]:
+    """The kernel that a ladder has under a name, or those of a file of the user's own.
 
     Args:
-        text: Comma-separated; one number stands for all extents.
-        names: The extents' names, for example M, N, K.
-        option: Where the text came from, for messages.
+        ladder: Where to look for an id or a published name.
+        name: One of these, or the path of a `.cu` file.
 
     Raises:
-        InputError: A size is malformed, zero, negative or too large.
+        InputError: There is none.
+        HeaderError: The file is faulty or computes something else.
     """
-    shape = "x".join(map(str.upper, names))
-    sizes = []
-    for item in _items(text, option):
-        if item.startswith("-") or "x-" in item:
-            raise InputError(f"{option} {item!r} is negative.", fix="A size is at least 1.")
-        if not _SIZE.match(item):
-            raise InputError(f"{option} {item!r} is not a size.", fix=f"Write 4096 or {shape}, as numbers.")
-        extents = tuple(map(int, item.split("x")))
-        if len(extents) == 1:
-            extents *= len(names)
-        if len(extents) != len(names):
-            raise InputError(
-                f"{option} {item!r} has {len(extents)} extents; this problem has {len(names)}: {shape}.",
-                fix=f"Write one number or {shape}.",
+    if not name.endswith(".cu"):
+        return (ladder.find(name),)
+    file = load_kernels(Path(name), asked=ladder.operation)
+    if file.operation != ladder.operation:
+        raise HeaderError(f"{name} is a {file.operation.name} kernel, not a {ladder.operation.name} kernel.")
+    for kernel in file.kernels:
+        if any(kernel.id == other.id and kernel != other for other in ladder.kernels):
+            raise HeaderError(
+                f"{name} has the id of a shipped kernel, {kernel.id!r}.", fix="Rename the file."
             )
-        if 0 in extents:
-            raise InputError(f"{option} {item!r} has a zero extent.", fix="A size is at least 1.")
-        if max(extents) > _MAX_EXTENT:
-            raise InputError(f"{option} {item!r} is too large.", fix=f"Extents go up to {_MAX_EXTENT}.")
-        if extents not in sizes:
-            sizes.append(extents)
-    return tuple(sizes)
+        check_choices(kernel, ladder.kernels)
+    return file.kernels
 
 
-def parse_blocks(text: str) -> tuple[Extent, ...]:
-    """Read a list of blocks such as `8x32` or `8x32,16x16`, threads in x, y and optionally z.
+def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Selection:
+    """A kernel, called so by the user, with every combination of the values given for its parameters.
 
     Raises:
-        InputError: A block is malformed, empty or has more than 1024 threads.
+        InputError: It has no such parameter, or there are too many combinations.
     """
-    blocks: list[Extent] = []
-    for item in _items(text, "--block"):
-        parts = item.split("x")
-        if not _SIZE.match(item) or len(parts) > 3:
-            raise InputError(
-                f"--block {item!r} is not a block.", fix="Write XxY in threads, for example 8x32."
-            )
-        x, y, z = (int(part) for part in (*parts, "1", "1")[:3])
-        if 0 in (x, y, z):
-            raise InputError(f"--block {item!r} has a zero extent.", fix="Each extent is at least 1.")
-        if x * y * z > MAX_THREADS_PER_BLOCK:
-            raise InputError(
-                f"--block {item!r} has {x * y * z} threads; a block holds at most {MAX_THREADS_PER_BLOCK}.",
-                fix="Choose a smaller block.",
-            )
-        if (x, y, z) not in blocks:
-            blocks.append((x, y, z))
-    return tuple(blocks)
+    for parameter in params:
+        if parameter not in kernel.parameters:
+            known = ", ".join(f"{key} (now {value})" for key, value in kernel.parameters.items())
+            fix = f"It has {known}." if known else "It has none."
+            if parameter in kernel.constants:
+                fix = f"{parameter} is a constant of its source. {fix}"
+            raise InputError(f"{kernel.id} has no parameter {parameter!r}.", fix=fix)
+    if math.prod(map(len, params.values())) > _MOST_VARIANTS:
+        raise InputError(
+            f"{kernel.id} would run in more than {_MOST_VARIANTS} variants.", fix="Name fewer values."
+        )
+    combinations = product(*map(dict.fromkeys, params.values()))
+    variants = tuple(dict(zip(params, values, strict=True)) for values in combinations)
+    return Selection(kernel, variants, name)
 
 
-def parse_sim_blocks(text: str | None) -> int | None:
-    """Read `--sim-blocks`: 0 stands for all, None for a choice by size.
+def merge(selections: Iterable[Selection]) -> tuple[Selection, ...]:
+    """Selections in rung order, those of one kernel as one.
 
     Raises:
-        InputError: It is neither `all` nor a positive number.
+        InputError: Two different kernels have one id.
     """
-    if text is None:
-        return None
-    if text == "all":
-        return 0
-    if not re.fullmatch(_NUMBER, text) or int(text) == 0:
-        raise InputError(f"--sim-blocks {text!r} is not a number of blocks.", fix="Write all, or 1 or more.")
-    return int(text)
+    found: dict[str, Selection] = {}
+    for selection in selections:
+        kernel = selection.kernel
+        other = found.setdefault(kernel.id, selection)
+        if other.kernel != kernel:
+            raise InputError(
+                f"{other.name} and {selection.name} have one id, {kernel.id!r}.",
+                fix="Rename one of the files.",
+            )
+        more = tuple(params for params in selection.params if params not in other.params)
+        found[kernel.id] = replace(other, params=other.params + more)
+    return tuple(found[kernel.id] for kernel in in_order(each.kernel for each in found.values()))
 
 
-def choose_kernels(op: str, names: list[str], everything: bool) -> tuple[Kernel, ...]:
-    """The kernels a user named, or the whole ladder.
+def make_request(
+    ladder: Ladder,
+    selections: Sequence[Selection] = (),
+    sizes: Sequence[tuple[int, ...]] = (),
+    blocks: Sequence[Extent] = (),
+    dtype: str = "f32",
+    scalars: Mapping[str, float] | None = None,
+    references: Sequence[ReferenceDeclaration] = (),
+) -> Request:
+    """A checked request.
+
+    Args:
+        ladder: The operation and its kernels.
+        selections: What to run; the whole ladder when empty.
+        sizes: Each one's extents.
+        blocks: As in `Request`; a kernel that was selected must be able to run with each.
+        dtype: The run's element type.
+        scalars: As in `Request`.
+        references: As in `Request`.
 
     Raises:
-        InputError: A name is unknown, two files give one id, or both `--all` and `--kernel` were given.
+        InputError: One of them makes no sense; the message says which, and why.
     """
-    if names and everything:
-        raise InputError("--all and --kernel exclude each other.", fix="Drop one of them.")
-    if not names:
-        return ladder(op)
-    found = [find_kernel(op, name) for text in names for name in _items(text, "--kernel", lower=False)]
-    kernels: dict[str, Kernel] = {}
-    for kernel in found:
-        other = kernels.setdefault(kernel.id, kernel)
-        if other.path.resolve() != kernel.path.resolve():
+    if dtype not in RUN_TYPES:
+        raise InputError(f"{dtype!r} is not a type of a run.", fix=f"Choose one of {', '.join(RUN_TYPES)}.")
+    operation = ladder.operation
+    for size in sizes:
+        _check_extents(size, operation.dimensions)
+    for block in blocks:
+        _check_threads(block)
+    chosen = merge(selections) or tuple(Selection(kernel) for kernel in ladder.kernels)
+    _check_blocks([selection.kernel for selection in chosen], blocks, chosen=bool(selections))
+    request = Request(
+        ladder=ladder,
+        selections=chosen,
+        sizes=tuple(dict.fromkeys(sizes)),
+        blocks=tuple(dict.fromkeys(blocks)),
+        dtype=dtype,
+        scalars=_checked_scalars(operation, scalars or {}, dtype),
+        references=tuple(references),
+    )
+    _check_sizes(request)
+    return request
+
+
+def _check_extents(size: tuple[int, ...], names: tuple[str, ...]) -> None:
+    """Refuse what is no size of a problem of these dimensions."""
+    text, shape = size_label(size), "x".join(map(str.upper, names))
+    if len(size) != len(names):
+        raise InputError(
+            f"Size {text} has {len(size)} extents; this problem has {len(names)}: {shape}.",
+            fix=f"Write one number or {shape}.",
+        )
+    if min(size) < 0:
+        raise InputError(f"Size {text} is negative.", fix="A size is at least 1.")
+    if 0 in size:
+        raise InputError(f"Size {text} has a zero extent.", fix="A size is at least 1.")
+    if max(size) > MAX_EXTENT:
+        raise InputError(f"Size {text} is too large.", fix=f"Extents go up to {MAX_EXTENT}.")
+
+
+def _check_threads(block: Extent) -> None:
+    """Refuse what is no block of any kernel."""
+    threads = math.prod(block)
+    if min(block) < 1:
+        raise InputError(f"Block {format_extent(block)} is empty.", fix="Each extent is at least 1.")
+    if threads > MAX_THREADS_PER_BLOCK:
+        raise InputError(
+            f"Block {format_extent(block)} has {threads} threads; a block holds at most"
+            f" {MAX_THREADS_PER_BLOCK}.",
+            fix="Choose a smaller block.",
+        )
+
+
+def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: str) -> dict[str, float]:
+    """Refuse numbers that an operation does not take.
+
+    Args:
+        operation: Names them.
+        given: Numbers by name.
+        dtype: The run's element type.
+
+    Raises:
+        InputError: A name is unknown, or a value is no finite number of its type.
+    """
+    scalars = {}
+    for name, value in given.items():
+        if name not in operation.scalars:
+            known = ", ".join(operation.scalars)
             raise InputError(
-                f"{other.path} and {kernel.path} have one id, {kernel.id!r}.", fix="Rename one of the files."
+                f"{operation.name} has no scalar {name!r}.",
+                fix=f"It has {known}." if known else "It has sizes only.",
             )
-    return tuple(sorted(kernels.values(), key=lambda kernel: (kernel.rung, kernel.id)))
+        declared = operation.scalars[name].type
+        kind = dtype if declared == "real" else declared
+        if not math.isfinite(value):
+            raise InputError(f"{name} = {value} is not a finite number.")
+        if abs(value) > largest(kind):
+            raise InputError(
+                f"{name} = {value} is too large for {kind}.", fix="Choose a smaller one, or a wider type."
+            )
+        if kind[0] in "iu" and (not float(value).is_integer() or (kind[0] == "u" and value < 0)):
+            raise InputError(f"{name} = {value} is no number of type {kind}.")
+        scalars[name] = float(value)
+    return scalars
 
 
-def check_blocks(kernels: tuple[Kernel, ...], blocks: tuple[Extent, ...], chosen: bool) -> None:
+def _check_blocks(kernels: Sequence[Kernel], blocks: Sequence[Extent], chosen: bool) -> None:
     """Refuse blocks that no kernel, or a kernel the user named, can run with.
 
     Raises:
@@ -163,49 +271,18 @@ def check_blocks(kernels: tuple[Kernel, ...], blocks: tuple[Extent, ...], chosen
         raise refusals[0]
 
 
-def _items(text: str, option: str, *, lower: bool = True) -> list[str]:
-    items = [item.strip() for item in (text.lower() if lower else text).split(",")]
-    if not all(items):
-        raise InputError(f"{option} {text!r} has an empty entry.", fix="Separate entries by single commas.")
-    return items
-
-
-def build_request(
-    op: str,
-    kernels: list[str],
-    everything: bool,
-    sizes: str,
-    block: str | None,
-    dtype: str,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    references: str = "none",
-) -> Request:
-    """Check a command line's texts and turn them into a request.
-
-    Raises:
-        InputError: One of them is wrong; the message says which, and how to write it.
-    """
-    if dtype not in ("f32", "f64"):
-        raise InputError(f"--dtype {dtype!r} is not a type.", fix="Choose f32 or f64.")
-    for name, value in (("--alpha", alpha), ("--beta", beta)):
-        if not math.isfinite(value):
-            raise InputError(f"{name} {value} is not a finite number.")
-        if abs(value) > float(np.finfo(numpy_dtype(dtype)).max):
+def _check_sizes(request: Request) -> None:
+    """Refuse a size for which the operation's formulas have no value, or none that a results file holds."""
+    for size in request.sizes:
+        problem = request.problem(size, {})
+        try:
+            record = problem.record()
+            for spec in problem.outputs:
+                problem.bound(spec.name)
+            if record.min_bytes < 1:
+                raise InputError(f"{request.operation.name} would move no bytes at size {problem.label}.")
+            from_json(ProblemRecord, to_json(record))
+        except (ExpressionError, SchemaError) as error:
             raise InputError(
-                f"{name} {value} is too large for {dtype}.", fix="Choose a smaller one, or --dtype f64."
-            )
-    chosen = choose_kernels(op, kernels, everything)
-    blocks = parse_blocks(block) if block is not None else ()
-    check_blocks(chosen, blocks, chosen=bool(kernels))
-    return Request(
-        op=op,
-        kernels=chosen,
-        sizes=parse_sizes(sizes, tuple(OPERATIONS[op].dimension_names)),
-        blocks=blocks,
-        dtype="f64" if dtype == "f64" else "f32",
-        alpha=alpha,
-        beta=beta,
-        references=choose_references(op, references),
-    )
+                f"Size {problem.label} does not go with {request.operation.name}: {error}."
+            ) from error

@@ -12,7 +12,6 @@ from typing import Protocol
 
 from gpuprof import __version__
 from gpuprof.errors import BackendUnavailable
-from gpuprof.kernels.catalog import find_kernel
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case
 from gpuprof.measure.plan import check_memory, plan_cases
@@ -20,6 +19,7 @@ from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Open, Opened, Size
 from gpuprof.measure.request import Request
 from gpuprof.measure.session import SessionOptions, run_cases
+from gpuprof.operation import ReferenceDeclaration
 from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Run, Tool
 from gpuprof.store import ResultsFile
 from gpuprof.toolchain.nvrtc import nvrtc_version
@@ -72,7 +72,12 @@ class RunOptions:
 
 
 def measure(
-    request: Request, options: RunOptions, progress: Progress, *, argv: tuple[str, ...], keep: Keep
+    request: Request,
+    options: RunOptions,
+    progress: Progress,
+    *,
+    argv: tuple[str, ...] = (),
+    keep: Keep | None = None,
 ) -> Run:
     """Measure everything a request asks for.
 
@@ -83,7 +88,7 @@ def measure(
         options: How.
         progress: Told about every step.
         argv: The command line, for the record.
-        keep: Opens the results file, given the run before its first case.
+        keep: Opens the results file, given the run before its first case; without, there is none.
 
     Returns:
         The run; its `complete` is False after Ctrl-C.
@@ -99,7 +104,7 @@ def measure(
         seconds_per_case=options.seconds_per_case,
         sim_blocks=options.sim_blocks,
         lines=options.lines,
-        references=tuple(reference.id for reference in request.references),
+        libraries=tuple(dict.fromkeys(reference.library for reference in request.references)),
     )
     worker = WorkerProcess(open_request)
     try:
@@ -152,18 +157,19 @@ class _Keeper:
         choosable: Records of kernels that another one may choose; on disk from the start, since a case that
             is appended cannot bring one along.
         cases: How many follow.
-        keep: Opens the file.
+        keep: Opens the file, where there is to be one.
     """
 
-    def __init__(self, run: Run, choosable: tuple[KernelRecord, ...], cases: int, keep: Keep) -> None:
+    def __init__(self, run: Run, choosable: tuple[KernelRecord, ...], cases: int, keep: Keep | None) -> None:
         self._empty = run
         self._choosable = choosable
         self._done: list[Measurement | None] = [None] * cases
-        self._file = keep(replace(run, kernels=(*run.kernels, *choosable)))
+        self._file = keep(replace(run, kernels=(*run.kernels, *choosable))) if keep else None
 
     def add(self, index: int, measurement: Measurement) -> None:
         self._done[index] = measurement
-        self._file.append(measurement)
+        if self._file:
+            self._file.append(measurement)
 
     def finish(self, *, complete: bool) -> Run:
         """The run, in the file too: in plan order, with those of the choosable kernels that were chosen."""
@@ -171,20 +177,22 @@ class _Keeper:
         chosen = {case.chosen for case in cases}
         kernels = (*self._empty.kernels, *(record for record in self._choosable if record.id in chosen))
         run = replace(self._empty, kernels=kernels, cases=cases, complete=complete)
-        self._file.finish(run)
+        if self._file:
+            self._file.finish(run)
         return run
 
     def close(self) -> None:
-        self._file.close()
+        if self._file:
+            self._file.close()
 
 
 def _choosable(request: Request) -> Iterator[KernelRecord]:
     """Kernels that one of the request may choose and that are not in the request themselves."""
     named = {kernel.id for kernel in request.kernels}
-    choices = dict.fromkeys(choice.kernel for kernel in request.kernels for choice in kernel.choices)
-    for name in choices:
-        if name not in named:
-            yield KernelRecord.of(find_kernel(request.op, name))
+    chosen = {choice.kernel for kernel in request.kernels for choice in kernel.choices}
+    for kernel in request.ladder.kernels:
+        if kernel.id in chosen - named:
+            yield kernel.record()
 
 
 def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
@@ -194,16 +202,42 @@ def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tupl
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         argv=argv,
         environment={**_environment(), **opened.environment},
-        device=opened.device,
+        devices=(opened.device,),
         backend=opened.backend,
         backend_reason=opened.backend_reason,
         complete=False,
         seed=options.seed,
+        operations={request.operation.name: request.operation},
         kernels=(
-            *(KernelRecord.of(kernel) for kernel in request.kernels),
-            *(reference.record for reference in request.references if opened.backend == "gpu"),
+            *(kernel.record() for kernel in request.kernels),
+            *(
+                _reference_record(request.operation.name, reference)
+                for reference in request.references
+                if opened.backend == "gpu"
+            ),
         ),
         cases=(),
+    )
+
+
+def _reference_record(operation: str, reference: ReferenceDeclaration) -> KernelRecord:
+    """A reference as a results file keeps it: a kernel without source, behind all others."""
+    return KernelRecord(
+        id=reference.id,
+        operation=operation,
+        title=reference.title,
+        rung=10_000.0,
+        idea=reference.idea,
+        change="",
+        bottleneck="",
+        study="",
+        aliases=(),
+        reference="",
+        source="",
+        source_hash="",
+        file_name="",
+        is_reference=True,
+        on_host=reference.on_host,
     )
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
+from gpuprof import signals
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
@@ -16,6 +17,9 @@ from gpuprof.measure.protocol import Measure, Open, Prepare
 from gpuprof.results import Measurement, Outcome
 
 OnCase = Callable[[int, Measurement], None]
+#: How soon a request to end the run is noticed, and how long the lanes are given to leave.
+_POLL_S = 0.1
+_FAREWELL_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ def run_cases(
 
     Raises:
         GpuprofError: A worker cannot be replaced.
+        KeyboardInterrupt: The run was asked to end; no worker is left.
     """
     pending: SimpleQueue[int] = SimpleQueue()
     for index in range(len(cases)):
@@ -69,12 +74,17 @@ def run_cases(
             thread.start()
         for thread in threads:
             while thread.is_alive():
-                thread.join(0.2)  # a timed wait keeps Ctrl-C deliverable
+                signals.check()
+                thread.join(_POLL_S)  # a timed wait keeps Ctrl-C deliverable
     finally:
         for lane in lanes:
             lane.close()
+        for thread in threads:
+            if thread.is_alive():  # a lane may be starting a worker, or saving a case, at this moment
+                thread.join(_FAREWELL_S)
     for lane in lanes:
         if lane.error is not None:
+            signals.check()
             raise lane.error
 
 

@@ -12,10 +12,11 @@ import sys
 from contextlib import suppress
 from typing import Any, TextIO
 
+from gpuprof import signals
 from gpuprof.backends.base import Backend
 from gpuprof.backends.select import open_backend
 from gpuprof.errors import GpuprofError
-from gpuprof.kernels.launch import configure
+from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.protocol import (
@@ -30,7 +31,7 @@ from gpuprof.measure.protocol import (
     decode,
     encode,
 )
-from gpuprof.measure.statistics import Budget
+from gpuprof.statistics import Budget
 
 
 class Worker:
@@ -66,7 +67,7 @@ class Worker:
             budget,
             request.sim_blocks,
             request.lines,
-            request.references,
+            request.libraries,
         )
         self._compile = Compiler(self._backend.compile_arch)
         return Opened(
@@ -112,8 +113,8 @@ def _die_with_parent() -> None:
 def main() -> None:
     """Serve on the process's own streams."""
     _die_with_parent()
-    # Ctrl-C is the parent's to handle: it ends the worker when it has saved what is there.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C and its like are the parent's to handle: it ends the worker when it has saved what is there.
+    signals.disregard()
     # A kernel's printf and a library's chatter go to standard output too: keep them off the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

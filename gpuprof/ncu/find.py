@@ -6,11 +6,13 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from gpuprof.ncu.problems import NcuError
+from gpuprof import signals
+from gpuprof.ncu.diagnosis import NcuError
 
 #: Where NVIDIA's installers put it, besides the search path.
 _PLACES = (
@@ -18,6 +20,8 @@ _PLACES = (
     ("/usr/local", "cuda-*/bin/ncu"),
     ("/opt/nvidia/nsight-compute", "*/ncu"),
 )
+#: How soon a wait notices that the command has been asked to end.
+_POLL_S = 0.1
 #: The first version whose raw page names the instances of a metric.
 _OLDEST = (2022, 1)
 _INSTALL = (
@@ -44,12 +48,10 @@ class Ncu:
             NcuError: It does not start, or is older than gpuprof can read.
         """
         try:
-            done = subprocess.run(
-                [self.path, "--version"], capture_output=True, text=True, timeout=60, check=False
-            )
+            done = run_to_end([self.path, "--version"], 60.0)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NcuError(f"{self.path} does not start: {error}.", fix=_INSTALL) from error
-        match = re.search(r"Version (\d+)\.(\d+)([.\d]*)", done.stdout)
+        match = re.search(r"Version (\d{1,9})\.(\d{1,9})([.\d]{0,99})", done.stdout)
         if match is None:
             raise NcuError(f"{self.path} is broken or not Nsight Compute: it tells no version.", fix=_INSTALL)
         if (int(match[1]), int(match[2])) < _OLDEST:
@@ -83,3 +85,40 @@ def find_ncu(chosen: str | None = None) -> Ncu:
     if not usable:
         raise NcuError("Nsight Compute (ncu) was not found.", fix=_INSTALL)
     return Ncu(str(max(usable, key=lambda entry: [int(part) for part in re.findall(r"\d+", str(entry))])))
+
+
+def run_to_end(command: list[str], timeout_s: float) -> "subprocess.CompletedProcess[str]":
+    """What a program of Nsight Compute's prints, unless the command is asked to end before it does.
+
+    Args:
+        command: The program and its arguments.
+        timeout_s: Longest that it may take.
+
+    Raises:
+        OSError: It cannot be started.
+        TimeoutExpired: It did not end in time; it has been killed.
+        KeyboardInterrupt: The command was asked to end; the program has been killed.
+    """
+    deadline = time.monotonic() + timeout_s
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        env={**os.environ, "LC_ALL": "C"},  # another locale may swap the point and the comma
+    ) as process:
+        try:
+            while True:
+                signals.check()
+                try:
+                    output, errors = process.communicate(timeout=_POLL_S)
+                except subprocess.TimeoutExpired as error:
+                    if time.monotonic() > deadline:
+                        raise subprocess.TimeoutExpired(command, timeout_s) from error
+                else:
+                    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+        except BaseException:
+            process.kill()
+            raise

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuprof.errors import InputError
-from gpuprof.kernels.header import parse_kernel
-from gpuprof.kernels.launch import Extent, format_extent
+from gpuprof.kernels.catalog import entry_of
 from gpuprof.ncu.metrics import copies_in
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, profile_of
 from gpuprof.ncu.read import ProfiledLaunch
-from gpuprof.results import Measurement, Problem, Run
+from gpuprof.results import Measurement, Run
+from gpuprof.text import Extent, format_extent
 
 Key = tuple[str, Extent, Extent, int | None]
 
@@ -56,7 +56,7 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
                 f" the results are of {run.device.name} ({run.device.compute_capability}).",
                 fix="Profile on the same kind of GPU.",
             )
-    entries = {record.id: _entry(record.source, record.file_name) for record in run.kernels}
+    entries = {record.id: entry_of(record) for record in run.kernels}
     keys = {
         index: _key(case, entries[case.ran])
         for index, case in enumerate(run.cases)
@@ -75,13 +75,6 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
     taken = {id(launch) for launch in found.values()}
     left = tuple(_describe(launch) for launch in launches if id(launch) not in taken)
     return Imported(NcuOutcome(profiles, (report,)), left)
-
-
-def _entry(source: str, file_name: str) -> str:
-    try:
-        return parse_kernel(source, Path(file_name)).entry
-    except InputError:
-        return Path(file_name).stem
 
 
 def _key(case: Measurement, entry: str) -> Key:
@@ -111,10 +104,10 @@ def _in_order(keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[
 
 def _by_code(run: Run, keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[int, ProfiledLaunch]:
     """Launches by what fits them alone, counting as one the cases that ran one kernel on one problem."""
-    alike: dict[tuple[str, Problem, tuple[tuple[str, int], ...], Key], list[int]] = {}
+    alike: dict[tuple[object, ...], list[int]] = {}
     for index, key in keys.items():
         case = run.cases[index]
-        alike.setdefault((case.ran, case.problem, tuple(case.params.items()), key), []).append(index)
+        alike.setdefault((case.ran, case.problem.key, tuple(case.params.items()), key), []).append(index)
     firsts = {indices[0]: keys[indices[0]] for indices in alike.values()}
     found = _by_key(firsts, launches)
     return {index: found[held[0]] for held in alike.values() if held[0] in found for index in held}

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gpuprof.kernels.launch import Extent
 from gpuprof.measure.case import Case
 from gpuprof.ncu.metrics import Copies
 from gpuprof.schema import SchemaError, from_json, to_json
+from gpuprof.text import Extent
 
 
 @dataclass(frozen=True, slots=True)

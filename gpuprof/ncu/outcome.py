@@ -6,17 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpuprof.counters import COUNTERS, OCCUPANCY, OF_NCU, CounterInfo
 from gpuprof.measure.case import Case
-from gpuprof.ncu.metrics import BY_NAME, METRICS, OCCUPANCY, Copies, Metric
-from gpuprof.ncu.problems import NcuError
+from gpuprof.ncu.diagnosis import NcuError
+from gpuprof.ncu.metrics import Copies
 from gpuprof.ncu.read import Cell, ProfiledLaunch
+from gpuprof.quantities import Tally
 from gpuprof.results import Counter, Measurement, Run
+from gpuprof.schema import complaint_about
 
 #: Base units with what turns them into the unit shown; a count's unit is the name of what it counts.
 _FACTORS: dict[str, dict[str, float]] = {
     "%": {"%": 1.0},
     "GB/s": {"byte/second": 1e-9, "byte/s": 1e-9},
-    "B": {"byte": 1.0},
+    "bytes": {"byte": 1.0},
     "us": {"ns": 1e-3, "nsecond": 1e-3},
 }
 #: Units that only a scaled value has.
@@ -58,9 +61,9 @@ class NcuOutcome:
 def without_profile(reason: str) -> CaseProfile:
     """A case that Nsight Compute did not profile: every counter is there, with the reason."""
     counters = {
-        metric.name: Counter(None, metric.unit, "ncu", metric.metrics[0], reason)
-        for metric in METRICS
-        if not metric.only_with
+        row.name: Counter(None, row.unit, "ncu", row.metrics[0], reason)
+        for row in OF_NCU
+        if not row.only_with
     }
     return CaseProfile(counters, None, reason)
 
@@ -72,34 +75,32 @@ def profile_of(launch: ProfiledLaunch, copies: Copies) -> CaseProfile:
         launch: The launch.
         copies: Which counters cannot see all that its kernel does.
     """
-    read = {metric.name: _counter(metric, launch) for metric in METRICS if _applies(metric, copies)}
+    read = {row.name: _counter(row, launch) for row in OF_NCU if row.only_with in (None, *copies.kinds)}
     for name, counter in read.items():
-        over = BY_NAME[name].over
+        over = COUNTERS[name].over
         if over and read[over].value == 0:
-            read[name] = replace(counter, value=None, reason=f"there were no {BY_NAME[over].label.lower()}")
+            read[name] = replace(counter, value=None, reason=f"there were no {COUNTERS[over].label.lower()}")
     for name, reason in copies.hidden.items():
         if name in read:
             read[name] = replace(read[name], value=None, reason=reason)
     return CaseProfile(read, read[OCCUPANCY].value)
 
 
-def _applies(metric: Metric, copies: Copies) -> bool:
-    return metric.only_with is None or metric.only_with in copies.kinds
-
-
-def _counter(metric: Metric, launch: ProfiledLaunch) -> Counter:
-    held = [name for name in metric.metrics if name in launch.cells]
-    name = next((name for name in held if launch.cells[name].value is not None), (held or metric.metrics)[0])
+def _counter(row: CounterInfo, launch: ProfiledLaunch) -> Counter:
+    held = [name for name in row.metrics if name in launch.cells]
+    name = next((name for name in held if launch.cells[name].value is not None), (held or row.metrics)[0])
     cell = launch.cells.get(name, Cell(None, "", "the report does not hold this metric"))
     value, why = cell.value, cell.why
-    if value is not None and metric.opcode:
+    if value is not None and row.opcode:
         if cell.parts is None:
             value, why = None, "the report does not tell instructions by opcode"
         else:
-            value = cell.parts.get(metric.opcode, 0)
+            value = cell.parts.get(row.opcode, 0)
     elif value is not None:
-        value, why = _converted(value, cell.unit, metric.unit)
-    return Counter(value, metric.unit, "ncu", name, why)
+        value, why = _converted(value, cell.unit, row.unit)
+    if value is not None and complaint_about(Tally, value):
+        value, why = None, f"Nsight Compute gives {value:g}, which counts nothing"
+    return Counter(value, row.unit, "ncu", name, why)
 
 
 def _converted(value: float | int, unit: str, wanted: str) -> tuple[float | int | None, str | None]:

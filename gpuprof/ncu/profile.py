@@ -5,15 +5,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gpuprof.kernels.launch import format_extent
 from gpuprof.measure.case import Case
+from gpuprof.ncu.diagnosis import NcuError, NcuReadError, diagnose, diagnose_launch, first_error
 from gpuprof.ncu.find import Ncu, find_ncu
+from gpuprof.ncu.invocation import Ended, NcuOptions, run_ncu
 from gpuprof.ncu.journal import Attempt, Event, Job, Task, attempts
-from gpuprof.ncu.launch import Ended, NcuOptions, run_ncu
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, merge, profilable, profile_of, without_profile
-from gpuprof.ncu.problems import NcuError, NcuReadError, diagnose, diagnose_launch, first_error
 from gpuprof.ncu.read import ProfiledLaunch, read_report
-from gpuprof.results import Run, write_run
+from gpuprof.results import Run
+from gpuprof.store import write_run
+from gpuprof.text import format_extent
 
 Progress = Callable[[Case], None]
 #: After this many ncu processes in a row that brought no profile, the fault is not the kernels'.

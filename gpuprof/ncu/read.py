@@ -8,7 +8,6 @@ error, never a guess.
 
 import csv
 import io
-import os
 import re
 import subprocess
 import sys
@@ -17,14 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpuprof.kernels.launch import Extent
-from gpuprof.ncu.find import Ncu
-from gpuprof.ncu.metrics import OPCODES, requested
-from gpuprof.ncu.problems import NcuReadError, diagnose, first_error
+from gpuprof.counters import OPCODES
+from gpuprof.ncu.diagnosis import NcuReadError, diagnose, first_error
+from gpuprof.ncu.find import Ncu, run_to_end
+from gpuprof.ncu.metrics import requested
+from gpuprof.text import Extent
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?\Z")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)(?:\(.*\))?\Z", re.IGNORECASE)
-_EXTENT = re.compile(r"\((\d+), (\d+), (\d+)\)\Z")
+_EXTENT = re.compile(r"\((\d{1,10}), (\d{1,10}), (\d{1,10})\)\Z")
 #: What ncu writes where a metric was not collected.
 _ABSENT = {"", "n/a", "(!) n/a", "no data", "N/A"}
 _KEYS = ("ID", "Kernel Name", "Block Size", "Grid Size")
@@ -91,15 +91,7 @@ def raw_csv(path: Path, ncu: Ncu) -> str:
     command += ["--print-kernel-base", "function", "--print-metric-instances", "details"]
     command += ["--metrics", requested()]
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            env={**os.environ, "LC_ALL": "C"},  # another locale may swap the point and the comma
-            check=False,
-        )
+        done = run_to_end(command, _TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NcuReadError(f"Nsight Compute cannot read {path.name}: {error}.") from error
     if done.returncode or '"ID"' not in done.stdout:

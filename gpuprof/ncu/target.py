@@ -11,17 +11,16 @@ import sys
 from pathlib import Path
 
 from gpuprof.backends.arguments import bind_arguments
+from gpuprof.backends.gpu.arrays import ArrayKeeper
 from gpuprof.backends.gpu.context import Function, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.query import query_device
-from gpuprof.backends.gpu.verifier import DeviceCode, ProblemArrays
 from gpuprof.errors import CaseFailure, GpuprofError
-from gpuprof.kernels.launch import configure
+from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler
 from gpuprof.ncu.journal import Event, JournalWriter, Launched, Task, read_job
 from gpuprof.ncu.metrics import copies_in
-from gpuprof.results import Problem
 
 
 class Target:
@@ -37,13 +36,11 @@ class Target:
     """
 
     def __init__(self, device_ordinal: int, seed: int, journal: JournalWriter) -> None:
-        self._seed = seed
         self._journal = journal
         self._context = GpuContext(device_ordinal)
         self._device = query_device(device_ordinal)
         self._compile = Compiler(self._device.arch)
-        self._code: dict[str, DeviceCode] = {}
-        self._arrays: ProblemArrays | None = None
+        self._arrays = ArrayKeeper(self._context, self._device.arch, seed)
 
     def run(self, task: Task) -> bool:
         """Launch one case under the profiler.
@@ -64,7 +61,7 @@ class Target:
         case, kernel = resolve(case, self._device)
         shape = configure(kernel, case.problem, case.block, case.params, self._device)
         compiled = self._compile(kernel, shape)
-        arrays = self._problem_arrays(case.problem)
+        arrays = self._arrays.of(case.problem)
         function = Function(compiled.cubin, kernel.entry)
         function.reserve_shared(
             shape.dynamic_shared_bytes,
@@ -92,16 +89,6 @@ class Target:
             api.cuProfilerStop()
         self._journal.write(Event("done", index))
         function.unload()
-
-    def _problem_arrays(self, problem: Problem) -> ProblemArrays:
-        if self._arrays is None or self._arrays.problem != problem:
-            if self._arrays is not None:
-                self._arrays.free()
-                self._arrays = None
-            if problem.dtype not in self._code:
-                self._code[problem.dtype] = DeviceCode(self._context, self._device.arch, problem.dtype)
-            self._arrays = ProblemArrays(self._context, self._code[problem.dtype], problem, self._seed)
-        return self._arrays
 
 
 def main() -> None:

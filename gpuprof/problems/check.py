@@ -3,6 +3,7 @@
 """When a result is right: the comparison of outputs with the float64 reference, and its bound."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +41,7 @@ class Comparison:
     max_rel_error: float
 
 
-def compare(got: Doubles, expected: Doubles, magnitude: Doubles, bound: ErrorBound) -> Comparison:
+def compare(got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, bound: ErrorBound) -> Comparison:
     """Hold results against their references; the rule that the GPU's `compare` applies too.
 
     An element is right when its error is at most `relative * magnitude + absolute`. Where the reference comes
@@ -53,6 +54,9 @@ def compare(got: Doubles, expected: Doubles, magnitude: Doubles, bound: ErrorBou
         magnitude: What each element's error is measured by; of the same length, or of length 1.
         bound: How far is too far.
     """
+    if np.issubdtype(expected.dtype, np.integer):
+        return _compare_integers(got, expected, magnitude, bound)
+    got = got.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         scale = np.minimum(magnitude, np.finfo(np.float64).max)
         allowed = bound.relative * scale + bound.absolute
@@ -61,6 +65,19 @@ def compare(got: Doubles, expected: Doubles, magnitude: Doubles, bound: ErrorBou
         error = np.where(overflowed | (got == expected), 0.0, np.abs(got - expected))
         wrong = ~(error <= allowed)
         relative = np.where(error <= bound.absolute, 0.0, (error - bound.absolute) / scale)
+    return Comparison(wrong, _largest(error), _largest(relative))
+
+
+def _compare_integers(
+    got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, bound: ErrorBound
+) -> Comparison:
+    """As `compare`; equality is told from the integers themselves, which a double may not hold."""
+    equal = got == expected
+    error = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+    error = np.where(equal, 0.0, np.maximum(error, 1.0))
+    wrong = ~(error <= bound.relative * magnitude + bound.absolute)
+    with np.errstate(divide="ignore"):
+        relative = np.where(equal, 0.0, error / np.maximum(magnitude, 1.0))
     return Comparison(wrong, _largest(error), _largest(relative))
 
 

@@ -1,155 +1,194 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""General matrix multiplication: `C[M,N] = alpha * A[M,K] @ B[K,N] + beta * C[M,N]`."""
+"""General matrix multiplication, `C[M,N] = alpha * A[M,K] @ B[K,N] + beta * C[M,N]`: what no formula says.
 
-from dataclasses import dataclass
-from math import sqrt
-from typing import ClassVar, Literal
+Storage orders, references of some elements only, and those of a GPU. The bound that its declaration gives
+grows with sqrt(K): rounding errors of a sum of K terms, in any order, stay below lambda * sqrt(K) * u *
+sum(|a*b|) with probability at least 1 - 2 * K * exp(-lambda**2 / 2) (Higham and Mary, "A New Approach to
+Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41(5), 2019). At lambda = 8 a correct kernel
+fails about once in 1e10 elements even at K = 4096, while a single dropped term of average size exceeds the
+bound. Gradual underflow adds at most half a smallest number to each product (Higham, "Accuracy and Stability
+of Numerical Algorithms", section 2.8).
+"""
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.problems.base import ITEM_BYTES, Array, ArraySpec, Dtype, Layout, error_bound, numpy_dtype
-from gpuprof.problems.check import Doubles, ErrorBound
+from gpuprof.errors import CaseSkipped
+from gpuprof.problems.behaviour import (
+    Array,
+    Behaviour,
+    DeviceReference,
+    Expected,
+    HostCall,
+    HostReal,
+    Initial,
+    LibraryCall,
+    Pointer,
+)
+from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.problem import ArraySpec, Problem
 
-#: Multiple of sqrt(K) * unit roundoff that an element's error may reach. Rounding errors of a sum of K terms,
-#: in any order, stay below lambda * sqrt(K) * u * sum(|a*b|) with probability at least
-#: 1 - 2 * K * exp(-lambda**2 / 2) (Higham and Mary, "A New Approach to Probabilistic Rounding Error
-#: Analysis", SIAM J. Sci. Comput. 41(5), 2019). At lambda = 8 a correct kernel fails about once in 1e10
-#: elements even at K = 4096, while a single dropped term of average size exceeds the bound.
-_LAMBDA = 8.0
+Doubles = NDArray[np.float64]
+#: cuBLAS: operands as they are.
+_NOT_TRANSPOSED = 0
+_LETTERS = {"f32": "S", "f64": "D"}
+#: Elements of C that a block of the device reference computes, along each side.
+_TILE = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Gemm:
-    """One GEMM in BLAS terms.
+class GemmBehaviour(Behaviour):
+    """GEMM in either storage order; C is read only with beta."""
 
-    Args:
-        m: Rows of A and C.
-        n: Columns of B and C.
-        k: Columns of A, rows of B.
-        dtype: Element type of every array.
-        layout: Storage order of all three arrays.
-        alpha: Factor of the product.
-        beta: Factor of C's previous content; with 0, C is never read.
-    """
-
-    op: ClassVar[str] = "gemm"
-    m: int
-    n: int
-    k: int
-    dtype: Dtype = "f32"
-    layout: Layout = "row"
-    alpha: float = 1.0
-    beta: float = 0.0
-
-    @property
-    def label(self) -> str:
-        """`K` for a cube, else `MxNxK`."""
-        return str(self.m) if self.m == self.n == self.k else f"{self.m}x{self.n}x{self.k}"
-
-    @property
-    def dimensions(self) -> dict[str, int]:
-        """M, N and K."""
-        return {"M": self.m, "N": self.n, "K": self.k}
-
-    @property
-    def scalars(self) -> dict[str, int | float]:
-        """M, N, K, alpha and beta."""
-        return {**self.dimensions, "alpha": self.alpha, "beta": self.beta}
-
-    @property
-    def arrays(self) -> tuple[ArraySpec, ...]:
-        """A, B and the output C."""
+    def arrays(self, problem: Problem) -> tuple[ArraySpec, ...]:
+        """A, B and C, with rows and columns as they are stored."""
+        m, n, k = problem.sizes
+        order = 1 if _is_row_major(problem) else -1
+        role = "inout" if problem.scalars["beta"] else "out"
         return (
-            ArraySpec("A", self._stored(self.m, self.k)),
-            ArraySpec("B", self._stored(self.k, self.n)),
-            ArraySpec("C", self._stored(self.m, self.n), is_output=True),
+            ArraySpec("A", (m, k)[::order], problem.dtype),
+            ArraySpec("B", (k, n)[::order], problem.dtype),
+            ArraySpec("C", (m, n)[::order], problem.dtype, role),  # type: ignore[arg-type]
         )
 
-    def _stored(self, rows: int, columns: int) -> tuple[int, int]:
-        return (rows, columns) if self.layout == "row" else (columns, rows)
-
-    @property
-    def array_bytes(self) -> int:
-        """Bytes of all arrays together."""
-        return sum(spec.elements for spec in self.arrays) * ITEM_BYTES[self.dtype]
-
-    @property
-    def flops(self) -> int:
-        """2*M*N*K for the product; scaling by alpha and beta is not counted, as is usual for GEMM."""
-        return 2 * self.m * self.n * self.k
-
-    @property
-    def min_bytes(self) -> int:
-        """A and B read once, C written once, and read once when beta is not 0."""
-        c_passes = 2 if self.beta else 1
-        return ITEM_BYTES[self.dtype] * (self.m * self.k + self.k * self.n + c_passes * self.m * self.n)
-
-    @property
-    def bound(self) -> ErrorBound:
-        """Bound on |error| / (|alpha| * |A|@|B| + |beta| * |C|), growing with sqrt(K)."""
-        return error_bound(self.dtype, _LAMBDA * sqrt(self.k) + 4.0)
-
-    def inputs(self, seed: int) -> dict[str, Array]:
-        """A and B, and C when beta is not 0, uniform in [-1, 1)."""
+    def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
+        """A and B, and C with beta, uniform in [-1, 1)."""
         rng = np.random.Generator(np.random.SFC64(seed))
-        dtype = numpy_dtype(self.dtype)
+        drawn = np.float64 if problem.dtype == "f64" else np.float32  # NumPy draws no halves
         arrays: dict[str, Array] = {}
-        for spec in self.arrays:
-            if spec.is_output and not self.beta:
-                continue
-            values = rng.random(spec.elements, dtype=dtype)
-            values *= 2.0
-            values -= 1.0
-            arrays[spec.name] = values
+        for spec in problem.arrays:
+            if spec.is_read:
+                values = rng.random(spec.elements, dtype=drawn)
+                values *= 2.0
+                values -= 1.0
+                arrays[spec.name] = values.astype(numpy_dtype(problem.dtype), copy=False)
         return arrays
 
-    def reference(self, inputs: dict[str, Array]) -> tuple[Array, Array]:
+    def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """The product in float64, and |alpha| * |A|@|B| + |beta| * |C| as each element's magnitude."""
-        order = self.storage_order
-        a = inputs["A"].astype(np.float64).reshape((self.m, self.k), order=order)
-        b = inputs["B"].astype(np.float64).reshape((self.k, self.n), order=order)
-        old = inputs["C"].astype(np.float64).reshape((self.m, self.n), order=order) if self.beta else None
-        expected, magnitude = self._scaled(a @ b, np.abs(a) @ np.abs(b), old)
-        return expected.ravel(order=order), magnitude.ravel(order=order)
+        order = _storage_order(problem)
+        a, b = (self._matrix(problem, inputs, name).astype(np.float64) for name in "AB")
+        old = self._matrix(problem, inputs, "C").astype(np.float64) if "C" in _read(problem) else None
+        values, magnitude = _scaled(problem, a @ b, np.abs(a) @ np.abs(b), old)
+        return {"C": Expected(values.ravel(order=order), magnitude.ravel(order=order))}
 
-    def reference_at(self, inputs: dict[str, Array], indices: NDArray[np.intp]) -> tuple[Array, Array]:
+    def reference_at(
+        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
+    ) -> Expected:
         """As `reference`, at some elements: only their rows of A and columns of B are multiplied."""
-        in_row_order = self.layout == "row"
-        row, column = divmod(indices, self.n) if in_row_order else divmod(indices, self.m)[::-1]
+        m, n, _ = problem.sizes
+        row, column = divmod(indices, n) if _is_row_major(problem) else divmod(indices, m)[::-1]
         rows, row_of = np.unique(row, return_inverse=True)
         columns, column_of = np.unique(column, return_inverse=True)
-        a = inputs["A"].reshape((self.m, self.k), order=self.storage_order)[rows].astype(np.float64)
-        b = inputs["B"].reshape((self.k, self.n), order=self.storage_order)[:, columns].astype(np.float64)
-        old = inputs["C"][indices].astype(np.float64) if self.beta else None
-        return self._scaled((a @ b)[row_of, column_of], (np.abs(a) @ np.abs(b))[row_of, column_of], old)
+        a = self._matrix(problem, inputs, "A")[rows].astype(np.float64)
+        b = self._matrix(problem, inputs, "B")[:, columns].astype(np.float64)
+        old = inputs["C"][indices].astype(np.float64) if "C" in _read(problem) else None
+        sizes = (np.abs(a) @ np.abs(b))[row_of, column_of]
+        return Expected(*_scaled(problem, (a @ b)[row_of, column_of], sizes, old))
 
-    def _scaled(self, product: Doubles, size: Doubles, old: Doubles | None) -> tuple[Doubles, Doubles]:
-        """alpha * A@B + beta * C and its magnitude; what exceeds the largest double is an infinity."""
-        with np.errstate(over="ignore"):
-            expected, magnitude = self._alpha * product, abs(self._alpha) * size
+    def describe_element(self, problem: Problem, output: str, index: int) -> str:
+        """Row and column of the matrix, in whichever order it is stored."""
+        m, n, _ = problem.sizes
+        row, column = divmod(index, n) if _is_row_major(problem) else divmod(index, m)[::-1]
+        return f"C[{row}, {column}]"
+
+    def device_reference(self, problem: Problem) -> DeviceReference | None:
+        """A float64 GEMM on the device, since the host's takes minutes at large sizes; none for halves."""
+        if problem.dtype not in _LETTERS:
+            return None
+        m, n, k = problem.sizes
+
+        def strides(rows: int, columns: int) -> tuple[int, int]:
+            """Distances between elements of neighbouring rows and columns."""
+            return (columns, 1) if _is_row_major(problem) else (1, rows)
+
+        return DeviceReference(
+            source=resources.files(__package__).joinpath("gemm_reference.cu").read_text(encoding="utf-8"),
+            entry="reference_gemm",
+            grid=(-(-n // _TILE), -(-m // _TILE), 1),
+            block=(16, 16, 1),
+            arguments=(
+                *(m, n, k, float(problem.rounded("alpha"))),
+                *(Pointer("A"), *strides(m, k)),
+                *(Pointer("B"), *strides(k, n)),
+                *(float(problem.rounded("beta")), Initial("C"), *strides(m, n)),
+                *(Pointer("expected C"), Pointer("magnitude C")),
+            ),
+            has_magnitude=True,
+        )
+
+    def library_call(self, problem: Problem, reference: str) -> LibraryCall:
+        """CuBLAS computes column-major: a row-major C is C transposed, and (A @ B)^T = B^T @ A^T.
+
+        Raises:
+            CaseSkipped: It has no function for the element type that takes a factor of that type.
+        """
+        if problem.dtype not in _LETTERS:
+            raise CaseSkipped(f"{reference} is called for f32 and f64 only, not {problem.dtype}.")
+        m, n, k = problem.sizes
+        a, b = Pointer("A"), Pointer("B")
+        if _is_row_major(problem):
+            m, n, a, b = n, m, b, a
+        return LibraryCall(
+            library="cublas",
+            function=f"cublas{_LETTERS[problem.dtype]}gemm_v2",
+            arguments=(
+                *(_NOT_TRANSPOSED, _NOT_TRANSPOSED, m, n, k),
+                *(HostReal(problem.scalars["alpha"]), a, m),
+                *(b, k),
+                *(HostReal(problem.scalars["beta"]), Pointer("C"), m),
+            ),
+        )
+
+    def host_call(self, problem: Problem, reference: str, inputs: Mapping[str, Array]) -> HostCall:
+        """NumPy's matmul in the problem's own type."""
+        order = _storage_order(problem)
+        kind = numpy_dtype(problem.dtype).type
+        alpha, beta = (kind(problem.scalars[name]) for name in ("alpha", "beta"))
+        a, b = (self._matrix(problem, inputs, name) for name in "AB")
+        old = self._matrix(problem, inputs, "C") if "C" in _read(problem) else None
+
+        def multiply() -> Array:
+            result = np.matmul(a, b)
+            if alpha != 1:
+                result *= alpha
             if old is not None:
-                expected += self._beta * old
-                magnitude += abs(self._beta) * np.abs(old)
-        return expected, magnitude
+                result += beta * old
+            flat: Array = result.ravel(order=order)
+            return flat
 
-    def describe_element(self, index: int) -> str:
-        """An element of the flat output as `C[row, column]`."""
-        if self.layout == "row":
-            return f"C[{index // self.n}, {index % self.n}]"
-        return f"C[{index % self.m}, {index // self.m}]"
+        return multiply
 
-    @property
-    def storage_order(self) -> Literal["C", "F"]:
-        """NumPy's letter for the layout."""
-        return "C" if self.layout == "row" else "F"
+    @staticmethod
+    def _matrix(problem: Problem, inputs: Mapping[str, Array], name: str) -> Array:
+        """One input as rows and columns."""
+        m, n, k = problem.sizes
+        shape = {"A": (m, k), "B": (k, n), "C": (m, n)}[name]
+        return inputs[name].reshape(shape, order=_storage_order(problem))
 
-    @property
-    def _alpha(self) -> float:
-        """Alpha as the kernel receives it, rounded to the element type."""
-        return float(numpy_dtype(self.dtype).type(self.alpha))
 
-    @property
-    def _beta(self) -> float:
-        return float(numpy_dtype(self.dtype).type(self.beta))
+def _is_row_major(problem: Problem) -> bool:
+    return problem.options["layout"] == "row"
+
+
+def _storage_order(problem: Problem) -> Literal["C", "F"]:
+    return "C" if _is_row_major(problem) else "F"
+
+
+def _read(problem: Problem) -> set[str]:
+    return {spec.name for spec in problem.arrays if spec.is_read}
+
+
+def _scaled(problem: Problem, product: Any, size: Any, old: Any) -> tuple[Doubles, Doubles]:
+    """alpha * A@B + beta * C and its magnitude; what exceeds the largest double is an infinity."""
+    alpha, beta = (problem.rounded(name) for name in ("alpha", "beta"))
+    with np.errstate(over="ignore"):
+        expected, magnitude = alpha * product, abs(alpha) * size
+        if old is not None:
+            expected += beta * old
+            magnitude += abs(beta) * np.abs(old)
+    return expected, magnitude

@@ -1,100 +1,102 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix transpose: `out[nx, ny] = in[ny, nx]^T`, rows stored one after the other."""
+"""Matrix transpose, `out[nx, ny] = in[ny, nx]^T`, and the copy of the same bytes that bounds it."""
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.problems.base import ITEM_BYTES, Array, ArraySpec, Dtype, Layout, error_bound, numpy_dtype
-from gpuprof.problems.check import ErrorBound
+from gpuprof.errors import CaseSkipped
+from gpuprof.problems.behaviour import (
+    Array,
+    Behaviour,
+    DeviceReference,
+    Expected,
+    HostReal,
+    LibraryCall,
+    Pointer,
+)
+from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.problem import ArraySpec, Problem
 
-#: `copy` kernels of the ladder move the same bytes without transposing: they are its ceiling.
-Result = Literal["transpose", "copy"]
+_ONE = np.ones(1)
+#: cuBLAS: the first operand transposed, the second as it is.
+_TRANSPOSED, _NOT_TRANSPOSED = 1, 0
+_LETTERS = {"f32": "S", "f64": "D"}
 
 
-@dataclass(frozen=True, slots=True)
-class Transpose:
-    """One out-of-place transpose.
+class TransposeBehaviour(Behaviour):
+    """A transpose, or with the option `result = copy` a copy, which no formula tells apart."""
 
-    Args:
-        nx: Columns of the input, rows of the output.
-        ny: Rows of the input, columns of the output.
-        dtype: Element type of both arrays.
-        result: `copy` for the kernels that only copy, as the ladder's ceiling.
-    """
+    def arrays(self, problem: Problem) -> tuple[ArraySpec, ...]:
+        """The input, and the output with its extents exchanged unless it is a copy."""
+        nx, ny = problem.sizes
+        shape = (ny, nx) if _is_copy(problem) else (nx, ny)
+        return (
+            ArraySpec("in", (ny, nx), problem.dtype),
+            ArraySpec("out", shape, problem.dtype, "out"),
+        )
 
-    op: ClassVar[str] = "transpose"
-    nx: int
-    ny: int
-    dtype: Dtype = "f32"
-    result: Result = "transpose"
-
-    @property
-    def layout(self) -> Layout:
-        """Both arrays are row-major."""
-        return "row"
-
-    @property
-    def label(self) -> str:
-        """`N` for a square, else `NXxNY`."""
-        return str(self.nx) if self.nx == self.ny else f"{self.nx}x{self.ny}"
-
-    @property
-    def dimensions(self) -> dict[str, int]:
-        """nx and ny."""
-        return {"nx": self.nx, "ny": self.ny}
-
-    @property
-    def scalars(self) -> dict[str, int | float]:
-        """nx and ny."""
-        return dict(self.dimensions)
-
-    @property
-    def arrays(self) -> tuple[ArraySpec, ...]:
-        """The input `in` and the output `out`."""
-        rows, columns = (self.ny, self.nx) if self.result == "copy" else (self.nx, self.ny)
-        return ArraySpec("in", (self.ny, self.nx)), ArraySpec("out", (rows, columns), is_output=True)
-
-    @property
-    def array_bytes(self) -> int:
-        """Bytes of all arrays together."""
-        return sum(spec.elements for spec in self.arrays) * ITEM_BYTES[self.dtype]
-
-    @property
-    def flops(self) -> int:
-        """A transpose computes nothing."""
-        return 0
-
-    @property
-    def min_bytes(self) -> int:
-        """Every element read once and written once."""
-        return 2 * self.nx * self.ny * ITEM_BYTES[self.dtype]
-
-    @property
-    def bound(self) -> ErrorBound:
-        """Moving data must not change it."""
-        return error_bound(self.dtype, 0.0)
-
-    def inputs(self, seed: int) -> dict[str, Array]:
+    def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
         """The input, uniform in [0, 1)."""
+        nx, ny = problem.sizes
         rng = np.random.Generator(np.random.SFC64(seed))
-        return {"in": rng.random(self.nx * self.ny, dtype=numpy_dtype(self.dtype))}
+        values = rng.random(nx * ny, dtype=np.float64 if problem.dtype == "f64" else np.float32)
+        return {"in": values.astype(numpy_dtype(problem.dtype), copy=False)}
 
-    def reference(self, inputs: dict[str, Array]) -> tuple[Array, Array]:
+    def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """The rearranged input; the magnitude is 1 because equality is demanded."""
+        nx, ny = problem.sizes
         source = inputs["in"].astype(np.float64)
-        expected = source if self.result == "copy" else source.reshape(self.ny, self.nx).T.ravel()
-        return expected, np.ones(1)
+        values = source if _is_copy(problem) else source.reshape(ny, nx).T.ravel()
+        return {"out": Expected(values, _ONE)}
 
-    def reference_at(self, inputs: dict[str, Array], indices: NDArray[np.intp]) -> tuple[Array, Array]:
+    def reference_at(
+        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
+    ) -> Expected:
         """The rearranged input at some elements of the flat output."""
-        source = indices if self.result == "copy" else indices % self.ny * self.nx + indices // self.ny
-        return inputs["in"][source].astype(np.float64), np.ones(1)
+        nx, ny = problem.sizes
+        source = indices if _is_copy(problem) else indices % ny * nx + indices // ny
+        return Expected(inputs["in"][source].astype(np.float64), _ONE)
 
-    def describe_element(self, index: int) -> str:
-        """An element of the flat output as `out[row, column]`."""
-        columns = self.nx if self.result == "copy" else self.ny
-        return f"out[{index // columns}, {index % columns}]"
+    def device_reference(self, problem: Problem) -> DeviceReference | None:
+        """The rearrangement on the device, which saves moving arrays to and fro; none for halves."""
+        if problem.dtype not in _LETTERS:
+            return None
+        nx, ny = problem.sizes
+        return DeviceReference(
+            source=resources.files(__package__).joinpath("transpose_reference.cu").read_text("utf-8"),
+            entry="reference_transpose",
+            grid=(1024, 1, 1),
+            block=(256, 1, 1),
+            arguments=(nx, ny, int(_is_copy(problem)), Pointer("in"), Pointer("expected out")),
+            has_magnitude=False,
+        )
+
+    def library_call(self, problem: Problem, reference: str) -> LibraryCall:
+        """The driver's copy, or cuBLAS' geam: in its column-major terms the input is nx x ny.
+
+        Raises:
+            CaseSkipped: cuBLAS does not have it for the element type.
+        """
+        nx, ny = problem.sizes
+        if reference == "device_copy":
+            return LibraryCall("driver", "copy", (Pointer("out"), Pointer("in")))
+        if problem.dtype not in _LETTERS:
+            raise CaseSkipped(f"{reference} is called for f32 and f64 only, not {problem.dtype}.")
+        return LibraryCall(
+            library="cublas",
+            function=f"cublas{_LETTERS[problem.dtype]}geam",
+            arguments=(
+                *(_TRANSPOSED, _NOT_TRANSPOSED, ny, nx),
+                *(HostReal(1.0), Pointer("in"), nx),
+                *(HostReal(0.0), Pointer("out"), ny),
+                *(Pointer("out"), ny),
+            ),
+        )
+
+
+def _is_copy(problem: Problem) -> bool:
+    return problem.options["result"] == "copy"

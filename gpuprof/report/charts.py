@@ -12,12 +12,12 @@ from gpuprof.analysis.blocks import Sweep
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.roofline import Roofline
-from gpuprof.analysis.scaling import Series, edge
+from gpuprof.analysis.scaling import Series
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import block_phrase
 from gpuprof.report.metrics import Bar, Metric, ladder_metrics
-from gpuprof.report.text import visible
 from gpuprof.results import Run
+from gpuprof.text import visible
 
 Chart = dict[str, Any]
 
@@ -25,7 +25,7 @@ SWEEP_LABELS = {
     "gflops": "GFLOP/s",
     "gbps": "GB/s",
     "sector_ratio": "sectors requested, × minimum",
-    "occupancy_pct": "theoretical occupancy, %",
+    "theoretical_occupancy_pct": "theoretical occupancy, %",
 }
 
 
@@ -49,7 +49,7 @@ def scaling_chart(group: Group, series: tuple[Series, ...]) -> Chart:
         "kind": "scaling",
         "unit": unit,
         "metrics": [{"label": "Linear"}, {"label": "Logarithmic"}],
-        "ticks": [[edge(size.problem), size.label] for size in group.sizes],
+        "ticks": [[size.problem.edge, size.label] for size in group.sizes],
         "series": [
             {
                 "name": visible(item.kernel),

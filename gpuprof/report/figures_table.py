@@ -5,6 +5,7 @@
 from dataclasses import dataclass
 from itertools import groupby
 
+from gpuprof.analysis import counters
 from gpuprof.analysis.ladder import Ladder
 from gpuprof.analysis.status import Status, status_of
 from gpuprof.report.cells import Cell, Column, all_columns
@@ -33,6 +34,7 @@ class FiguresTable:
         notes: Reasons, numbered from 1.
         absent: Columns without any figure, with their reasons.
         zero: Counters that were counted and are 0 in every case.
+        left_out: How many counters that gpuprof does not describe have no column.
     """
 
     columns: tuple[Column, ...]
@@ -41,6 +43,7 @@ class FiguresTable:
     notes: tuple[str, ...]
     absent: tuple[tuple[str, str], ...]
     zero: tuple[str, ...]
+    left_out: int
 
 
 def figures_table(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> FiguresTable:
@@ -84,4 +87,5 @@ def figures_table(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> F
         notes=tuple(notes),
         absent=tuple(absent),
         zero=tuple(column.label for column, nought in zip(columns, zero, strict=True) if nought),
+        left_out=counters.left_out(tuple(case for _, case in cases)),
     )

@@ -19,6 +19,7 @@ from gpuprof.report.charts import SWEEP_LABELS, sweep_text
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.page import build_page
 from gpuprof.report.profile_table import PROFILE_COLUMNS
+from gpuprof.report.shortened import shortened
 from gpuprof.report.text import bound, finalize
 from gpuprof.results import Run
 from gpuprof.schema import to_json
@@ -39,6 +40,7 @@ def render_html(run: Run) -> str:
     Returns:
         The document's text.
     """
+    whole, run = run, shortened(run)
     page = build_page(run)
     scripts = [_plotly() if page.charts else "", "\n".join(_asset(name) for name in _SCRIPTS)]
     environment = Environment(
@@ -73,7 +75,7 @@ def render_html(run: Run) -> str:
         style=Markup(_asset("style.css")),
         dark=Markup(_asset("dark.css")),
         scripts=[Markup(script) for script in scripts if script],
-        data=_data_block({"run": to_json(run), "charts": page.charts}),
+        data=_data_block({"run": to_json(whole), "charts": page.charts}),
     )
 
 

@@ -11,10 +11,10 @@ from markupsafe import Markup
 from gpuprof.analysis import counters, numbers
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.claims import Claim
-from gpuprof.analysis.groups import format_extent, kernel_record
+from gpuprof.analysis.groups import kernel_record
+from gpuprof.analysis.kinds import blocks_of, waves
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.status import Status, status_of
-from gpuprof.analysis.verdict import blocks_of, waves
 from gpuprof.analysis.why import Share, speed_of_light, stalls
 from gpuprof.report.cells import (
     BRIEF_TIME,
@@ -30,6 +30,7 @@ from gpuprof.report.ladder_table import explanation
 from gpuprof.report.source import Line, difference, header_lines, source_lines
 from gpuprof.report.sparkline import sparkline
 from gpuprof.results import KernelRecord, Measurement, Run
+from gpuprof.text import format_extent
 
 #: Counters that are shares of one whole or of a peak, shown as bars.
 _AS_BARS = ("sol_", "stall_")
@@ -135,7 +136,7 @@ def kernel_sections(run: Run, ladders: list[Ladder], anchors: dict[str, str]) ->
             held.setdefault(rung.kernel.id, []).append((ladder, rung))
     ordered = sorted(
         held.values(),
-        key=lambda found: (found[0][1].is_reference, found[0][1].kernel.op, found[0][1].kernel.rung),
+        key=lambda found: (found[0][1].is_reference, found[0][1].kernel.operation, found[0][1].kernel.rung),
     )
     return tuple(_section(run, found, anchors) for found in ordered)
 

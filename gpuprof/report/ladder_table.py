@@ -6,17 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpuprof.analysis import counters, numbers
-from gpuprof.analysis.banners import is_noisy
+from gpuprof.analysis.figures import FIGURES, Subject, headline_rate
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
-from gpuprof.analysis.references import on_host
-from gpuprof.analysis.speed import why_no_speed
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
-from gpuprof.report.cells import ON_HOST, Cell, format_block, format_interval, missing
-from gpuprof.results import Measurement, Run
+from gpuprof.report.cells import Cell, cell_of, format_block
+from gpuprof.results import Run
 
-_ONLY_COPIES = "not comparable: it only copies"
 #: Traffic within this factor counts as equal.
 _SAME_TRAFFIC = 1.001
 _MOST_NAMED = 3
@@ -49,7 +46,8 @@ def rung_columns(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ..
     )
     if run.backend == "gpu":
         return (block, *_timed(run, group, ladder))
-    return (block, *(_COUNTED if run.backend == "sim" else _COMPILED))
+    keys = COUNTED if run.backend == "sim" else COMPILED
+    return (block, *(_column(run, key, bar=FIGURES[key].unit == "%") for key in keys))
 
 
 def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
@@ -79,7 +77,7 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
 def headline(run: Run, group: Group, ladder: Ladder) -> str:
     """The answer in one sentence; empty where the run cannot give one."""
     if ladder.fastest is not None:
-        return _fastest(group, ladder, ladder.rung(ladder.fastest))
+        return _fastest(run, group, ladder, ladder.rung(ladder.fastest))
     if run.backend != "sim":
         return ""
     ratios = [
@@ -97,17 +95,16 @@ def headline(run: Run, group: Group, ladder: Ladder) -> str:
     return f"Least global traffic: {who}, {numbers.ratio(least)} the fewest bytes possible."
 
 
-def _fastest(group: Group, ladder: Ladder, rung: Rung) -> str:
+def _fastest(run: Run, group: Group, ladder: Ladder, rung: Rung) -> str:
     speed = rung.speed
     if speed is None:
         return ""
-    flops = group.rate_is_flops and speed.gflops is not None
-    rate = numbers.gflops(speed.gflops or 0.0) if flops else numbers.gbps(speed.gbps)
+    rate = cell_of(headline_rate(run, rung.case), Subject(run, rung.case)).text
     chosen = f" → {rung.case.chosen}" if rung.case.chosen else ""
     parts = [f"Fastest: {rung.kernel.id}{chosen}, {numbers.time_us(speed.median_us)}, {rate}"]
     if speed.limit is not None and speed.pct_of_limit is not None:
         parts.append(f"{numbers.percent(speed.pct_of_limit)} of the {speed.limit.name}")
-    if not flops and speed.pct_of_copy_bandwidth is not None:
+    if not group.rate_is_flops and speed.pct_of_copy_bandwidth is not None:
         parts.append(f"{numbers.percent(speed.pct_of_copy_bandwidth)} of the measured copy")
     if rung.pct_of_reference is not None:
         parts.append(f"{numbers.percent(rung.pct_of_reference)} of {ladder.reference}")
@@ -121,180 +118,66 @@ def _fastest(group: Group, ladder: Ladder, rung: Rung) -> str:
     return "; ".join(parts) + "."
 
 
-def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
-    flops = group.rate_is_flops
+def _column(run: Run, key: str, *, label: str = "", meaning: str = "", bar: bool = False) -> RungColumn:
+    """A column of one figure."""
+    figure = FIGURES[key]
+    return RungColumn(
+        label or figure.short,
+        meaning or figure.meaning,
+        lambda rung: cell_of(figure, Subject(run, rung.case, rung)),
+        bar,
+    )
 
+
+def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
     def time(rung: Rung) -> Cell:
-        if rung.speed is None:
-            return missing(why_no_speed(run, rung.case))
-        mark = " ~" if is_noisy(rung.case) else ""
-        return Cell(
-            f"{numbers.time_us(rung.speed.median_us)} {format_interval(rung.speed.timing.ci95_rel)}{mark}"
-        )
+        subject = Subject(run, rung.case, rung)
+        median, interval = (cell_of(FIGURES[key], subject) for key in ("median_us", "ci95_pct"))
+        if median.text is None:
+            return median
+        value, mark = median.text.removesuffix(" ~"), " ~" if median.text.endswith(" ~") else ""
+        return Cell(f"{value} {interval.text or 'n/a'}{mark}")
 
     def rate(rung: Rung) -> Cell:
-        if rung.speed is None:
-            return missing(why_no_speed(run, rung.case))
-        if flops and rung.speed.gflops is not None:
-            return Cell(numbers.gflops(rung.speed.gflops))
-        return Cell(numbers.gbps(rung.speed.gbps))
-
-    def share(rung: Rung, value: float | None, absent: str) -> Cell:
-        if rung.speed is None:
-            return missing(why_no_speed(run, rung.case))
-        return missing(absent) if value is None else Cell(numbers.percent(value), value)
+        return cell_of(headline_rate(run, rung.case), Subject(run, rung.case, rung))
 
     def gain(rung: Rung) -> Cell:
-        if rung.speed is None:
-            return missing(why_no_speed(run, rung.case))
-        if rung.gain is None:
+        if rung.speed is not None and rung.gain is None:
             return Cell("")
-        mark = "≈" if not rung.gain_is_clear else "▲" if rung.gain > 1 else "▼"
-        return Cell(f"{mark} {numbers.ratio(rung.gain)}", rung.gain)
+        cell = cell_of(FIGURES["gain"], Subject(run, rung.case, rung))
+        if cell.text is None:
+            return cell
+        mark = "≈" if not rung.gain_is_clear else "▲" if (rung.gain or 0.0) > 1 else "▼"
+        return Cell(f"{mark} {cell.text}", cell.sort)
 
-    peak = "the device's theoretical peak is unknown"
     columns = [
         RungColumn("Time", "Cold median and its 95 % confidence interval; ~ marks a noisy one.", time),
         RungColumn("Rate", "From the cold median.", rate),
-        RungColumn(
-            "Of peak",
-            "Of the THEORETICAL roof over this size: bandwidth or compute, whichever binds.",
-            lambda rung: share(
-                rung,
-                rung.speed.pct_of_limit if rung.speed else None,
-                ON_HOST if on_host(run, rung.case) else peak,
-            ),
-            bar=True,
-        ),
+        _column(run, "pct_of_limit", bar=True),
     ]
-    if not flops and run.device.measured_copy_bandwidth_gbps:
-        columns.append(
-            RungColumn(
-                "Of copy",
-                "Of a large device-to-device copy's bandwidth, measured in this run.",
-                lambda rung: share(rung, rung.speed.pct_of_copy_bandwidth if rung.speed else None, ON_HOST),
-                bar=True,
-            )
-        )
-    columns.append(
-        RungColumn(
-            "Gain", "How many times as fast as the rung it is compared with; ≈ is within the noise.", gain
-        )
-    )
+    if not group.rate_is_flops and run.device.measured_copy_bandwidth_gbps:
+        columns.append(_column(run, "pct_of_copy", bar=True))
+    columns.append(RungColumn(FIGURES["gain"].short, FIGURES["gain"].meaning, gain))
     if ladder.reference is not None:
-        columns.append(
-            RungColumn(
-                f"Of {ladder.reference}",
-                f"Speed relative to {ladder.reference}, the fastest reference on this GPU.",
-                lambda rung: share(rung, rung.pct_of_reference, _ONLY_COPIES),
-            )
-        )
+        meaning = f"Speed relative to {ladder.reference}, the fastest reference on this GPU."
+        columns.append(_column(run, "pct_of_reference", label=f"Of {ladder.reference}", meaning=meaning))
     elif ladder.fastest is not None:
-        columns.append(
-            RungColumn(
-                "Of fastest",
-                f"Speed relative to {ladder.fastest}, the fastest here.",
-                lambda rung: share(rung, rung.pct_of_fastest, _ONLY_COPIES),
-            )
-        )
+        meaning = f"Speed relative to {ladder.fastest}, the fastest here."
+        columns.append(_column(run, "pct_of_fastest", meaning=meaning))
     return tuple(columns)
 
 
-def _figure(
-    label: str,
-    meaning: str,
-    read: Callable[[Measurement], float | None],
-    write: Callable[[float], str],
-    absent: Callable[[Measurement], str | None],
-    bar: bool = False,
-) -> RungColumn:
-    def cell(rung: Rung) -> Cell:
-        value = read(rung.case)
-        if value is None:
-            return missing(absent(rung.case) or rung.case.reason or "this kernel has no such counter")
-        return Cell(write(value), value)
-
-    return RungColumn(label, meaning, cell, bar)
-
-
-def resource_columns() -> tuple[RungColumn, ...]:
+def resource_columns(run: Run) -> tuple[RungColumn, ...]:
     """Registers and theoretical occupancy, which explain much in little space."""
-    return tuple(column for column in _COMPILED if column.label in ("Registers", "Occupancy"))
+    return tuple(_column(run, key) for key in ("registers_per_thread", "theoretical_occupancy_pct"))
 
 
-def _no_counters(case: Measurement) -> str | None:
-    return case.counters_reason
-
-
-def _no_resources(case: Measurement) -> str | None:
-    return case.resources_reason
-
-
-_COUNTED = (
-    _figure(
-        "Traffic",
-        "Bytes of global sectors requested over the fewest bytes possible; before the caches.",
-        counters.sector_ratio,
-        numbers.ratio,
-        _no_counters,
-    ),
-    _figure(
-        "Load eff.",
-        "Useful bytes in the sectors of global loads.",
-        lambda case: counters.value(case, "global_load_efficiency_pct"),
-        numbers.percent,
-        _no_counters,
-        bar=True,
-    ),
-    _figure(
-        "Store eff.",
-        "Useful bytes in the sectors of global stores.",
-        lambda case: counters.value(case, "global_store_efficiency_pct"),
-        numbers.percent,
-        _no_counters,
-        bar=True,
-    ),
-    _figure(
-        "Shared / step",
-        "Shared-memory passes per warp-wide step of useful work.",
-        counters.shared_wavefronts_per_step,
-        numbers.significant,
-        _no_counters,
-    ),
-    _figure("Conflicts", "Extra shared-memory passes.", counters.bank_conflicts, numbers.count, _no_counters),
+#: What a ladder shows where nothing is timed: on the executor, and where kernels are compiled only.
+COUNTED = (
+    "sector_ratio",
+    "global_load_efficiency_pct",
+    "global_store_efficiency_pct",
+    "shared_wavefronts_per_step",
+    "bank_conflicts",
 )
-_COMPILED = (
-    _figure(
-        "Registers",
-        "Registers per thread.",
-        lambda case: case.resources.registers_per_thread if case.resources else None,
-        numbers.count,
-        _no_resources,
-    ),
-    _figure(
-        "Shared",
-        "Shared memory of one block, static and dynamic.",
-        lambda case: (
-            case.resources.static_shared_bytes + case.resources.dynamic_shared_bytes
-            if case.resources
-            else None
-        ),
-        numbers.size,
-        _no_resources,
-    ),
-    _figure(
-        "Spills",
-        "Bytes of registers spilled to local memory, per thread.",
-        lambda case: case.resources.spill_bytes if case.resources else None,
-        numbers.size,
-        _no_resources,
-    ),
-    _figure(
-        "Occupancy",
-        "Theoretical: resident warps over the SM's limit.",
-        lambda case: case.occupancy.theoretical_pct if case.occupancy else None,
-        numbers.percent,
-        lambda case: case.occupancy_reason,
-        bar=True,
-    ),
-)
+COMPILED = ("registers_per_thread", "shared_bytes", "spill_bytes", "theoretical_occupancy_pct")

@@ -10,18 +10,15 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.banners import banners, is_noisy
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
+from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.speed import Speed, rate, why_no_speed
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import Cell, format_block, missing
 from gpuprof.report.ladder_table import explanation, headline, resource_columns, rung_columns
-from gpuprof.report.text import group_title, visible
+from gpuprof.report.shortened import shortened
 from gpuprof.results import Run
+from gpuprof.text import visible
 
-_MODES = {
-    "gpu": "measured on a GPU",
-    "sim": "executed without a GPU, not timed",
-    "none": "compiled only, not run",
-}
 _LEVELS = {"bad": "✗", "warning": "⚠", "note": "ℹ"}
 #: Said below the tables in any case, with each row's reason.
 _SAID_BY_ROWS = {"incorrect", "failed", "over_limit"}
@@ -46,9 +43,12 @@ def render_markdown(run: Run) -> str:
     Returns:
         Markdown text, ending in a newline; what was not measured says so.
     """
+    run = shortened(run)
     device = f"**{_text(f'{run.device.name} ({run.device.arch})')}**"
     parts = [
-        ", ".join((device, _MODES[run.backend], _text(run.created_utc), f"gpuprof {_text(run.tool.version)}"))
+        ", ".join(
+            (device, MODES[run.backend].ran, _text(run.created_utc), f"gpuprof {_text(run.tool.version)}")
+        )
     ]
     for group in groups(run):
         for size in group.sizes:
@@ -65,7 +65,7 @@ def render_markdown(run: Run) -> str:
 
 def _section(run: Run, group: Group, ladder: Ladder) -> str:
     columns = _columns(run, group, ladder)
-    title = f"{group_title(group.op, group.dtype, group.layouts)}, {ladder.size.label}"
+    title = f"{group.title}, {ladder.size.label}"
     blocks = {format_block(rung.case) for rung in ladder.rungs if not rung.is_reference}
     if len(blocks) == 1 and len(ladder.rungs) > 1:
         title += f", block {blocks.pop()}"
@@ -106,7 +106,7 @@ def _row(run: Run, rung: Rung, columns: tuple[_Column, ...]) -> str:
 
 
 def _columns(run: Run, group: Group, ladder: Ladder) -> tuple[_Column, ...]:
-    resources = tuple(_Column(column.label, column.read) for column in resource_columns())
+    resources = tuple(_Column(column.label, column.read) for column in resource_columns(run))
     if run.backend != "gpu":
         counts = tuple(_Column(column.label, column.read) for column in rung_columns(run, group, ladder)[1:])
         return counts if run.backend == "none" else (*counts, *resources)

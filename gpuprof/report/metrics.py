@@ -4,11 +4,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import numbers
+from gpuprof.analysis.figures import FIGURES, Subject, headline_rate
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
-from gpuprof.analysis.speed import Speed, limit_of, rate, rate_at
+from gpuprof.analysis.speed import limit_of, rate, rate_at
+from gpuprof.report.cells import cell_of
 from gpuprof.results import Measurement, Run
 
 #: Ratio of the longest bar to the shortest up to which a linear axis shows both.
@@ -61,8 +64,9 @@ class Metric:
 
 def ladder_metrics(run: Run, group: Group, ladder: Ladder) -> tuple[Metric, ...]:
     """The figures that at least one rung has, the headline first."""
-    timed = (_rate_metric(run, group, ladder), _time_metric(group, ladder)) if run.backend == "gpu" else ()
-    candidates = (*timed, *_COUNTED, *(() if timed else _COMPILED))
+    timed = (_rate_metric(run, group, ladder), _time_metric(run, ladder)) if run.backend == "gpu" else ()
+    plain = _COUNTED if timed else {**_COUNTED, **_COMPILED}
+    candidates = (*timed, *(_plain(run, key, *texts) for key, texts in plain.items()))
     return tuple(
         replace(metric, logarithmic=metric.key == "sector_ratio" and _spread(metric, ladder) > _LINEAR_SPREAD)
         for metric in candidates
@@ -76,8 +80,8 @@ def _spread(metric: Metric, ladder: Ladder) -> float:
     return max(values) / min(values) if values else 1.0
 
 
-def _rate_text(speed: Speed, flops: bool) -> str:
-    return numbers.gflops(speed.gflops) if flops and speed.gflops is not None else numbers.gbps(speed.gbps)
+def _rate_text(run: Run, case: Measurement) -> str:
+    return cell_of(headline_rate(run, case), Subject(run, case)).text or ""
 
 
 def _rate_metric(run: Run, group: Group, ladder: Ladder) -> Metric:
@@ -87,7 +91,7 @@ def _rate_metric(run: Run, group: Group, ladder: Ladder) -> Metric:
         speed = rung.speed
         if speed is None:
             return None
-        parts = [_rate_text(speed, flops), numbers.time_us(speed.median_us)]
+        parts = [_rate_text(run, rung.case), numbers.time_us(speed.median_us)]
         if speed.pct_of_limit is not None:
             parts.append(f"{numbers.percent(speed.pct_of_limit)} of peak")
         if rung.gain is not None:
@@ -110,7 +114,7 @@ def _largest(bar: Callable[[Rung], Bar | None], ladder: Ladder) -> float:
     return max((held.value for rung in ladder.rungs if (held := bar(rung))), default=1.0)
 
 
-def _time_metric(group: Group, ladder: Ladder) -> Metric:
+def _time_metric(run: Run, ladder: Ladder) -> Metric:
     def bar(rung: Rung) -> Bar | None:
         speed = rung.speed
         if speed is None:
@@ -120,7 +124,7 @@ def _time_metric(group: Group, ladder: Ladder) -> Metric:
             speed.median_us,
             speed.timing.p05_us,
             speed.timing.p95_us,
-            f"{short} · {_rate_text(speed, group.rate_is_flops)}",
+            f"{short} · {_rate_text(run, rung.case)}",
             short,
         )
 
@@ -142,86 +146,52 @@ def _roofs(run: Run, ladder: Ladder) -> tuple[tuple[float, str], ...]:
     return (*roof, (copy, f"measured copy {numbers.gbps(copy)}")) if copy else roof
 
 
-def _plain(
-    key: str,
-    label: str,
-    axis: str,
-    read: Callable[[Measurement], float | None],
-    write: Callable[[float], str],
-    lines: tuple[tuple[float, str], ...] = (),
-) -> Metric:
+def _plain(run: Run, key: str, label: str, axis: str, lines: tuple[tuple[float, str], ...] = ()) -> Metric:
+    figure = FIGURES[key]
+
     def bar(rung: Rung) -> Bar | None:
-        value = read(rung.case)
-        return None if value is None else Bar(value, value, value, write(value), write(value))
+        value = figure.value(Subject(run, rung.case, rung))
+        if value is None:
+            return None
+        text = figure.write(value)
+        return Bar(value, value, value, text, text)
 
     return Metric(key, label, axis, lines, bar)
 
 
-_COUNTED = (
-    _plain(
-        "sector_ratio",
+_WHOLE = ((100.0, "100 %"),)
+#: Counts and resources by figure: the button's label, the axis's title, and lines to mark.
+_COUNTED: dict[str, tuple[Any, ...]] = {
+    "sector_ratio": (
         "Global traffic",
         "bytes of global sectors requested, × the fewest possible; shorter is better",
-        counters.sector_ratio,
-        numbers.ratio,
         ((1.0, "fewest possible"),),
     ),
-    _plain(
-        "load_efficiency",
+    "global_load_efficiency_pct": (
         "Load efficiency",
         "useful bytes in the sectors of global loads, %; longer is better",
-        lambda case: counters.value(case, "global_load_efficiency_pct"),
-        numbers.percent,
-        ((100.0, "100 %"),),
+        _WHOLE,
     ),
-    _plain(
-        "store_efficiency",
+    "global_store_efficiency_pct": (
         "Store efficiency",
         "useful bytes in the sectors of global stores, %; longer is better",
-        lambda case: counters.value(case, "global_store_efficiency_pct"),
-        numbers.percent,
-        ((100.0, "100 %"),),
+        _WHOLE,
     ),
-    _plain(
-        "wavefronts",
+    "shared_wavefronts_per_step": (
         "Shared wavefronts",
         "shared-memory passes per warp-wide step of useful work; shorter is better",
-        counters.shared_wavefronts_per_step,
-        numbers.significant,
     ),
-    _plain(
-        "conflicts",
+    "bank_conflicts_per_step": (
         "Bank conflicts",
         "extra shared-memory passes per warp-wide step of useful work; shorter is better",
-        counters.bank_conflicts_per_step,
-        numbers.significant,
     ),
-)
-_COMPILED = (
-    _plain(
-        "occupancy",
+}
+_COMPILED: dict[str, tuple[Any, ...]] = {
+    "theoretical_occupancy_pct": (
         "Occupancy",
         "theoretical occupancy, %; more is not always faster",
-        lambda case: case.occupancy.theoretical_pct if case.occupancy else None,
-        numbers.percent,
-        ((100.0, "100 %"),),
+        _WHOLE,
     ),
-    _plain(
-        "registers",
-        "Registers",
-        "registers per thread",
-        lambda case: case.resources.registers_per_thread if case.resources else None,
-        numbers.count,
-    ),
-    _plain(
-        "shared",
-        "Shared memory",
-        "bytes of shared memory per block",
-        lambda case: (
-            case.resources.static_shared_bytes + case.resources.dynamic_shared_bytes
-            if case.resources
-            else None
-        ),
-        numbers.size,
-    ),
-)
+    "registers_per_thread": ("Registers", "registers per thread"),
+    "shared_bytes": ("Shared memory", "bytes of shared memory per block"),
+}

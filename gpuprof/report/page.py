@@ -11,6 +11,7 @@ from gpuprof.analysis.banners import Banner, banners
 from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
 from gpuprof.report.charts import ladder_chart, roofline_chart, scaling_chart, sweep_chart
@@ -19,16 +20,7 @@ from gpuprof.report.figures_table import FiguresTable, figures_table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
 from gpuprof.report.ladder_table import RungColumn, headline, rung_columns
 from gpuprof.report.profile_table import ProfileRow, profile_rows
-from gpuprof.report.text import OP_NAMES, group_title
 from gpuprof.results import Run
-
-_MODES = {
-    "gpu": "measured on a GPU",
-    "sim": "executed by the SIMT executor, not timed",
-    "none": "compiled only, not run",
-}
-
-_WHERE = {"gpu": "on", "sim": "executed without a GPU, as", "none": "compiled for"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +83,10 @@ def build_page(run: Run) -> Page:
     anchors = anchors_of(run)
     views = tuple(_group_view(run, group, anchors, charts) for group in groups(run))
     ladders = [size.ladder for view in views for size in view.sizes]
-    names = dict.fromkeys(OP_NAMES.get(view.group.op, view.group.op) for view in views)
+    names = dict.fromkeys(view.group.operation.title for view in views)
     return Page(
-        title=f"{' and '.join(names) or 'Empty run'} {_WHERE[run.backend]} {run.device.name}",
-        mode=_MODES[run.backend],
+        title=f"{' and '.join(names) or 'Empty run'} {MODES[run.backend].where} {run.device.name}",
+        mode=MODES[run.backend].ran,
         facts=_facts(run),
         environment=_environment(run),
         banners=banners(run),
@@ -132,7 +124,7 @@ def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[st
     scaling = build_scaling(run, group)
     roofline = build_roofline(run, group)
     return GroupView(
-        title=group_title(group.op, group.dtype, group.layouts),
+        title=group.title,
         scalars=group.scalars,
         group=group,
         sizes=tuple(sizes),
@@ -160,7 +152,7 @@ def _has_bars(ladder: Ladder) -> bool:
 def _facts(run: Run) -> tuple[tuple[str, str], ...]:
     facts = [
         ("Device", f"{run.device.name}, {run.device.arch}"),
-        ("Mode", _MODES[run.backend]),
+        ("Mode", MODES[run.backend].ran),
         ("Date", run.created_utc.replace("T", " ").replace("Z", " UTC")),
         ("gpuprof", run.tool.version),
     ]

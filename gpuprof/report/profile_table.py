@@ -4,23 +4,22 @@
 
 from dataclasses import dataclass
 
-from gpuprof.analysis import counters
+from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.why import reasons
-from gpuprof.report.cells import RESOURCE, Cell, Column, counter_cell
+from gpuprof.report.cells import Cell, column_of
 from gpuprof.results import Run
 
-_OCCUPANCIES = tuple(column for column in RESOURCE if column.key in ("occupancy", "achieved"))
-_COUNTERS = (
-    ("global_load_throughput_gbps", "Load throughput"),
-    ("global_load_efficiency_pct", "Load efficiency"),
-    ("global_store_efficiency_pct", "Store efficiency"),
-)
 PROFILE_COLUMNS = (
-    *_OCCUPANCIES,
+    column_of(FIGURES["theoretical_occupancy_pct"]),
+    column_of(FIGURES["achieved_occupancy_pct"]),
     *(
-        Column(name, label, "Global memory", counters.info(name).meaning, counter_cell(name))
-        for name, label in _COUNTERS
+        column_of(FIGURES[key], label=FIGURES[key].phrase.capitalize())
+        for key in (
+            "global_load_throughput_gbps",
+            "global_load_efficiency_pct",
+            "global_store_efficiency_pct",
+        )
     ),
 )
 

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from gpuprof.analysis.lines import LineFigures, line_figures
-from gpuprof.report.text import visible
 from gpuprof.results import Measurement
+from gpuprof.text import visible
 
+#: Each piece takes what it can and gives nothing back, so that no text takes more than linear time.
 _TOKEN = re.compile(
     r"(?P<comment>/\*.*?(?:\*/|\Z)|//[^\n]*)"
-    r'|(?P<string>"(?:\\.|[^"\\\n])*")'
+    r'|(?P<string>"(?:\\.|[^"\\\n])*+"?)'
     r"|(?P<directive>^[ \t]*\#[ \t]*\w+)"
-    r"|(?P<number>\b(?:0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?)[uUlLfF]*\b)"
+    r"|(?P<number>\b(?:0[xX][0-9a-fA-F]++|\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?)[uUlLfF]*+\b)"
     r"|(?P<keyword>\b(?:const|constexpr|extern|static|volatile|inline|template|typename|struct|return|if|else"
     r"|for|while|do|break|continue|switch|case|default|sizeof|using|__global__|__device__|__shared__"
     r"|__launch_bounds__|__restrict__|__forceinline__|__syncthreads|__syncwarp|asm)\b)"
@@ -25,7 +26,10 @@ _TOKEN = re.compile(
     r"|(?P<builtin>\b(?:threadIdx|blockIdx|blockDim|gridDim|warpSize)\b)",
     re.DOTALL | re.MULTILINE,
 )
-_HEADER = re.compile(r"\A.*?/\*gpuprof\b.*?\*/[ \t]*\n*", re.DOTALL)
+_HEADER_BEGIN = re.compile(r"/\*gpuprof\b")
+_HEADER_END = re.compile(r"\*/[ \t]*\n*")
+#: Lines of a source up to which it is compared with another: comparing takes the square of that.
+_MOST_COMPARED = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +67,9 @@ def highlight(source: str) -> list[Markup]:
 
 def header_lines(source: str) -> int:
     """How many lines the licence and the TOML header take; the kernel starts after them."""
-    match = _HEADER.match(source)
-    return match[0].count("\n") if match else 0
+    begin = _HEADER_BEGIN.search(source)
+    end = _HEADER_END.search(source, begin.end()) if begin else None
+    return source.count("\n", 0, end.end()) if end else 0
 
 
 def source_lines(source: str, case: Measurement | None) -> list[Line]:
@@ -78,6 +83,8 @@ def source_lines(source: str, case: Measurement | None) -> list[Line]:
 def difference(before: str, after: str) -> list[tuple[str, str]]:
     """How two kernels differ, headers aside: (`+`, `-`, ` ` or `@`, text) per line."""
     old, new = (text.splitlines()[header_lines(text) :] for text in (before, after))
+    if max(len(old), len(new)) > _MOST_COMPARED:
+        return [("@", f"not compared: more than {_MOST_COMPARED:,} lines")]
     return [
         (line[0], line[1:] if line[0] in "+- " else line)
         for line in list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]

@@ -12,16 +12,17 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from gpuprof.analysis import counters, numbers
-from gpuprof.analysis.banners import banners, is_noisy
+from gpuprof.analysis.banners import banners
+from gpuprof.analysis.figures import FIGURES, Figure, Subject, headline_rate
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
-from gpuprof.analysis.speed import Speed, speed_of
+from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.status import status_of
-from gpuprof.report.cells import format_block, format_interval
+from gpuprof.report.cells import cell_of, format_block
 from gpuprof.report.ladder_table import headline
-from gpuprof.report.text import group_title, visible
+from gpuprof.report.shortened import shortened
 from gpuprof.results import Measurement, Run
+from gpuprof.text import one_line, visible
 
 _GAP = 2
 #: Width of a pipe, which has none of its own: wide enough for every column.
@@ -31,11 +32,6 @@ _SHORTEST_NAME = 8
 _ASCII = str.maketrans(
     {"µ": "u", "±": "+/-", "×": "x", "÷": "/", "→": "->", "≈": "~", "·": "|", "–": "-", "…": "...", "’": "'"}
 )
-_MODES = {
-    "gpu": "measured on a GPU",
-    "sim": "executed without a GPU: no times",
-    "none": "compiled only: nothing ran",
-}
 _TONES = {"good": "green", "bad": "red", "muted": "dim"}
 _LEVELS = {"bad": ("✗", "x", "red"), "warning": ("!", "!", "yellow"), "note": ("i", "i", "dim")}
 #: Said below the table in any case, with each row's reason.
@@ -96,6 +92,10 @@ class _Writer:
             return safe
         return safe.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
 
+    def cell(self, text: str) -> str:
+        """The same for a table's cell, which is one line."""
+        return self.text(one_line(text))
+
     def title(self, text: str) -> None:
         """A heading, in as many lines as it needs."""
         for line in textwrap.wrap(self.text(text), self.width, subsequent_indent="  "):
@@ -128,8 +128,9 @@ def print_run(run: Run, *, file: TextIO, width: int | None = None, color: bool |
         width: Columns to fill; the terminal's, or 140 in a pipe, when None.
         color: Whether to use colour; only on a terminal when None.
     """
+    run = shortened(run)
     writer = _Writer(file, width, color)
-    writer.title(f"{run.device.name} ({run.device.arch}) · {_MODES[run.backend]}")
+    writer.title(f"{run.device.name} ({run.device.arch}) · {MODES[run.backend].ran}")
     for group in groups(run):
         ladders = [build_ladder(run, size) for size in group.sizes]
         writer.gap()
@@ -138,7 +139,7 @@ def print_run(run: Run, *, file: TextIO, width: int | None = None, color: bool |
 
 
 def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder]) -> None:
-    title = group_title(group.op, group.dtype, group.layouts)
+    title = group.title
     if len(ladders) == 1:
         title += f", {ladders[0].size.label}"
     writer.title(title)
@@ -183,12 +184,15 @@ def _print_table(writer: _Writer, columns: list[_Column], slices: list[list[_Row
     excess = sum(widths.values()) + _GAP * (len(columns) - 1) - writer.width
     if excess > 0:
         widths[columns[0].label] = max(_SHORTEST_NAME, widths[columns[0].label] - excess)
-    writer.styled(_line(writer, columns, widths, [Text(column.label, style="dim") for column in columns]))
+    writer.styled(
+        _line(writer, columns, widths, [Text(writer.cell(column.label), style="dim") for column in columns])
+    )
     for index, rows in enumerate(slices):
         if index:
             writer.gap()
         for row in rows:
-            cells = [Text(column.read(row)) for column in columns]
+            # Made safe first: Rich would drop some control characters instead of showing them.
+            cells = [Text(writer.cell(column.read(row))) for column in columns]
             for column, cell in zip(columns, cells, strict=True):
                 if column.label == "outcome":
                     cell.stylize(_TONES[status_of(row.run, row.case).tone])
@@ -201,7 +205,7 @@ def _line(writer: _Writer, columns: list[_Column], widths: dict[str, int], cells
     """Cells side by side, without blanks at the end."""
     line = Text()
     for column, cell in zip(columns, cells, strict=True):
-        text = writer.text(cell.plain)
+        text = cell.plain
         width = widths[column.label]
         if cell_len(text) > width:
             ellipsis = writer.text("…")
@@ -215,7 +219,7 @@ def _line(writer: _Writer, columns: list[_Column], widths: dict[str, int], cells
 
 
 def _width(writer: _Writer, column: _Column, rows: list[_Row]) -> int:
-    return max(cell_len(writer.text(text)) for text in (column.label, *(column.read(row) for row in rows)))
+    return max(cell_len(writer.cell(text)) for text in (column.label, *(column.read(row) for row in rows)))
 
 
 def _fitting(writer: _Writer, columns: list[_Column], rows: list[_Row]) -> list[_Column]:
@@ -248,110 +252,66 @@ def _columns(writer: _Writer, run: Run, group: Group, ladders: list[Ladder]) -> 
     if len(ladders) == 1:
         del case[1]
     if run.backend == "gpu":
-        return [*case, *_timed(run, group, ladders), *_RESOURCES]
+        return [*case, *_timed(run, ladders), *_RESOURCES]
     return [*case, *(_COUNTED if run.backend == "sim" else ()), *_RESOURCES]
 
 
-def _timed(run: Run, group: Group, ladders: list[Ladder]) -> list[_Column]:
-    def by_speed(read: Callable[[Speed], str]) -> Callable[[_Row], str]:
-        def cell(row: _Row) -> str:
-            speed = speed_of(run, row.case)
-            return read(speed) if speed else "–"
-
-        return cell
-
-    def rate(speed: Speed) -> str:
-        if group.rate_is_flops and speed.gflops is not None:
-            return numbers.gflops(speed.gflops)
-        return numbers.gbps(speed.gbps)
-
-    def time(row: _Row) -> str:
-        speed = speed_of(run, row.case)
-        if speed is None:
-            return "–"
-        return numbers.time_us(speed.median_us) + (" ~" if is_noisy(row.case) else "")
+def _timed(run: Run, ladders: list[Ladder]) -> list[_Column]:
+    def figure(key: str, rank: int, label: str = "") -> _Column:
+        return _Column(label or _heading(key), rank, lambda row: _text_of(FIGURES[key], row))
 
     references = {ladder.reference for ladder in ladders if ladder.reference}
     # Each size has its own fastest reference; a name in the heading must hold for all of them.
     yardstick = "reference" if len(references) > 1 else next(iter(references), "fastest")
+    share = FIGURES["pct_of_reference" if references else "pct_of_fastest"]
 
     def relative(row: _Row) -> str:
-        if row.shown is None:
-            return ""
-        share = row.shown.pct_of_reference if references else row.shown.pct_of_fastest
-        return "" if share is None else numbers.percent(share)
+        return "" if row.shown is None else _text_of(share, row).replace("–", "")
 
     def gain(row: _Row) -> str:
         if row.shown is None or row.shown.gain is None:
             return ""
-        return ("" if row.shown.gain_is_clear else "≈ ") + numbers.ratio(row.shown.gain)
+        return ("" if row.shown.gain_is_clear else "≈ ") + _text_of(FIGURES["gain"], row)
 
     return [
-        _Column("time", 0, time),
-        _Column("±95 %", 7, by_speed(lambda speed: format_interval(speed.timing.ci95_rel))),
-        _Column(
-            "warm",
-            8,
-            by_speed(lambda speed: "–" if speed.warm_us is None else numbers.time_us(speed.warm_us)),
-        ),
-        _Column("rate", 1, by_speed(rate)),
-        _Column(
-            "of peak",
-            3,
-            by_speed(
-                lambda speed: "–" if speed.pct_of_limit is None else numbers.percent(speed.pct_of_limit)
-            ),
-        ),
+        figure("median_us", 0),
+        figure("ci95_pct", 7),
+        figure("warm_us", 8),
+        _Column("rate", 1, lambda row: _text_of(headline_rate(run, row.case), row)),
+        figure("pct_of_limit", 3),
         _Column("gain", 4, gain),
         _Column(f"of {yardstick}", 6, relative),
     ]
 
 
-def _counted(
-    label: str, rank: int, read: Callable[[Measurement], float | None], write: Callable[[float], str]
-) -> _Column:
-    def cell(row: _Row) -> str:
-        value = read(row.case)
-        return "–" if value is None else write(value)
-
-    return _Column(label, rank, cell)
+def _text_of(figure: Figure, row: _Row) -> str:
+    return cell_of(figure, Subject(row.run, row.case, row.shown)).text or "–"
 
 
-_COUNTED = (
-    _counted("traffic", 2, counters.sector_ratio, numbers.ratio),
-    _counted(
-        "load eff.", 2, lambda case: counters.value(case, "global_load_efficiency_pct"), numbers.percent
-    ),
-    _counted(
-        "store eff.", 3, lambda case: counters.value(case, "global_store_efficiency_pct"), numbers.percent
-    ),
-    _counted("shared/step", 4, counters.shared_wavefronts_per_step, numbers.significant),
-    _counted("conflicts", 6, counters.bank_conflicts, numbers.count),
+def _heading(key: str) -> str:
+    short = FIGURES[key].short
+    return short[:1].lower() + short[1:]
+
+
+def _plain(ranks: dict[str, int]) -> tuple[_Column, ...]:
+    """Columns of figures, each with its rank."""
+
+    def column(key: str, rank: int) -> _Column:
+        return _Column(_heading(key), rank, lambda row: _text_of(FIGURES[key], row))
+
+    return tuple(column(key, rank) for key, rank in ranks.items())
+
+
+_COUNTED = _plain(
+    {
+        "sector_ratio": 2,
+        "global_load_efficiency_pct": 2,
+        "global_store_efficiency_pct": 3,
+        "shared_wavefronts_per_step": 4,
+        "bank_conflicts": 6,
+    }
 )
-_RESOURCES = (
-    _counted(
-        "regs",
-        9,
-        lambda case: case.resources.registers_per_thread if case.resources else None,
-        numbers.count,
-    ),
-    _counted(
-        "shared",
-        11,
-        lambda case: (
-            case.resources.static_shared_bytes + case.resources.dynamic_shared_bytes
-            if case.resources
-            else None
-        ),
-        numbers.size,
-    ),
-    _counted(
-        "occupancy",
-        10,
-        lambda case: case.occupancy.theoretical_pct if case.occupancy else None,
-        numbers.percent,
-    ),
-)
+_RESOURCES = _plain({"registers_per_thread": 9, "shared_bytes": 11, "theoretical_occupancy_pct": 10})
 
 
 def _holds_unicode(file: TextIO) -> bool:

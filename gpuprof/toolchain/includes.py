@@ -8,7 +8,7 @@ from pathlib import Path
 
 #: An include directive; of a name that a macro stands for, only that there is one.
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]*)"|<([^>\n]*)>|(\S))', re.MULTILINE)
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _OPTIONS = re.compile(r"(?:-I|--include-path=)\s*(?P<path>.+)\Z")
 _PRE_INCLUDES = re.compile(r"(?:-include|--pre-include)[= ]\s*(?P<path>.+)\Z")
 

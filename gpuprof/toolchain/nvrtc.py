@@ -15,8 +15,8 @@ from typing import Any
 from gpuprof.errors import BackendUnavailable, CompileError
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
-_SHARED = re.compile(r"(\d+) bytes smem")
-_SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
+_SHARED = re.compile(r"(?<!\d)(\d+) bytes smem")
+_SPILLS = re.compile(r"(?<!\d)(\d+) bytes spill stores, (\d+) bytes spill loads")
 _INSTALL = "Install it with: pip install nvidia-cuda-nvrtc"
 
 

@@ -126,7 +126,7 @@ def _without_comments(source: str) -> str:
 
 def _type_of(text: str) -> str | None:
     """The type of `const real *__restrict__ in`: `real *`; None for a form that is not understood."""
-    plain = _QUALIFIERS.sub(" ", text)
+    plain = " ".join(_QUALIFIERS.sub(" ", text).split())
     match = re.fullmatch(
         r"\s*(?P<base>[\w:<>\s]+?)\s*(?P<stars>[*&\s]*)\b(?P<name>[A-Za-z_]\w*)\s*(?P<array>\[\s*\w*\s*\])?\s*",
         plain,

@@ -4,7 +4,7 @@
 
 import pytest
 
-from gpuprof.measure.statistics import Budget
+from gpuprof.statistics import Budget
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from problem_support import Gemm, find_kernel
 
-from gpuprof.kernels.catalog import find_kernel
-from gpuprof.kernels.launch import configure
+from gpuprof.kernels.shape import configure
 from gpuprof.measure.execute import Compiler
-from gpuprof.problems.gemm import Gemm
 
 HEADER = """/*gpuprof
 title = "broken on purpose"

@@ -5,16 +5,15 @@
 import itertools
 
 import pytest
+from problem_support import Transpose, ladder, problem_for
 
 from gpuprof.backends.gpu.context import Function
+from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import ladder
-from gpuprof.kernels.launch import check_block, configure
+from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.kernels.shape import check_block, configure
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
-from gpuprof.toolchain.occupancy import theoretical_occupancy
 
 GEMM_SIZES = [
     *((1, 1, 1), (1, 1, 37), (1, 129, 5), (131, 1, 7), (2, 3, 4), (31, 33, 17), (32, 32, 32)),
@@ -31,12 +30,12 @@ def gemms(kernel):
     scalings = [(1.0, 0.0), (-1.5, 0.75)] if takes_beta else [(1.0, 0.0)]
     dtypes = kernel.dtypes or ("f32",)
     for (m, n, k), dtype, (alpha, beta) in itertools.product(GEMM_SIZES, dtypes, scalings):
-        yield Gemm(m, n, k, dtype, kernel.layout, alpha, beta)
+        yield problem_for(kernel, m, n, k, dtype=dtype, alpha=alpha, beta=beta)
 
 
 def transposes(kernel):
     for (nx, ny), dtype in itertools.product(TRANSPOSE_SIZES, kernel.dtypes):
-        yield Transpose(nx, ny, dtype, "copy" if kernel.result == "copy" else "transpose")
+        yield problem_for(kernel, nx, ny, dtype=dtype)
 
 
 def blocks_of(kernel):
@@ -59,19 +58,19 @@ def compiler(backend):
 
 @pytest.mark.parametrize("kernel", [*ladder("gemm"), *ladder("transpose")], ids=lambda kernel: kernel.id)
 def test_correct_at_every_size_and_block(backend, compiler, kernel):
-    problems = gemms(kernel) if kernel.op == "gemm" else transposes(kernel)
+    problems = gemms(kernel) if kernel.operation == "gemm" else transposes(kernel)
     ran = 0
     for problem in problems:
         for block in dict.fromkeys(blocks_of(kernel)):
-            case = Case(kernel.id, str(kernel.path), problem, block)
+            case = Case.of(kernel, problem, block, alternatives=ladder(kernel.operation))
             measurement, lost = measure_case(case, backend, compiler)
             assert not lost
             if measurement.outcome == "skipped":
-                declared = [requirement.because for requirement in kernel.requirements]
+                declared = [one.because.replace("{id}", kernel.id) for one in kernel.requirements]
                 assert any(measurement.reason.startswith(because) for because in declared), measurement.reason
                 continue
             assert measurement.outcome == "ok", (problem, block, measurement.reason)
-            assert measurement.verification.checked_elements == problem.arrays[-1].elements
+            assert measurement.verification.checked_elements == problem.outputs[0].elements
             assert measurement.timing.cold.median_us > 0
             ran += 1
     assert ran >= 3
@@ -83,7 +82,7 @@ def test_correct_at_every_size_and_block(backend, compiler, kernel):
     ids=lambda kernel: kernel.id,
 )
 def test_occupancy_equals_the_drivers(backend, compiler, kernel):
-    problem = Gemm(128, 128, 128, layout=kernel.layout) if kernel.op == "gemm" else Transpose(128, 128)
+    problem = problem_for(kernel, *(128 for _ in shipped_operation(kernel.operation).dimensions))
     for block in dict.fromkeys(blocks_of(kernel)):
         shape = configure_or_none(kernel, problem, block, backend.device)
         if shape is None:
@@ -115,8 +114,8 @@ def configure_or_none(kernel, problem, block, device):
 def test_large_case_is_not_compared_before_its_reference_is_ready(backend, compiler):
     # Its arrays take milliseconds to fill: work that is not ordered behind the fills would show.
     kernel = next(kernel for kernel in ladder("transpose") if kernel.id == "copy_row")
-    case = Case(kernel.id, str(kernel.path), Transpose(16384, 16384, result="copy"), (32, 8, 1))
+    case = Case.of(kernel, Transpose(16384, 16384, result="copy"), (32, 8, 1))
     for _ in range(3):
         measurement, _ = measure_case(case, backend, compiler)
         assert measurement.outcome == "ok", measurement.reason
-        backend._forget_arrays()
+        backend._arrays.forget()

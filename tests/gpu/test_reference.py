@@ -4,13 +4,12 @@
 
 import numpy as np
 import pytest
+from problem_support import Gemm, Transpose, problem_id
 
+from gpuprof.backends.gpu.arrays import ProblemArrays
 from gpuprof.backends.gpu.context import Buffer
-from gpuprof.backends.gpu.verifier import ProblemArrays
-from gpuprof.problems.base import numpy_dtype
 from gpuprof.problems.check import compare
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.problems.dtypes import numpy_dtype
 
 GEMMS = [
     Gemm(m, n, k, dtype, layout, alpha, beta)
@@ -28,21 +27,36 @@ TRANSPOSES = [
 
 
 def arrays_of(backend, problem):
-    return ProblemArrays(backend._context, backend._device_code(problem.dtype), problem, seed=3)
+    return ProblemArrays(backend._arrays.code, problem, seed=3)
 
 
-@pytest.mark.parametrize("problem", [*GEMMS, *TRANSPOSES], ids=repr)
+def output_of(problem):
+    """Name and number of elements of the one output."""
+    (spec,) = problem.outputs
+    return spec.name, spec.elements
+
+
+def expected_of(problem):
+    """The values and magnitudes of the one output, by NumPy."""
+    (expected,) = problem.reference(problem.inputs(3)).values()
+    return expected.values, expected.magnitude
+
+
+@pytest.mark.parametrize("problem", [*GEMMS, *TRANSPOSES], ids=problem_id)
 def test_device_reference_equals_numpy(backend, problem):
     arrays = arrays_of(backend, problem)
     try:
-        expected, magnitude = problem.reference(problem.inputs(3))
-        got = arrays._expected.download(np.float64, count=arrays.elements)
-        if isinstance(problem, Transpose):
+        name, elements = output_of(problem)
+        expected, magnitude = expected_of(problem)
+        got = arrays._expected[name].download(np.float64, count=elements)
+        if problem.operation.name == "transpose":
             np.testing.assert_array_equal(got, expected)
+            assert arrays._magnitude[name] is None
         else:
-            sizes = arrays._magnitude.download(np.float64, count=arrays.elements)
-            np.testing.assert_allclose(sizes, magnitude, rtol=1e-13 * problem.k)
-            assert np.abs(got - expected).max() <= 1e-14 * problem.k * magnitude.max()
+            k = problem.dimensions["K"]
+            sizes = arrays._magnitude[name].download(np.float64, count=elements)
+            np.testing.assert_allclose(sizes, magnitude, rtol=1e-13 * k)
+            assert np.abs(got - expected).max() <= 1e-14 * k * magnitude.max()
     finally:
         arrays.free()
 
@@ -52,9 +66,9 @@ def test_comparison_finds_every_planted_error(backend, dtype):
     problem = Gemm(70, 50, 30, dtype)
     arrays = arrays_of(backend, problem)
     try:
-        expected, magnitude = problem.reference(problem.inputs(3))
+        expected, magnitude = expected_of(problem)
         right = expected.astype(numpy_dtype(dtype))
-        arrays.output.upload(right)
+        arrays.buffer("C").upload(right)
         clean = arrays.verify()
         assert clean.wrong_elements == 0
         assert clean.detail == ""
@@ -63,8 +77,9 @@ def test_comparison_finds_every_planted_error(backend, dtype):
         )
 
         wrong = right.copy()
-        wrong[[11, 600, 3499]] = [np.nan, right[600] + 4 * problem.bound.relative * magnitude[600], np.inf]
-        arrays.output.upload(wrong)
+        beyond = 4 * problem.bound("C").relative * magnitude[600]
+        wrong[[11, 600, 3499]] = [np.nan, right[600] + beyond, np.inf]
+        arrays.buffer("C").upload(wrong)
         found = arrays.verify()
         assert found.wrong_elements == 3
         assert "C[0, 11] is nan" in found.detail
@@ -73,20 +88,20 @@ def test_comparison_finds_every_planted_error(backend, dtype):
 
 
 @pytest.mark.parametrize(
-    "problem", [Gemm(40, 30, 20, alpha=3e38), Gemm(40, 30, 20, "f64", alpha=1.7e308)], ids=repr
+    "problem", [Gemm(40, 30, 20, alpha=3e38), Gemm(40, 30, 20, "f64", alpha=1.7e308)], ids=problem_id
 )
 def test_comparison_is_the_hosts_where_results_overflow(backend, problem):
     arrays = arrays_of(backend, problem)
     try:
-        expected, magnitude = problem.reference(problem.inputs(3))
+        expected, magnitude = expected_of(problem)
         with np.errstate(over="ignore"):
             right = expected.astype(numpy_dtype(problem.dtype))
         assert np.isinf(right).any()
-        arrays.output.upload(right)
+        arrays.buffer("C").upload(right)
         assert arrays.verify().passed
         turned = np.where(np.isinf(right), -right, right)
-        arrays.output.upload(turned)
-        compared = compare(turned.astype(np.float64), expected, magnitude, problem.bound)
+        arrays.buffer("C").upload(turned)
+        compared = compare(turned.astype(np.float64), expected, magnitude, problem.bound("C"))
         assert arrays.verify().wrong_elements == compared.wrong.sum() > 0
     finally:
         arrays.free()
@@ -97,8 +112,9 @@ def test_comparison_is_the_hosts_where_results_overflow(backend, problem):
 def test_writing_beyond_either_end_of_any_array_is_seen_and_mended(backend, name, offset, place):
     arrays = arrays_of(backend, Transpose(64, 32))
     try:
-        buffer = arrays._buffer(name)
-        arrays.output.upload(arrays._expected.download(np.float64, count=64 * 32).astype(np.float32))
+        buffer = arrays.buffer(name)
+        expected = arrays._expected["out"].download(np.float64, count=64 * 32)
+        arrays.buffer("out").upload(expected.astype(np.float32))
         assert arrays.verify().passed
         beyond = Buffer.__new__(Buffer)
         beyond.address = buffer.address + 4 * offset
@@ -113,12 +129,12 @@ def test_writing_beyond_either_end_of_any_array_is_seen_and_mended(backend, name
 def test_overwritten_input_is_seen_and_mended(backend):
     arrays = arrays_of(backend, Transpose(64, 32))
     try:
-        before = arrays.inputs["in"].download(np.float32, count=64 * 32)
-        arrays.inputs["in"].upload(np.ones(3, np.float32))
+        before = arrays.buffer("in").download(np.float32, count=64 * 32)
+        arrays.buffer("in").upload(np.ones(3, np.float32))
         assert not arrays.inputs_intact()
         arrays.prepare()
         assert arrays.inputs_intact()
-        assert np.array_equal(arrays.inputs["in"].download(np.float32, count=64 * 32), before)
+        assert np.array_equal(arrays.buffer("in").download(np.float32, count=64 * 32), before)
     finally:
         arrays.free()
 

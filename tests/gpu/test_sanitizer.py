@@ -13,12 +13,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from problem_support import ladder, problem_for, problem_id
 
-from gpuprof.kernels.catalog import ladder
 from gpuprof.measure.case import Case
 from gpuprof.ncu.journal import Job, Task, read_journal, write_job
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
 
 #: The fourth is ragged too, but has rows of whole 16-byte words, as bulk copies need them.
 GEMM_SIZES = [(33, 17, 65), (128, 128, 128), (259, 131, 300), (97, 516, 540), (512, 512, 512)]
@@ -31,26 +29,23 @@ def problems():
         for size in GEMM_SIZES:
             for dtype in kernel.dtypes if size == GEMM_SIZES[0] else ("f32",):
                 beta = 0.5 if "beta" in kernel.arguments and size[0] % 2 else 0.0
-                yield kernel, Gemm(*size, dtype, kernel.layout, 1.5, beta)
+                yield kernel, problem_for(kernel, *size, dtype=dtype, alpha=1.5, beta=beta)
     for kernel in (kernel for kernel in ladder("transpose") if not kernel.choices):
         for size in TRANSPOSE_SIZES:
             for dtype in kernel.dtypes if size == TRANSPOSE_SIZES[0] else ("f32",):
-                yield kernel, Transpose(*size, dtype, "copy" if kernel.result == "copy" else "transpose")
+                yield kernel, problem_for(kernel, *size, dtype=dtype)
 
 
 @pytest.fixture(scope="module")
 def job(gpu_count, tmp_path_factory):
     """A job that launches every kernel once at each size."""
     directory = tmp_path_factory.mktemp("sanitizer")
-    tasks = sorted(problems(), key=lambda pair: repr(pair[1]))
+    tasks = sorted(problems(), key=lambda pair: problem_id(pair[1]))
     job = Job(
         device_ordinal=0,
         seed=0,
         journal=str(directory / "journal.jsonl"),
-        tasks=tuple(
-            Task(index, Case(kernel.id, str(kernel.path), problem, kernel.launch.block))
-            for index, (kernel, problem) in enumerate(tasks)
-        ),
+        tasks=tuple(Task(index, Case.of(kernel, problem)) for index, (kernel, problem) in enumerate(tasks)),
     )
     path = directory / "job.json"
     write_job(job, path)
@@ -70,11 +65,12 @@ def unexplained(job, launches):
     kernels = {kernel.id: kernel for op in ("gemm", "transpose") for kernel in ladder(op)}
     left = []
     for task in job.tasks:
-        declared = [requirement.because for requirement in kernels[task.case.kernel].requirements]
+        name = task.case.name
+        declared = [one.because.replace("{id}", name) for one in kernels[name].requirements]
         reason = refusals.get(task.index, "")
         if task.index not in launches and not any(reason.startswith(because) for because in declared):
-            left.append((task.case.kernel, task.case.problem, reason or "no word of it"))
-    ran = {task.case.kernel for task in job.tasks if task.index in launches}
+            left.append((name, problem_id(task.case.problem), reason or "no word of it"))
+    ran = {task.case.name for task in job.tasks if task.index in launches}
     return left + [
         (kernel.id, "never launched")
         for kernel in kernels.values()

@@ -5,13 +5,12 @@
 import re
 
 import pytest
+from problem_support import Gemm, Transpose, problem_id
 
 from gpuprof.backends.gpu.backend import GpuBackend
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.measure.statistics import Budget
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.statistics import Budget
 
 CASES = [
     *(
@@ -30,9 +29,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "problem"), CASES, ids=repr)
+@pytest.mark.parametrize(
+    ("name", "problem"), CASES, ids=lambda value: value if isinstance(value, str) else problem_id(value)
+)
 def test_reference_is_correct_and_timed(backend, name, problem):
-    case = Case(name, "", problem, (1, 1, 1), is_reference=True)
+    case = Case(name, problem, (1, 1, 1))
     measurement, lost = measure_case(case, backend, Compiler(backend.compile_arch))
     assert not lost
     assert measurement.outcome == "ok", measurement.reason

@@ -11,14 +11,14 @@ import stat
 import sys
 from pathlib import Path
 
-from gpuprof.kernels.catalog import find_kernel
+from problem_support import find_kernel, problem_for
+
+from gpuprof.counters import OF_NCU, OPCODES
 from gpuprof.measure.case import Case
-from gpuprof.ncu.metrics import METRICS, OPCODES
-from gpuprof.problems.transpose import Transpose
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
-_UNITS = {"%": "%", "GB/s": "byte/second", "B": "byte", "us": "ns", "cycles/instruction": "inst"}
+_UNITS = {"%": "%", "GB/s": "byte/second", "bytes": "byte", "us": "ns", "cycles/instruction": "inst"}
 _FAKE_NCU = f"""#!{sys.executable}
 import sys
 from pathlib import Path
@@ -32,15 +32,14 @@ def transpose_cases(*names: str) -> list[tuple[int, Case]]:
     """Cases of 64x64 with indices that are not their positions."""
     kernels = [find_kernel("transpose", name) for name in names]
     return [
-        (10 + number, Case(kernel.id, str(kernel.path), Transpose(64, 64), kernel.launch.block))
-        for number, kernel in enumerate(kernels)
+        (10 + number, Case.of(kernel, problem_for(kernel, 64, 64))) for number, kernel in enumerate(kernels)
     ]
 
 
 def table(launches: list[dict[str, object]], cells: dict[str, str] | None = None) -> str:
     """A raw page in CSV: one row per launch with `kernel`, `block` and `grid`."""
-    names = list(dict.fromkeys(name for metric in METRICS for name in metric.metrics[:1]))
-    units = {metric.metrics[0]: _UNITS.get(metric.unit, "") for metric in METRICS}
+    names = list(dict.fromkeys(name for row in OF_NCU for name in row.metrics[:1]))
+    units = {row.metrics[0]: _UNITS.get(row.unit, "") for row in OF_NCU}
     keys = ["ID", "Process ID", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device", "CC"]
     out = io.StringIO()
     writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
@@ -104,17 +103,17 @@ def play(arguments: list[str], plan_path: Path) -> None:
         if plan.get("refuses") == name:
             journal.write(Event("refused", task.index, reason="refused."))
             continue
-        launched = Launched(task.case.kernel, (16, 16, 1), (4, 4, 1), Copies())
+        launched = Launched(task.case.name, (16, 16, 1), (4, 4, 1), Copies())
         journal.write(Event("launching", task.index, launched=launched))
         if plan.get("dies") == name:
-            print(f'==ERROR== LaunchFailed\n==ERROR== Failed to profile "{task.case.kernel}" in process 1')
+            print(f'==ERROR== LaunchFailed\n==ERROR== Failed to profile "{task.case.name}" in process 1')
             report.write_text(json.dumps(launches))
             os._exit(9)
         if plan.get("hangs") == name:
             report.write_text(json.dumps(launches))
             time.sleep(60)
         journal.write(Event("done", task.index))
-        kernel = "other" if "wrong" in plan else task.case.kernel
+        kernel = "other" if "wrong" in plan else task.case.name
         launches.append({"kernel": kernel, "block": "(16, 16, 1)", "grid": "(4, 4, 1)"})
     if "gap" in plan and len(launches) > 1:
         del launches[1]

@@ -2,12 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiling with a stand-in for ncu: what is kept, what is said, and that no case is lost."""
 
+import subprocess
+import sys
+import time
+
 import pytest
 from ncu_support import FIXTURES, install, transpose_cases
 
-from gpuprof.ncu.find import Ncu, find_ncu
-from gpuprof.ncu.launch import NcuOptions, ncu_command
-from gpuprof.ncu.problems import NcuError, diagnose
+from gpuprof import signals
+from gpuprof.ncu.diagnosis import NcuError, diagnose
+from gpuprof.ncu.find import Ncu, find_ncu, run_to_end
+from gpuprof.ncu.invocation import NcuOptions, ncu_command
 from gpuprof.ncu.profile import collect
 
 NAMES = ("copy_row", "copy_col", "naive_row")
@@ -25,7 +30,43 @@ def profile(tmp_path, plan, *, timeout_s=30.0, names=NAMES):
         progress=seen.append,
     )
     assert sorted(outcome.profiles) == [index for index, _ in cases]
-    return outcome, [case.kernel for case in seen]
+    return outcome, [case.name for case in seen]
+
+
+SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
+
+
+def test_program_that_does_not_end_is_killed():
+    begin = time.monotonic()
+    with pytest.raises(subprocess.TimeoutExpired, match=r"timed out after 0\.5 seconds"):
+        run_to_end(SLEEP, 0.5)
+    assert time.monotonic() - begin < 30
+
+
+def test_program_is_killed_when_the_command_is_asked_to_end(monkeypatch):
+    begin = time.monotonic()
+
+    def check():
+        if time.monotonic() - begin > 0.3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(signals, "check", check)
+    with pytest.raises(KeyboardInterrupt):
+        run_to_end(SLEEP, 600.0)
+    assert time.monotonic() - begin < 30
+
+
+def test_profiling_ends_when_the_command_is_asked_to_end(tmp_path, monkeypatch):
+    begin = time.monotonic()
+
+    def check():
+        if time.monotonic() - begin > 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(signals, "check", check)
+    with pytest.raises(KeyboardInterrupt):
+        profile(tmp_path, "hangs:10", timeout_s=600.0)
+    assert time.monotonic() - begin < 30
 
 
 def requests(outcome):

@@ -2,10 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The doctor's answers where there is no GPU."""
 
+from pathlib import Path
+
 from gpuprof.backends.gpu import query
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.commands import checks
 from gpuprof.commands import doctor as command
+from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable, ExitCode
-from gpuprof.ncu import doctor
+from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.kernels.header import read_kernels
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.problems.problem import Problem
 
 
 def test_without_a_gpu_nothing_is_broken(monkeypatch, capsys):
@@ -22,22 +31,32 @@ def test_without_a_gpu_nothing_is_broken(monkeypatch, capsys):
 
 def test_broken_parts_give_a_status(monkeypatch, capsys):
     monkeypatch.setattr(
-        command, "checks", lambda ordinal: iter([doctor.Check("X", "broken", "gone.", "Mend.")])
+        command, "checks", lambda ordinal: iter([checks.Check("X", "broken", "gone.", "Mend.")])
     )
     assert command.examine(0) == ExitCode.ENVIRONMENT
     assert capsys.readouterr().out == "BROKEN   X: gone\n           Mend.\n"
 
 
+def test_the_trial_launch_counts_what_the_doctor_expects():
+    """On the executor, which counts as a GPU would."""
+    file = read_kernels(checks._TRIAL, Path("trial.cu"), shipped_operation)
+    case = Case.of(file.kernels[0], Problem.of(file.operation, (checks._TRIAL_ELEMENTS,)))
+    backend = SimBackend(load_card("h200"), 0)
+    measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
+    assert measurement.outcome == "ok", measurement.reason
+    assert measurement.counters["global_load_sectors"].value == checks._TRIAL_ELEMENTS * 4 // 32
+
+
 def test_permission_is_read_from_the_driver_and_the_capabilities(monkeypatch):
     texts = {}
-    monkeypatch.setattr(doctor, "_text", lambda path: texts.get(path.name, ""))
-    assert doctor._permission().state == "absent"
+    monkeypatch.setattr(checks, "_text", lambda path: texts.get(path.name, ""))
+    assert checks._permission().state == "absent"
     texts["params"] = "RmProfilingAdminOnly: 1\n"
-    check = doctor._permission()
+    check = checks._permission()
     assert check.state == "broken"
     assert "NVreg_RestrictProfilingToAdminUsers=0" in check.fix
     texts["status"] = "CapEff:\t0000000000200000\n"
-    assert doctor._permission().state == "ok"
+    assert checks._permission().state == "ok"
     texts["status"] = "CapEff:\t0000000000000000\n"
     texts["params"] = "RmProfilingAdminOnly: 0\n"
-    assert doctor._permission().state == "ok"
+    assert checks._permission().state == "ok"

@@ -7,19 +7,21 @@ from pathlib import Path
 
 import pytest
 from ncu_support import install, table
+from problem_support import Gemm, find_kernel, ladder
 
 from gpuprof.commands.import_ncu import import_report
-from gpuprof.devices.table import load_card
+from gpuprof.counters import COUNTERS
+from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import find_kernel
+from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.ncu.importing import match_launches
-from gpuprof.ncu.metrics import BY_NAME, Copies
+from gpuprof.ncu.metrics import Copies
 from gpuprof.ncu.outcome import NcuOutcome, merge, profilable, profile_of, without_profile
 from gpuprof.ncu.read import parse_raw_csv
-from gpuprof.problems.gemm import Gemm
+from gpuprof.reading import read_run
 from gpuprof.results import (
-    KernelRecord,
+    SCHEMA_VERSION,
     Measurement,
     Occupancy,
     Resources,
@@ -28,19 +30,18 @@ from gpuprof.results import (
     TimingPair,
     Tool,
     dumps,
-    read_run,
-    write_run,
 )
+from gpuprof.store import write_run
 
-REGISTERS = BY_NAME["registers_per_thread"].metrics[0]
-TIMING = TimingPair(Timing(10.0, 9.0, 11.0, 0.1, (9.0, 10.0, 11.0)), None)
+REGISTERS = COUNTERS["registers_per_thread"].metrics[0]
+TIMING = TimingPair(Timing(10.0, 9.0, 11.0, 0.1, ((9.0, 10.0, 11.0),)), None)
 
 
 def case(name, grid, k=64, registers=1000, outcome="ok"):
     kernel = find_kernel("gemm", name)
     return Measurement(
         kernel=name,
-        problem=Gemm(64, 64, k),
+        problem=Gemm(64, 64, k).record(),
         block=kernel.launch.block,
         grid=grid,
         params={},
@@ -56,17 +57,18 @@ def case(name, grid, k=64, registers=1000, outcome="ok"):
 def run_of(*cases):
     names = dict.fromkeys(one.kernel for one in cases)
     return Run(
-        schema_version=1,
+        schema_version=SCHEMA_VERSION,
         tool=Tool("gpuprof", "0"),
         created_utc="2025-01-01T00:00:00Z",
         argv=(),
         environment={},
-        device=replace(load_card("h200"), compute_capability="9.0"),
+        devices=(replace(load_card("h200"), compute_capability="9.0"),),
         backend="gpu",
         backend_reason=None,
         complete=True,
         seed=0,
-        kernels=tuple(KernelRecord.of(find_kernel("gemm", name)) for name in names),
+        operations={"gemm": shipped_operation("gemm")},
+        kernels=tuple(find_kernel("gemm", name).record() for name in names),
         cases=cases,
     )
 
@@ -125,15 +127,17 @@ def test_an_import_gives_one_launch_to_the_kernel_and_to_the_one_that_chose_it()
     assert sorted(match_launches(run, rows, Path("r")).outcome.profiles) == [1, 2]
     alone = replace(run, cases=(own, chosen))
     assert sorted(match_launches(alone, rows, Path("r")).outcome.profiles) == [1]
-    further = replace(run, cases=(own, other, replace(chosen, problem=Gemm(64, 64, 128))))
+    further = replace(run, cases=(own, other, replace(chosen, problem=Gemm(64, 64, 128).record())))
     with pytest.raises(InputError, match="for certain"):
         match_launches(further, rows, Path("r"))
 
 
 def test_a_profiled_case_has_the_block_that_ran():
-    chosen = replace(case("naive", (2, 2, 1)), kernel="mine", chosen="naive")
-    planned = Case("mine", "mine.cu", chosen.problem, (1, 1, 1))
-    assert profilable(run_of(case("naive", (2, 2, 1))), [planned])[0][1].block == (32, 32, 1)
+    chosen = replace(case("naive", (2, 2, 1)), kernel="by_size", chosen="naive")
+    planned = Case.of(find_kernel("gemm", "by_size"), Gemm(64, 64, 64), alternatives=ladder("gemm"))
+    assert planned.block == (1, 1, 1)
+    ((index, profiled),) = profilable(run_of(chosen), [planned])
+    assert (index, profiled) == (0, replace(planned, block=(32, 32, 1)))
 
 
 def test_an_import_refuses_other_code_and_other_gpus():
@@ -141,7 +145,7 @@ def test_an_import_refuses_other_code_and_other_gpus():
     with pytest.raises(InputError, match="registers"):
         match_launches(run_of(case("naive", (2, 2, 1), registers=7)), rows, Path("r"))
     run = run_of(case("naive", (2, 2, 1)))
-    other = replace(run, device=replace(run.device, compute_capability="8.6"))
+    other = replace(run, devices=(replace(run.device, compute_capability="8.6"),))
     with pytest.raises(InputError, match=r"compute capability 9\.0"):
         match_launches(other, rows, Path("r"))
 

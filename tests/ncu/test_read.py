@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ncu_support import FIXTURES, table
 
-from gpuprof.ncu.metrics import BY_NAME, Copies, copies_in
+from gpuprof.counters import COUNTERS
+from gpuprof.ncu.diagnosis import NcuReadError
+from gpuprof.ncu.metrics import Copies, copies_in
 from gpuprof.ncu.outcome import profile_of, without_profile
-from gpuprof.ncu.problems import NcuReadError
 from gpuprof.ncu.read import parse_raw_csv
 
 LAUNCH = {"kernel": "naive", "block": "(32, 32, 1)", "grid": "(128, 128, 1)"}
@@ -91,7 +92,7 @@ def test_a_foreign_table_is_refused(text, complaint):
 
 @given(st.integers(min_value=0, max_value=10**15))
 def test_counts_are_exact_with_and_without_thousands(value):
-    metric = BY_NAME["global_load_requests"].metrics[0]
+    metric = COUNTERS["global_load_requests"].metrics[0]
     for text in (str(value), f"{value:,}"):
         (launch,) = parse_raw_csv(table([LAUNCH], {metric: text}))
         assert launch.cells[metric].value == value
@@ -99,10 +100,24 @@ def test_counts_are_exact_with_and_without_thousands(value):
 
 @pytest.mark.parametrize("text", ["1,23", "12,34,567", "1.2.3", "0x10", "abc", "1 234"])
 def test_a_number_in_another_form_is_not_guessed(text):
-    metric = BY_NAME["global_load_requests"].metrics[0]
+    metric = COUNTERS["global_load_requests"].metrics[0]
     (launch,) = parse_raw_csv(table([LAUNCH], {metric: text}))
     assert launch.cells[metric].value is None
     assert text in launch.cells[metric].why
+
+
+@pytest.mark.parametrize("text", ["-5", "1e999", "1e300", "9" * 400])
+def test_a_number_that_counts_nothing_never_reaches_a_results_file(text):
+    metric = COUNTERS["global_load_requests"].metrics[0]
+    (launch,) = parse_raw_csv(table([LAUNCH], {metric: text}))
+    counter = profile_of(launch, Copies()).counters["global_load_requests"]
+    assert counter.value is None
+    assert counter.reason.endswith(", which counts nothing")
+
+
+def test_a_size_of_thousands_of_digits_is_refused():
+    with pytest.raises(NcuReadError, match="as a size"):
+        parse_raw_csv(table([{**LAUNCH, "grid": f"({'9' * 5000}, 1, 1)"}]))
 
 
 def test_a_scaled_unit_is_not_taken_for_a_base_unit():
@@ -115,7 +130,7 @@ def test_a_scaled_unit_is_not_taken_for_a_base_unit():
 
 
 def test_instances_must_add_up():
-    metric = BY_NAME["barriers"].metrics[0]
+    metric = COUNTERS["barriers"].metrics[0]
     (launch,) = parse_raw_csv(table([LAUNCH], {metric: "5 (BAR: 2; EXIT: 3)"}))
     assert profile_of(launch, Copies()).counters["barriers"].value == 2
     with pytest.raises(NcuReadError, match="add up"):
@@ -125,7 +140,7 @@ def test_instances_must_add_up():
 
 
 def test_a_ratio_over_nothing_is_not_measured():
-    sectors = BY_NAME["global_store_sectors"].metrics[0]
+    sectors = COUNTERS["global_store_sectors"].metrics[0]
     (launch,) = parse_raw_csv(table([LAUNCH], {sectors: "0"}))
     efficiency = profile_of(launch, Copies()).counters["global_store_efficiency_pct"]
     assert efficiency.value is None

@@ -8,9 +8,9 @@ import io
 import pytest
 from ncu_support import FIXTURES
 
+from gpuprof.ncu.diagnosis import NcuReadError
 from gpuprof.ncu.metrics import Copies
 from gpuprof.ncu.outcome import profile_of
-from gpuprof.ncu.problems import NcuReadError
 from gpuprof.ncu.read import parse_raw_csv
 
 GEMM = (FIXTURES / "recorded_gemm_4096.csv").read_text()

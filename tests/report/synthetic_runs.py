@@ -9,19 +9,23 @@ from functools import cache
 from pathlib import Path
 from statistics import quantiles
 
+import problem_support
+
 from gpuprof.devices.device import Device
-from gpuprof.kernels.header import Choice, PublishedFigure
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.kernels.catalog import shipped_names, shipped_operation
+from gpuprof.reading import read_run
 from gpuprof.results import (
     SCHEMA_VERSION,
     BackendName,
+    Choice,
     Clocks,
     ClockState,
     Counter,
     KernelRecord,
     Measurement,
     Occupancy,
+    ProblemRecord,
+    PublishedFigure,
     Resources,
     Run,
     SourceLine,
@@ -29,8 +33,18 @@ from gpuprof.results import (
     TimingPair,
     Tool,
     Verification,
-    read_run,
 )
+
+
+def Gemm(*arguments: object, **keywords: object) -> ProblemRecord:
+    """A matrix product as a results file keeps it."""
+    return problem_support.Gemm(*arguments, **keywords).record()
+
+
+def Transpose(*arguments: object, **keywords: object) -> ProblemRecord:
+    """A transpose as a results file keeps it."""
+    return problem_support.Transpose(*arguments, **keywords).record()
+
 
 DEVICE = Device(
     name="NVIDIA H200",
@@ -84,11 +98,11 @@ extern "C" __global__ void naive(int M, int N, int K, real alpha, const real *A,
 """
 
 
-def record(kernel: str, op: str, rung: float, study: str = "A", **fields: object) -> KernelRecord:
+def record(kernel: str, operation: str, rung: float, study: str = "A", **fields: object) -> KernelRecord:
     """A kernel's record with plausible texts."""
     base = KernelRecord(
         id=kernel,
-        op=op,
+        operation=operation,
         title=f"The kernel {kernel}",
         rung=rung,
         idea=f"The one idea of {kernel}.",
@@ -109,7 +123,7 @@ def timing(median_us: float, noise: float = 0.002, count: int = 60, dropped: int
     spread = random.Random(repr((median_us, noise)))
     samples = tuple(round(median_us * (1 + noise * spread.gauss(0, 1)), 4) for _ in range(count))
     cuts = quantiles(samples, n=20)
-    return Timing(median_us, cuts[0], cuts[-1], 1.25 * noise / count**0.5 * 2, samples, dropped)
+    return Timing(median_us, cuts[0], cuts[-1], 1.25 * noise / count**0.5 * 2, (samples,), dropped)
 
 
 CLOCKS = Clocks(
@@ -138,7 +152,7 @@ def counters(
 
 def gemm_case(
     kernel: str,
-    problem: Gemm,
+    problem: ProblemRecord,
     cold_us: float,
     block: tuple[int, int, int] = (32, 32, 1),
     registers: int = 40,
@@ -152,11 +166,11 @@ def gemm_case(
         kernel=kernel,
         problem=problem,
         block=block,
-        grid=(-(-problem.n // 32), -(-problem.m // 32), 1),
+        grid=(-(-problem.sizes["N"] // 32), -(-problem.sizes["M"] // 32), 1),
         params={},
         outcome="ok",
         source_hash="0" * 64,
-        verification=Verification(3.1e-5, 4.2e-7, 3.07e-5, problem.m * problem.n),
+        verification=Verification(3.1e-5, 4.2e-7, 3.07e-5, problem.sizes["M"] * problem.sizes["N"]),
         timing=TimingPair(timing(cold_us, noise), timing(cold_us * 0.94, noise)),
         resources=Resources(registers, 0, shared, 0),
         occupancy=Occupancy(occupancy, limiter, 2),
@@ -174,11 +188,12 @@ def run(backend: BackendName, kernels: list[KernelRecord], cases: list[Measureme
         created_utc="2026-01-02T03:04:05Z",
         argv=("gpuprof", "gemm", "--all", "--sizes", "128,4096"),
         environment={"driver": "580.95.05", "nvrtc": "13.0.88", "python": "3.11.9"},
-        device=DEVICE,
+        devices=(DEVICE,),
         backend=backend,
         backend_reason=None,
         complete=True,
         seed=0,
+        operations={name: shipped_operation(name) for name in shipped_names()},
         kernels=tuple(kernels),
         cases=tuple(cases),
     )
@@ -364,7 +379,7 @@ def sim_run() -> Run:
         kernels,
         cases,
         backend_reason="no CUDA driver was found",
-        device=replace(DEVICE, source="table"),
+        devices=(replace(DEVICE, source="table"),),
     )
 
 
@@ -435,11 +450,11 @@ def hostile_run() -> Run:
         argv=(HOSTILE,),
         environment={HOSTILE: HOSTILE},
         backend_reason=HOSTILE,
-        device=replace(DEVICE, name=HOSTILE),
+        devices=(replace(DEVICE, name=HOSTILE),),
     )
 
 
-def reference_case(kernel: str, problem: Gemm | Transpose, cold_us: float) -> Measurement:
+def reference_case(kernel: str, problem: ProblemRecord, cold_us: float) -> Measurement:
     """A library's correct, timed case: no launch of its own, no resources."""
     why = "a library chooses its own kernels"
     return Measurement(
@@ -462,10 +477,13 @@ def reference_case(kernel: str, problem: Gemm | Transpose, cold_us: float) -> Me
     )
 
 
-def reference_record(kernel: str, op: str, title: str) -> KernelRecord:
+def reference_record(kernel: str, operation: str, title: str) -> KernelRecord:
     """A reference's record: a title that explains itself, and no source."""
     texts = {"change": "", "bottleneck": "", "source": "", "source_hash": "", "file_name": ""}
-    return record(kernel, op, 10_000, study="", title=title, is_reference=True, **texts)
+    on_host = kernel == "numpy"
+    return record(
+        kernel, operation, 10_000, study="", title=title, is_reference=True, on_host=on_host, **texts
+    )
 
 
 def referenced_run() -> Run:

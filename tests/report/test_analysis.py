@@ -9,6 +9,8 @@ import pytest
 from synthetic_runs import (
     CLOCKS,
     DEVICE,
+    Gemm,
+    Transpose,
     all_failed_run,
     compiled_run,
     counted_run,
@@ -39,8 +41,6 @@ from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import limit_of, speed_of
 from gpuprof.analysis.verdict import verdict_of
 from gpuprof.analysis.why import reasons, speed_of_light, stalls
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
 from gpuprof.results import ClockState, Counter, Measurement, Run, TimingPair
 
 
@@ -82,7 +82,9 @@ class TestSpeed:
         assert vector.gbps == pytest.approx(DEVICE.peak_bandwidth_gbps)
 
     def test_an_unknown_peak_leaves_the_rate_and_drops_the_share(self) -> None:
-        blind = replace(gemm_run(), device=replace(DEVICE, peak_bandwidth_gbps=None, peak_fp32_gflops=None))
+        blind = replace(
+            gemm_run(), devices=(replace(DEVICE, peak_bandwidth_gbps=None, peak_fp32_gflops=None),)
+        )
         speed = speed_of(blind, blind.cases[0])
         assert speed is not None
         assert speed.gflops is not None
@@ -340,7 +342,7 @@ class TestWhy:
     def test_arbitration_is_no_bank_conflict(self) -> None:
         assert self.moved(shared_store_wavefronts=1125, shared_store_bank_conflicts=125) == ()
         tiled = counted_run().cases[2]
-        changed = changes(counted_run().cases[0], tiled)
+        changed = changes(run("gpu", [], []), counted_run().cases[0], tiled)
         assert not any(change.label == "bank conflicts" for change in changed)
 
     def test_stalls_are_shares_of_one_whole_in_order(self) -> None:
@@ -455,7 +457,7 @@ class TestExplanations:
 
     def test_what_did_not_move_is_not_mentioned(self) -> None:
         case = sim_run().cases[0]
-        assert changes(case, case) == ()
+        assert changes(run("gpu", [], []), case, case) == ()
 
     def test_verdicts(self) -> None:
         of = gemm_run()
@@ -682,9 +684,9 @@ def test_element_types_and_scalars_part_groups_but_layouts_do_not() -> None:
     cases: list[Measurement] = [gemm_case("naive", problem, 10.0) for problem in problems]
     cases.append(replace(cases[0], problem=Transpose(64, 64)))
     found = groups(run("gpu", [], cases))
-    assert [(group.op, group.dtype, group.layouts) for group in found] == [
-        ("gemm", "f32", ("row", "col")),
-        ("gemm", "f64", ("row",)),
-        ("gemm", "f32", ("row",)),
-        ("transpose", "f32", ("row",)),
+    assert [(group.operation.name, group.dtype, group.variants, group.title) for group in found] == [
+        ("gemm", "f32", ("row-major", "column-major"), "GEMM, float32, row-major and column-major"),
+        ("gemm", "f64", ("row-major",), "GEMM, float64, row-major"),
+        ("gemm", "f32", ("row-major",), "GEMM, float32, row-major"),
+        ("transpose", "f32", (), "Transpose, float32"),
     ]

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from page_reader import PageReader
 from synthetic_runs import HOSTILE, RUNS, counted_run, counters, gemm_run, many_run, sim_run
 
+from gpuprof.reading import parse_run
 from gpuprof.report.html import render_html
 from gpuprof.report.source import highlight, source_lines
-from gpuprof.results import Run, parse_run
+from gpuprof.results import Run
 
 ALL = pytest.mark.parametrize("name", RUNS)
 
@@ -151,7 +152,7 @@ def test_what_a_header_says_stands_beside_what_was_measured() -> None:
         "| Registers | rises | 40 → 40 not here: stays",
         "| Async copy requests | stays | not measured",
     ]
-    assert "naive has no such figure" in reader_of("sim").attributes("title")
+    assert "this case has no such counter" in reader_of("sim").attributes("title")
 
 
 def test_without_a_measurement_what_a_header_says_is_text() -> None:
@@ -291,7 +292,7 @@ def change(name: str) -> Callable[[Run, str], Run]:
         return replace(run, kernels=(replace(run.kernels[0], source=text), *run.kernels[1:]))
 
     def device(run: Run, text: str) -> Run:
-        return replace(run, device=replace(run.device, name=text))
+        return replace(run, devices=(replace(run.device, name=text),))
 
     def log(run: Run, text: str) -> Run:
         return replace(run, cases=(replace(run.cases[0], log=text), *run.cases[1:]))

@@ -79,7 +79,7 @@ def test_size(value: float, text: str) -> None:
     [(82.5, "%", "82.5 %"), (155.74, "GB/s", "156 GB/s"), (524_288, "sectors", "524 k")],
 )
 def test_counter(value: float, unit: str, text: str) -> None:
-    assert numbers.counter(value, unit) == text
+    assert numbers.in_unit(value, unit) == text
 
 
 @given(st.floats(min_value=1e-3, max_value=1e9))
@@ -138,4 +138,4 @@ def test_brief(value: float, text: str) -> None:
     [(8_414_211_328, "B", "7.84 GiB"), (4096, "bytes", "4 KiB"), (21_984.6, "us", "22.0 ms")],
 )
 def test_counters_that_count_no_events_keep_their_unit(value: float, unit: str, text: str) -> None:
-    assert numbers.counter(value, unit) == text
+    assert numbers.in_unit(value, unit) == text

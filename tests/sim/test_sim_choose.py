@@ -6,7 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuprof.cli import app
-from gpuprof.results import read_run
+from gpuprof.errors import ExitCode
+from gpuprof.reading import read_run
 
 CHOICES = """/*gpuprof
 title = "Mine"
@@ -59,7 +60,7 @@ def test_size_without_a_choice_is_a_skipped_row(tmp_path):
     (tmp_path / "mine.cu").write_text(CHOICES)
     arguments = ["gemm", "-k", str(tmp_path / "mine.cu"), "--sizes", "512x512x4", "--device", "sim:h200"]
     result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path)])
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == ExitCode.CASES_FAILED, result.output  # nothing was measured
     (case,) = read_run(tmp_path / "results.json").cases
     assert (case.outcome, case.chosen, case.has_launch) == ("skipped", "", False)
     assert case.reason == "mine names no kernel for this size on this device."

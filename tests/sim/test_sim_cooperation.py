@@ -3,13 +3,12 @@
 """Blocks that wait for each other cannot be sampled."""
 
 import pytest
+from problem_support import Gemm, find_kernel
 
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.table import load_card
+from gpuprof.devices.cards import load_card
 from gpuprof.errors import CaseSkipped
-from gpuprof.kernels.catalog import find_kernel
-from gpuprof.kernels.launch import configure
-from gpuprof.problems.gemm import Gemm
+from gpuprof.kernels.shape import configure
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
 
@@ -18,7 +17,7 @@ def test_no_sample_of_blocks_that_wait_for_each_other():
     problem = Gemm(1024, 1024, 1024)
     shape = configure(kernel, problem, kernel.launch.block, {}, card)
     assert shape.cooperative
-    options = compiler_options("sm_90", shape.defines, kernel.options)
-    compiled = compile_source(kernel.source, kernel.path.name, kernel.entry, options)
+    options = compiler_options("sm_90", shape.defines, kernel.compile_options)
+    compiled = compile_source(kernel.source, kernel.file_name, kernel.entry, options)
     with pytest.raises(CaseSkipped, match="blocks wait for each other"):
         SimBackend(card, seed=0).run(kernel, problem, shape, compiled)

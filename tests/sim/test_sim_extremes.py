@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Factors at the ends of a type's range do not make right kernels wrong, nor wrong ones right."""
 
+from dataclasses import replace
+
 import pytest
+from problem_support import Gemm, find_kernel
 
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.table import load_card
-from gpuprof.kernels.catalog import find_kernel
+from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.problems.gemm import Gemm
 
 F32 = [1e-45, 1e-42, 1e-38, 3e38, -3.4e38]
 F64 = [5e-324, 1e-310, 1.7e308, -1.7e308]
@@ -18,7 +19,7 @@ F64 = [5e-324, 1e-310, 1.7e308, -1.7e308]
 def measured(kernel_id, problem):
     backend = SimBackend(load_card("h200"), 3)
     kernel = find_kernel("gemm", kernel_id)
-    case = Case(kernel.id, str(kernel.path), problem, kernel.launch.block)
+    case = Case.of(kernel, problem)
     return measure_case(case, backend, Compiler(backend.compile_arch))[0]
 
 
@@ -39,12 +40,11 @@ def test_right_kernel_stays_right(kernel, dtype, alpha, beta):
 
 
 @pytest.mark.parametrize("alpha", [1e-38, 3e38])
-def test_wrong_kernel_stays_wrong(alpha, tmp_path):
+def test_wrong_kernel_stays_wrong(alpha):
     source = find_kernel("gemm", "naive").source.replace("alpha *", "-alpha *")
     assert "-alpha *" in source
-    path = tmp_path / "negated.cu"
-    path.write_text(source.replace("naive", "negated"))
+    negated = replace(find_kernel("gemm", "naive"), id="negated", source=source)
     backend = SimBackend(load_card("h200"), 3)
-    case = Case("negated", str(path), Gemm(40, 36, 48, alpha=alpha), (32, 32, 1))
+    case = Case.of(negated, Gemm(40, 36, 48, alpha=alpha))
     measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))
     assert measurement.outcome == "incorrect"

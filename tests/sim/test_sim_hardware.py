@@ -6,14 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from problem_support import find_kernel, problem_for
 
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.table import load_card
-from gpuprof.kernels.catalog import find_kernel
+from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
 
 COUNTED = json.loads((Path(__file__).parent / "hardware" / "counters.json").read_text())
 #: Loads and stores of neighbouring instructions contend for the shared-memory pipe. Nsight Compute counts the
@@ -42,11 +40,8 @@ def cases():
 def test_every_kernel_counts_as_the_hardware_does(executor, op, row):
     backend, compiler = executor
     kernel = find_kernel(op, row["kernel"])
-    if op == "gemm":
-        problem = Gemm(*row["size"], row.get("dtype", "f32"), kernel.layout)
-    else:
-        problem = Transpose(*row["size"], result="copy" if kernel.result == "copy" else "transpose")
-    case = Case(kernel.id, str(kernel.path), problem, (*row["block"], 1))
+    problem = problem_for(kernel, *row["size"], dtype=row.get("dtype", "f32"))
+    case = Case.of(kernel, problem, (*row["block"], 1))
     measurement, _ = measure_case(case, backend, compiler)
     assert measurement.outcome == "ok", measurement.reason
     ours = {name: counter.value for name, counter in measurement.counters.items()}
@@ -64,5 +59,5 @@ def test_every_kernel_counts_as_the_hardware_does(executor, op, row):
         ), space
         lost = theirs[f"{space}_bank_conflicts"] - ours[f"{space}_bank_conflicts"]
         assert 0 <= lost <= 0.13 * theirs[f"{space}_wavefronts"], space
-    if kernel.study == "A":
+    if kernel.study.name == "A":
         assert ours["shared_load_wavefronts"] == pytest.approx(theirs["shared_load_wavefronts"], rel=5e-4)

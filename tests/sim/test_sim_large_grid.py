@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuprof.cli import app
-from gpuprof.results import read_run
+from gpuprof.reading import read_run
 
 SOURCE = """/*gpuprof
 title = "One block works"

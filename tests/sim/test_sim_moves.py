@@ -5,13 +5,13 @@
 import functools
 
 import pytest
+from problem_support import ladder
 from typer.testing import CliRunner
 
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
 from gpuprof.cli import app
-from gpuprof.kernels.catalog import ladder
-from gpuprof.results import read_run
+from gpuprof.reading import read_run
 
 MOVERS = [kernel for op in ("gemm", "transpose") for kernel in ladder(op) if kernel.moves]
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
@@ -35,12 +35,12 @@ def rung_of(tmp_path_factory):
     def rung(kernel):
         apart = ("--kernel", f"{kernel.after},{kernel.id}")
         kernels = apart if kernel.id in SIZES else ("--all",)
-        return rungs(kernel.op, SIZES.get(kernel.id, "256"), kernels).rung(kernel.id)
+        return rungs(kernel.operation, SIZES.get(kernel.id, "256"), kernels).rung(kernel.id)
 
     return rung
 
 
-@pytest.mark.parametrize("kernel", MOVERS, ids=lambda kernel: f"{kernel.op}-{kernel.id}")
+@pytest.mark.parametrize("kernel", MOVERS, ids=lambda kernel: f"{kernel.operation}-{kernel.id}")
 def test_figures_move_as_the_header_says(rung_of, kernel):
     rung = rung_of(kernel)
     if rung.case.outcome == "skipped":

@@ -3,13 +3,12 @@
 """Tile parameters other than a header's own: right where it allows them, else skipped with its sentence."""
 
 import pytest
+from problem_support import find_kernel, ladder, problem_for
 
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.table import load_card
-from gpuprof.kernels.catalog import find_kernel, ladder
+from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.problems.gemm import Gemm
 
 #: M, N, K: multiples of no tile, and whole tiles only.
 RAGGED, EVEN = (131, 67, 45), (128, 256, 64)
@@ -73,8 +72,8 @@ def measure():
 
     def run(name, params, block, m, n, k):
         kernel = find_kernel("gemm", name)
-        problem = Gemm(m, n, k, "f32", kernel.layout, alpha=-1.5, beta=0.75)
-        case = Case(kernel.id, str(kernel.path), problem, block or kernel.launch.block, params)
+        problem = problem_for(kernel, m, n, k, alpha=-1.5, beta=0.75)
+        case = Case.of(kernel, problem, block, params)
         return measure_case(case, backend, compiler)[0]
 
     return run
@@ -101,7 +100,7 @@ def test_every_parameter_of_the_studies_is_tried_with_another_value():
     declared = {
         (kernel.id, parameter)
         for kernel in ladder("gemm")
-        if kernel.study in ("B", "C", "D")
+        if kernel.study.name in ("B", "C", "D")
         for parameter in kernel.parameters
     }
     assert declared <= tried

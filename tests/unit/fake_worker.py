@@ -18,8 +18,8 @@ from gpuprof.backends.base import Findings
 from gpuprof.backends.compile_only import CompileOnlyBackend
 from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.measure import process, worker
-from gpuprof.measure.statistics import summarise
 from gpuprof.results import TimingPair, Verification
+from gpuprof.statistics import summarise
 
 
 class FakeBackend(CompileOnlyBackend):
@@ -49,6 +49,8 @@ class FakeBackend(CompileOnlyBackend):
             time.sleep(600)
         if what == "prints":
             os.write(1, b"hello from the kernel\n{}\n")
+        if what == "lies":
+            return Findings("ok", verification=Verification(0.0, 0.0, -1.0, 1))
         if what == "loses_context":
             self.lost = True
             raise CaseFailure("CUDA_ERROR_ILLEGAL_ADDRESS: the kernel wrote outside its arrays.", fatal=True)
@@ -61,7 +63,7 @@ class FakeBackend(CompileOnlyBackend):
         return Findings(
             outcome,
             reason="3 of 4096 elements are wrong." if what == "wrong" else None,
-            verification=Verification(0.0, 0.0, 0.0, problem.nx * problem.ny),
+            verification=Verification(0.0, 0.0, 0.0, problem.outputs[0].elements),
             timing=TimingPair(summarise([10.0] * 8), None) if outcome == "ok" else None,
             timing_reason=None if outcome == "ok" else "a wrong kernel gets no time",
         )
@@ -69,7 +71,7 @@ class FakeBackend(CompileOnlyBackend):
 
 def open_backend(*_, **__):
     """In place of the real one: any selector gives the same device."""
-    from gpuprof.devices.table import device_for_arch
+    from gpuprof.devices.cards import device_for_arch
 
     log = os.environ.get("FAKE_WORKER_LOG")
     if log:
@@ -95,7 +97,7 @@ def take_the_workers_place(patch=setattr):
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        from gpuprof.cli import main
+        from gpuprof.__main__ import main
 
         take_the_workers_place()
         main()

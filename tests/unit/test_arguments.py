@@ -7,14 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from unit_support import DEVICE
+from problem_support import Gemm, Transpose
+from unit_support import DEVICE, parse_kernel
 
 from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
 from gpuprof.errors import CaseFailure
-from gpuprof.kernels.header import parse_kernel
-from gpuprof.kernels.launch import configure
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.kernels.shape import configure
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 from gpuprof.toolchain.signature import declared_types, parameters_of
 
@@ -32,8 +30,8 @@ NAMES = {"gemm": ["M", "N", "K", "alpha", "A", "B", "beta", "C"], "transpose": [
 
 
 def bind(signature, problem, arch="sm_90"):
-    names = ", ".join(f'"{name}"' for name in NAMES[problem.op])
-    source = HEADER.format(problem=problem.op, arguments=names)
+    names = ", ".join(f'"{name}"' for name in NAMES[problem.operation.name])
+    source = HEADER.format(problem=problem.operation.name, arguments=names)
     source += f'extern "C" __global__ void k({signature}) {{ }}'
     kernel = replace(parse_kernel(source, Path("k.cu")), entry="k")
     shape = configure(kernel, problem, (32, 1, 1), {}, DEVICE)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuprof.devices.cards import card_names, cards, device_for_arch, granularity, load_card
 from gpuprof.devices.device import Device, parse_arch
-from gpuprof.devices.table import card_names, cards, device_for_arch, granularity, load_card
 from gpuprof.errors import InputError
 
 DOCUMENT = tomllib.loads(resources.files("gpuprof.devices").joinpath("cards.toml").read_text("utf-8"))

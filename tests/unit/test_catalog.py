@@ -3,15 +3,16 @@
 """Finding a kernel by what a user types."""
 
 import pytest
-from unit_support import MINIMAL, write_transpose_kernel
+from problem_support import find_kernel, ladder
+from unit_support import MINIMAL, named_kernel, write_transpose_kernel
 
 from gpuprof.backends.sim.backend import SimBackend
-from gpuprof.devices.table import load_card
+from gpuprof.commands.texts import build_request
+from gpuprof.devices.cards import load_card
 from gpuprof.errors import HeaderError, InputError
-from gpuprof.kernels.catalog import find_kernel, ladder
+from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.plan import plan_cases
-from gpuprof.measure.request import build_request
 
 
 @pytest.mark.parametrize("name", ["naive_col", "NAIVE_COL", "transposeNaiveCol", "TRANSPOSENAIVECOL"])
@@ -20,7 +21,7 @@ def test_id_and_published_name_in_any_case(name):
 
 
 def test_same_id_means_the_kernel_of_the_problem_asked_for():
-    assert find_kernel("gemm", "naive").op == "gemm"
+    assert find_kernel("gemm", "naive").operation == "gemm"
     with pytest.raises(InputError, match="There is no gemm kernel 'copy_row'"):
         find_kernel("gemm", "copy_row")
 
@@ -50,22 +51,22 @@ def test_name_like_nothing_points_to_the_list():
 
 def test_file_of_ones_own(tmp_path):
     path = write_transpose_kernel(tmp_path, "mine")
-    kernel = find_kernel("transpose", str(path))
-    assert (kernel.id, kernel.path) == ("mine", path)
+    kernel = named_kernel("transpose", path)
+    assert (kernel.id, kernel.file_name, kernel.source) == ("mine", "mine.cu", path.read_text())
     assert kernel not in ladder("transpose")
 
 
 def test_file_for_another_problem_is_refused(tmp_path):
     path = write_transpose_kernel(tmp_path, "mine")
     with pytest.raises(HeaderError) as caught:
-        find_kernel("gemm", str(path))
+        named_kernel("gemm", path)
     assert caught.value.what == f"{path} is a transpose kernel, not a gemm kernel."
 
 
 def test_file_with_the_id_of_a_shipped_kernel_is_refused(tmp_path):
     path = write_transpose_kernel(tmp_path, "naive_row")
     with pytest.raises(HeaderError) as caught:
-        find_kernel("transpose", str(path))
+        named_kernel("transpose", path)
     assert caught.value.what == f"{path} has the id of a shipped kernel, 'naive_row'."
     assert caught.value.fix == "Rename the file."
 
@@ -74,23 +75,23 @@ def test_file_that_is_missing_is_named(tmp_path):
     with pytest.raises(
         HeaderError, match=r"Cannot read the kernel file .*nothing\.cu: No such file or directory\."
     ):
-        find_kernel("gemm", str(tmp_path / "nothing.cu"))
+        named_kernel("gemm", tmp_path / "nothing.cu")
 
 
 def test_file_whose_name_is_no_identifier_needs_an_entry(tmp_path):
     path = tmp_path / "my-kernel.cu"
     path.write_text(MINIMAL["gemm"])
     with pytest.raises(HeaderError, match="entry must be a C identifier, not 'my-kernel'"):
-        find_kernel("gemm", str(path))
+        named_kernel("gemm", path)
     path.write_text(MINIMAL["gemm"].replace('title = "Mine"', 'title = "Mine"\nentry = "mine"'))
-    assert find_kernel("gemm", str(path)).entry == "mine"
+    assert named_kernel("gemm", path).entry == "mine"
 
 
 def test_byte_order_mark_is_no_part_of_the_source(tmp_path):
     plain = write_transpose_kernel(tmp_path, "plain")
     marked = tmp_path / "marked.cu"
     marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
-    assert find_kernel("transpose", str(marked)).source == plain.read_text()
+    assert named_kernel("transpose", marked).source == plain.read_text()
 
 
 def test_linked_kernel_has_the_links_name(tmp_path):
@@ -100,7 +101,7 @@ def test_linked_kernel_has_the_links_name(tmp_path):
     link = tmp_path / "mine.cu"
     link.symlink_to(target)
     target.write_text(target.read_text().replace("void version_7", "void mine"))
-    request = build_request("transpose", [str(link)], False, "40", None, "f32")
+    request = build_request(shipped_ladder("transpose"), [str(link)], False, "40", None, "f32")
     (case,) = plan_cases(request)
     backend = SimBackend(load_card("h200"), 0)
     measurement, _ = measure_case(case, backend, Compiler(backend.compile_arch))

@@ -4,8 +4,8 @@
 
 import numpy as np
 import pytest
+from problem_support import Gemm, Transpose
 
-from gpuprof.problems.base import error_bound
 from gpuprof.problems.check import ErrorBound, compare
 
 LOOSE = ErrorBound(relative=0.1, absolute=0.5, largest=1000.0)
@@ -48,13 +48,13 @@ def test_each_element_is_held_against_its_own_magnitude():
 
 
 def test_infinite_magnitude_does_not_let_everything_through():
-    bound = error_bound("f64", 100.0)
+    bound = ErrorBound(100 * 2.0**-53, 100 * 2.0**-1074, np.finfo(np.float64).max)
     assert wrong(1.0, 1.7e308, np.inf, bound) == [True]
     assert wrong(1.7e308, 1.7e308, np.inf, bound) == [False]
 
 
 def test_equality_is_demanded_without_a_bound():
-    bound = error_bound("f32", 0.0)
+    bound = Transpose(4, 4).bound("out")
     assert (bound.relative, bound.absolute) == (0.0, 0.0)
     assert wrong([1.0, 1.0, np.inf], [1.0, np.nextafter(1.0, 2), 1e300], 1.0, bound) == [False, True, False]
 
@@ -76,8 +76,10 @@ def test_overflow_that_is_right_is_no_error():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "roundoff", "smallest"), [("f32", 2**-24, 2**-149), ("f64", 2**-53, 2**-1074)]
+    ("dtype", "roundoff", "smallest"),
+    [("f32", 2**-24, 2**-149), ("f64", 2**-53, 2**-1074), ("f16", 2**-11, 2**-24)],
 )
 def test_bound_counts_roundoffs_and_smallest_numbers(dtype, roundoff, smallest):
-    bound = error_bound(dtype, 8.0)
-    assert bound == ErrorBound(8 * roundoff, 8 * smallest, float(np.finfo(f"float{dtype[1:]}").max))
+    factor = 8 * 3.0 + 4  # of a sum of nine products
+    bound = Gemm(2, 2, 9, dtype).bound("C")
+    assert bound == ErrorBound(factor * roundoff, factor * smallest, float(np.finfo(f"float{dtype[1:]}").max))

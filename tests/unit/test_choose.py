@@ -7,18 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from unit_support import DEVICE
+from problem_support import Gemm, Transpose, find_kernel, ladder
+from unit_support import DEVICE, named_kernel, parse_kernel
 
-from gpuprof.devices.table import cards, load_card
+from gpuprof.devices.cards import cards, load_card
 from gpuprof.errors import CaseSkipped, ExitCode, HeaderError, InputError
-from gpuprof.kernels.catalog import find_kernel
-from gpuprof.kernels.choose import choose
-from gpuprof.kernels.header import Choice, parse_kernel
-from gpuprof.kernels.launch import check_block, configure
+from gpuprof.kernels import choose as choosing
+from gpuprof.kernels.shape import check_block, configure
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
-from gpuprof.results import SourceLine
+from gpuprof.results import Choice, SourceLine
 
 PATH = Path("kernels/mine.cu")
 
@@ -35,6 +32,11 @@ def write(directory, *choices, **fields):
     return path
 
 
+def choose(kernel, problem, device):
+    """What a kernel picks among those of its ladder."""
+    return choosing.choose(kernel, ladder(kernel.operation), problem, device)
+
+
 def refusal(source):
     with pytest.raises(HeaderError) as caught:
         parse_kernel(source, PATH)
@@ -49,7 +51,7 @@ def refusal(source):
 def test_choices_are_read_in_their_order():
     kernel = parse_kernel(chooser(("naive", "M < 64"), ("reg_8x8", "1"), below="// no code\n"), PATH)
     assert kernel.choices == (Choice("naive", "M < 64"), Choice("reg_8x8", "1"))
-    assert (kernel.id, kernel.title, kernel.layout) == ("mine", "Mine", "row")
+    assert (kernel.id, kernel.title, kernel.options) == ("mine", "Mine", {})
     assert (kernel.entry, kernel.arguments, kernel.dtypes, kernel.parameters) == ("", (), (), {})
 
 
@@ -72,6 +74,9 @@ def test_a_kernel_with_code_of_its_own_chooses_nothing():
         ("require", 'require = [{ condition = "1", because = "x" }]'),
         ("dtypes", 'dtypes = ["f32"]'),
         ("options", 'options = ["--use_fast_math"]'),
+        ("compile_options", 'compile_options = ["--use_fast_math"]'),
+        ("constants", "constants = { TILE = 32 }"),
+        ("variants", 'variants = [{ id = "one" }]'),
         ("moves", 'moves = { barriers = "falls" }'),
         ("after", 'after = "naive"'),
     ],
@@ -117,7 +122,7 @@ def test_code_below_a_header_that_chooses_is_refused():
 
 
 def test_file_of_ones_own_may_choose_among_shipped_kernels(tmp_path):
-    kernel = find_kernel("gemm", str(write(tmp_path, ("naive", "1"))))
+    kernel = named_kernel("gemm", write(tmp_path, ("naive", "1")))
     assert choose(kernel, Gemm(8, 8, 8), DEVICE) == find_kernel("gemm", "naive")
 
 
@@ -128,15 +133,15 @@ def test_file_of_ones_own_may_choose_among_shipped_kernels(tmp_path):
         ("gemmOnGPU2D", {}, r"choose\.kernel is 'gemmOnGPU2D', not one of "),
         ("mine", {}, r"choose\.kernel is 'mine', not one of "),
         ("naive_row", {}, r"choose\.kernel is 'naive_row', not one of "),
-        ("col_8x8", {}, r"choose\.kernel is 'col_8x8', whose layout is col; this header's is row\."),
-        ("naive", {"extra": "layout = 'col'"}, r"'naive', whose layout is row; this header's is col\."),
+        ("col_8x8", {}, r"choose\.kernel is 'col_8x8', whose layout is another one\."),
+        ("naive", {"extra": "layout = 'col'"}, r"choose\.kernel is 'naive', whose layout is another one\."),
         ("copy_row", {"op": "transpose"}, r"choose\.kernel is 'copy_row', whose result is another one\."),
     ],
 )
 def test_choice_that_cannot_stand_in_is_refused(tmp_path, choice, fields, words):
     path = write(tmp_path, (choice, "1"), **fields)
     with pytest.raises(HeaderError, match=words):
-        find_kernel(fields.get("op", "gemm"), str(path))
+        named_kernel(fields.get("op", "gemm"), path)
 
 
 # The choice.
@@ -162,7 +167,7 @@ def test_first_condition_that_holds_decides():
 
 def test_transposes_choose_too(tmp_path):
     path = write(tmp_path, ("smem_padded", "nx < 1024"), ("smem_unrolled", "ny >= 1"), op="transpose")
-    kernel = find_kernel("transpose", str(path))
+    kernel = named_kernel("transpose", path)
     assert choose(kernel, Transpose(512, 4096), DEVICE).id == "smem_padded"
     assert choose(kernel, Transpose(4096, 512), DEVICE).id == "smem_unrolled"
 
@@ -198,7 +203,8 @@ def test_block_is_not_the_users_to_choose():
 
 
 def case_of(kernel, **fields):
-    return Case(kernel.id, str(kernel.path), Gemm(64, 64, 64), kernel.launch.block, **fields)
+    alternatives = ladder("gemm") if kernel.choices else ()
+    return Case.of(kernel, Gemm(64, 64, 64), alternatives=alternatives, **fields)
 
 
 def test_case_of_a_kernel_with_code_of_its_own_runs_as_it_is():
@@ -209,21 +215,21 @@ def test_case_of_a_kernel_with_code_of_its_own_runs_as_it_is():
 
 def test_case_that_chooses_runs_as_the_chosen_kernels(tmp_path):
     kernel, chosen = (
-        find_kernel("gemm", str(write(tmp_path, ("reg_2x1", "1")))),
+        named_kernel("gemm", write(tmp_path, ("reg_2x1", "1"))),
         find_kernel("gemm", "reg_2x1"),
     )
     assert resolve(case_of(kernel), DEVICE) == (case_of(chosen), chosen)
 
 
 def test_parameters_of_a_kernel_that_chooses_are_refused(tmp_path):
-    kernel = find_kernel("gemm", str(write(tmp_path, ("splitk_8x32", "1"))))
+    kernel = named_kernel("gemm", write(tmp_path, ("splitk_8x32", "1")))
     with pytest.raises(CaseSkipped, match="mine takes no parameters: what it chooses, here splitk_8x32, has"):
         resolve(case_of(kernel, params={"TM": 4}), DEVICE)
 
 
 def test_measurement_keeps_the_id_of_the_kernel_that_chose(tmp_path):
     kernel, chosen = (
-        find_kernel("gemm", str(write(tmp_path, ("splitk_8x32", "1")))),
+        named_kernel("gemm", write(tmp_path, ("splitk_8x32", "1"))),
         find_kernel("gemm", "splitk_8x32"),
     )
     case = case_of(kernel)

@@ -7,20 +7,25 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from problem_support import ladder
 from unit_support import gpuprof, write_transpose_kernel
 
 from gpuprof.commands.profile import Destination, exit_code
+from gpuprof.commands.texts import build_request
 from gpuprof.errors import ExitCode
-from gpuprof.kernels.catalog import ladder
+from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.plan import plan_cases
-from gpuprof.measure.request import build_request
-from gpuprof.results import read_run
+from gpuprof.reading import read_run
 
 #: The whole GEMM ladder in the order in which it runs, and what a row says of a kernel that only compiled.
-PLANNED = [case.kernel for case in plan_cases(build_request("gemm", [], True, "128", None, "f32"))]
+PLANNED = [
+    case.name for case in plan_cases(build_request(shipped_ladder("gemm"), [], True, "128", None, "f32"))
+]
 COMPILED = "Compiled, not run: only compilation was asked for."
+SAMPLES = Path(__file__).parents[2] / "samples"
 HEAVY = ("numpy", "cuda", "plotly", "jinja2")
 
 
@@ -65,7 +70,13 @@ def loaded(*arguments, cwd):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["gemm", "--help"], ["report", "-h"], ["list", "-h"]]
+    "arguments",
+    [
+        ["--version"],
+        ["--help"],
+        *([command, "--help"] for command in ("gemm", "transpose", "run", "report", "import", "list")),
+        *([command, "-h"] for command in ("devices", "doctor")),
+    ],
 )
 def test_help_loads_nothing_heavy(tmp_path, arguments):
     assert loaded(*arguments, cwd=tmp_path) == set()
@@ -75,9 +86,15 @@ def test_list_loads_no_cuda(tmp_path):
     assert not loaded("list", cwd=tmp_path) & {"cuda", "plotly", "jinja2"}
 
 
-def test_report_loads_no_cuda(compiled):
+@pytest.mark.parametrize("options", [["-o", "again.html"], ["--markdown"]])
+def test_report_loads_no_cuda(compiled, options):
     directory, _ = compiled
-    assert "cuda" not in loaded("report", "out/results.json", "-o", "again.html", cwd=directory)
+    assert "cuda" not in loaded("report", "out/results.json", *options, cwd=directory)
+
+
+def test_report_of_an_older_file_loads_no_cuda(tmp_path):
+    (tmp_path / "old.json").write_bytes((SAMPLES / "transpose-h200.json").read_bytes())
+    assert "cuda" not in loaded("report", "old.json", "--markdown", cwd=tmp_path)
 
 
 def test_import_loads_nothing_heavy(tmp_path):
@@ -120,7 +137,8 @@ def test_list_names_every_kernel_with_its_published_name_and_block(tmp_path):
     lines = process.stdout.splitlines()
     for kernel in (*ladder("gemm"), *ladder("transpose")):
         names = [kernel.id, *kernel.aliases]
-        (line,) = [line for line in lines if line.replace(",", " ").split()[: len(names)] == names]
+        rows = [line for line in lines if not line.startswith(" ")]
+        (line,) = [line for line in rows if line.replace(",", " ").split()[: len(names)] == names]
         block = f"{kernel.launch.block[0]}x{kernel.launch.block[1]}"
         assert ("varies" if kernel.choices else block) in line
 
@@ -181,7 +199,7 @@ def test_run_whose_reader_has_gone_still_writes_its_files(tmp_path):
 def test_terminal_without_the_characters_is_no_error(tmp_path):
     process = gpuprof("gemm", "--help", cwd=tmp_path, environment={"PYTHONIOENCODING": "latin-1"})
     assert process.returncode == ExitCode.OK
-    assert "--kernel ID[,\\u2026]" in process.stdout
+    assert "--kernel ID[:P=V][,\\u2026]" in process.stdout
 
 
 @pytest.mark.parametrize("command", ["gemm", "transpose", "report", "doctor", "import"])
@@ -252,13 +270,16 @@ NONE = ("--device", "none")
             "gpuprof: by_size chooses its block itself: that of the kernel it picks for each size.\n"
             "  Leave out --block for this kernel.\n",
         ),
-        (["gemm", "--dtype", "f16"], "gpuprof: --dtype 'f16' is not a type.\n  Choose f32 or f64.\n"),
+        (
+            ["gemm", "--dtype", "bf16"],
+            "gpuprof: --dtype 'bf16' is not a type.\n  Choose one of f32, f64, f16.\n",
+        ),
         (["gemm", "--alpha", "nan"], "gpuprof: --alpha nan is not a finite number.\n"),
         (
             ["gemm", "--all", "-k", "naive"],
             "gpuprof: --all and --kernel exclude each other.\n  Drop one of them.\n",
         ),
-        (["list", "fft"], "gpuprof: There is no problem 'fft'.\n  Choose one of gemm, transpose.\n"),
+        (["list", "fft"], "gpuprof: There is no operation 'fft'.\n  Choose one of gemm, transpose.\n"),
         (
             ["report", "nothing.json"],
             "gpuprof: Cannot read nothing.json: No such file or directory.\n"
@@ -467,7 +488,8 @@ def test_lone_path_puts_the_other_file_beside_it(tmp_path, directory, json_path,
         ('{"schema_version": 1, oops', "results.json is not valid JSON (line 1, column 23: "),
         ("", "results.json is not valid JSON (line 1, column 1: Expecting value)."),
         ("[]", "results.json is not a gpuprof results file: it has no schema_version."),
-        ('{"schema_version": 1}', "results.json does not match the results schema: tool: missing."),
+        ('{"schema_version": 1}', "results.json does not match the results schema: cases: missing."),
+        ('{"schema_version": 2}', "results.json does not match the results schema: tool: missing."),
         ('{"schema_version": 99}', "results.json has schema version 99; this gpuprof reads up to "),
         ("[" * 100_000, "results.json"),
     ],
@@ -685,13 +707,57 @@ def test_exit_status_follows_the_outcomes(compiled, others, outcome, over_limit,
     assert exit_code(dataclasses.replace(run, cases=tuple(cases))) == code
 
 
+@pytest.mark.parametrize("backend", ["gpu", "sim"])
+@pytest.mark.parametrize(
+    ("kernels", "reference", "code"),
+    [
+        (("skipped", "skipped"), None, ExitCode.CASES_FAILED),
+        (("skipped", "ok"), None, ExitCode.OK),
+        (("skipped", "skipped"), "ok", ExitCode.CASES_FAILED),
+        (("ok", "skipped"), "skipped", ExitCode.OK),
+        ((), None, ExitCode.CASES_FAILED),
+    ],
+)
+def test_run_in_which_no_kernel_ran_is_a_failure(compiled, backend, kernels, reference, code):
+    run = read_run(compiled[0] / "out" / "results.json")
+    cases = [dataclasses.replace(run.cases[0], outcome=outcome) for outcome in kernels]
+    if reference:
+        cases.append(dataclasses.replace(run.cases[0], outcome=reference, is_reference=True))
+    assert exit_code(dataclasses.replace(run, backend=backend, cases=tuple(cases))) == code
+
+
+@pytest.mark.parametrize(("compiles", "code"), [(True, ExitCode.OK), (False, ExitCode.CASES_FAILED)])
+def test_kernel_that_compiled_is_done_where_nothing_is_executed(compiled, compiles, code):
+    run = read_run(compiled[0] / "out" / "results.json")
+    skipped = dataclasses.replace(run.cases[0], resources=None)
+    cases = (skipped, run.cases[0] if compiles else skipped)
+    assert exit_code(dataclasses.replace(run, cases=cases)) == code
+
+
+@pytest.mark.parametrize("device", ["sim", "none"])
+def test_size_that_no_kernel_takes_is_a_failure(tmp_path, device):
+    path = write_transpose_kernel(tmp_path, "never")
+    path.write_text(
+        path.read_text().replace("*/", '[[require]]\ncondition = "0"\nbecause = "It never fits"\n*/', 1)
+    )
+    process = gpuprof(
+        *("transpose", "-k", "never.cu", "--sizes", "64", "--device", device, "-q", "-o", "out"), cwd=tmp_path
+    )
+    said(process)
+    assert process.returncode == ExitCode.CASES_FAILED
+    (case,) = read_run(tmp_path / "out" / "results.json").cases
+    assert (case.outcome, case.reason) == ("skipped", "It never fits.")
+
+
 def test_exit_codes_are_the_documented_ones():
     assert {code.name: code.value for code in ExitCode} == {
         "OK": 0,
         "CASES_FAILED": 1,
         "BAD_INPUT": 2,
         "ENVIRONMENT": 3,
+        "HUNG_UP": 129,
         "INTERRUPTED": 130,
+        "TERMINATED": 143,
     }
 
 

@@ -8,14 +8,17 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from unit_support import MINIMAL, write_transpose_kernel
+from problem_support import find_kernel, ladder
+from unit_support import MINIMAL, load_kernel, parse_kernel, write_transpose_kernel
 
+from gpuprof.commands.texts import build_request
 from gpuprof.errors import ExitCode, HeaderError
 from gpuprof.kernels import catalog
-from gpuprof.kernels.catalog import KERNEL_ROOT, ladder, load_kernel
-from gpuprof.kernels.header import MOVABLE, PublishedFigure, Requirement, parse_kernel
+from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_ladder, shipped_operation
+from gpuprof.kernels.header import MOVABLE, read_kernels
+from gpuprof.kernels.kernel import Requirement
 from gpuprof.measure.plan import plan_cases
-from gpuprof.measure.request import build_request
+from gpuprof.results import PublishedFigure
 
 PATH = Path("kernels/mine.cu")
 SHIPPED = [kernel for op in ("gemm", "transpose") for kernel in ladder(op)]
@@ -51,22 +54,23 @@ def header(extra="", launch="", op="gemm", **replaced):
     return "\n".join([*lines[:top], extra, *lines[top:-1], launch, lines[-1], ""])
 
 
-def refusal(source):
+def refusal(source, asked=None):
     with pytest.raises(HeaderError) as caught:
-        parse_kernel(source, PATH)
+        parse_kernel(source, PATH, asked)
     assert caught.value.exit_code == ExitCode.BAD_INPUT
     return caught.value
 
 
 def test_minimal_header_gets_defaults():
     kernel = parse_kernel(MINIMAL["gemm"] + "body", PATH)
-    assert (kernel.id, kernel.entry, kernel.op, kernel.title) == ("mine", "mine", "gemm", "Mine")
+    assert (kernel.id, kernel.entry, kernel.operation, kernel.title) == ("mine", "mine", "gemm", "Mine")
     assert kernel.launch.block == (32, 32, 1)
     assert kernel.launch.grid == ("cdiv(N, block_x)", "cdiv(M, block_y)", "1")
     assert kernel.launch.dynamic_shared_bytes == "0"
     assert not kernel.launch.any_block
-    assert (kernel.dtypes, kernel.layout, kernel.aliases) == (("f32",), "row", ())
-    assert (kernel.parameters, kernel.requirements, kernel.published) == ({}, (), ())
+    assert (kernel.dtypes, kernel.options, kernel.aliases) == (("f32",), {}, ())
+    assert (kernel.parameters, kernel.constants) == ({}, {})
+    assert (kernel.requirements, kernel.published, kernel.compile_options) == ((), (), ())
     assert (kernel.moves, kernel.after) == ({}, "")
     assert all(kernel.rung > shipped.rung for shipped in SHIPPED)
 
@@ -85,9 +89,10 @@ def test_every_field_is_read():
     kernel = parse_kernel(text, PATH)
     assert kernel.rung == 15.0
     assert (kernel.idea, kernel.change, kernel.bottleneck) == ("i", "c", "b")
-    assert (kernel.study, kernel.reference) == ("Z", "r")
-    assert (kernel.aliases, kernel.layout, kernel.dtypes) == (("one", "two"), "col", ("f64", "f32"))
-    assert (kernel.entry, kernel.options) == ("other", ("--use_fast_math",))
+    assert (kernel.study.name, kernel.reference) == ("Z", "r")
+    assert (kernel.aliases, kernel.options) == (("one", "two"), {"layout": "col"})
+    assert kernel.dtypes == ("f64", "f32")
+    assert (kernel.entry, kernel.compile_options) == ("other", ("--use_fast_math",))
     assert kernel.after == "naive"
     assert kernel.moves == {
         "shared_load_wavefronts": "falls",
@@ -124,10 +129,17 @@ def test_line_comments_may_stand_before_the_header():
     ],
 )
 def test_missing_header_shows_one_that_works(source):
-    error = refusal(source)
+    error = refusal(source, "transpose")
     assert error.what == f"{PATH} has no /*gpuprof … */ header at its top."
-    example = error.fix[error.fix.index("/*gpuprof") :]
-    assert parse_kernel(example, PATH).title == "My kernel"
+    kernel = parse_kernel(error.fix[error.fix.index("/*gpuprof") :], PATH)
+    assert (kernel.title, kernel.operation) == ("My kernel", "transpose")
+
+
+def test_missing_header_of_no_known_operation_shows_one_that_declares_its_own():
+    error = refusal("")
+    assert error.what == f"{PATH} has no /*gpuprof … */ header at its top."
+    (kernel,) = read_kernels(error.fix[error.fix.index("/*gpuprof") :], PATH, shipped_operation).kernels
+    assert (kernel.operation, kernel.arguments) == ("my_copy", ("n", "x", "y"))
 
 
 def test_broken_toml_names_the_file_and_the_line():
@@ -141,12 +153,26 @@ def test_value_that_breaks_the_parser_is_not_toml(value):
     assert "the header that starts on line 1 is not TOML: " in refusal(header(extra=f"rung = {value}")).what
 
 
-@pytest.mark.parametrize("field", ["title", "problem", "arguments", "block", "grid"])
+@pytest.mark.parametrize("field", ["problem", "arguments", "block", "grid"])
 def test_missing_field_is_named_and_the_example_shown(field):
     error = refusal(header(**{field: ""}))
     where = f"launch.{field}" if field in ("block", "grid") else field
     assert error.what == f"{PATH}: the header lacks {where}."
     assert "/*gpuprof" in error.fix
+    assert ('operation = "gemm"' in error.fix) == (field != "problem")
+
+
+def test_file_without_a_title_is_called_by_its_id():
+    assert parse_kernel(header(title=""), PATH).title == "mine"
+
+
+def test_header_without_an_operation_is_of_the_one_asked_for():
+    text = header(op="transpose", problem="")
+    assert parse_kernel(text, PATH, "transpose").operation == "transpose"
+
+
+def test_operation_may_be_called_by_its_older_name_or_by_its_own():
+    assert parse_kernel(header(problem='operation = "gemm"'), PATH).operation == "gemm"
 
 
 def test_missing_launch_section_is_named():
@@ -158,11 +184,11 @@ def test_missing_launch_section_is_named():
     ("source", "words"),
     [
         (header(title="title = 3"), "title must be a str, not 3"),
-        (header(problem='problem = "fft"'), "problem is 'fft', not one of gemm, transpose"),
+        (header(problem='problem = "fft"'), "problem is 'fft': there is no operation 'fft'"),
         (header(problem="problem = ['gemm']"), "problem must be a str"),
         (
             header(arguments='arguments = ["M", "D"]'),
-            "arguments names 'D', not one of M, N, K, alpha, A, B, beta, C",
+            "arguments names 'D', not one of M, N, K, alpha, beta, A, B, C",
         ),
         (header(arguments='arguments = ["nx"]'), "arguments names 'nx', not one of M,"),
         (
@@ -177,19 +203,16 @@ def test_missing_launch_section_is_named():
         (header(extra="rung = inf"), "rung"),
         (header(extra="idea = 1"), "idea must be a str"),
         (header(extra="aliases = 'x'"), "aliases must be a list"),
-        (header(extra="layout = 'diagonal'"), "layout must be row or col, not 'diagonal'"),
-        (header(extra="dtypes = ['f32', 'f16']"), "dtypes has 'f16', not f32 or f64"),
+        (header(extra="layout = 'diagonal'"), "layout is 'diagonal', not one of row, col"),
+        (header(extra="dtypes = ['f32', 'bf16']"), "dtypes has 'bf16', not one of f32, f64, f16"),
         (header(extra="dtypes = []"), "dtypes"),
         (header(extra="entry = 'a-b'"), "entry must be a C identifier, not 'a-b'"),
         (header(extra="entry = ''"), "entry must be a C identifier"),
         (
             header(extra="result = 'copie'", op="transpose"),
-            "result is 'copie'; only a transpose kernel has one",
+            "result is 'copie', not one of transpose, copy",
         ),
-        (
-            header(extra="result = 'copy'"),
-            "result is 'copy'; only a transpose kernel has one, copy or transpose",
-        ),
+        (header(extra="result = 'copy'"), "the header has an unknown field result"),
         (header(extra=f"rung = 1{'0' * 400}"), "rung must be a float"),
         (header(extra="options = [3]"), "options must be a list of strings"),
         (header(extra="after = 3"), "after must be a str, not 3"),
@@ -264,6 +287,16 @@ def test_unknown_variable_is_refused_when_the_file_is_read(source):
     assert "uses 'Q'; known are K, M, N, arch, block_x, block_y, block_z" in error.what
 
 
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("fft", "Choose one of gemm, transpose."), ("gem", "Did you mean gemm?"), ("", "Choose one of gemm,")],
+)
+def test_unknown_operation_says_which_there_are(name, fix):
+    error = refusal(header(problem=f"problem = '{name}'"))
+    assert error.what == f"{PATH}: problem is {name!r}: there is no operation {name!r}."
+    assert error.fix.startswith(fix)
+
+
 def test_other_problems_dimensions_are_unknown():
     assert "uses 'nx'" in refusal(header(grid='grid = ["nx"]')).what
 
@@ -327,10 +360,13 @@ def test_studies_stand_in_their_order(op):
 
 
 @pytest.mark.parametrize("op", STUDIES)
-def test_every_file_is_one_kernel_named_like_it(op):
-    stems = {path.stem for path in (KERNEL_ROOT / op).glob("*.cu")}
-    assert {kernel.id for kernel in ladder(op)} == stems
-    assert len(ladder(op)) == len(stems)
+def test_every_file_holds_a_kernel_named_like_it_or_variants_that_begin_so(op):
+    files = sorted(path.name for path in (KERNEL_ROOT / op).glob("*.cu"))
+    held = {name: [kernel.id for kernel in ladder(op) if kernel.file_name == name] for name in files}
+    assert sum(map(len, held.values())) == len(ladder(op))
+    for name, ids in held.items():
+        stem = name.removesuffix(".cu")
+        assert ids == [stem] or (len(ids) > 1 and all(one.startswith(f"{stem}_") for one in ids)), name
 
 
 @pytest.mark.parametrize("op", STUDIES)
@@ -347,7 +383,7 @@ def test_names_are_unique_in_any_case(op):
 
 @pytest.mark.parametrize("kernel", SHIPPED, ids=lambda kernel: kernel.id)
 def test_shipped_kernel_says_what_a_report_shows(kernel):
-    assert kernel.op == kernel.path.parent.name
+    assert kernel in ladder(kernel.operation)
     assert all((kernel.title, kernel.idea, kernel.change, kernel.bottleneck))
     assert kernel.choices or f"{kernel.entry}(" in kernel.source
     threads = kernel.launch.block[0] * kernel.launch.block[1] * kernel.launch.block[2]
@@ -363,7 +399,7 @@ def test_every_counter_and_resource_may_move(name):
 # What a kernel that chooses moves depends on its choice: the format has no word for that.
 @pytest.mark.parametrize("kernel", [one for one in SHIPPED if not one.choices], ids=lambda kernel: kernel.id)
 def test_shipped_kernel_says_what_its_step_moves(kernel):
-    study = [other for other in ladder(kernel.op) if kernel.study and other.study == kernel.study]
+    study = [other for other in ladder(kernel.operation) if kernel.study.name and other.study == kernel.study]
     assert kernel.moves or kernel in study[:1]
     assert bool(kernel.after) == bool(kernel.moves)
 
@@ -385,25 +421,27 @@ def kernel_root(tmp_path, monkeypatch):
     for op in STUDIES:
         shutil.copytree(KERNEL_ROOT / op, root / op)
     monkeypatch.setattr(catalog, "KERNEL_ROOT", root)
-    ladder.cache_clear()
+    shipped_ladder.cache_clear()
+    shipped_operation.cache_clear()
     yield root
-    ladder.cache_clear()
+    shipped_ladder.cache_clear()
+    shipped_operation.cache_clear()
 
 
 def test_one_new_file_is_all_a_new_kernel_takes(kernel_root):
     write_transpose_kernel(kernel_root / "transpose", "brand_new", rung=35)
-    ids = [kernel.id for kernel in catalog.ladder("transpose")]
+    ids = [kernel.id for kernel in ladder("transpose")]
     assert ids.index("naive_row") + 1 == ids.index("brand_new") == ids.index("naive_col") - 1
-    assert catalog.find_kernel("transpose", "Brand_New").title == "brand_new"
-    request = build_request("transpose", [], True, "64", None, "f32")
-    assert [case.kernel for case in plan_cases(request)] == ids
+    assert find_kernel("transpose", "Brand_New").title == "brand_new"
+    request = build_request(shipped_ladder("transpose"), [], True, "64", None, "f32")
+    assert [case.name for case in plan_cases(request)] == ids
 
 
 def test_step_from_a_kernel_that_is_not_in_the_ladder_is_refused(kernel_root):
     path = kernel_root / "transpose" / "other.cu"
     path.write_text(MINIMAL["transpose"].replace('title = "Mine"', 'title = "x"\nafter = "naive"'))
-    with pytest.raises(HeaderError, match=r"other\.cu: after is 'naive', not one of bulk_tile, copy_col, "):
-        catalog.ladder("transpose")
+    with pytest.raises(HeaderError, match=r": after of other is 'naive', not one of bulk_tile, copy_col, "):
+        ladder("transpose")
 
 
 def test_choice_of_a_kernel_that_chooses_is_refused(kernel_root):
@@ -412,13 +450,13 @@ def test_choice_of_a_kernel_that_chooses_is_refused(kernel_root):
         entry = f'[[choose]]\nkernel = "{chosen}"\nwhen = "1"'
         path.write_text(f'/*gpuprof\ntitle = "x"\nproblem = "transpose"\n{entry}\n*/\n')
     with pytest.raises(HeaderError, match=r"first\.cu: choose\.kernel is 'second', which chooses "):
-        catalog.ladder("transpose")
+        ladder("transpose")
     (kernel_root / "transpose" / "first.cu").unlink()
-    assert any(kernel.id == "second" for kernel in catalog.ladder("transpose"))
+    assert any(kernel.id == "second" for kernel in ladder("transpose"))
 
 
 def test_two_kernels_of_one_name_are_refused(kernel_root):
     path = kernel_root / "transpose" / "other.cu"
     path.write_text(MINIMAL["transpose"].replace('title = "Mine"', 'title = "x"\naliases = ["COPYROW"]'))
     with pytest.raises(HeaderError, match=r"other\.cu and .*copy_row\.cu both use the name 'COPYROW'\."):
-        catalog.ladder("transpose")
+        ladder("transpose")

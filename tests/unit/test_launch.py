@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from unit_support import DEVICE, MINIMAL
+from problem_support import Gemm, Transpose, find_kernel, ladder
+from unit_support import DEVICE, MINIMAL, parse_kernel
 
 from gpuprof.errors import CaseSkipped, InputError
-from gpuprof.kernels.catalog import find_kernel, ladder
-from gpuprof.kernels.header import parse_kernel
-from gpuprof.kernels.launch import check_block, configure, format_extent
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.kernels.shape import check_block, configure
+from gpuprof.text import format_extent
 
 #: Elements of the output's index space that one block of each kernel covers in x and y, from its block.
 TILES = {
@@ -59,7 +57,7 @@ def test_grid_covers_the_output_exactly_once(kernel, data, width, height, depth)
     if kernel.id == "smem_tiled":
         edge = min(block[0], 32)
         block = (edge, edge, 1)
-    if kernel.op == "gemm":
+    if kernel.operation == "gemm":
         problem, extent_x, extent_y = Gemm(height, width, depth), width, height
     elif kernel.id in X_IS_NX:
         problem, extent_x, extent_y = Transpose(width, height), width, height
@@ -189,7 +187,7 @@ def test_element_type_follows_the_problem():
 
 def test_equal_macros_for_every_size_so_that_one_compilation_serves_all():
     for kernel in (kernel for op in ("gemm", "transpose") for kernel in ladder(op) if kernel.id in TILES):
-        problems = [Gemm(n, n, n) if kernel.op == "gemm" else Transpose(n, n) for n in (64, 100)]
+        problems = [Gemm(n, n, n) if kernel.operation == "gemm" else Transpose(n, n) for n in (64, 100)]
         assert len({launch(kernel, problem).defines for problem in problems}) == 1
 
 

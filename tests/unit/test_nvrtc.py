@@ -8,13 +8,12 @@ import os
 import sys
 
 import pytest
+from problem_support import find_kernel, ladder, problem_for
 from unit_support import DEVICE
 
 from gpuprof.errors import BackendUnavailable, CaseSkipped, CompileError
-from gpuprof.kernels.catalog import find_kernel, ladder
-from gpuprof.kernels.launch import configure
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.kernels.shape import configure
 from gpuprof.toolchain import cache, nvrtc
 from gpuprof.toolchain.cache import cache_directory, compile_cached
 from gpuprof.toolchain.includes import included_files
@@ -27,11 +26,12 @@ OPTIONS = compiler_options("sm_90", [("NUMBER", "3")])
 
 
 def compile_shipped(kernel, arch, dtype="f32"):
-    problem = Gemm(128, 128, 128, dtype, kernel.layout) if kernel.op == "gemm" else Transpose(128, 128, dtype)
+    sizes = (128,) * len(shipped_operation(kernel.operation).dimensions)
+    problem = problem_for(kernel, *sizes, dtype=dtype)
     device = dataclasses.replace(DEVICE, compute_capability=f"{arch[3:-1]}.{arch[-1]}")
     shape = configure(kernel, problem, kernel.launch.block, {}, device)
-    options = compiler_options(arch, shape.defines, kernel.options)
-    return compile_source(kernel.source, kernel.path.name, kernel.entry, options), shape
+    options = compiler_options(arch, shape.defines, kernel.compile_options)
+    return compile_source(kernel.source, kernel.file_name, kernel.entry, options), shape
 
 
 @pytest.mark.parametrize("arch", ARCHS)

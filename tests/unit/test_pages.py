@@ -9,26 +9,33 @@ import sys
 from pathlib import Path
 
 import pytest
+from problem_support import find_kernel
 
-from gpuprof.kernels.catalog import find_kernel
-from gpuprof.results import read_run
+import gpuprof
+from gpuprof.problems import array_formulas, generators
+from gpuprof.reading import read_run
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
-def update_readme():
-    spec = importlib.util.spec_from_file_location("update_readme", ROOT / "samples" / "update_readme.py")
+def generator():
+    spec = importlib.util.spec_from_file_location("update", ROOT / "docs" / "update.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-@pytest.mark.parametrize("page", update_readme().PAGES, ids=lambda page: page.name)
-def test_tables_are_those_of_the_samples(page):
-    text = page.read_text(encoding="utf-8")
-    assert text.count(": begin -->") == 2
-    assert update_readme().updated(text) == text
+@pytest.mark.parametrize("number", range(len(list(generator().generated()))))
+def test_generated_documentation_is_current(number):
+    path, text = list(generator().generated())[number]
+    assert path.read_text(encoding="utf-8") == text, "run python docs/update.py"
+
+
+@pytest.mark.parametrize("page", generator().PAGES, ids=lambda page: page.name)
+def test_pages_with_tables_hold_two_of_them(page):
+    assert page.read_text(encoding="utf-8").count(": begin -->") == 2
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "samples").glob("*.json")), ids=lambda path: path.name)
@@ -38,7 +45,7 @@ def test_every_sample_is_complete_and_names_kernels_that_exist(path):
     assert run.backend == "gpu"
     for record in run.kernels:
         if not record.is_reference:
-            assert find_kernel(record.op, record.id).id == record.id
+            assert find_kernel(record.operation, record.id).id == record.id
 
 
 def test_the_kernel_of_the_readme_runs(tmp_path):
@@ -58,3 +65,38 @@ def test_the_readme_holds_one_command_for_the_main_job_and_one_for_the_tests():
     assert len(commands) == 2
     assert commands[0].endswith("gpuprof gemm --all --sizes 128,4096")
     assert commands[1].endswith("python -m pytest")
+
+
+def blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+
+
+def test_the_operation_of_the_docs_runs(tmp_path):
+    folder = tmp_path / "saxpy"
+    folder.mkdir()
+    (folder / "operation.toml").write_text(blocks(OPERATIONS, "toml")[0])
+    (folder / "one_each.cu").write_text(blocks(OPERATIONS, "cuda")[0])
+    run = gpuprof.profile(
+        folder, sizes=[1000], blocks=[128, 256], scalars={"a": 0.5}, dtype="f64", device="sim"
+    )
+    assert [(case.kernel, case.block[0], case.ok) for case in run.cases] == [
+        ("one_each", 128, True),
+        ("one_each", 256, True),
+    ]
+    assert "y = a x + y, float64, 1000" in run.to_markdown()
+    alone = tmp_path / "alone.cu"
+    tables = blocks(OPERATIONS, "toml")[0].replace("title", "operation_title").replace('name = "saxpy"\n', "")
+    header, code = blocks(OPERATIONS, "cuda")[0].split("*/", 1)
+    alone.write_text(
+        header.replace("[launch]", f'operation = "saxpy"\nentry = "one_each"\n{tables}\n[launch]')
+        + "*/"
+        + code
+    )
+    assert gpuprof.profile(alone, sizes=1000, device="sim").cases[0].ok
+
+
+def test_the_docs_name_every_function_and_content():
+    named = set(re.search(r"<!-- functions -->\n`(.*?)`", OPERATIONS, re.DOTALL)[1].split())
+    assert named == {*array_formulas._ELEMENTWISE, *array_formulas._FUNCTIONS}
+    for content in generators._GENERATORS:
+        assert re.search(rf"`{content}[`(]", OPERATIONS), content

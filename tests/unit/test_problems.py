@@ -8,23 +8,37 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from problem_support import Gemm, Transpose
 
-from gpuprof.problems.base import Problem, numpy_dtype
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.errors import CaseSkipped
+from gpuprof.problems.behaviour import Initial, Pointer
+from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.problem import Problem
 
 small = st.integers(1, 6)
 scalars = st.sampled_from([0.0, 1.0, -2.0, 0.1])
 
 
+def _reference(problem, inputs):
+    """The expected values and magnitudes of the one output."""
+    (expected,) = problem.reference(inputs).values()
+    return expected.values, expected.magnitude
+
+
+def _relative(problem):
+    """The error allowed in the one output, as a share of the magnitude."""
+    (output,) = problem.outputs
+    return problem.bound(output.name).relative
+
+
 def _at(problem, rows, columns, i, j):
     """Position of element (i, j) of a rows x columns matrix in storage order."""
-    return i * columns + j if problem.layout == "row" else j * rows + i
+    return i * columns + j if problem.options["layout"] == "row" else j * rows + i
 
 
 def _gemm_by_loops(problem, inputs):
-    m, n, k = problem.m, problem.n, problem.k
-    alpha, beta = (float(numpy_dtype(problem.dtype).type(value)) for value in (problem.alpha, problem.beta))
+    m, n, k = problem.sizes
+    alpha, beta = (float(numpy_dtype(problem.dtype).type(value)) for value in problem.scalars.values())
     expected, magnitude = [0.0] * (m * n), [0.0] * (m * n)
     for i in range(m):
         for j in range(n):
@@ -54,7 +68,7 @@ gemms = st.builds(
 @given(gemms, st.integers(0, 2**32))
 def test_gemm_reference_is_the_triple_loop(problem, seed):
     inputs = problem.inputs(seed)
-    expected, magnitude = problem.reference(inputs)
+    expected, magnitude = _reference(problem, inputs)
     by_loops = _gemm_by_loops(problem, inputs)
     np.testing.assert_allclose(expected, by_loops[0], rtol=0, atol=1e-14)
     np.testing.assert_allclose(magnitude, by_loops[1], rtol=1e-14)
@@ -65,11 +79,11 @@ def test_gemm_reference_is_the_triple_loop(problem, seed):
 def test_transpose_reference_is_the_double_loop(nx, ny, dtype):
     problem = Transpose(nx, ny, dtype)
     inputs = problem.inputs(3)
-    expected, _ = problem.reference(inputs)
+    expected, _ = _reference(problem, inputs)
     for y in range(ny):
         for x in range(nx):
             assert expected[x * ny + y] == inputs["in"][y * nx + x]
-    copied, _ = Transpose(nx, ny, dtype, "copy").reference(inputs)
+    copied, _ = _reference(Transpose(nx, ny, dtype, "copy"), inputs)
     assert np.array_equal(copied, inputs["in"])
 
 
@@ -77,9 +91,11 @@ def test_transpose_reference_is_the_double_loop(nx, ny, dtype):
 def test_gemm_arrays_and_inputs_agree(problem):
     inputs = problem.inputs(0)
     sizes = {spec.name: spec.elements for spec in problem.arrays}
-    assert sizes == {"A": problem.m * problem.k, "B": problem.k * problem.n, "C": problem.m * problem.n}
-    assert [spec.name for spec in problem.arrays if spec.is_output] == ["C"]
-    assert set(inputs) == ({"A", "B", "C"} if problem.beta else {"A", "B"})
+    m, n, k = problem.sizes
+    assert sizes == {"A": m * k, "B": k * n, "C": m * n}
+    assert [spec.name for spec in problem.outputs] == ["C"]
+    assert set(inputs) == ({"A", "B", "C"} if problem.scalars["beta"] else {"A", "B"})
+    assert {spec.name for spec in problem.arrays if spec.is_read} == set(inputs)
     for name, values in inputs.items():
         assert values.shape == (sizes[name],)
         assert values.dtype == (np.float32 if problem.dtype == "f32" else np.float64)
@@ -103,14 +119,15 @@ def test_gemm_inputs_have_both_signs_so_that_a_lost_sign_shows():
 
 
 def _worst(problem, result, inputs):
-    expected, magnitude = problem.reference(inputs)
+    expected, magnitude = _reference(problem, inputs)
     return (np.abs(result.astype(np.float64) - expected) / magnitude).max()
 
 
 def _float32_product(problem, inputs):
-    a = inputs["A"].reshape(problem.m, problem.k)
-    b = inputs["B"].reshape(problem.k, problem.n)
-    return (np.float32(problem.alpha) * (a @ b)).ravel()
+    m, n, k = problem.sizes
+    a = inputs["A"].reshape(m, k)
+    b = inputs["B"].reshape(k, n)
+    return (np.float32(problem.scalars["alpha"]) * (a @ b)).ravel()
 
 
 sizes = st.integers(1, 150)
@@ -120,7 +137,7 @@ sizes = st.integers(1, 150)
 def test_float32_product_passes(m, n, k, seed):
     problem = Gemm(m, n, k)
     inputs = problem.inputs(seed)
-    assert _worst(problem, _float32_product(problem, inputs), inputs) <= problem.bound.relative
+    assert _worst(problem, _float32_product(problem, inputs), inputs) <= _relative(problem)
 
 
 def test_float32_sum_in_order_passes():
@@ -131,7 +148,7 @@ def test_float32_sum_in_order_passes():
     total = np.zeros((64, 64), np.float32)
     for k in range(4096):
         total += a[:, k, None] * b[k]
-    assert _worst(problem, total.ravel(), inputs) <= problem.bound.relative
+    assert _worst(problem, total.ravel(), inputs) <= _relative(problem)
 
 
 @given(st.integers(8, 64), st.integers(8, 64), st.integers(2, 1000), st.integers(0, 2**32))
@@ -140,7 +157,7 @@ def test_dropped_term_fails(m, n, k, seed):
     inputs = problem.inputs(seed)
     short = {"A": inputs["A"].copy()}
     short["A"].reshape(m, k)[:, -1] = 0
-    assert _worst(problem, _float32_product(problem, {**inputs, **short}), inputs) > problem.bound.relative
+    assert _worst(problem, _float32_product(problem, {**inputs, **short}), inputs) > _relative(problem)
 
 
 @pytest.mark.parametrize("operand", ["A", "B"])
@@ -148,10 +165,7 @@ def test_transposed_operand_fails(operand):
     problem = Gemm(128, 128, 128)
     inputs = problem.inputs(0)
     turned = {operand: inputs[operand].reshape(128, 128).T.ravel()}
-    assert (
-        _worst(problem, _float32_product(problem, {**inputs, **turned}), inputs)
-        > 100 * problem.bound.relative
-    )
+    assert _worst(problem, _float32_product(problem, {**inputs, **turned}), inputs) > 100 * _relative(problem)
 
 
 @pytest.mark.parametrize("k", [1, 16, 128])
@@ -160,37 +174,37 @@ def test_tensor_float_inputs_fail(k):
     problem = Gemm(128, 128, k)
     inputs = problem.inputs(0)
     cut = {name: (values.view(np.uint32) & 0xFFFFE000).view(np.float32) for name, values in inputs.items()}
-    assert _worst(problem, _float32_product(problem, cut), inputs) > problem.bound.relative
+    assert _worst(problem, _float32_product(problem, cut), inputs) > _relative(problem)
 
 
 def test_float32_result_fails_a_float64_problem():
     problem = Gemm(32, 32, 32, "f64")
     inputs = problem.inputs(0)
     result = (inputs["A"].reshape(32, 32) @ inputs["B"].reshape(32, 32)).astype(np.float32)
-    assert _worst(problem, result.ravel(), inputs) > 1000 * problem.bound.relative
+    assert _worst(problem, result.ravel(), inputs) > 1000 * _relative(problem)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_tolerance_grows_like_the_root_of_k(dtype):
     roundoff = 2.0**-24 if dtype == "f32" else 2.0**-53
-    bounds = [Gemm(1, 1, k, dtype).bound.relative for k in (1, 100, 10_000, 1_000_000)]
+    bounds = [_relative(Gemm(1, 1, k, dtype)) for k in (1, 100, 10_000, 1_000_000)]
     assert bounds == sorted(bounds)
     assert (bounds[3] - bounds[2]) / (bounds[2] - bounds[1]) == pytest.approx(10)
     assert bounds[3] / 1000 == pytest.approx(8 * roundoff, rel=0.01)
-    assert Gemm(7, 9, 100, dtype).bound.relative == bounds[1]
+    assert _relative(Gemm(7, 9, 100, dtype)) == bounds[1]
 
 
 def test_scalars_are_rounded_to_the_element_type_as_the_kernel_gets_them():
     problem = Gemm(4, 4, 4, alpha=0.1)
     inputs = problem.inputs(0)
-    product, _ = Gemm(4, 4, 4).reference(inputs)
-    expected, _ = problem.reference(inputs)
+    product, _ = _reference(Gemm(4, 4, 4), inputs)
+    expected, _ = _reference(problem, inputs)
     assert np.array_equal(expected, float(np.float32(0.1)) * product)
 
 
 def test_old_content_is_never_read_without_beta():
     inputs = Gemm(4, 4, 4).inputs(0)
-    expected, magnitude = Gemm(4, 4, 4).reference({**inputs, "C": np.full(16, np.nan, np.float32)})
+    expected, magnitude = _reference(Gemm(4, 4, 4), {**inputs, "C": np.full(16, np.nan, np.float32)})
     assert np.isfinite(expected).all()
     assert np.isfinite(magnitude).all()
 
@@ -212,7 +226,30 @@ def test_work_model(problem, flops, min_bytes):
 
 
 def test_moving_data_must_not_change_it():
-    assert Transpose(8, 8).bound.relative == 0
+    assert Transpose(8, 8).bound("out").relative == Transpose(8, 8).bound("out").absolute == 0
+
+
+@pytest.mark.parametrize(
+    ("problem", "reference"), [(Gemm(4, 4, 4, "f16"), "cublas"), (Transpose(4, 4, "f16"), "cublas_geam")]
+)
+def test_halves_have_numpys_references_and_no_librarys(problem, reference):
+    """The device's references and cuBLAS' functions are written for float and double."""
+    assert problem.device_reference() is None
+    assert np.isfinite(_reference(problem, problem.inputs(0))[0]).all()
+    with pytest.raises(CaseSkipped, match=f"{reference} is called for f32 and f64 only, not f16"):
+        problem.library_call(reference)
+
+
+@pytest.mark.parametrize("problem", [Gemm(5, 3, 2, beta=0.5), Gemm(5, 3, 2, layout="col"), Transpose(5, 3)])
+def test_library_and_device_reference_name_arrays_that_the_problem_has(problem):
+    names = {spec.name for spec in problem.arrays}
+    (output,) = (spec.name for spec in problem.outputs)
+    names |= {f"expected {output}", f"magnitude {output}"}
+    calls = [problem.library_call(one.id) for one in problem.operation.references if not one.on_host]
+    for arguments in (problem.device_reference().arguments, *(call.arguments for call in calls)):
+        used = {argument.array for argument in arguments if isinstance(argument, Pointer | Initial)}
+        assert used <= names
+        assert output in {name.rpartition(" ")[2] for name in used}
 
 
 @pytest.mark.parametrize(
@@ -241,4 +278,4 @@ def test_label_is_what_a_user_types(problem, label):
     ],
 )
 def test_element_is_named_by_row_and_column(problem, index, text):
-    assert problem.describe_element(index) == text
+    assert problem.describe_element(problem.outputs[0].name, index) == text

@@ -3,14 +3,14 @@
 """References beside the ladder: which are chosen, where they stand in the plan, what their absence costs."""
 
 import pytest
+from problem_support import Gemm
 
+from gpuprof.commands.texts import build_request, choose_references
 from gpuprof.errors import BackendUnavailable, InputError
+from gpuprof.kernels.catalog import shipped_ladder, shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import measure_case
 from gpuprof.measure.plan import plan_cases
-from gpuprof.measure.references import choose_references
-from gpuprof.measure.request import build_request
-from gpuprof.problems.gemm import Gemm
 
 
 @pytest.mark.parametrize(
@@ -26,18 +26,24 @@ from gpuprof.problems.gemm import Gemm
     ],
 )
 def test_words_choose_references(op, text, ids):
-    assert [reference.id for reference in choose_references(op, text)] == ids
+    assert [reference.id for reference in choose_references(shipped_operation(op), text)] == ids
 
 
 def test_unknown_word_is_refused():
     with pytest.raises(InputError, match="'cublass' is no reference"):
-        choose_references("gemm", "cublass")
+        choose_references(shipped_operation("gemm"), "cublass")
+
+
+def request(kernels, sizes, references):
+    return build_request(shipped_ladder("gemm"), kernels, False, sizes, None, "f32", references=references)
 
 
 def test_references_come_last_at_each_size_and_only_where_there_is_a_gpu():
-    request = build_request("gemm", ["naive", "col_naive"], False, "64,128", None, "f32", references="all")
+    request = build_request(
+        shipped_ladder("gemm"), ["naive", "col_naive"], False, "64,128", None, "f32", references="all"
+    )
     assert not any(case.is_reference for case in plan_cases(request))
-    planned = [(case.kernel, case.problem.label) for case in plan_cases(request, references=True)]
+    planned = [(case.name, case.problem.label) for case in plan_cases(request, references=True)]
     assert planned == [
         *(("naive", "64"), ("col_naive", "64"), ("cublas", "64"), ("numpy", "64")),
         *(("naive", "128"), ("col_naive", "128"), ("cublas", "128"), ("numpy", "128")),
@@ -45,8 +51,10 @@ def test_references_come_last_at_each_size_and_only_where_there_is_a_gpu():
 
 
 def test_ladder_of_columns_has_a_reference_in_columns():
-    request = build_request("gemm", ["col_naive"], False, "64", None, "f32", references="vendor")
-    assert [case.problem.layout for case in plan_cases(request, references=True)] == ["col", "col"]
+    request = build_request(
+        shipped_ladder("gemm"), ["col_naive"], False, "64", None, "f32", references="vendor"
+    )
+    assert [case.problem.options["layout"] for case in plan_cases(request, references=True)] == ["col", "col"]
 
 
 class WithoutLibrary:
@@ -55,7 +63,7 @@ class WithoutLibrary:
 
 
 def test_missing_library_is_one_skipped_row():
-    case = Case("cublas", "", Gemm(8, 8, 8), (1, 1, 1), is_reference=True)
+    case = Case("cublas", Gemm(8, 8, 8), (1, 1, 1))
     measurement, lost = measure_case(case, WithoutLibrary(), None)
     assert not lost
     assert measurement.outcome == "skipped"

@@ -7,21 +7,15 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from problem_support import Gemm, Transpose, ladder
 from unit_support import write_transpose_kernel
 
+from gpuprof.commands.texts import build_request, choose_kernels, parse_blocks, parse_sim_blocks
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import ladder
+from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_operation
 from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.request import (
-    build_request,
-    check_blocks,
-    choose_kernels,
-    parse_blocks,
-    parse_sim_blocks,
-    parse_sizes,
-)
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.measure.request import make_request
+from gpuprof.problems.sizes import parse_sizes
 
 GEMM = ("M", "N", "K")
 TRANSPOSE = ("nx", "ny")
@@ -36,7 +30,7 @@ TRANSPOSE = ("nx", "ny")
         ("512X1024X256", GEMM, ((512, 1024, 256),)),
         (" 128 , 256 ", GEMM, ((128,) * 3, (256,) * 3)),
         ("4096,128", GEMM, ((4096,) * 3, (128,) * 3)),
-        ("128,128,128x128x128", GEMM, ((128,) * 3,)),
+        ("128,128x128x128", GEMM, ((128,) * 3, (128,) * 3)),
         ("0128", GEMM, ((128,) * 3,)),
         ("1", GEMM, ((1, 1, 1),)),
         ("2048,1024x4096", TRANSPOSE, ((2048, 2048), (1024, 4096))),
@@ -50,8 +44,6 @@ def test_good_sizes(text, names, sizes):
 @pytest.mark.parametrize(
     ("text", "names", "what", "fix"),
     [
-        ("0", GEMM, "--sizes '0' has a zero extent.", "A size is at least 1."),
-        ("64x0x64", GEMM, "--sizes '64x0x64' has a zero extent.", "A size is at least 1."),
         ("-5", GEMM, "--sizes '-5' is negative.", "A size is at least 1."),
         ("64x-1x64", GEMM, "--sizes '64x-1x64' is negative.", "A size is at least 1."),
         ("12x", GEMM, "--sizes '12x' is not a size.", "Write 4096 or MxNxK, as numbers."),
@@ -81,7 +73,6 @@ def test_good_sizes(text, names, sizes):
         ("", GEMM, "--sizes '' has an empty entry.", "Separate entries by single commas."),
         ("128,", GEMM, "--sizes '128,' has an empty entry.", "Separate entries by single commas."),
         ("128,,256", GEMM, "--sizes '128,,256' has an empty entry.", "Separate entries by single commas."),
-        ("2147418113", GEMM, "--sizes '2147418113' is too large.", "Extents go up to 2147418112."),
     ],
 )
 def test_bad_sizes_say_what_and_how(text, names, what, fix):
@@ -109,14 +100,46 @@ def test_sizes_survive_their_text(sizes):
 
 @given(st.text(alphabet="0123456789xX,- .", max_size=12))
 def test_any_text_gives_usable_sizes_and_blocks_or_a_refusal(text):
-    for parse in (lambda text: parse_sizes(text, GEMM), parse_blocks):
+    for option in ("sizes", "block"):
         try:
-            extents = parse(text)
+            made = request("gemm", **{"kernels": ["naive"], option: text})
         except InputError:
             continue
-        assert all(len(extent) == 3 and min(extent) >= 1 for extent in extents)
-        assert len(extents) == len(set(extents)) >= 1
-        assert parse is not parse_blocks or all(math.prod(extent) <= 1024 for extent in extents)
+        assert all(len(size) == 3 and 1 <= min(size) <= max(size) <= 2147418112 for size in made.sizes)
+        assert all(min(block) >= 1 and math.prod(block) <= 1024 for block in made.blocks)
+        assert len(made.sizes) == len(set(made.sizes)) >= 1
+        assert len(made.blocks) == len(set(made.blocks))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "what", "fix"),
+    [
+        ("0", "Size 0 has a zero extent.", "A size is at least 1."),
+        ("64x0x64", "Size 64x0x64 has a zero extent.", "A size is at least 1."),
+        ("2147418113", "Size 2147418113 is too large.", "Extents go up to 2147418112."),
+    ],
+)
+def test_size_that_no_kernel_takes_is_refused(sizes, what, fix):
+    with pytest.raises(InputError) as caught:
+        request("gemm", sizes=sizes)
+    assert (caught.value.what, caught.value.fix) == (what, fix)
+
+
+@pytest.mark.parametrize(
+    ("block", "what"),
+    [
+        ("50x40", "Block 50x40 has 2000 threads; a block holds at most 1024."),
+        ("1025", "Block 1025x1 has 1025 threads; a block holds at most 1024."),
+        ("32x32x2", "Block 32x32x2 has 2048 threads; a block holds at most 1024."),
+        ("0x32", "Block 0x32 is empty."),
+        ("8x32x0", "Block 8x32x0 is empty."),
+    ],
+)
+def test_block_that_no_card_takes_is_refused(block, what):
+    with pytest.raises(InputError) as caught:
+        request("gemm", block=block)
+    assert caught.value.what == what
+    assert caught.value.fix
 
 
 @pytest.mark.parametrize(
@@ -127,7 +150,7 @@ def test_any_text_gives_usable_sizes_and_blocks_or_a_refusal(text):
         ("8X32", ((8, 32, 1),)),
         ("256", ((256, 1, 1),)),
         ("8x8x16", ((8, 8, 16),)),
-        (" 8x32 ,8x32, 8x32x1", ((8, 32, 1),)),
+        (" 8x32 , 8x32x1", ((8, 32, 1), (8, 32, 1))),
         ("1024", ((1024, 1, 1),)),
         ("32x32", ((32, 32, 1),)),
     ],
@@ -139,12 +162,7 @@ def test_good_blocks(text, blocks):
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("50x40", "--block '50x40' has 2000 threads; a block holds at most 1024."),
-        ("1025", "--block '1025' has 1025 threads; a block holds at most 1024."),
-        ("32x32x2", "--block '32x32x2' has 2048 threads; a block holds at most 1024."),
         ("2x2x2x2", "--block '2x2x2x2' is not a block."),
-        ("0x32", "--block '0x32' has a zero extent."),
-        ("8x32x0", "--block '8x32x0' has a zero extent."),
         ("-8x32", "--block '-8x32' is not a block."),
         ("8x", "--block '8x' is not a block."),
         ("8*32", "--block '8*32' is not a block."),
@@ -162,7 +180,17 @@ def test_bad_blocks_say_what_and_how(text, what):
 
 def test_empty_block_option_is_refused_like_any_other_empty_entry():
     with pytest.raises(InputError, match="--block '' has an empty entry"):
-        build_request("gemm", [], True, "128", "", "f32")
+        build_request(shipped_ladder("gemm"), [], True, "128", "", "f32")
+
+
+def chosen(operation, texts, everything=False):
+    """The kernels that a command line chooses."""
+    shipped = shipped_ladder(operation)
+    selections = make_request(
+        shipped, choose_kernels(shipped, texts, everything), [(8, 8, 8)[: len(shipped.operation.dimensions)]]
+    ).selections
+    assert all(selection.params == ({},) for selection in selections)
+    return tuple(selection.kernel for selection in selections)
 
 
 def ids(kernels):
@@ -170,29 +198,29 @@ def ids(kernels):
 
 
 def test_without_names_the_whole_ladder_runs():
-    assert choose_kernels("gemm", [], False) == choose_kernels("gemm", [], True) == ladder("gemm")
+    assert chosen("gemm", []) == chosen("gemm", [], True) == ladder("gemm")
 
 
 def test_named_kernels_run_in_rung_order_once_each():
     names = ["unroll4_row, copyCol", "NAIVE_ROW", "transposeNaiveRow"]
-    assert ids(choose_kernels("transpose", names, False)) == ["copy_col", "naive_row", "unroll4_row"]
+    assert ids(chosen("transpose", names)) == ["copy_col", "naive_row", "unroll4_row"]
 
 
 def test_all_and_named_kernels_exclude_each_other():
     with pytest.raises(InputError) as caught:
-        choose_kernels("gemm", ["naive"], True)
+        chosen("gemm", ["naive"], True)
     assert caught.value.what == "--all and --kernel exclude each other."
 
 
 @pytest.mark.parametrize("names", [[""], ["naive,"], [","], ["naive", " "]])
 def test_empty_kernel_name_is_refused(names):
     with pytest.raises(InputError, match=r"--kernel .* has an empty entry"):
-        choose_kernels("gemm", names, False)
+        chosen("gemm", names)
 
 
 def test_ones_own_file_joins_the_ladder_by_its_rung(tmp_path):
     path = write_transpose_kernel(tmp_path, "mine", rung=45)
-    kernels = choose_kernels("transpose", [f"unroll4_row,{path},naive_row"], False)
+    kernels = chosen("transpose", [f"unroll4_row,{path},naive_row"])
     assert ids(kernels) == ["naive_row", "mine", "unroll4_row"]
 
 
@@ -200,63 +228,68 @@ def test_two_files_of_one_name_are_refused_not_dropped(tmp_path):
     paths = []
     for directory in ("a", "b"):
         (tmp_path / directory).mkdir()
-        paths.append(str(write_transpose_kernel(tmp_path / directory, "mine")))
+        paths.append(str(write_transpose_kernel(tmp_path / directory, "mine", rung=len(paths))))
     with pytest.raises(InputError) as caught:
-        choose_kernels("transpose", paths, False)
+        chosen("transpose", paths)
     assert caught.value.what == f"{paths[0]} and {paths[1]} have one id, 'mine'."
     assert caught.value.fix == "Rename one of the files."
 
 
 def test_same_file_named_twice_runs_once(tmp_path):
     path = str(write_transpose_kernel(tmp_path, "mine"))
-    assert ids(choose_kernels("transpose", [path, path], False)) == ["mine"]
+    assert ids(chosen("transpose", [path, path])) == ["mine"]
+
+
+def test_same_kernel_in_two_places_is_one(tmp_path):
+    (tmp_path / "copy").mkdir()
+    paths = [str(write_transpose_kernel(place, "mine")) for place in (tmp_path, tmp_path / "copy")]
+    assert ids(chosen("transpose", paths)) == ["mine"]
+
+
+def request(op, kernels=(), sizes="64", block=None, dtype="f32", **scalars):
+    return build_request(shipped_ladder(op), list(kernels), False, sizes, block, dtype, scalars=scalars)
 
 
 def test_block_that_a_named_kernel_cannot_take_is_refused():
-    kernels = choose_kernels("gemm", ["naive", "reg_2x1"], False)
     with pytest.raises(InputError, match="reg_2x1 runs with block 32x16 only, not 16x16"):
-        check_blocks(kernels, ((32, 16, 1), (16, 16, 1)), chosen=True)
+        request("gemm", ["naive", "reg_2x1"], block="32x16,16x16")
 
 
 def test_block_that_only_some_of_a_ladder_can_take_is_allowed():
-    check_blocks(ladder("gemm"), ((16, 16, 1),), chosen=False)
+    assert request("gemm", block="16x16").blocks == ((16, 16, 1),)
 
 
 def test_block_that_no_kernel_can_take_is_refused():
     kernels = tuple(kernel for kernel in ladder("gemm") if kernel.id == "reg_2x1")
     with pytest.raises(InputError, match="reg_2x1 runs with block"):
-        check_blocks(kernels, ((16, 16, 1),), chosen=False)
+        make_request(Ladder(shipped_operation("gemm"), kernels), sizes=[(8, 8, 8)], blocks=[(16, 16, 1)])
 
 
-def request(op, kernels=(), sizes="64", block=None, dtype="f32", **scalars):
-    return build_request(op, list(kernels), False, sizes, block, dtype, **scalars)
-
-
-@pytest.mark.parametrize("dtype", ["f16", "F32", "float", ""])
+@pytest.mark.parametrize("dtype", ["bf16", "F32", "float", "real", ""])
 def test_unknown_type_is_refused(dtype):
     with pytest.raises(InputError) as caught:
         request("gemm", dtype=dtype)
-    assert str(caught.value) == f"--dtype {dtype!r} is not a type. Choose f32 or f64."
+    assert str(caught.value) == f"{dtype!r} is not a type of a run. Choose one of f32, f64, f16."
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_scalar_that_is_no_number_is_refused(value):
-    with pytest.raises(InputError, match=r"--alpha (nan|inf|-inf) is not a finite number\."):
+    with pytest.raises(InputError, match=r"alpha = (nan|inf|-inf) is not a finite number\."):
         request("gemm", alpha=value)
-    with pytest.raises(InputError, match=r"--beta (nan|inf|-inf) is not a finite number\."):
+    with pytest.raises(InputError, match=r"beta = (nan|inf|-inf) is not a finite number\."):
         request("gemm", beta=value)
 
 
 def test_scalar_that_overflows_the_element_type_is_refused():
-    assert request("gemm", alpha=1e39, dtype="f64").alpha == 1e39
+    assert request("gemm", alpha=1e39, dtype="f64").scalars == {"alpha": 1e39}
     for name in ("alpha", "beta"):
-        with pytest.raises(InputError, match=rf"--{name} -1e\+39 is too large for f32\."):
+        with pytest.raises(InputError, match=rf"{name} = -1e\+39 is too large for f32\."):
             request("gemm", **{name: -1e39})
 
 
 def test_plan_goes_size_by_size_then_rung_by_rung():
     cases = plan_cases(request("gemm", ["reg_2x1,naive"], "64,32x48x16", dtype="f64", alpha=2.0, beta=0.5))
-    assert [(case.kernel, case.problem.label) for case in cases] == [
+    assert [(case.name, case.problem.label) for case in cases] == [
         ("naive", "64"),
         ("reg_2x1", "64"),
         ("naive", "32x48x16"),
@@ -267,7 +300,7 @@ def test_plan_goes_size_by_size_then_rung_by_rung():
 
 
 def test_copies_of_the_transpose_ladder_are_held_against_a_copy():
-    problems = {case.kernel: case.problem for case in plan_cases(request("transpose", sizes="32x48"))}
+    problems = {case.name: case.problem for case in plan_cases(request("transpose", sizes="32x48"))}
     assert problems["copy_row"] == problems["copy_col"] == Transpose(32, 48, "f32", "copy")
     assert problems["naive_row"] == Transpose(32, 48)
 
@@ -275,8 +308,7 @@ def test_copies_of_the_transpose_ladder_are_held_against_a_copy():
 def test_plan_runs_every_kernel_with_every_block_that_it_allows():
     cases = plan_cases(request("transpose", block="8x32,16x16"))
     blocks = {
-        kernel.id: [case.block for case in cases if case.kernel == kernel.id]
-        for kernel in ladder("transpose")
+        kernel.id: [case.block for case in cases if case.name == kernel.id] for kernel in ladder("transpose")
     }
     assert blocks["naive_col"] == [(8, 32, 1), (16, 16, 1)]
     for kernel in ladder("transpose"):
@@ -285,25 +317,28 @@ def test_plan_runs_every_kernel_with_every_block_that_it_allows():
 
 
 def test_kernel_that_can_run_with_no_block_of_a_sweep_runs_once_with_its_own():
-    cases = [case for case in plan_cases(request("gemm", block="8x8,16x16")) if case.kernel == "reg_2x1"]
+    cases = [case for case in plan_cases(request("gemm", block="8x8,16x16")) if case.name == "reg_2x1"]
     assert [case.block for case in cases] == [(32, 16, 1)]
 
 
 def test_kernel_that_can_run_with_one_block_of_a_sweep_runs_with_that():
-    cases = [case for case in plan_cases(request("gemm", block="8x8,32x16")) if case.kernel == "reg_2x1"]
+    cases = [case for case in plan_cases(request("gemm", block="8x8,32x16")) if case.name == "reg_2x1"]
     assert [case.block for case in cases] == [(32, 16, 1)]
 
 
 def test_kernel_that_chooses_its_block_runs_once_in_a_sweep():
-    cases = [case for case in plan_cases(request("gemm", block="1x1,16x16")) if case.kernel == "by_size"]
+    cases = [case for case in plan_cases(request("gemm", block="1x1,16x16")) if case.name == "by_size"]
     assert len(cases) == 1
 
 
-def test_plan_names_files_so_that_a_worker_finds_them_from_anywhere(tmp_path, monkeypatch):
-    write_transpose_kernel(tmp_path, "mine")
+def test_plan_holds_sources_so_that_a_worker_needs_no_file(tmp_path, monkeypatch):
+    path = write_transpose_kernel(tmp_path, "mine")
+    source = path.read_text()
     monkeypatch.chdir(tmp_path)
     (case,) = plan_cases(request("transpose", ["mine.cu"]))
-    assert case.kernel_path == str((tmp_path / "mine.cu").resolve())
+    path.unlink()
+    assert (case.name, case.kernel.source, case.kernel.file_name) == ("mine", source, "mine.cu")
+    assert str(tmp_path) not in repr(case)
 
 
 def test_size_beyond_memory_names_needed_and_available():
@@ -312,13 +347,13 @@ def test_size_beyond_memory_names_needed_and_available():
     with pytest.raises(InputError) as caught:
         check_memory(problems, (1000, 36 * 2**30), 24 * 2**30)
     assert caught.value.what == (
-        "Size 32768 needs 36.0 GiB of memory (12.0 GiB for its matrices, the rest to verify them);"
+        "Size 32768 needs 36.0 GiB of memory (12.0 GiB for its arrays, the rest to verify them);"
         " there are 24.0 GiB."
     )
     assert caught.value.fix == "Choose a smaller --sizes."
 
 
-def test_size_of_which_nothing_is_verified_names_its_matrices_only():
+def test_size_of_which_nothing_is_verified_names_its_arrays_only():
     with pytest.raises(InputError) as caught:
         check_memory([Gemm(32768, 32768, 32768)], (12 * 2**30,), 2**30)
     assert caught.value.what == "Size 32768 needs 12.0 GiB of memory; there are 1.0 GiB."

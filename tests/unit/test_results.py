@@ -10,19 +10,17 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from problem_support import Gemm, Transpose, ladder
 from unit_support import DEVICE, runs, values_of
 
-from gpuprof import files, results
+from gpuprof import files
 from gpuprof.errors import ExitCode, InputError, ResultsError
-from gpuprof.kernels.catalog import ladder
+from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
-from gpuprof.measure.statistics import summarise
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.reading import parse_run, read_run
 from gpuprof.results import (
     SCHEMA_VERSION,
     Counter,
-    KernelRecord,
     Measurement,
     Resources,
     Run,
@@ -30,16 +28,16 @@ from gpuprof.results import (
     Tool,
     Verification,
     dumps,
-    parse_run,
-    read_run,
-    write_run,
 )
+from gpuprof.schema import from_json, to_json
+from gpuprof.statistics import summarise
+from gpuprof.store import write_run
 
 LIGHT = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 def _measured(kernel, problem):
-    case = Case(kernel.id, str(kernel.path), problem, kernel.launch.block)
+    case = Case.of(kernel, problem)
     timing = TimingPair(cold=summarise([28.5, 28.1, 28.9, 28.3, 28.4, 30.2, 28.6], dropped=2), warm=None)
     return dataclasses.replace(
         unmeasured(case, kernel, "ok", None, "not asked for"),
@@ -67,13 +65,14 @@ def run():
         created_utc="2025-01-31T12:00:00Z",
         argv=("gemm", "--all"),
         environment={"nvrtc": "13.0"},
-        device=DEVICE,
+        devices=(DEVICE,),
         backend="gpu",
         backend_reason=None,
         complete=True,
         seed=0,
-        kernels=tuple(map(KernelRecord.of, kernels)),
-        cases=tuple(_measured(kernel, problems[kernel.op]) for kernel in kernels),
+        operations={name: shipped_operation(name) for name in problems},
+        kernels=tuple(kernel.record() for kernel in kernels),
+        cases=tuple(_measured(kernel, problems[kernel.operation]) for kernel in kernels),
     )
 
 
@@ -97,21 +96,24 @@ def test_any_run_survives_json(run):
 @LIGHT
 @given(values_of(Measurement))
 def test_any_measurement_keeps_ints_and_floats_apart(measurement):
-    again = results.from_json(Measurement, json.loads(json.dumps(results.to_json(measurement))))
+    again = from_json(Measurement, json.loads(json.dumps(to_json(measurement))))
     assert repr(again) == repr(measurement)
 
 
 def test_file_is_plain_json_with_units_in_keys_and_the_operation_named(document):
-    assert document["schema_version"] == 1
-    assert document["cases"][0]["problem"]["op"] == "gemm"
+    assert document["schema_version"] == 2
+    assert document["cases"][0]["problem"]["operation"] == "gemm"
     assert document["cases"][-1]["problem"] == {
-        "op": "transpose",
-        "nx": 2048,
-        "ny": 1024,
+        "operation": "transpose",
+        "sizes": {"nx": 2048, "ny": 1024},
         "dtype": "f32",
-        "result": "transpose",
+        "scalars": {},
+        "options": {"result": "transpose"},
+        "flops": 0,
+        "min_bytes": 2 * 2048 * 1024 * 4,
     }
-    assert document["cases"][0]["timing"]["cold"]["samples_us"][0] == 28.5
+    assert document["operations"]["transpose"]["dimensions"] == ["nx", "ny"]
+    assert document["cases"][0]["timing"]["cold"]["rounds_us"][0][0] == 28.5
     assert document["cases"][0]["counters"]["global_load_throughput_gbps"]["value"] is None
 
 
@@ -161,8 +163,8 @@ _MISSING = object()
     ("path", "value", "words"),
     [
         (("cases",), _MISSING, "cases: missing"),
-        (("device", "sm_count"), _MISSING, "device.sm_count: missing"),
-        (("cases", 0, "problem", "m"), _MISSING, "cases[0].problem.m: missing"),
+        (("devices", 0, "sm_count"), _MISSING, "devices[0].sm_count: missing"),
+        (("cases", 0, "problem", "sizes"), _MISSING, "cases[0].problem.sizes: missing"),
         (("cases", 0, "outcome"), "great", "cases[0].outcome: 'great' is none of 'ok', 'incorrect'"),
         (("cases", 0, "outcome"), None, "cases[0].outcome: None is none of"),
         (("cases", 1, "kernel"), 7, "cases[1].kernel: expected str, found int"),
@@ -171,18 +173,22 @@ _MISSING = object()
         (("cases", 0, "block", 1), True, "cases[0].block[1]: expected int, found bool"),
         (("cases", 0, "block", 1), 32.0, "cases[0].block[1]: expected int, found float"),
         (
-            ("cases", 0, "problem"),
-            {"op": "fft"},
-            "cases[0].problem: op is 'fft', not one of 'gemm', 'transpose'",
+            ("cases", 0, "problem", "operation"),
+            "fft",
+            "cases[0].problem.operation: 'fft' is not in operations",
         ),
-        (("cases", 0, "problem"), None, "cases[0].problem: op is None"),
-        (("cases", 0, "problem"), {"op": ["gemm"]}, "cases[0].problem: op is ['gemm']"),
-        (("device", "sm_count"), 10**400, "device.sm_count: not a finite number"),
+        (("cases", 0, "problem"), None, "cases[0].problem: expected an object, found null"),
+        (("cases", 0, "problem", "operation"), ["gemm"], "cases[0].problem.operation: expected str, found"),
+        (("cases", 0, "problem", "sizes"), {}, "cases[0].problem.sizes: must not be empty"),
+        (("cases", 0, "device"), 1, "cases[0].device: there is no device 1"),
+        (("operations", "gemm", "work"), _MISSING, "operations.gemm.work: missing"),
+        (("devices", 0, "sm_count"), 10**400, "devices[0].sm_count: not a finite number"),
+        (("devices",), [], "devices: must not be empty"),
         (("cases", 0, "counters", "global_load_requests", "value"), math.nan, "value: not a finite number"),
         (
-            ("cases", 0, "timing", "cold", "samples_us", 2),
+            ("cases", 0, "timing", "cold", "rounds_us", 0, 2),
             "9",
-            "cases[0].timing.cold.samples_us[2]: expected float",
+            "cases[0].timing.cold.rounds_us[0][2]: expected float",
         ),
         (
             ("cases", 0, "timing", "cold", "median_us"),
@@ -203,7 +209,7 @@ _MISSING = object()
             {"barriers": "drops"},
             "kernels[1].moves.barriers: 'drops' is none of 'falls'",
         ),
-        (("device",), [], "device: expected an object, found list"),
+        (("devices",), {}, "devices: expected a list, found dict"),
         (("environment", "nvrtc"), 13, "environment.nvrtc: expected str, found int"),
     ],
 )
@@ -225,7 +231,7 @@ def test_not_a_number_is_refused_on_reading(run, tmp_path, token):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_not_a_number_is_refused_on_writing(run, tmp_path, value):
-    bad = dataclasses.replace(run, device=dataclasses.replace(DEVICE, sm_clock_mhz=value))
+    bad = dataclasses.replace(run, devices=(dataclasses.replace(DEVICE, sm_clock_mhz=value),))
     path = tmp_path / "r.json"
     write_run(run, path)
     with pytest.raises(ValueError, match="has no JSON form"):
@@ -238,13 +244,13 @@ def test_newer_schema_names_both_versions(document, tmp_path):
     path.write_text(json.dumps({**document, "schema_version": SCHEMA_VERSION + 1}))
     with pytest.raises(ResultsError) as caught:
         read_run(path)
-    assert caught.value.what == f"{path} has schema version 2; this gpuprof reads up to 1."
+    assert caught.value.what == f"{path} has schema version 3; this gpuprof reads up to 2."
     assert caught.value.fix == "Update gpuprof."
 
 
 def test_newer_schema_is_named_before_its_differences(document):
-    with pytest.raises(ResultsError, match="schema version 2"):
-        parse_run({"schema_version": 2}, "r.json")
+    with pytest.raises(ResultsError, match="schema version 3"):
+        parse_run({"schema_version": 3}, "r.json")
 
 
 @pytest.mark.parametrize(
@@ -307,8 +313,8 @@ def test_text_that_breaks_the_parser_is_refused(tmp_path, text):
 
 
 def test_integer_beyond_every_float_is_refused(document):
-    document["device"]["sm_clock_mhz"] = 10**400
-    with pytest.raises(ResultsError, match=r"device\.sm_clock_mhz"):
+    document["devices"][0]["sm_clock_mhz"] = 10**400
+    with pytest.raises(ResultsError, match=r"devices\[0\]\.sm_clock_mhz: not a finite number"):
         parse_run(document, "r.json")
 
 

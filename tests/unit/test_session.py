@@ -13,17 +13,18 @@ from pathlib import Path
 
 import fake_worker
 import pytest
-from unit_support import DEVICE, write_transpose_kernel
+from problem_support import Transpose, ladder
+from unit_support import DEVICE, parse_kernel, write_transpose_kernel
 
+from gpuprof.commands.texts import build_request
 from gpuprof.errors import BackendUnavailable, InputError
+from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import session
 from gpuprof.measure.case import Case
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Open, Size, Sized
-from gpuprof.measure.request import build_request
 from gpuprof.measure.run import RunOptions, measure
-from gpuprof.problems.transpose import Transpose
-from gpuprof.results import read_run
+from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
 
 NONE = Open("none", "sm_86", 0, 0.1)
@@ -50,7 +51,7 @@ class Watcher:
         self._on_finished(0)
 
     def started(self, case):
-        self.started_cases.append(case.kernel)
+        self.started_cases.append(case.name)
 
     def finished(self, measurement):
         run = read_run(self.path)
@@ -71,7 +72,7 @@ def run_kernels(tmp_path, monkeypatch):
         monkeypatch.setenv("FAKE_WORKER_STARTS", str(starts))
         names = [f"k{number}_{what}" for number, what in enumerate(whats)]
         paths = [str(write_transpose_kernel(tmp_path, name, rung)) for rung, name in enumerate(names)]
-        request = build_request("transpose", paths, False, "64", None, "f32")
+        request = build_request(shipped_ladder("transpose"), paths, False, "64", None, "f32")
         json_path = tmp_path / "results.json"
         watcher = Watcher(json_path, on_finished)
         options = RunOptions(device="0", timeout_s=timeout_s, seconds_per_case=0.1)
@@ -125,17 +126,26 @@ def test_worker_that_dies_is_a_row_and_the_rest_completes(run_kernels, what, rea
     assert len(watcher.on_disk) == 4
 
 
+def test_answer_that_makes_no_sense_is_a_row_and_the_rest_completes(run_kernels):
+    run, _ = run_kernels("good", "lies", "good")
+    assert outcomes(run) == ["ok", "failed", "ok"]
+    assert (
+        "its answer makes no sense (measurement.verification.bound: must be at least 0" in run.cases[1].reason
+    )
+    assert run.complete
+
+
 def test_first_case_that_kills_its_worker_is_tried_alone_before_it_is_blamed(run_kernels):
     run, watcher = run_kernels("crashes", "good")
     assert outcomes(run) == ["failed", "ok"]
     assert watcher.workers == 3
 
 
-def test_case_that_never_came_back_names_the_kernel_that_was_chosen_for_it(tmp_path):
-    path = tmp_path / "mine.cu"
+def test_case_that_never_came_back_names_the_kernel_that_was_chosen_for_it():
     choices = '[[choose]]\nkernel = "naive_col"\nwhen = "nx < 100"'
-    path.write_text(f'/*gpuprof\ntitle = "x"\nproblem = "transpose"\n{choices}\n*/\n')
-    case = Case("mine", str(path), Transpose(64, 64), (1, 1, 1))
+    source = f'/*gpuprof\ntitle = "x"\nproblem = "transpose"\n{choices}\n*/\n'
+    chooser = parse_kernel(source, Path("mine.cu"))
+    case = Case.of(chooser, Transpose(64, 64), alternatives=ladder("transpose"))
     lost = session._ended(case, DEVICE, "timeout", "It hung.")
     assert (lost.kernel, lost.chosen, lost.block, lost.reason) == (
         "mine",
@@ -191,7 +201,12 @@ def test_kernel_that_does_not_compile_is_a_row(run_kernels, tmp_path):
     path = write_transpose_kernel(tmp_path, "broken", rung=0)
     path.write_text(path.read_text().replace("out[", "out("))
     request = build_request(
-        "transpose", [str(path), str(write_transpose_kernel(tmp_path, "good"))], False, "64", None, "f32"
+        shipped_ladder("transpose"),
+        [str(path), str(write_transpose_kernel(tmp_path, "good"))],
+        False,
+        "64",
+        None,
+        "f32",
     )
     json_path = tmp_path / "results.json"
     run = measure(request, RunOptions("0"), Watcher(json_path), argv=(), keep=keeper(json_path))
@@ -237,7 +252,7 @@ def test_worker_that_dies_before_the_first_case_is_an_environment_error(run_kern
 def test_size_that_does_not_fit_is_refused_before_anything_is_written(tmp_path, monkeypatch):
     fake_worker.take_the_workers_place(monkeypatch.setattr)
     json_path = tmp_path / "results.json"
-    request = build_request("transpose", [], True, "64,500000", None, "f32")
+    request = build_request(shipped_ladder("transpose"), [], True, "64,500000", None, "f32")
     with pytest.raises(InputError, match=r"Size 500000 needs 1,862\.6 GiB of memory"):
         measure(request, RunOptions("0"), Watcher(json_path), argv=(), keep=keeper(json_path))
     assert not json_path.exists()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuprof.measure.statistics import Budget, Samples, median_interval, percentile, sample_until, summarise
+from gpuprof.statistics import Budget, Samples, median_interval, percentile, sample_until, summarise
 
 times = st.floats(1e-3, 1e9)
 sample_lists = st.lists(times, min_size=1, max_size=60)

@@ -8,18 +8,20 @@ import os
 import subprocess
 import sys
 import time
+from datetime import datetime
 
 import pytest
+from problem_support import Transpose, find_kernel
 from unit_support import DEVICE
 
 from gpuprof import store
 from gpuprof.commands.profile import Destination
 from gpuprof.errors import InputError
 from gpuprof.files import replace_text
-from gpuprof.kernels.catalog import find_kernel
+from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
-from gpuprof.problems.transpose import Transpose
-from gpuprof.results import SCHEMA_VERSION, KernelRecord, Run, Tool, dumps, read_run
+from gpuprof.reading import read_run
+from gpuprof.results import SCHEMA_VERSION, Run, Tool, dumps
 from gpuprof.store import ResultsFile
 
 KERNEL = find_kernel("transpose", "naive_row")
@@ -29,19 +31,20 @@ EMPTY = Run(
     created_utc="2025-01-31T12:00:00Z",
     argv=("transpose",),
     environment={},
-    device=DEVICE,
+    devices=(DEVICE,),
     backend="none",
     backend_reason=None,
     complete=False,
     seed=0,
-    kernels=(KernelRecord.of(KERNEL),),
+    operations={"transpose": shipped_operation("transpose")},
+    kernels=(KERNEL.record(),),
     cases=(),
 )
 
 
 def case(size):
     problem = Transpose(size, 64)
-    return unmeasured(Case(KERNEL.id, "", problem, KERNEL.launch.block), KERNEL, "skipped", "é “why”", "so")
+    return unmeasured(Case.of(KERNEL, problem), KERNEL, "skipped", "é “why”", "so")
 
 
 def test_every_append_leaves_a_whole_file_and_the_end_is_as_if_written_at_once(tmp_path):
@@ -198,7 +201,11 @@ def test_device_takes_the_finished_run(tmp_path):
 
 def test_runs_of_one_second_that_name_no_place_get_directories_of_their_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    files = [Destination(None, None, None, force=False).open("gemm", EMPTY) for _ in range(5)]
+    files = []
+    for _ in range(5):
+        destination = Destination(None, None, None, False, datetime(2025, 1, 31, 12))
+        destination.check("gemm")  # what another run has put there meanwhile is no reason to refuse
+        files.append(destination.open("gemm", EMPTY))
     assert len({file.path for file in files}) == 5
     for file in files:
         assert read_run(file.path) == EMPTY
@@ -276,4 +283,4 @@ def test_kill_at_any_moment_leaves_a_file_that_can_be_read(tmp_path):
         process.wait()
         run = read_run(tmp_path / "r.json")
         assert told <= len(run.cases) <= told + 1
-        assert [measured.problem.nx for measured in run.cases] == list(range(1, len(run.cases) + 1))
+        assert [measured.problem.sizes["nx"] for measured in run.cases] == list(range(1, len(run.cases) + 1))

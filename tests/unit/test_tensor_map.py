@@ -5,14 +5,12 @@
 from pathlib import Path
 
 import pytest
-from unit_support import DEVICE, MINIMAL
+from problem_support import Gemm, Transpose
+from unit_support import DEVICE, MINIMAL, parse_kernel
 
 from gpuprof.errors import CaseSkipped, HeaderError
-from gpuprof.kernels.header import parse_kernel
-from gpuprof.kernels.launch import configure
+from gpuprof.kernels.shape import configure
 from gpuprof.kernels.tensor_map import TensorMap, TensorMapSpec
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
 
 GOOD = 'array = "A"\nbox = ["BK", "128"]\nswizzle_bytes = 64'
 
@@ -61,7 +59,7 @@ def test_header_refuses(table, message):
     ],
 )
 def test_extents_are_those_of_the_stored_matrix(array, problem, extents):
-    kernel = parse(GOOD.replace('"A"', f'"{array}"'), extra=f'layout = "{problem.layout}"')
+    kernel = parse(GOOD.replace('"A"', f'"{array}"'), extra=f'layout = "{problem.options["layout"]}"')
     assert maps_of(kernel, problem) == (TensorMap("tiles", array, extents, (16, 128), 4, 64),)
 
 

@@ -5,11 +5,14 @@
 import dataclasses
 
 import pytest
+from problem_support import Gemm, Transpose
 from unit_support import DEVICE
 
-from gpuprof.measure.throughput import throughput
-from gpuprof.problems.gemm import Gemm
-from gpuprof.problems.transpose import Transpose
+from gpuprof.results import Throughput
+
+
+def throughput(problem, device, median_us):
+    return Throughput.of(problem.record(), device, median_us)
 
 
 def test_gemm_rate():

@@ -8,13 +8,33 @@ import subprocess
 import sys
 import types
 from collections.abc import Mapping
+from math import ceil, floor
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
+from gpuprof.commands.texts import choose_kernels
+from gpuprof.counters import COUNTERS
 from gpuprof.devices.device import Device
-from gpuprof.results import SCHEMA_VERSION, Run
+from gpuprof.kernels.catalog import load_kernels, shipped_ladder, shipped_names, shipped_operation
+from gpuprof.kernels.header import MOVABLE, read_kernels
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.operation import Operation
+from gpuprof.results import (
+    SCHEMA_VERSION,
+    Counter,
+    Direction,
+    KernelRecord,
+    Measurement,
+    Occupancy,
+    ProblemRecord,
+    Resources,
+    Run,
+    Timing,
+    TimingPair,
+)
+from gpuprof.schema import AtLeast, AtMost, Constraint, Matches, NotEmpty
 
 DEVICE = Device(
     name="Test card",
@@ -83,6 +103,26 @@ def write_transpose_kernel(directory: Path, name: str, rung: int = 1000) -> Path
     return path
 
 
+def parse_kernel(source: str, path: Path, asked: str | None = None) -> Kernel:
+    """The one kernel of a source of a shipped operation."""
+    (kernel,) = read_kernels(
+        source, path, shipped_operation, shipped_operation(asked) if asked else None
+    ).kernels
+    return kernel
+
+
+def named_kernel(operation: str, name: str | Path) -> Kernel:
+    """The one kernel that `--kernel NAME` means for a shipped operation."""
+    (selection,) = choose_kernels(shipped_ladder(operation), [str(name)], False)
+    return selection.kernel
+
+
+def load_kernel(path: Path) -> Kernel:
+    """The one kernel of a file of a shipped operation."""
+    (kernel,) = load_kernels(path).kernels
+    return kernel
+
+
 def gpuprof(
     *arguments: str | bytes | Path, cwd: Path, environment: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
@@ -98,9 +138,16 @@ def gpuprof(
     )
 
 
-def values_of(kind: Any) -> st.SearchStrategy[Any]:
-    """Any value of a results type: whatever its annotations allow and a measurement may hold."""
+def values_of(kind: Any, fewest: int = 0) -> st.SearchStrategy[Any]:
+    """Any value of a results type: whatever its annotations allow and a measurement may hold.
+
+    Args:
+        kind: The type.
+        fewest: Entries of a list or an object.
+    """
     origin = get_origin(kind)
+    if origin is Annotated:
+        return _constrained(*get_args(kind))
     if origin is Literal:
         return st.sampled_from(get_args(kind))
     if origin in (Union, types.UnionType):
@@ -108,12 +155,12 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
     if origin is tuple:
         items = get_args(kind)
         if items[1:] == (Ellipsis,):
-            return st.lists(values_of(items[0]), max_size=3).map(tuple)
+            return st.lists(values_of(items[0]), min_size=fewest, max_size=3).map(tuple)
         return st.tuples(*map(values_of, items))
     if origin is Mapping:
-        return st.dictionaries(st.text(max_size=5), values_of(get_args(kind)[1]), max_size=2)
+        return st.dictionaries(st.text(max_size=5), values_of(get_args(kind)[1]), min_size=fewest, max_size=2)
     if dataclasses.is_dataclass(kind):
-        hints = get_type_hints(kind)
+        hints = get_type_hints(kind, include_extras=True)
         return st.builds(
             kind, **{field.name: values_of(hints[field.name]) for field in dataclasses.fields(kind)}
         )
@@ -127,6 +174,110 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
     return scalars[kind]
 
 
+def _constrained(kind: Any, *constraints: Constraint) -> st.SearchStrategy[Any]:
+    """Values of a type that its constraints allow, which includes the ends of every range."""
+    if NotEmpty() in constraints:
+        return values_of(kind, fewest=1)
+    if get_origin(kind) is Union or isinstance(kind, types.UnionType):
+        return st.one_of(*(_constrained(choice, *constraints) for choice in get_args(kind)))
+    bounds = [item for item in constraints if isinstance(item, AtLeast)]
+    if any(item.or_zero for item in bounds):
+        bare = (*(AtLeast(item.minimum) for item in bounds), *(set(constraints) - set(bounds)))
+        return st.one_of(st.just(kind(0)), _constrained(kind, *bare))
+    least = max((item.minimum for item in bounds), default=None)
+    most = min((item.maximum for item in constraints if isinstance(item, AtMost)), default=None)
+    if kind is int:
+        return st.integers(None if least is None else ceil(least), None if most is None else floor(most))
+    if kind is float:
+        return st.floats(least, most, allow_nan=False, allow_infinity=False)
+    (pattern,) = (item.pattern for item in constraints if isinstance(item, Matches))
+    return st.from_regex(pattern, fullmatch=True)
+
+
 def runs() -> st.SearchStrategy[Run]:
     """Runs of the present schema, otherwise arbitrary."""
-    return values_of(Run).map(lambda run: dataclasses.replace(run, schema_version=SCHEMA_VERSION))
+    return values_of(Run).map(_belonging_together)
+
+
+def _belonging_together(run: Run) -> Run:
+    """The run with cases that name what it holds: an operation, and one of its devices."""
+    operations = dict(run.operations)
+    some = next(iter(operations.values()), shipped_operation("transpose"))
+    for case in run.cases:
+        operations.setdefault(case.problem.operation, some)
+    return dataclasses.replace(
+        run,
+        schema_version=SCHEMA_VERSION,
+        operations=operations,
+        cases=tuple(dataclasses.replace(case, device=case.device % len(run.devices)) for case in run.cases),
+    )
+
+
+@st.composite
+def busy_runs(draw: st.DrawFn) -> Run:
+    """Runs whose cases belong together: few kernels and problems, most of them timed and counted."""
+    run = draw(runs())
+    problems = draw(st.lists(_problems(), min_size=1, max_size=2))
+    names = st.sampled_from([*COUNTERS, "foreign"])
+    timed = st.builds(TimingPair, values_of(Timing), values_of(Timing | None))
+
+    def busy(case: Measurement) -> Measurement:
+        counted = draw(st.dictionaries(names, values_of(Counter), max_size=6))
+        return dataclasses.replace(
+            case,
+            kernel=draw(_IDS),
+            chosen=draw(st.sampled_from(["", "", "naive"])),
+            source_hash="x",
+            problem=draw(st.sampled_from(problems)),
+            outcome=draw(st.sampled_from(["ok", "ok", "ok", "failed", "incorrect"])),
+            timing=draw(st.one_of(st.none(), timed, timed)),
+            occupancy=draw(values_of(Occupancy | None)),
+            resources=draw(values_of(Resources | None)),
+            counters=counted,
+            executor_counters={name: draw(values_of(Counter)) for name in list(counted)[::2]},
+            is_reference=case.is_reference and draw(st.booleans()),
+        )
+
+    def belonging(record: KernelRecord) -> KernelRecord:
+        moves = draw(st.dictionaries(st.sampled_from(MOVABLE), values_of(Direction), max_size=3))
+        source = draw(st.sampled_from(["int x;\n\n// y\n", record.source]))
+        return dataclasses.replace(record, id=draw(_IDS), after=draw(_IDS), source=source, moves=moves)
+
+    cases = (*run.cases, *draw(st.lists(values_of(Measurement), min_size=1, max_size=3)))
+    busy_run = dataclasses.replace(
+        run,
+        backend=draw(st.sampled_from(["gpu", "gpu", "sim", "none"])),
+        cases=tuple(map(busy, cases)),
+        kernels=tuple(map(belonging, run.kernels)),
+        operations={name: shipped_operation(name) for name in shipped_names()},
+    )
+    return _belonging_together(busy_run)
+
+
+def _problems() -> st.SearchStrategy[ProblemRecord]:
+    """Problems of the shipped operations, of any size and with any work."""
+
+    def of(
+        record: ProblemRecord, operation: Operation, extents: list[int], options: list[str]
+    ) -> ProblemRecord:
+        return dataclasses.replace(
+            record,
+            operation=operation.name,
+            sizes=dict(zip(operation.dimensions, extents, strict=False)),
+            scalars={name: scalar.default for name, scalar in operation.scalars.items()},
+            options=dict(zip(operation.options, options, strict=False)),
+        )
+
+    def problems_of(name: str) -> st.SearchStrategy[ProblemRecord]:
+        operation = shipped_operation(name)
+        options = [st.sampled_from(list(option.values)) for option in operation.options.values()]
+        extents = st.lists(st.integers(1, 2**31 - 1), min_size=3, max_size=3)
+        return st.builds(
+            of, values_of(ProblemRecord), st.just(operation), extents, st.tuples(*options).map(list)
+        )
+
+    return st.one_of(*map(problems_of, shipped_names()))
+
+
+#: A shipped kernel, a reference that ran on the host, and what HTML would read.
+_IDS = st.sampled_from(["naive", "numpy", "b", "<i>"])

@@ -9,21 +9,22 @@ from time import perf_counter
 
 from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Findings
+from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
 from gpuprof.backends.gpu.context import Arguments, Buffer, Function, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.host import time_on_host
+from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.proof import describe_wrong, verify_again, verify_first
 from gpuprof.backends.gpu.query import driver_versions, query_device
-from gpuprof.backends.gpu.references import References
 from gpuprof.backends.gpu.timer import EventTimer, Launch
-from gpuprof.backends.gpu.verifier import DeviceCode, ProblemArrays
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import LaunchShape
-from gpuprof.measure.statistics import Budget, percentile, sample_until, summarise
-from gpuprof.results import BackendName, Clocks, Problem, TimingPair, Verification
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape
+from gpuprof.problems.problem import Problem
+from gpuprof.results import BackendName, Clocks, TimingPair, Verification
+from gpuprof.statistics import Budget, percentile, sample_until, summarise
 from gpuprof.toolchain.nvrtc import CompiledKernel, supported_archs
 
 #: A warm sample averages enough launches that the events' own cost and resolution (about 1 us) vanish.
@@ -42,13 +43,13 @@ class GpuBackend:
         ordinal: The driver's number of the device.
         seed: Of the problems' random inputs.
         budget: When a case has enough cold samples; the warm ones get the same.
-        references: Ids of the references that will be measured, whose libraries' versions are then recorded.
+        libraries: Those that will be measured, for their versions to be recorded.
 
     Raises:
         BackendUnavailable: There is no such device, or NVRTC cannot compile for it.
     """
 
-    def __init__(self, ordinal: int, seed: int, budget: Budget, references: tuple[str, ...] = ()) -> None:
+    def __init__(self, ordinal: int, seed: int, budget: Budget, libraries: tuple[str, ...] = ()) -> None:
         self._seed = seed
         self._budget = budget
         self._context = GpuContext(ordinal)
@@ -56,10 +57,9 @@ class GpuBackend:
         _check_arch(device)
         self._arch = device.arch
         self._clocks = ClockReader(self._context.pci_bus_id)
-        self._code: dict[str, DeviceCode] = {}
-        self._arrays: ProblemArrays | None = None
-        self._references = References(self._context)
-        self._libraries = self._references.versions(references)
+        self._arrays = ArrayKeeper(self._context, self._arch, seed)
+        self._libraries = Libraries(self._context)
+        self._versions = self._libraries.versions(libraries)
         self._flush_buffer = Buffer(2 * max(device.l2_bytes, 1 << 20) // 16 * 16)
         self._flush_buffer.fill(0)
         self._sink = Buffer(16)
@@ -70,6 +70,7 @@ class GpuBackend:
         # Code is loaded at its first launch, which must not happen behind a closed gate.
         self._flush()
         self._context.synchronize()
+        self._event_floor_us = self._measure_event_floor()
         self.device = self._with_copy_bandwidth(device)
 
     @property
@@ -87,7 +88,7 @@ class GpuBackend:
         """Versions of the driver and of the libraries that are measured, and how launches are queued."""
         return {
             **driver_versions(),
-            **self._libraries,
+            **self._versions,
             "driver": self._clocks.driver_version or f"unknown ({self._clocks.reason})",
             "launch_gate": "stream wait" if self._timer.gate.available else "none: launch gaps may show",
         }
@@ -108,7 +109,7 @@ class GpuBackend:
             CaseFailure: Loading, launching or running the kernel failed.
         """
         bound = bind_arguments(kernel, problem, shape, compiled)
-        arrays = self._problem_arrays(problem)
+        arrays = self._arrays.of(problem)
         function = Function(compiled.cubin, kernel.entry)
         try:
             function.reserve_shared(
@@ -140,15 +141,20 @@ class GpuBackend:
             BackendUnavailable: The library is not installed.
             CaseFailure: It failed.
         """
-        arrays = self._problem_arrays(problem)
-        if name == "numpy":
-            return self._run_on_host(arrays)
-        findings = self._verify_and_time(arrays, self._references.launcher(name, arrays))
+        arrays = self._arrays.of(problem)
+        reference = next(one for one in problem.operation.references if one.id == name)
+        if reference.on_host:
+            return self._run_on_host(name, arrays)
+        launch = self._libraries.launcher(problem.library_call(name), arrays)
+        findings = self._verify_and_time(arrays, launch)
         return replace(findings, counters_reason="a library's kernels are not counted")
 
-    def _run_on_host(self, arrays: ProblemArrays) -> Findings:
-        result, samples = time_on_host(arrays.problem, self._seed, self._budget.seconds)
-        arrays.output.upload(result)
+    def _run_on_host(self, name: str, arrays: ProblemArrays) -> Findings:
+        problem = arrays.problem
+        compute = problem.host_call(name, problem.inputs(self._seed))
+        result, samples = time_on_host(compute, self._budget.seconds)
+        arrays.prepare()
+        arrays.buffer(problem.outputs[0].name).upload(result)
         verification = arrays.verify()
         no_cache = "the CPU's caches are not the GPU's"
         return Findings(
@@ -156,6 +162,7 @@ class GpuBackend:
             reason=verification.detail or None,
             verification=verification,
             timing=TimingPair(summarise(samples), None),
+            event_floor_reason="timed by the host's clock",
             clocks_reason=no_cache,
             counters_reason=no_cache,
         )
@@ -183,30 +190,15 @@ class GpuBackend:
             "ok",
             verification=verification,
             timing=timing,
+            event_floor_us=self._event_floor_us,
             clocks=Clocks(before, after) if before and after else None,
             clocks_reason=self._clocks.reason,
             counters_reason="hardware counters were not asked for: add --ncu",
             lines_reason="per-line counts come from the executor: add --lines",
         )
 
-    def _problem_arrays(self, problem: Problem) -> ProblemArrays:
-        if self._arrays is None or self._arrays.problem != problem:
-            self._forget_arrays()
-            self._arrays = ProblemArrays(self._context, self._device_code(problem.dtype), problem, self._seed)
-        return self._arrays
-
-    def _forget_arrays(self) -> None:
-        if self._arrays is not None:
-            self._arrays.free()
-            self._arrays = None
-
-    def _device_code(self, dtype: str) -> DeviceCode:
-        if dtype not in self._code:
-            self._code[dtype] = DeviceCode(self._context, self._arch, dtype)
-        return self._code[dtype]
-
     def _flush(self) -> None:
-        self._device_code("f32").queue("flush_l2", self._flush_arguments)
+        self._arrays.code("f32").queue("flush_l2", self._flush_arguments)
 
     def _unload(self, function: Function) -> None:
         """Unload without hiding the error of a kernel that destroyed the context."""
@@ -243,6 +235,19 @@ class GpuBackend:
     def _undisturbed(self) -> bool:
         state = self._clocks.read()
         return state is None or not DISTURBING.intersection(state.throttle_reasons)
+
+    def _measure_event_floor(self) -> float:
+        """Microseconds that the timer gives an empty kernel: no time can be told from less."""
+        function = self._arrays.code("f32").load("nothing")
+        arguments = Arguments([])
+
+        def launch() -> None:
+            function.launch((1, 1, 1), (32, 1, 1), 0, self._context.stream, arguments)
+
+        launch()
+        self._context.synchronize()
+        samples = self._timer.cold(launch, self._timer.max_batch, settle=2)
+        return percentile(sorted(samples), 0.5)
 
     def _with_copy_bandwidth(self, device: Device) -> Device:
         """Measure the reachable bandwidth: a device-to-device copy by the driver, bytes read plus written."""
@@ -282,4 +287,5 @@ def _incorrect(verification: Verification, *, later: bool) -> Findings:
         reason=describe_wrong(verification, later=later),
         verification=verification,
         timing_reason="a wrong kernel gets no speed",
+        event_floor_reason="a wrong kernel gets no speed",
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpuprof.backends.gpu.driver import DriverError, call, driver
 from gpuprof.backends.gpu.query import device_handle
 from gpuprof.errors import CaseFailure
-from gpuprof.kernels.launch import Extent
+from gpuprof.text import Extent
 
 #: Poisoned bytes on either side of each buffer, to notice a kernel that writes beyond it. A multiple of every
 #: alignment that the driver gives an allocation.

@@ -58,7 +58,7 @@ def query_device(ordinal: int) -> Device:
     sm_clock_mhz = attribute("CLOCK_RATE") / 1e3
     memory_clock_mhz = attribute("MEMORY_CLOCK_RATE") / 1e3
     bus_width = attribute("GLOBAL_MEMORY_BUS_WIDTH")
-    rates = fma_per_cycle(capability)
+    rates = fma_per_cycle(capability) if sm_clock_mhz else None
     return Device(
         name=name.split(b"\0")[0].decode(),
         compute_capability=f"{capability[0]}.{capability[1]}",

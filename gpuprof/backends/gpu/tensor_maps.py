@@ -25,6 +25,8 @@ def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
     """
     api = driver()
     kinds = {
+        1: api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
+        2: api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT16,
         4: api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
         8: api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
     }

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuprof.backends.arguments import Argument as BoundArgument
 from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
 from gpuprof.backends.base import Findings
+from gpuprof.backends.sim.verification import References
+from gpuprof.counters import OF_EXECUTOR
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.executor import (
@@ -27,13 +28,14 @@ from gpuprof.executor import (
     launch,
     load_program,
 )
-from gpuprof.kernels.header import Kernel
-from gpuprof.kernels.launch import LaunchShape
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.machine import available_memory_bytes
-from gpuprof.problems.base import Array, numpy_dtype
-from gpuprof.problems.check import compare
-from gpuprof.results import BackendName, Counter, Problem, SourceLine, Verification
+from gpuprof.problems.behaviour import Array
+from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.results import BackendName, Counter, SourceLine
 from gpuprof.toolchain.cache import compile_cached
 from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options
 
@@ -67,7 +69,7 @@ class SimBackend:
         self.device = device
         self._seed = seed
         self._blocks = blocks
-        self._inputs: tuple[Problem, dict[str, Array]] | None = None
+        self._references: References | None = None
 
     @property
     def name(self) -> BackendName:
@@ -91,8 +93,8 @@ class SimBackend:
 
     def problem_bytes(self, problem: Problem) -> int:
         """The arrays once as inputs and once as device memory, the write marks, and room to execute."""
-        marks = problem.arrays[-1].elements
-        return 2 * problem.array_bytes + marks + (256 << 20)
+        outputs = sum(spec.elements for spec in problem.outputs)
+        return 2 * problem.array_bytes + outputs + (256 << 20)
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """There are no references without a GPU.
@@ -112,8 +114,8 @@ class SimBackend:
         _check_shared(self.device, kernel, compiled.static_shared_bytes + shape.dynamic_shared_bytes)
         bound = bind_arguments(kernel, problem, shape, compiled)
         program = load_program(self._ptx(kernel, shape, compiled), kernel.entry)
-        inputs = self._problem_inputs(problem)
-        memory, arguments, output = _device_memory(bound, problem, inputs)
+        references = self._references_of(problem)
+        memory, arguments, buffers = _device_memory(bound, problem, references.inputs)
         sample = self._sample(problem, shape)
         result = launch(
             program,
@@ -124,7 +126,7 @@ class SimBackend:
             shape.dynamic_shared_bytes,
             sample or "all",
         )
-        verification = _verify(problem, inputs, output, whole=sample is None)
+        verification = references.verify(buffers, whole=sample is None)
         return Findings(
             "ok" if verification.passed else "incorrect",
             reason=None
@@ -132,6 +134,7 @@ class SimBackend:
             else f"{verification.detail[:1].upper()}{verification.detail[1:]}.",
             verification=verification,
             timing_reason=_NO_TIME,
+            event_floor_reason=_NO_TIME,
             clocks_reason=_NO_TIME,
             counters=counters_of(result),
             counters_reason=_sampling_caveat(result),
@@ -145,15 +148,15 @@ class SimBackend:
     def _ptx(self, kernel: Kernel, shape: LaunchShape, compiled: CompiledKernel) -> str:
         if compiled.arch == self._ptx_arch:
             return compiled.ptx
-        options = compiler_options(self._ptx_arch, shape.defines, kernel.options)
-        return compile_cached(kernel.source, kernel.path.name, kernel.entry, options).ptx
+        options = compiler_options(self._ptx_arch, shape.defines, kernel.compile_options)
+        return compile_cached(kernel.source, kernel.file_name, kernel.entry, options).ptx
 
-    def _problem_inputs(self, problem: Problem) -> dict[str, Array]:
-        """Inputs of the present problem, kept for the next kernel."""
-        if self._inputs is None or self._inputs[0] != problem:
-            self._inputs = None
-            self._inputs = (problem, problem.inputs(self._seed))
-        return self._inputs[1]
+    def _references_of(self, problem: Problem) -> References:
+        """Inputs and references of the present problem, kept for the next kernel."""
+        if self._references is None or self._references.problem != problem:
+            self._references = None
+            self._references = References(problem, problem.inputs(self._seed))
+        return self._references
 
     def _sample(self, problem: Problem, shape: LaunchShape) -> Sample | None:
         """The blocks to run, or None for all."""
@@ -162,7 +165,7 @@ class SimBackend:
         total, threads = math.prod(shape.grid), math.prod(shape.block)
         small = (
             problem.flops <= 2 * _FULL_GRID_FMAS
-            and problem.arrays[-1].elements <= _FULL_GRID_ELEMENTS
+            and max(spec.elements for spec in problem.arrays) <= _FULL_GRID_ELEMENTS
             and total * -(-threads // WARP) * WARP <= _FULL_GRID_LANES
         )
         if self._blocks is None and small:
@@ -189,19 +192,14 @@ def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
 
 
 def _device_memory(
-    bound: Sequence[BoundArgument], problem: Problem, inputs: dict[str, Array]
-) -> tuple[GlobalMemory, list[Argument], Buffer]:
-    """Fresh device memory with a poisoned output, and the kernel's arguments."""
+    bound: Sequence[BoundArgument], problem: Problem, inputs: Mapping[str, Array]
+) -> tuple[GlobalMemory, list[Argument], dict[str, Buffer]]:
+    """Fresh device memory with poisoned outputs, the kernel's arguments, and the arrays' buffers."""
     memory = GlobalMemory()
-    dtype = numpy_dtype(problem.dtype)
     buffers: dict[str, Buffer] = {}
     for spec in problem.arrays:
-        if spec.is_output:
-            initial = inputs.get(spec.name)
-            content = np.full(spec.elements, np.nan, dtype) if initial is None else initial
-            buffers[spec.name] = memory.allocate(content, spec.name)
-        else:
-            buffers[spec.name] = memory.allocate(inputs[spec.name], spec.name, read_only=True)
+        content = inputs[spec.name] if spec.is_read else _poison(spec)
+        buffers[spec.name] = memory.allocate(content, spec.name, read_only=not spec.is_output)
     arguments: list[Argument] = []
     for argument in bound:
         match argument:
@@ -213,72 +211,20 @@ def _device_memory(
                 address = buffers[made.array].address
                 shape = (made.row_bytes,), made.box, made.swizzle_bytes
                 arguments.append(encode_tensor_map(address, made.item_bytes, made.extents, *shape))
-    return memory, arguments, buffers[problem.arrays[-1].name]
+    return memory, arguments, buffers
 
 
-def _verify(problem: Problem, inputs: dict[str, Array], output: Buffer, *, whole: bool) -> Verification:
-    """Compare the written elements with the float64 reference; with `whole` every element must be written."""
-    got: NDArray[np.float64]
-    if whole:
-        indices = np.arange(problem.arrays[-1].elements)
-        expected, magnitude = problem.reference(inputs)
-    else:
-        indices = np.flatnonzero(output.written_mask())
-        expected, magnitude = problem.reference_at(inputs, indices)
-    got = output.array()[indices].astype(np.float64)
-    compared = compare(
-        got, np.asarray(expected, np.float64), np.asarray(magnitude, np.float64), problem.bound
-    )
-    wrong = int(compared.wrong.sum())
-    detail = ""
-    if not len(indices):
-        detail = f"the sampled blocks wrote nothing to {output.name}"
-    elif wrong:
-        first = int(np.flatnonzero(compared.wrong)[0])
-        detail = (
-            f"{wrong} of {len(indices)} checked elements are wrong; first:"
-            f" {problem.describe_element(int(indices[first]))} is {got[first]:g},"
-            f" expected {expected[first]:g}"
-        )
-    return Verification(
-        max_abs_error=_finite(compared.max_abs_error),
-        max_rel_error=_finite(compared.max_rel_error),
-        bound=problem.bound.relative,
-        absolute_bound=problem.bound.absolute,
-        checked_elements=len(indices),
-        wrong_elements=wrong,
-        detail=detail,
-    )
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
-
-
-def _unit(name: str) -> str:
-    """A counter's unit, from the last words of its name."""
-    for suffix, unit in {
-        "_pct": "%",
-        "_bytes": "bytes",
-        "_requests": "requests",
-        "_sectors": "sectors",
-        "_wavefronts": "wavefronts",
-        "_conflicts": "conflicts",
-        "_instructions": "thread instructions",
-        "barriers": "warp barriers",
-        "_warps": "warp branches",
-    }.items():
-        if name.endswith(suffix):
-            return unit
-    return "events"
+def _poison(spec: ArraySpec) -> Array:
+    """What an output holds before: as a float, NaN; as an integer, its largest or -1."""
+    return np.full(spec.nbytes, 0xFF, np.uint8).view(numpy_dtype(spec.dtype))
 
 
 def counters_of(result: LaunchResult) -> dict[str, Counter]:
     """A launch's counts as the contract keeps them."""
     return {
-        name: Counter(
+        OF_EXECUTOR[name].name: Counter(
             value=None if name in result.hidden else value,
-            unit=_unit(name),
+            unit=OF_EXECUTOR[name].unit,
             source="sim",
             reason=result.hidden.get(name) or ("there was no such access" if value is None else None),
             sampled_blocks=result.sampled_blocks,

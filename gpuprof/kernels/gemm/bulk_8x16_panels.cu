@@ -16,17 +16,22 @@ shared_load_wavefronts = "stays"
 
 [tensor_maps.A_map]
 array = "A"
-box = ["16", "128"]
+box = ["BK", "BM"]
 swizzle_bytes = 64
 
 [tensor_maps.B_map]
 array = "B"
-box = ["256", "16"]
+box = ["BN", "BK"]
 
 [launch]
 block = [256]
-grid = ["cdiv(N, 256) * cdiv(M, 128)"]
-dynamic_shared_bytes = "STAGES * 16 * (2 * 128 + 256) * real_bytes"
+grid = ["cdiv(N, BN) * cdiv(M, BM)"]
+dynamic_shared_bytes = "STAGES * BK * (2 * BM + BN) * real_bytes"
+
+[constants]
+BM = 128 # rows of C per block
+BN = 256 # columns of C per block
+BK = 16  # k per tile
 
 [parameters]
 STAGES = 4
@@ -53,11 +58,8 @@ condition = "arch < 120"
 because = "bulk_8x16_panels fills 128 KiB of shared memory per block, more than compute capability 12 has"
 */
 
-#define THREADS 256
+#define THREADS BLOCK_X
 #define WARPS (THREADS / 32)
-#define BM 128       // rows of C per block
-#define BN 256       // columns of C per block
-#define BK 16        // k per tile
 #define TM 8         // rows of C per thread
 #define TN 16        // columns of C per thread
 #define LANES_M 8    // a warp's lanes: 8 along M by 4 along N

@@ -21,7 +21,11 @@ global_load_sectors = "falls"
 
 [launch]
 block = [256]
-grid = ["cdiv(M, 64)", "cdiv(N, 64)"]
+grid = ["cdiv(M, BM)", "cdiv(N, BN)"]
+
+[constants]
+BM = 64 # rows of the C tile
+BN = 64 # columns of the C tile
 
 [parameters]
 BK = 16 # columns of the tile of A, rows of the tile of B
@@ -31,8 +35,6 @@ condition = "BK == 16 or BK == 32"
 because = "col_4x4 needs BK 16 or 32"
 */
 
-constexpr int BM = 64;     // rows of the C tile
-constexpr int BN = 64;     // columns of the C tile
 constexpr int K_STEP = 16; // columns of A and rows of B that the 256 threads load at once, a float4 of each
 constexpr int TM = 4;      // rows per thread
 constexpr int TN = 4;      // columns per thread

@@ -21,7 +21,11 @@ global_load_sectors = "stays"
 
 [launch]
 block = [256]
-grid = ["cdiv(M, 128)", "cdiv(N, 128)"]
+grid = ["cdiv(M, BM)", "cdiv(N, BN)"]
+
+[constants]
+BM = 128 # rows of the C tile
+BN = 128 # columns of the C tile
 
 [parameters]
 BK = 8 # columns of the tile of A, rows of the tile of B
@@ -31,8 +35,6 @@ condition = "BK == 8 or BK == 16"
 because = "col_8x8_warp needs BK 8 or 16"
 */
 
-constexpr int BM = 128;      // rows of the C tile
-constexpr int BN = 128;      // columns of the C tile
 constexpr int K_STEP = 8;    // columns of A and rows of B that the 256 threads load at once, a float4 of each
 constexpr int TM = 8;        // rows per thread
 constexpr int TN = 8;        // columns per thread

@@ -18,7 +18,11 @@ theoretical_occupancy_pct = "falls"
 
 [launch]
 block = [256]
-grid = ["cdiv(N, 256)", "cdiv(M, 128)"]
+grid = ["cdiv(N, BN)", "cdiv(M, BM)"]
+
+[constants]
+BM = 128 # rows of C per block
+BN = 256 # columns of C per block
 
 [parameters]
 BK = 16 # k per tile
@@ -28,9 +32,7 @@ condition = "BK == 8 or BK == 16"
 because = "reg_8x16 needs BK 8 or 16"
 */
 
-#define THREADS 256
-#define BM 128           // rows of C per block
-#define BN 256           // columns of C per block
+#define THREADS BLOCK_X
 #define TM 8             // rows of C per thread
 #define TN 16            // columns of C per thread
 #define LANES_M 8        // a warp's lanes: 8 along M by 4 along N

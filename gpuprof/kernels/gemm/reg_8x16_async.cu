@@ -19,8 +19,12 @@ shared_bytes = "rises"
 
 [launch]
 block = [256]
-grid = ["cdiv(N, 256)", "cdiv(M, 128)"]
-dynamic_shared_bytes = "2 * BK * (128 + 4 + 256) * real_bytes"
+grid = ["cdiv(N, BN)", "cdiv(M, BM)"]
+dynamic_shared_bytes = "2 * BK * (BM + 4 + BN) * real_bytes"
+
+[constants]
+BM = 128 # rows of C per block
+BN = 256 # columns of C per block
 
 [parameters]
 BK = 16
@@ -34,9 +38,7 @@ condition = "arch >= 80"
 because = "reg_8x16_async copies with cp.async, which needs compute capability 8.0"
 */
 
-#define THREADS 256
-#define BM 128           // rows of C per block
-#define BN 256           // columns of C per block
+#define THREADS BLOCK_X
 #define TM 8             // rows of C per thread
 #define TN 16            // columns of C per thread
 #define LANES_M 8        // a warp's lanes: 8 along M by 4 along N

@@ -18,7 +18,11 @@ theoretical_occupancy_pct = "falls"
 
 [launch]
 block = [256]
-grid = ["cdiv(N, 128)", "cdiv(M, 128)"]
+grid = ["cdiv(N, BN)", "cdiv(M, BM)"]
+
+[constants]
+BM = 128 # rows of C per block
+BN = 128 # columns of C per block
 
 [parameters]
 BK = 16 # k per tile
@@ -28,9 +32,7 @@ condition = "BK == 8 or BK == 16 or BK == 32"
 because = "reg_8x8 needs BK 8, 16 or 32"
 */
 
-#define THREADS 256
-#define BM 128           // rows of C per block
-#define BN 128           // columns of C per block
+#define THREADS BLOCK_X
 #define TM 8             // rows of C per thread
 #define TN 8             // columns of C per thread
 #define LANES_M 8        // a warp's lanes: 8 along M by 4 along N

@@ -18,8 +18,12 @@ async_copy_sectors = "rises"
 
 [launch]
 block = [256]
-grid = ["cdiv(N, 128)", "cdiv(M, 64)"]
-dynamic_shared_bytes = "max(2 * BK * (64 + 4 + 128), 2 * 64 * 128) * real_bytes"
+grid = ["cdiv(N, BN)", "cdiv(M, BM)"]
+dynamic_shared_bytes = "max(2 * BK * (BM + 4 + BN), 2 * BM * BN) * real_bytes"
+
+[constants]
+BM = 64  # rows of C per block
+BN = 128 # columns of C per block
 
 [parameters]
 BK = 32
@@ -33,9 +37,7 @@ condition = "arch >= 80"
 because = "splitk_64x128 copies with cp.async, which needs compute capability 8.0"
 */
 
-#define THREADS 256
-#define BM 64           // rows of C per block
-#define BN 128          // columns of C per block
+#define THREADS BLOCK_X
 #define TM 8            // rows of C per thread
 #define TN 8            // columns of C per thread
 #define GROUPS 2        // of warps; each computes the whole block tile

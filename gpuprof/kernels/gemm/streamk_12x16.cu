@@ -16,18 +16,24 @@ registers_per_thread = "rises"
 
 [tensor_maps.A_map]
 array = "A"
-box = ["16", "96"]
+box = ["BK", "BM"]
 swizzle_bytes = 64
 
 [tensor_maps.B_map]
 array = "B"
-box = ["256", "16"]
+box = ["BOX_N", "BK"]
 
 [launch]
 block = [256]
-grid = ["min(sm_count, cdiv(M, 96) * cdiv(N, 512) * cdiv(K, 16))"]
-dynamic_shared_bytes = "STAGES * 16 * (2 * 96 + 512) * real_bytes"
+grid = ["min(sm_count, cdiv(M, BM) * cdiv(N, BN) * cdiv(K, BK))"]
+dynamic_shared_bytes = "STAGES * BK * (2 * BM + BN) * real_bytes"
 cooperative = true
+
+[constants]
+BM = 96     # rows of C per block
+BN = 512    # columns of C per block
+BK = 16     # k per tile
+BOX_N = 256 # columns of B per copy: the engine takes no more
 
 [parameters]
 STAGES = 4
@@ -53,18 +59,14 @@ condition = "arch < 120"
 because = "streamk_12x16 fills 176 KiB of shared memory per block, more than compute capability 12 has"
 */
 
-#define THREADS 256
+#define THREADS BLOCK_X
 #define WARPS (THREADS / 32)
-#define BM 96        // rows of C per block
-#define BN 512       // columns of C per block
-#define BK 16        // k per tile
 #define TM 12        // rows of C per thread
 #define TN 16        // columns of C per thread
 #define LANES_M 8    // a warp's lanes: 8 along M by 4 along N
 #define LANES_N 4
 #define STEP 4       // values of k between two turns of the inner loop
 #define PIECES (BM / 32)                   // each warp turns two k of A's tile, in pieces of 32 rows
-#define BOX_N 256                          // columns of B per copy: the engine takes no more
 #define BOX_BYTES (BOX_N * BK * 4)
 #define A_BYTES (BM * BK * 4)
 #define B_BYTES (BN * BK * 4)

@@ -17,8 +17,11 @@ theoretical_occupancy_pct = "falls"
 
 [launch]
 block = [256]
-grid = ["min(cdiv(nx, 64) * cdiv(ny, 64), BLOCKS_PER_SM * sm_count)"]
-dynamic_shared_bytes = "STAGES * 64 * (64 + 4) * real_bytes"
+grid = ["min(cdiv(nx, TILE) * cdiv(ny, TILE), BLOCKS_PER_SM * sm_count)"]
+dynamic_shared_bytes = "STAGES * TILE * (TILE + 4) * real_bytes"
+
+[constants]
+TILE = 64
 
 [parameters]
 STAGES = 3
@@ -37,8 +40,7 @@ condition = "arch >= 90"
 because = "bulk_tile uses bulk copies, which need compute capability 9.0"
 */
 
-#define THREADS 256
-#define TILE 64
+#define THREADS BLOCK_X
 #define PATCHES (TILE / 4)  // 4x4 patches per tile edge, one per thread
 #define PITCH (PATCHES + 1) // in 16-byte words; padded, so that neighbouring rows start in different banks
 

@@ -16,10 +16,12 @@ global_store_sectors = "stays"
 
 [launch]
 block = [16, 16]
-grid = ["cdiv(ny, 64)", "cdiv(nx, 64)"]
+grid = ["cdiv(ny, TILE)", "cdiv(nx, TILE)"]
+
+[constants]
+TILE = 64
 */
 
-#define TILE 64
 #define PATCHES (TILE / 4) // per tile edge
 
 // Four neighbours in a row, of which the first `count` exist.

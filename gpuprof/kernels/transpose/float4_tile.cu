@@ -18,10 +18,12 @@ shared_load_wavefronts = "stays"
 
 [launch]
 block = [16, 16]
-grid = ["cdiv(nx, 64)", "cdiv(ny, 64)"]
+grid = ["cdiv(nx, TILE)", "cdiv(ny, TILE)"]
+
+[constants]
+TILE = 64
 */
 
-#define TILE 64
 #define PATCHES (TILE / 4) // per tile edge
 
 // Four neighbours in a row, of which the first `count` exist.

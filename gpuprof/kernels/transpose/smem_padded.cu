@@ -18,10 +18,12 @@ global_load_sectors = "stays"
 
 [launch]
 block = [32, 32]
-grid = ["cdiv(nx, 32)", "cdiv(ny, 32)"]
+grid = ["cdiv(nx, TILE)", "cdiv(ny, TILE)"]
+
+[constants]
+TILE = 32
 */
 
-#define TILE 32
 
 extern "C" __global__ void smem_padded(int nx, int ny, const real *in, real *out)
 {

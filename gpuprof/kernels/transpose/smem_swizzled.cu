@@ -17,10 +17,12 @@ shared_bytes = "falls"
 
 [launch]
 block = [32, 32]
-grid = ["cdiv(nx, 32)", "cdiv(ny, 32)"]
+grid = ["cdiv(nx, TILE)", "cdiv(ny, TILE)"]
+
+[constants]
+TILE = 32
 */
 
-#define TILE 32
 
 extern "C" __global__ void smem_swizzled(int nx, int ny, const real *in, real *out)
 {

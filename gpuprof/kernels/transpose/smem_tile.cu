@@ -18,10 +18,12 @@ shared_load_bank_conflicts = "rises"
 
 [launch]
 block = [32, 32]
-grid = ["cdiv(nx, 32)", "cdiv(ny, 32)"]
+grid = ["cdiv(nx, TILE)", "cdiv(ny, TILE)"]
+
+[constants]
+TILE = 32
 */
 
-#define TILE 32
 
 extern "C" __global__ void smem_tile(int nx, int ny, const real *in, real *out)
 {

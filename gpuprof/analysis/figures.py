@@ -1,0 +1,628 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Every figure that a report shows of a case, defined once: its names, its unit, and how it follows.
+
+A figure is read from a `Subject`, a case within its run and perhaps within its ladder; where it does not
+exist the reading says why. Renderers choose figures by key and decide only where and how long to show them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.analysis.groups import kernel_record
+from gpuprof.analysis.kinds import blocks_of, on_host, waves
+from gpuprof.analysis.speed import Speed, speed_of, why_no_speed
+from gpuprof.counters import COUNTERS, Better, describe
+from gpuprof.results import Measurement, Occupancy, Resources, Run
+
+if TYPE_CHECKING:
+    from gpuprof.analysis.ladder import Rung
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a figure is read from.
+
+    Args:
+        run: The run.
+        case: The case.
+        rung: The rung that the case stands for, where it is looked at as one.
+    """
+
+    run: Run
+    case: Measurement
+    rung: "Rung | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A figure of one subject.
+
+    Args:
+        value: The figure; None where it does not exist.
+        reason: Why it does not.
+    """
+
+    value: float | str | None
+    reason: str = ""
+
+
+Read = Callable[[Subject], Reading]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure.
+
+    Args:
+        key: Stable name; that of a counter for a counter.
+        label: Heading of its own column.
+        group: Heading that it shares with its neighbours.
+        short: Name for a narrow column.
+        phrase: Name within a sentence.
+        unit: As `numbers.in_unit` takes it; `text` for words.
+        meaning: One sentence for the reader.
+        read: How it follows from a measurement.
+        better: Which direction is good for the same work.
+        telling: How much more a change of it explains than one that merely follows from it.
+    """
+
+    key: str
+    label: str
+    group: str
+    short: str
+    phrase: str
+    unit: str
+    meaning: str
+    read: Read
+    better: Better = "neither"
+    telling: float = 1.0
+
+    @property
+    def is_text(self) -> bool:
+        """True for words, which align left."""
+        return self.unit == "text"
+
+    def value(self, subject: Subject) -> float | None:
+        """The figure as a number; None where it does not exist or is no number."""
+        value = self.read(subject).value
+        return value if isinstance(value, int | float) else None
+
+    def write(self, value: float, digits: int = 3) -> str:
+        """A value of it in human units."""
+        return numbers.in_unit(value, self.unit, digits)
+
+
+_NO_ARITHMETIC = "this problem has no arithmetic"
+_NO_PEAK = "the device's peak is unknown"
+_ON_HOST = "it ran on the CPU"
+_NO_REASON = "no reason was recorded"
+
+
+def _missing(*reasons: str | None) -> Reading:
+    return Reading(None, next(filter(None, reasons), _NO_REASON))
+
+
+def _speed(read: Callable[[Speed], float | None], absent: str = _NO_REASON) -> Read:
+    def reading(subject: Subject) -> Reading:
+        speed = speed_of(subject.run, subject.case)
+        if speed is None:
+            return _missing(why_no_speed(subject.run, subject.case))
+        value = read(speed)
+        if value is not None:
+            return Reading(value)
+        return _missing(_ON_HOST if on_host(subject.run, subject.case) else absent)
+
+    return reading
+
+
+def _of_rung(read: "Callable[[Rung], float | None]", absent: str) -> Read:
+    """A figure that compares rungs; only the case that stands for its rung has it."""
+
+    def reading(subject: Subject) -> Reading:
+        if subject.rung is None or speed_of(subject.run, subject.case) is None:
+            return _missing(why_no_speed(subject.run, subject.case))
+        value = read(subject.rung)
+        return _missing(absent) if value is None else Reading(value)
+
+    return reading
+
+
+def _resource(read: Callable[[Resources], float]) -> Read:
+    def reading(subject: Subject) -> Reading:
+        case = subject.case
+        if case.resources is None:
+            return _missing(case.resources_reason, case.reason)
+        return Reading(read(case.resources))
+
+    return reading
+
+
+def _occupancy(
+    read: Callable[[Occupancy], float | str | None],
+    why: Callable[[Occupancy], str | None] = lambda held: None,
+) -> Read:
+    def reading(subject: Subject) -> Reading:
+        case = subject.case
+        if case.occupancy is None:
+            return _missing(case.occupancy_reason, case.reason)
+        value = read(case.occupancy)
+        return _missing(why(case.occupancy)) if value is None else Reading(value)
+
+    return reading
+
+
+def _derived(read: Callable[[Measurement], float | None]) -> Read:
+    """A figure made of several counters."""
+
+    def reading(subject: Subject) -> Reading:
+        value = read(subject.case)
+        if value is not None:
+            return Reading(value)
+        case = subject.case
+        return _missing(case.counters_reason, case.reason, "this kernel has no such counter")
+
+    return reading
+
+
+def _counter(name: str) -> Read:
+    def reading(subject: Subject) -> Reading:
+        case = subject.case
+        counter = counters.held(case).get(name)
+        if counter is None:
+            return _missing(case.counters_reason, case.reason, "this case has no such counter")
+        return _missing(counter.reason) if counter.value is None else Reading(counter.value)
+
+    return reading
+
+
+def _interval(subject: Subject) -> Reading:
+    speed = speed_of(subject.run, subject.case)
+    if speed is None:
+        return _missing(why_no_speed(subject.run, subject.case))
+    width = speed.timing.ci95_rel
+    return _missing("too few samples for an interval") if width is None else Reading(100.0 * width)
+
+
+def _error(subject: Subject) -> Reading:
+    check = subject.case.verification
+    if check is None:
+        return _missing(subject.case.verification_reason, subject.case.reason)
+    if check.max_rel_error is None:
+        return _missing(check.detail, "the result holds no number")
+    return Reading(check.max_rel_error)
+
+
+def _bound(subject: Subject) -> Reading:
+    check = subject.case.verification
+    if check is None:
+        return _missing(subject.case.verification_reason, subject.case.reason)
+    return Reading(check.bound)
+
+
+def _published(subject: Subject) -> Reading:
+    case = subject.case
+    for figure in kernel_record(subject.run, case.kernel).published:
+        if figure.size == case.problem.label and figure.time_ms is not None:
+            return Reading(figure.time_ms * 1e3)
+    return _missing("its authors published no time for this size")
+
+
+def _grid(subject: Subject) -> Reading:
+    blocks = blocks_of(subject.case)
+    return _missing(subject.case.resources_reason, subject.case.reason) if blocks is None else Reading(blocks)
+
+
+def _waves(subject: Subject) -> Reading:
+    filled = waves(subject.run, subject.case)
+    if filled is None:
+        return _missing(subject.case.occupancy_reason, subject.case.reason)
+    return Reading(filled)
+
+
+def _figure(
+    key: str,
+    label: str,
+    group: str,
+    unit: str,
+    meaning: str,
+    read: Read,
+    *,
+    short: str = "",
+    phrase: str = "",
+    better: Better = "neither",
+    telling: float = 1.0,
+) -> Figure:
+    short = short or label
+    phrase = phrase or short[:1].lower() + short[1:]
+    return Figure(key, label, group, short, phrase, unit, meaning, read, better, telling)
+
+
+_TIME = "Time, L2 cold"
+_PEAK = "% of theoretical peak"
+_RESOURCES, _OCCUPANCY, _CHECK, _LADDER = "Resources", "Occupancy", "Verification", "Ladder"
+_TRAFFIC = "Global traffic and shared memory"
+
+_TIMES = (
+    _figure(
+        "median_us",
+        "Median",
+        _TIME,
+        "us",
+        "Median of the samples, L2 flushed before each.",
+        _speed(lambda speed: speed.median_us),
+        short="Time",
+        better="lower",
+    ),
+    _figure("p05_us", "p05", _TIME, "us", "5th percentile.", _speed(lambda speed: speed.timing.p05_us)),
+    _figure("p95_us", "p95", _TIME, "us", "95th percentile.", _speed(lambda speed: speed.timing.p95_us)),
+    _figure(
+        "ci95_pct",
+        "95 % CI",
+        _TIME,
+        "±%",
+        "Half width of the median's confidence interval.",
+        _interval,
+        short="±95 %",
+    ),
+    _figure(
+        "samples",
+        "Samples",
+        _TIME,
+        "",
+        "Samples kept.",
+        _speed(lambda speed: len(speed.timing.samples_us)),
+    ),
+    _figure(
+        "launches_per_sample",
+        "Launches each",
+        _TIME,
+        "",
+        "Back-to-back launches that one sample is the mean of.",
+        _speed(lambda speed: speed.timing.launches_per_sample),
+    ),
+    _figure(
+        "dropped",
+        "Dropped",
+        _TIME,
+        "",
+        "Samples set aside because the GPU was throttled.",
+        _speed(lambda speed: speed.timing.dropped),
+    ),
+    _figure(
+        "throttled",
+        "Throttled",
+        _TIME,
+        "",
+        "Samples kept although the GPU was throttled, because there were no others.",
+        _speed(lambda speed: speed.timing.throttled),
+    ),
+    _figure(
+        "warm_us",
+        "Median",
+        "L2 warm",
+        "us",
+        "Median of launches back to back.",
+        _speed(lambda speed: speed.warm_us, "not timed warm"),
+        short="Warm",
+        better="lower",
+    ),
+    _figure(
+        "published_us",
+        "Time",
+        "Authors', on THEIR GPU",
+        "us",
+        "As published by the kernel's authors, on their own, different GPU: context, not a target.",
+        _published,
+    ),
+)
+_RATES = (
+    _figure(
+        "gflops",
+        "Compute",
+        "Rate",
+        "GFLOP/s",
+        "FLOPs the problem needs over the cold median.",
+        _speed(lambda speed: speed.gflops, _NO_ARITHMETIC),
+        better="higher",
+    ),
+    _figure(
+        "gbps",
+        "Bandwidth",
+        "Rate",
+        "GB/s",
+        "Fewest bytes the problem can move over the cold median; not the traffic that was caused.",
+        _speed(lambda speed: speed.gbps),
+        better="higher",
+    ),
+    _figure(
+        "pct_of_peak_compute",
+        "Compute",
+        _PEAK,
+        "%",
+        "Compute rate over the theoretical peak at boost clock.",
+        _speed(lambda speed: speed.pct_of_peak_compute, f"{_NO_ARITHMETIC}, or {_NO_PEAK}"),
+        better="higher",
+    ),
+    _figure(
+        "pct_of_peak_bandwidth",
+        "Bandwidth",
+        _PEAK,
+        "%",
+        "Bandwidth over the theoretical peak.",
+        _speed(lambda speed: speed.pct_of_peak_bandwidth, _NO_PEAK),
+        better="higher",
+    ),
+    _figure(
+        "pct_of_copy",
+        "Copy",
+        "% of measured",
+        "%",
+        "Bandwidth over that of a large device-to-device copy, measured in this run.",
+        _speed(lambda speed: speed.pct_of_copy_bandwidth, "no copy bandwidth was measured"),
+        short="Of copy",
+        better="higher",
+    ),
+    _figure(
+        "pct_of_limit",
+        "Of peak",
+        _PEAK,
+        "%",
+        "Of the THEORETICAL roof over this size: bandwidth or compute, whichever binds.",
+        _speed(lambda speed: speed.pct_of_limit, "the device's theoretical peak is unknown"),
+        better="higher",
+    ),
+)
+_COMPARED = (
+    _figure(
+        "gain",
+        "Gain",
+        _LADDER,
+        "×",
+        "How many times as fast as the rung it is compared with; ≈ is within the noise.",
+        _of_rung(lambda rung: rung.gain, "there is no rung to compare it with"),
+        better="higher",
+    ),
+    _figure(
+        "pct_of_reference",
+        "Of reference",
+        _LADDER,
+        "%",
+        "Speed relative to the fastest reference on this GPU.",
+        _of_rung(lambda rung: rung.pct_of_reference, "not comparable: it only copies"),
+        better="higher",
+    ),
+    _figure(
+        "pct_of_fastest",
+        "Of fastest",
+        _LADDER,
+        "%",
+        "Speed relative to the fastest here.",
+        _of_rung(lambda rung: rung.pct_of_fastest, "not comparable: it only copies"),
+        better="higher",
+    ),
+)
+_HELD = (
+    _figure(
+        "registers_per_thread",
+        "Registers",
+        _RESOURCES,
+        "registers",
+        "Registers per thread.",
+        _resource(lambda held: held.registers_per_thread),
+    ),
+    _figure(
+        "static_shared_bytes",
+        "Static shared",
+        _RESOURCES,
+        "bytes",
+        "Static shared memory of one block.",
+        _resource(lambda held: held.static_shared_bytes),
+    ),
+    _figure(
+        "dynamic_shared_bytes",
+        "Dynamic shared",
+        _RESOURCES,
+        "bytes",
+        "Dynamic shared memory of one block.",
+        _resource(lambda held: held.dynamic_shared_bytes),
+    ),
+    _figure(
+        "shared_bytes",
+        "Shared",
+        _RESOURCES,
+        "bytes",
+        "Shared memory of one block, static and dynamic.",
+        _resource(lambda held: held.shared_bytes),
+        phrase="shared memory",
+    ),
+    _figure(
+        "spill_bytes",
+        "Spills",
+        _RESOURCES,
+        "bytes",
+        "Bytes of registers spilled to local memory, per thread.",
+        _resource(lambda held: held.spill_bytes),
+        better="lower",
+        telling=3.0,
+    ),
+    _figure(
+        "theoretical_occupancy_pct",
+        "Theoretical",
+        _OCCUPANCY,
+        "%",
+        "Resident warps over the SM's limit.",
+        _occupancy(lambda held: held.theoretical_pct),
+        short="Occupancy",
+        telling=2.0,
+    ),
+    _figure(
+        "achieved_occupancy_pct",
+        "Achieved",
+        _OCCUPANCY,
+        "%",
+        "Measured by Nsight Compute.",
+        _occupancy(
+            lambda held: held.achieved_pct,
+            lambda held: held.achieved_reason,
+        ),
+    ),
+    _figure(
+        "occupancy_limiter",
+        "Limiter",
+        _OCCUPANCY,
+        "text",
+        "What keeps another block off an SM.",
+        _occupancy(lambda held: held.limiter),
+    ),
+    _figure(
+        "block_threads",
+        "Threads",
+        "Launch",
+        "threads",
+        "Threads of one block.",
+        lambda subject: Reading(prod(subject.case.block)),
+        phrase="threads per block",
+    ),
+    _figure(
+        "grid_blocks", "Blocks", "Launch", "blocks", "Blocks of the grid.", _grid, phrase="blocks in the grid"
+    ),
+    _figure(
+        "waves",
+        "Waves",
+        "Launch",
+        "number",
+        "How often the grid fills the device; below 1, some SMs get no block.",
+        _waves,
+    ),
+)
+_CHECKS = (
+    _figure(
+        "max_rel_error",
+        "Max error",
+        _CHECK,
+        "error",
+        "Largest error of any element, relative to its magnitude, against a float64 reference.",
+        _error,
+    ),
+    _figure("error_bound", "Bound", _CHECK, "error", "Largest error that passes.", _bound),
+)
+_MADE_OF_COUNTERS = (
+    _figure(
+        "sector_ratio",
+        "Traffic",
+        _TRAFFIC,
+        "×",
+        "Bytes of global sectors requested over the fewest bytes possible; before the caches.",
+        _derived(counters.sector_ratio),
+        better="lower",
+    ),
+    _figure(
+        "shared_wavefronts_per_step",
+        "Shared / step",
+        _TRAFFIC,
+        "number",
+        "Shared-memory passes per warp-wide step of useful work.",
+        _derived(counters.shared_wavefronts_per_step),
+        better="lower",
+    ),
+    _figure(
+        "bank_conflicts",
+        "Conflicts",
+        _TRAFFIC,
+        "wavefronts",
+        "Extra shared-memory passes.",
+        _derived(counters.bank_conflicts),
+        better="lower",
+    ),
+    _figure(
+        "bank_conflicts_per_step",
+        "Conflicts / step",
+        _TRAFFIC,
+        "number",
+        "Extra shared-memory passes per warp-wide step of useful work.",
+        _derived(counters.bank_conflicts_per_step),
+        better="lower",
+    ),
+    _figure(
+        "global_sectors",
+        "Global sectors",
+        _TRAFFIC,
+        "sectors",
+        "Sectors of global loads, stores, copies and atomics together.",
+        _derived(counters.global_sectors),
+        better="lower",
+        telling=2.0,
+    ),
+    _figure(
+        "global_requests",
+        "Global requests",
+        _TRAFFIC,
+        "requests",
+        "Warp-level accesses to global memory together.",
+        _derived(lambda case: counters.total(case, *counters.GLOBAL_REQUESTS)),
+        better="lower",
+        telling=0.5,
+    ),
+    _figure(
+        "shared_wavefronts",
+        "Shared wavefronts",
+        _TRAFFIC,
+        "wavefronts",
+        "Passes through shared memory of loads, stores and copies together.",
+        _derived(lambda case: counters.total(case, *counters.SHARED_WAVEFRONTS)),
+        better="lower",
+    ),
+    _figure(
+        "address_conflicts",
+        "Bank conflicts",
+        _TRAFFIC,
+        "wavefronts",
+        "Extra passes that the addresses of loads and stores cause, without what hardware adds to them.",
+        _derived(lambda case: counters.address_conflicts(case, "load", "store")),
+        better="lower",
+        telling=2.0,
+    ),
+)
+#: How much a change of a counter explains of the time, where it is more or less than usual.
+_TELLING = {
+    "global_load_efficiency_pct": 4.0,
+    "global_store_efficiency_pct": 4.0,
+    "barriers": 0.3,
+    "dram_read_bytes": 0.5,
+}
+#: Short names that differ from a counter's own: a column has little room.
+_SHORT = {"global_load_efficiency_pct": "Load eff.", "global_store_efficiency_pct": "Store eff."}
+
+
+def counter_figure(name: str) -> Figure:
+    """The figure of one counter; a foreign one is shown by its own name."""
+    row = describe(name)
+    return Figure(
+        key=name,
+        label=row.label,
+        group="Counters",
+        short=_SHORT.get(name, row.label),
+        phrase=row.short,
+        unit=row.unit,
+        meaning=row.meaning,
+        read=_counter(name),
+        better=row.better,
+        telling=_TELLING.get(name, 1.0),
+    )
+
+
+#: By key. A counter that shares its key with a figure of the compiler's or the occupancy's gives way to it.
+FIGURES: dict[str, Figure] = {
+    **{name: counter_figure(name) for name in COUNTERS},
+    **{figure.key: figure for figure in (*_TIMES, *_RATES, *_COMPARED, *_HELD, *_CHECKS, *_MADE_OF_COUNTERS)},
+}
+
+
+def headline_rate(run: Run, case: Measurement) -> Figure:
+    """The rate that a case is judged by: GFLOP/s or GB/s, as its operation says."""
+    flops = run.operations[case.problem.operation].work.rate == "flops"
+    return FIGURES["gflops" if flops else "gbps"]

@@ -1,0 +1,344 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A run as Python programs see it: cases, their figures and counters as plain values."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
+from gpuprof.analysis.groups import groups
+from gpuprof.analysis.ladder import Rung, build_ladder
+from gpuprof.analysis.status import status_of
+from gpuprof.errors import GpuprofError, InputError
+from gpuprof.files import check_writable, replace_text
+from gpuprof.schema import to_json
+from gpuprof.store import write_run
+from gpuprof.text import Extent, format_extent
+
+if TYPE_CHECKING:
+    from gpuprof.results import Measurement
+    from gpuprof.results import Run as Record
+
+
+class NotMeasured(GpuprofError, LookupError):
+    """A figure that a case does not have; the text says why."""
+
+
+class Figures(Mapping[str, Any]):
+    """Named values of one case, as attributes or by key: `figures.median_us`, `figures["median_us"]`.
+
+    A name is known or not, whether or not this case has the value: `get` gives None for one that was not
+    measured, an attribute or a key raises `NotMeasured` with the reason, and iteration leaves it out.
+    """
+
+    def __init__(self, subject: Subject, known: Mapping[str, Figure]) -> None:
+        self._subject = subject
+        self._known = known
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a figure.
+
+        Raises:
+            KeyError: There is no figure of that name.
+            NotMeasured: This case has none.
+        """
+        reading = self._known[name].read(self._subject)
+        if reading.value is None:
+            raise NotMeasured(f"{name} of {self._subject.case.kernel} is not known: {reading.reason}.")
+        return reading.value
+
+    def __getattr__(self, name: str) -> Any:
+        """The same by attribute; an unknown name is an AttributeError."""
+        if name.startswith("_") or name not in self._known:
+            raise AttributeError(f"there is no figure {name!r}; these are: {', '.join(self._known)}")
+        return self[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a figure; `default` where this case has none.
+
+        Raises:
+            KeyError: There is no figure of that name.
+        """
+        value = self._known[name].read(self._subject).value
+        return default if value is None else value
+
+    def why_not(self, name: str) -> str:
+        """Why a figure was not measured; empty where it was."""
+        reading = self._known[name].read(self._subject)
+        return reading.reason if reading.value is None else ""
+
+    def __contains__(self, name: object) -> bool:
+        """Whether this case has the figure."""
+        return name in self._known and self.get(str(name)) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the figures that this case has."""
+        return (name for name in self._known if self.get(name) is not None)
+
+    def __len__(self) -> int:
+        """How many figures this case has."""
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        """The figures that this case has."""
+        return f"Figures({dict(self)})"
+
+    def __dir__(self) -> list[str]:
+        """For completion: the figures that this case has, too."""
+        return [*super().__dir__(), *self]
+
+
+class Case:
+    """One kernel at one problem with one launch shape, and what came of it.
+
+    Args:
+        run: The run that it belongs to.
+        index: Which of its cases it is.
+    """
+
+    def __init__(self, run: "Run", index: int) -> None:
+        self._run = run
+        self._index = index
+
+    @property
+    def record(self) -> "Measurement":
+        """Everything that the results file holds of it."""
+        return self._run.record.cases[self._index]
+
+    @property
+    def kernel(self) -> str:
+        """Id of the kernel or of the reference."""
+        return self.record.kernel
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Extents of the problem by the names of its dimensions."""
+        return self.record.problem.sizes
+
+    @property
+    def size(self) -> str:
+        """The same as users type it: `4096`, `512x1024x256`."""
+        return self.record.problem.label
+
+    @property
+    def dtype(self) -> str:
+        """Element type of the run."""
+        return self.record.problem.dtype
+
+    @property
+    def block(self) -> Extent:
+        """Threads of a block in x, y and z."""
+        return self.record.block
+
+    @property
+    def grid(self) -> Extent | None:
+        """Blocks in x, y and z; None when the case ended before its launch was worked out."""
+        return self.record.grid
+
+    @property
+    def params(self) -> Mapping[str, int]:
+        """Values of the kernel's parameters."""
+        return self.record.params
+
+    @property
+    def outcome(self) -> str:
+        """`ok`, `incorrect`, `failed`, `skipped` or `timeout`."""
+        return self.record.outcome
+
+    @property
+    def ok(self) -> bool:
+        """Whether the kernel ran to its end and what it computed was right."""
+        return self.record.outcome == "ok"
+
+    @property
+    def reason(self) -> str:
+        """Why the outcome is not `ok`, in a sentence; else empty."""
+        return self.record.reason or ""
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is a library's or the host's implementation, to compare with."""
+        return self.record.is_reference
+
+    @property
+    def median_us(self) -> float:
+        """Median time of one launch with cold caches, in microseconds.
+
+        Raises:
+            NotMeasured: There is none, as without a GPU.
+        """
+        time: float = self.figures["median_us"]
+        return time
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Every figure that a report shows of it, counters included."""
+        return Figures(self._subject, _figures(self.record))
+
+    @cached_property
+    def counters(self) -> Figures:
+        """Event counts of one launch, from Nsight Compute or the executor."""
+        held = {**self.record.counters, **self.record.executor_counters}
+        return Figures(self._subject, {**_COUNTERS, **{name: counter_figure(name) for name in held}})
+
+    @property
+    def _subject(self) -> Subject:
+        return Subject(self._run.record, self.record, self._run.rung_of(self._index))
+
+    def to_dict(self) -> dict[str, Any]:
+        """One flat row: what it is, how it ended, and every figure that it has."""
+        return {
+            "kernel": self.kernel,
+            "operation": self.record.problem.operation,
+            "size": self.size,
+            **self.sizes,
+            "dtype": self.dtype,
+            "block": format_extent(self.block),
+            "params": dict(self.params),
+            "outcome": self.outcome,
+            "reason": self.reason,
+            **self.figures,
+        }
+
+    def __repr__(self) -> str:
+        """The row in short, with the reason where it is not ok."""
+        params = "".join(f" {name}={value}" for name, value in self.params.items())
+        time = self.figures.get("median_us")
+        end = f"{time:.4g} us" if time is not None else status_of(self._run.record, self.record).word
+        why = f": {self.reason}" if self.reason else ""
+        return f"<{self.kernel} {self.size} {format_extent(self.block)}{params}: {end}{why}>"
+
+
+class Run:
+    """What `profile` measured, or `load` read.
+
+    Args:
+        record: The run as the results file holds it.
+    """
+
+    def __init__(self, record: "Record") -> None:
+        self.record = record
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """Every case: by size, then in rung order, references last."""
+        return tuple(Case(self, index) for index in range(len(self.record.cases)))
+
+    @property
+    def backend(self) -> str:
+        """What ran the kernels: `gpu`, `sim` for the executor on the CPU, or `none`."""
+        return self.record.backend
+
+    @property
+    def device(self) -> str:
+        """Name of the GPU, or of the one that the executor stands in for."""
+        return self.record.device.name
+
+    def find(self, **wanted: Any) -> tuple[Case, ...]:
+        """The cases whose attributes have these values.
+
+        Args:
+            wanted: For example `kernel="reg_8x8"`, `size="4096"` or `ok=False`.
+
+        Raises:
+            AttributeError: Cases have no such attribute.
+        """
+        return tuple(
+            case for case in self.cases if all(getattr(case, name) == value for name, value in wanted.items())
+        )
+
+    def case(self, kernel: str | None = None, **wanted: Any) -> Case:
+        """The one case of a kernel, or that these attributes single out.
+
+        Raises:
+            InputError: None or several fit.
+        """
+        asked = wanted if kernel is None else {"kernel": kernel, **wanted}
+        found = self.find(**asked)
+        if len(found) != 1:
+            text = ", ".join(f"{name}={value!r}" for name, value in asked.items()) or "no condition"
+            raise InputError(f"{len(found)} cases fit {text}.", fix="Say which one, or use find().")
+        return found[0]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One flat row a case, as a data frame takes them."""
+        return [case.to_dict() for case in self.cases]
+
+    def to_json(self) -> dict[str, Any]:
+        """The results file's content."""
+        document: dict[str, Any] = to_json(self.record)
+        return document
+
+    def to_markdown(self) -> str:
+        """The tables as Markdown."""
+        from gpuprof.report.markdown import render_markdown
+
+        return render_markdown(self.record)
+
+    def to_html(self) -> str:
+        """The whole report as one self-contained page."""
+        from gpuprof.report.html import render_html
+
+        return render_html(self.record)
+
+    def show(self) -> None:
+        """Print the tables as the command line does."""
+        from gpuprof.report.terminal import print_run
+
+        print_run(self.record, file=sys.stdout)
+
+    def save(self, directory: str | Path, *, force: bool = False) -> Path:
+        """Write `results.json` and `report.html` into a directory, which is made.
+
+        Args:
+            directory: Where they go.
+            force: Whether existing files may be replaced.
+
+        Returns:
+            The results file.
+
+        Raises:
+            InputError: They exist, or cannot be written.
+        """
+        folder = Path(directory)
+        results, report = folder / "results.json", folder / "report.html"
+        for path in (results, report):
+            check_writable(path, force)
+        write_run(self.record, results)
+        replace_text(report, self.to_html())
+        return results
+
+    def rung_of(self, index: int) -> Rung | None:
+        """The rung that a case stands for; None for one of several blocks that is not the fastest."""
+        return self._rungs.get(id(self.record.cases[index]))
+
+    @cached_property
+    def _rungs(self) -> dict[int, Rung]:
+        return {
+            id(rung.case): rung
+            for group in groups(self.record)
+            for size in group.sizes
+            for rung in build_ladder(self.record, size).rungs
+        }
+
+    def __len__(self) -> int:
+        """How many cases there are."""
+        return len(self.record.cases)
+
+    def __repr__(self) -> str:
+        """What ran where, and how many cases are ok."""
+        ok = sum(case.ok for case in self.cases)
+        operations = ", ".join(dict.fromkeys(case.record.problem.operation for case in self.cases))
+        return f"<gpuprof run: {operations} on {self.device} ({self.backend}), {ok} of {len(self)} cases ok>"
+
+
+_COUNTERS = {name: figure for name, figure in FIGURES.items() if figure.group == "Counters"}
+
+
+def _figures(case: "Measurement") -> Mapping[str, Figure]:
+    """Every figure, counters without a description included."""
+    held = (name for name in (*case.counters, *case.executor_counters) if name not in FIGURES)
+    return {**FIGURES, **{name: counter_figure(name) for name in held}}

@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The measuring side's own device functions, compiled for one element type when they are first needed."""
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from gpuprof.backends.gpu.context import Arguments, Function, GpuContext
+from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.text import Extent
+from gpuprof.toolchain.cache import compile_cached
+from gpuprof.toolchain.nvrtc import compiler_options
+
+#: Grid and block of the elementwise device functions; they stride over any length.
+_GRID = (1024, 1, 1)
+_BLOCK = (256, 1, 1)
+
+
+class DeviceCode:
+    """Device functions of one source for one element type.
+
+    Args:
+        context: The open device.
+        arch: Its architecture.
+        dtype: The element type that the source calls `real`.
+        source: The source; None for `device_code.cu`.
+    """
+
+    def __init__(self, context: GpuContext, arch: str, dtype: str, source: str | None = None) -> None:
+        self._context = context
+        self._source = source or resources.files(__package__).joinpath("device_code.cu").read_text("utf-8")
+        self._file_name = "device_code.cu" if source is None else "reference.cu"
+        self._options = compiler_options(arch, _macros(dtype))
+        self._functions: dict[str, Function] = {}
+
+    def launch(
+        self, name: str, arguments: Sequence[Any], grid: Extent = _GRID, block: Extent = _BLOCK
+    ) -> None:
+        """Run one of the functions to its end.
+
+        Raises:
+            CaseFailure: It could not run.
+        """
+        self._function(name).launch(grid, block, 0, self._context.stream, Arguments(arguments))
+        self._context.synchronize()
+
+    def queue(self, name: str, arguments: Arguments) -> None:
+        """Queue one of the elementwise functions."""
+        self._function(name).launch(_GRID, _BLOCK, 0, self._context.stream, arguments)
+
+    def load(self, name: str) -> Function:
+        """One of the functions, for a caller that launches it itself."""
+        return self._function(name)
+
+    def _function(self, name: str) -> Function:
+        if name not in self._functions:
+            compiled = compile_cached(self._source, self._file_name, name, self._options)
+            self._functions[name] = Function(compiled.cubin, name)
+        return self._functions[name]
+
+
+def _macros(dtype: str) -> list[tuple[str, str]]:
+    """`real` as device code sees it; a half needs no header as long as only its bits are moved."""
+    if dtype == "f16":
+        return [("real", "unsigned short"), ("HALF", "1")]
+    return [("real", ELEMENT_TYPES[dtype].c_type)]

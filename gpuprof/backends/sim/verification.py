@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Hold what the executed blocks wrote against the problem's references."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.backends.verification import finite, told_apart, worst
+from gpuprof.executor import Buffer
+from gpuprof.problems.behaviour import Array, Expected
+from gpuprof.problems.check import compare
+from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.results import Verification
+
+
+class References:
+    """The references of one problem, computed when they are first needed and kept for its other kernels.
+
+    Args:
+        problem: The problem.
+        inputs: Its arrays as they were before any kernel ran.
+    """
+
+    def __init__(self, problem: Problem, inputs: Mapping[str, Array]) -> None:
+        self.problem = problem
+        self.inputs = inputs
+        self._whole: dict[str, Expected] | None = None
+
+    def verify(self, buffers: Mapping[str, Buffer], *, whole: bool) -> Verification:
+        """Compare every output.
+
+        Args:
+            buffers: Device memory after the launch, by array.
+            whole: Whether every block ran, so that every element must be written; otherwise only those are
+                looked at that were.
+
+        Raises:
+            ExpressionError: A reference has no value.
+        """
+        found = [self._verify(spec, buffers[spec.name], whole) for spec in self.problem.outputs]
+        return worst(found)
+
+    def _verify(self, spec: ArraySpec, buffer: Buffer, whole: bool) -> Verification:
+        written = buffer.written_mask()
+        indices = np.arange(spec.elements) if whole else np.flatnonzero(written)
+        bound = self.problem.bound(spec.name)
+        if not len(indices):
+            return Verification(
+                None, None, bound.relative, 0, detail=f"the sampled blocks wrote nothing to {spec.name}"
+            )
+        expected = self._expected(spec, indices, whole)
+        got = buffer.array()[indices]
+        compared = compare(got, expected.values, expected.magnitude, bound)
+        # What nobody wrote is wrong, whatever happens to be there.
+        missing = ~written if whole and not spec.is_read else np.zeros(len(indices), bool)
+        wrong = compared.wrong | missing
+        count = int(wrong.sum())
+        detail = ""
+        if count:
+            first = int(np.flatnonzero(wrong)[0])
+            where = self.problem.describe_element(spec.name, int(indices[first]))
+            shown = told_apart(got[first], expected.values[first])
+            what = "was never written" if missing[first] else f"is {shown[0]}"
+            detail = (
+                f"{count} of {len(indices)} checked elements are wrong; first: {where} {what},"
+                f" expected {shown[1]}"
+            )
+        return Verification(
+            max_abs_error=finite(compared.max_abs_error),
+            max_rel_error=finite(compared.max_rel_error),
+            bound=bound.relative,
+            absolute_bound=bound.absolute,
+            checked_elements=len(indices),
+            wrong_elements=count,
+            detail=detail,
+        )
+
+    def _expected(self, spec: ArraySpec, indices: NDArray[np.intp], whole: bool) -> Expected:
+        if not whole and self._whole is None:
+            some = self.problem.reference_at(self.inputs, spec.name, indices)
+            if some is not None:
+                return some
+        if self._whole is None:
+            self._whole = self.problem.reference(self.inputs)
+        expected = self._whole[spec.name]
+        if whole:
+            return expected
+        shared = len(expected.magnitude) == 1
+        magnitude = expected.magnitude if shared else expected.magnitude[indices]
+        return Expected(expected.values[indices], magnitude)

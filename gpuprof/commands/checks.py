@@ -1,0 +1,192 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Check everything that gpuprof uses, and say what to do about each thing that is missing."""
+
+import platform
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gpuprof.errors import GpuprofError
+from gpuprof.ncu.diagnosis import DCGM_FIX, PERMISSION_FIX
+
+State = Literal["ok", "absent", "broken"]
+#: Linux capability bits that let a process read the counters.
+_CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
+_DCGM = {"nv-hostengine", "dcgm-exporter"}
+_PARAMETERS = Path("/proc/driver/nvidia/params")
+
+
+#: A kernel whose sectors are known beforehand.
+_TRIAL = """/*gpuprof
+operation = "trial_copy"
+dimensions = ["n"]
+arguments = ["n", "x", "y"]
+[arrays]
+x.shape = ["n"]
+y = { shape = ["n"], role = "out" }
+[work]
+bytes = "2 * n * real_bytes"
+[check]
+y = "x"
+equal = true
+[launch]
+block = [256]
+grid = ["cdiv(n, block_x)"]
+*/
+extern "C" __global__ void trial(int n, const real *x, real *y)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = x[i];
+}
+"""
+_TRIAL_ELEMENTS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at.
+
+    Args:
+        name: What.
+        state: `absent` is a part that gpuprof does without; `broken` needs mending.
+        text: What was found.
+        fix: What to do.
+    """
+
+    name: str
+    state: State
+    text: str
+    fix: str = ""
+
+
+def checks(device_ordinal: int) -> Iterator[Check]:
+    """Every check, one at a time, since some take seconds.
+
+    Args:
+        device_ordinal: The GPU to profile on for the last check.
+    """
+    yield Check("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield _guard("Compiler (NVRTC)", _nvrtc, "broken")
+    gpu = _guard("GPU", _gpus, "absent")
+    yield gpu
+    yield _clocks() if gpu.state == "ok" else Check("Clocks (NVML)", "absent", "no GPU to read")
+    ncu = _guard("Nsight Compute", _ncu, "absent")
+    yield ncu
+    if gpu.state != "ok":
+        yield Check("Hardware counters", "absent", "no GPU to count on", "Use --device sim for exact counts.")
+        return
+    yield _permission()
+    yield _other_profilers()
+    if ncu.state == "ok":
+        yield _guard("Hardware counters", lambda: _trial(device_ordinal), "broken")
+
+
+def _guard(name: str, look: Callable[[], str], state: State) -> Check:
+    try:
+        return Check(name, "ok", look())
+    except GpuprofError as error:
+        return Check(name, state, error.what, error.fix)
+
+
+def _nvrtc() -> str:
+    from gpuprof.toolchain.nvrtc import nvrtc_version, supported_archs
+
+    archs = supported_archs()
+    return f"{'.'.join(map(str, nvrtc_version()))}, for sm_{min(archs)} to sm_{max(archs)}"
+
+
+def _gpus() -> str:
+    from gpuprof.backends.gpu.query import device_count, driver_versions, query_device
+    from gpuprof.errors import BackendUnavailable
+
+    found = [query_device(ordinal) for ordinal in range(device_count())]
+    if not found:
+        raise BackendUnavailable("The driver shows no GPU.", fix="Check nvidia-smi and CUDA_VISIBLE_DEVICES.")
+    names = ", ".join(f"{number}: {device.name} ({device.arch})" for number, device in enumerate(found))
+    return f"{names}; the driver speaks CUDA {driver_versions()['cuda_driver_api']}"
+
+
+def _clocks() -> Check:
+    from gpuprof.backends.gpu.clocks import ClockReader
+    from gpuprof.backends.gpu.context import GpuContext
+
+    reader = ClockReader(GpuContext(0).pci_bus_id)
+    if reader.reason:
+        return Check("Clocks (NVML)", "absent", reader.reason, "Throttling goes unnoticed without it.")
+    return Check("Clocks (NVML)", "ok", f"driver {reader.driver_version}")
+
+
+def _ncu() -> str:
+    from gpuprof.ncu.find import find_ncu
+
+    ncu = find_ncu()
+    return f"{ncu.version} ({ncu.path})"
+
+
+def _permission() -> Check:
+    """Whether this user may read the counters, from the driver's own setting and this process' rights."""
+    name = "Permission to count"
+    parameters = _text(_PARAMETERS)
+    if "RmProfilingAdminOnly: 0" in parameters:
+        return Check(name, "ok", "every user may read the counters")
+    capabilities = _effective_capabilities(_text(Path("/proc/self/status")))
+    if capabilities >> _CAP_SYS_ADMIN & 1 or capabilities >> _CAP_PERFMON & 1:
+        return Check(name, "ok", "this process may read the counters (CAP_SYS_ADMIN or CAP_PERFMON)")
+    if "RmProfilingAdminOnly: 1" in parameters:
+        return Check(name, "broken", "only administrators may read the counters", PERMISSION_FIX)
+    return Check(name, "absent", "the driver does not tell who may read the counters", PERMISSION_FIX)
+
+
+def _effective_capabilities(status: str) -> int:
+    for line in status.splitlines():
+        if line.startswith("CapEff:"):
+            return int(line.split()[1], 16)
+    return 0
+
+
+def _other_profilers() -> Check:
+    running = {_text(path).strip() for path in Path("/proc").glob("[0-9]*/comm")} & _DCGM
+    if running:
+        text = f"{' and '.join(sorted(running))} runs here and may hold the counters"
+        return Check("Other profilers", "absent", text, DCGM_FIX)
+    return Check("Other profilers", "ok", "no DCGM in sight")
+
+
+def _trial(device_ordinal: int) -> str:
+    """Profile one tiny launch, and hold its count against what it must be."""
+    from gpuprof.kernels.catalog import shipped_operation
+    from gpuprof.kernels.header import read_kernels
+    from gpuprof.measure.case import Case
+    from gpuprof.ncu.diagnosis import NcuError
+    from gpuprof.ncu.invocation import NcuOptions
+    from gpuprof.ncu.profile import collect
+    from gpuprof.problems.problem import Problem
+
+    file = read_kernels(_TRIAL, Path("trial.cu"), shipped_operation)
+    case = Case.of(file.kernels[0], Problem.of(file.operation, (_TRIAL_ELEMENTS,)))
+    with tempfile.TemporaryDirectory(prefix="gpuprof-doctor-") as scratch:
+        outcome = collect(
+            [(0, case)],
+            device_ordinal=device_ordinal,
+            seed=0,
+            options=NcuOptions(timeout_s=120.0),
+            report_path=Path(scratch, "trial.ncu-rep"),
+            progress=lambda case: None,
+        )
+    if outcome.problem is not None:
+        raise outcome.problem
+    sectors = outcome.profiles[0].counters["global_load_sectors"]
+    if sectors.value != _TRIAL_ELEMENTS * 4 // 32:
+        raise NcuError(f"A trial launch was not counted: {sectors.reason or sectors.value}.")
+    return "a trial launch was counted exactly"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

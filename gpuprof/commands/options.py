@@ -1,0 +1,200 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The command line's options, each declared once, and what the commands that measure share."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from gpuprof.kernels.catalog import Ladder
+    from gpuprof.operation import Operation
+
+Kernels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kernel",
+        "-k",
+        metavar="ID[:P=V][,…]",
+        help="Run only these kernels: ids or published names as `gpuprof list` shows them, or .cu files; with"
+        " parameters as reg_8x8:BK=16, or BK=8|16 for a case each.",
+    ),
+]
+Everything = Annotated[bool, typer.Option("--all", help="The whole ladder (the default without --kernel).")]
+Block = Annotated[
+    str | None, typer.Option(metavar="XxY[,…]", help="Block or list of blocks, e.g. 8x32 or 8x32,16x16.")
+]
+Dtype = Annotated[str, typer.Option(metavar="f32|f64|f16", help="Element type of a run.")]
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="auto|N|sim|none",
+        help="auto: the first GPU, else sim; N: that GPU; sim, sim:CARD: run on the CPU; none: compile only.",
+    ),
+]
+Arch = Annotated[
+    str | None,
+    typer.Option(metavar="sm_XX", help="Without a GPU: the architecture to stand in for."),
+]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed of the random inputs.")]
+Timeout = Annotated[
+    float, typer.Option(min=1, max=86_400, metavar="SECONDS", help="Longest one case may take.")
+]
+Seconds = Annotated[
+    float,
+    typer.Option(
+        "--seconds", min=0.01, max=3600, metavar="SECONDS", help="Kernel time to spend sampling one case."
+    ),
+]
+SimBlocks = Annotated[
+    str | None,
+    typer.Option(
+        "--sim-blocks", metavar="all|N", help="Blocks that sim runs of each grid.  [default: all when small]"
+    ),
+]
+Lines = Annotated[bool, typer.Option("--lines", help="On a GPU: also count per source line, with sim.")]
+Reference = Annotated[
+    str,
+    typer.Option(
+        "--reference",
+        metavar="vendor|cpu|all|none",
+        help="On a GPU: what to measure beside the kernels; cpu is NumPy.",
+    ),
+]
+Ncu = Annotated[bool, typer.Option("--ncu", help="Then profile each kernel with Nsight Compute.")]
+NcuSet = Annotated[
+    str | None, typer.Option("--ncu-set", metavar="SET", help="Metrics of one of ncu's sets too, e.g. full.")
+]
+NcuClocks = Annotated[
+    str,
+    typer.Option(
+        "--ncu-clocks", metavar="none|base", help="Clocks while ncu profiles: as they are, or base."
+    ),
+]
+NcuPath = Annotated[str | None, typer.Option("--ncu-path", metavar="FILE", help="The ncu to use.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="DIR", help="Directory for results.json and report.html."),
+]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Results file.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Report file.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")]
+
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A number that the operation takes besides its sizes."),
+]
+
+#: What every command that measures takes, in the order in which its help shows them: annotation and default.
+_MEASURING: dict[str, tuple[Any, Any]] = {
+    "kernel": (Kernels, None),
+    "everything": (Everything, False),
+    "sizes": (None, None),
+    "block": (Block, None),
+    "dtype": (Dtype, "f32"),
+    "set_": (Set, None),
+    "device": (DeviceOption, "auto"),
+    "arch": (Arch, None),
+    "seed": (Seed, 0),
+    "timeout": (Timeout, 60.0),
+    "seconds": (Seconds, 0.25),
+    "sim_blocks": (SimBlocks, None),
+    "lines": (Lines, False),
+    "reference": (Reference, "vendor"),
+    "ncu": (Ncu, False),
+    "ncu_set": (NcuSet, None),
+    "ncu_clocks": (NcuClocks, "none"),
+    "ncu_path": (NcuPath, None),
+    "output": (Output, None),
+    "json": (Json, None),
+    "html": (Html, None),
+    "force": (Force, False),
+    "quiet": (Quiet, False),
+}
+
+
+def measuring_command(
+    find_ladder: "Callable[..., Ladder]",
+    help_text: str,
+    operation: "Operation | None" = None,
+    **more: tuple[Any, Any],
+) -> Callable[..., None]:
+    """A function that Typer makes a command of: it measures a ladder.
+
+    Args:
+        find_ladder: Gives the ladder, from the values of `more`.
+        help_text: The command's help.
+        operation: What is measured, where it is known before the command runs: its scalars become options.
+        more: Further parameters in front of the shared ones: annotation and default.
+    """
+    sizes = "|".join(("N", "x".join(map(str.upper, operation.dimensions)))) if operation else "N|NxM"
+    parameters = {**more, **_MEASURING}
+    default = f"  [default: {operation.default_sizes}]" if operation else ""
+    parameters["sizes"] = (
+        Annotated[str | None, typer.Option(metavar=f"{sizes}[,…]", help=f"Problem sizes.{default}")],
+        None,
+    )
+    for name, scalar in (operation.scalars if operation else {}).items():
+        kind = Annotated[float | None, typer.Option(f"--{name}", metavar="NUMBER", help=_scalar_help(scalar))]
+        parameters[f"scalar_{name}"] = (kind, None)
+
+    def command(**values: Any) -> None:
+        own = {name: values.pop(name) for name in more}
+        scalars = {
+            name.removeprefix("scalar_"): values.pop(name)
+            for name in list(values)
+            if name.startswith("scalar_")
+        }
+        given = {name: value for name, value in scalars.items() if value is not None}
+        raise typer.Exit(_measure(find_ladder(**own), given, **values))
+
+    command.__doc__ = help_text
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=kind)
+            for name, (kind, value) in parameters.items()
+        ]
+    )
+    command.__annotations__ = {name: kind for name, (kind, _) in parameters.items()}
+    return command
+
+
+def _scalar_help(scalar: Any) -> str:
+    return f"{scalar.help or 'A number that kernels take.'}  [default: {scalar.default:g}]"
+
+
+def _measure(ladder: "Ladder", scalars: Mapping[str, float], **given: Any) -> int:
+    """Measure as the options say; the exit status."""
+    from gpuprof.commands.profile import Destination, ncu_options, profile
+    from gpuprof.commands.texts import build_request, parse_assignments, parse_sim_blocks
+    from gpuprof.measure.run import RunOptions
+
+    request = build_request(
+        ladder,
+        given["kernel"] or [],
+        given["everything"],
+        given["sizes"],
+        given["block"],
+        given["dtype"],
+        scalars={**parse_assignments(given["set_"] or []), **scalars},
+        references=given["reference"],
+    )
+    options = RunOptions(
+        device=given["device"],
+        arch=given["arch"],
+        seed=given["seed"],
+        timeout_s=given["timeout"],
+        seconds_per_case=given["seconds"],
+        sim_blocks=parse_sim_blocks(given["sim_blocks"]),
+        lines=given["lines"],
+    )
+    counting = ncu_options(
+        given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]
+    )
+    destination = Destination(given["output"], given["json"], given["html"], given["force"])
+    return profile(request, options, destination, counting, quiet=given["quiet"])

@@ -1,0 +1,163 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What users type behind options, read into values; what the values mean is checked with the request."""
+
+import re
+from collections.abc import Mapping
+
+from gpuprof.errors import InputError
+from gpuprof.kernels.catalog import Ladder
+from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
+from gpuprof.operation import Operation, ReferenceDeclaration
+from gpuprof.problems.sizes import NUMBER, is_size, parse_sizes, split_list
+from gpuprof.text import Extent
+
+_PARAMETER = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<values>-?[0-9]{1,18}(?:\|-?[0-9]{1,18})*)\Z")
+
+
+def parse_blocks(text: str) -> tuple[Extent, ...]:
+    """Read a list of blocks such as `8x32` or `8x32,16x16`, threads in x, y and optionally z.
+
+    Raises:
+        InputError: A block is malformed.
+    """
+    blocks: list[Extent] = []
+    for item in split_list(text, "--block"):
+        parts = item.split("x")
+        if not is_size(item) or len(parts) > 3:
+            raise InputError(
+                f"--block {item!r} is not a block.", fix="Write XxY in threads, for example 8x32."
+            )
+        x, y, z = (int(part) for part in (*parts, "1", "1")[:3])
+        blocks.append((x, y, z))
+    return tuple(blocks)
+
+
+def parse_sim_blocks(text: str | None) -> int | None:
+    """Read `--sim-blocks`: 0 stands for all, None for a choice by size.
+
+    Raises:
+        InputError: It is neither `all` nor a positive number.
+    """
+    if text is None:
+        return None
+    if text == "all":
+        return 0
+    if not re.fullmatch(NUMBER, text) or int(text) == 0:
+        raise InputError(f"--sim-blocks {text!r} is not a number of blocks.", fix="Write all, or 1 or more.")
+    return int(text)
+
+
+def parse_assignments(texts: list[str]) -> dict[str, float]:
+    """Read `name=value` texts, as typed behind `--set`.
+
+    Raises:
+        InputError: One is none.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        try:
+            found[name.strip()] = float(value if equals else "")
+        except ValueError as error:
+            raise InputError(
+                f"--set {text!r} is no assignment.", fix="Write name=value, for example --set scale=0.5."
+            ) from error
+    return found
+
+
+def choose_kernels(ladder: Ladder, texts: list[str], everything: bool) -> list[Selection]:
+    """The kernels a user named; none for the whole ladder.
+
+    Args:
+        ladder: What there is.
+        texts: As typed behind `--kernel`: ids, published names or `.cu` files, separated by commas, each
+            perhaps with parameters: `reg_8x8:BK=16`, `mine.cu:BM=64|128,BN=64`.
+        everything: Whether `--all` was given.
+
+    Raises:
+        InputError: A name is unknown, or both `--all` and `--kernel` were given.
+        HeaderError: A user's file is faulty or computes something else.
+    """
+    if texts and everything:
+        raise InputError("--all and --kernel exclude each other.", fix="Drop one of them.")
+    return [
+        select(kernel, params, name)
+        for text in texts
+        for name, params in _named_kernels(text)
+        for kernel in find_kernels(ladder, name)
+    ]
+
+
+def _named_kernels(text: str) -> list[tuple[str, dict[str, list[int]]]]:
+    """Names with their parameters' values; a parameter belongs to the name before it."""
+    found: list[tuple[str, dict[str, list[int]]]] = []
+    for item in split_list(text, "--kernel", lower=False):
+        name, colon, first = item.rpartition(":")
+        if colon and _PARAMETER.match(first):
+            found.append((name, {}))
+            assignment = first
+        elif found and _PARAMETER.match(item):
+            assignment = item
+        elif colon and "=" in first:
+            raise InputError(
+                f"--kernel {item!r}: {first!r} is no parameter.",
+                fix="Write NAME:BK=16 or NAME:BK=8|16,BM=64.",
+            )
+        else:
+            found.append((item, {}))
+            continue
+        match = _PARAMETER.match(assignment)
+        assert match is not None
+        values = found[-1][1].setdefault(match["name"], [])
+        values += map(int, match["values"].split("|"))
+    return found
+
+
+def choose_references(operation: Operation, text: str) -> tuple[ReferenceDeclaration, ...]:
+    """The references that `--reference` names.
+
+    Args:
+        operation: Declares them.
+        text: `vendor`, `cpu`, `all` or `none`, or a list of them.
+
+    Raises:
+        InputError: A word is none of these.
+    """
+    words = [word.strip().lower() for word in text.split(",")]
+    for word in words:
+        if word not in ("vendor", "cpu", "all", "none"):
+            raise InputError(f"--reference {word!r} is no reference.", fix="Choose vendor, cpu, all or none.")
+    return tuple(
+        reference
+        for reference in operation.references
+        if "all" in words or ("cpu" if reference.on_host else "vendor") in words
+    )
+
+
+def build_request(
+    ladder: Ladder,
+    kernels: list[str],
+    everything: bool,
+    sizes: str | None,
+    block: str | None,
+    dtype: str,
+    *,
+    scalars: Mapping[str, float] | None = None,
+    references: str = "none",
+) -> Request:
+    """Turn a command line's texts into a checked request.
+
+    Raises:
+        InputError: One of them is wrong; the message says which, and how to write it.
+    """
+    operation = ladder.operation
+    return make_request(
+        ladder,
+        choose_kernels(ladder, kernels, everything),
+        parse_sizes(sizes or operation.default_sizes, operation.dimensions),
+        parse_blocks(block) if block is not None else (),
+        dtype,
+        scalars,
+        choose_references(operation, references),
+    )

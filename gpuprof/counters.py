@@ -1,0 +1,486 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The one table of counters: gpuprof's name, unit, words for a reader, and who counts it under which name.
+
+Nsight Compute's metrics are named as it names them. Where architectures name the same event differently, the
+names stand in order of preference, and the one that a report holds is kept beside the value.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["higher", "lower", "neither"]
+#: Kinds of copies that pass the counters of loads and stores by.
+CopyKind = Literal["async", "bulk"]
+
+#: Instances of this metric are executed warp instructions by opcode.
+OPCODES = "sass__inst_executed_per_opcode"
+OCCUPANCY = "achieved_occupancy_pct"
+
+
+@dataclass(frozen=True, slots=True)
+class CounterInfo:
+    """One counter.
+
+    Args:
+        name: gpuprof's name, in results files and headers.
+        unit: What the value counts, or is measured in.
+        label: Full name for a reader.
+        short: Name for a narrow column and for sentences.
+        better: Which direction is good for the same work.
+        meaning: One sentence.
+        metrics: Nsight Compute's names; the first that a report holds is read. Empty where it has none.
+        executor: The executor's name of the event; empty where it does not count it.
+        only_with: Collected only for kernels with this kind of copy.
+        over: A counter that must not be 0 for this ratio to exist.
+        opcode: The instance of the metric that is the counter.
+    """
+
+    name: str
+    unit: str
+    label: str
+    short: str
+    better: Better
+    meaning: str
+    metrics: tuple[str, ...] = ()
+    executor: str = ""
+    only_with: CopyKind | None = None
+    over: str | None = None
+    opcode: str | None = None
+
+
+def _row(
+    name: str,
+    unit: str,
+    label: str,
+    meaning: str,
+    *,
+    short: str = "",
+    better: Better = "lower",
+    metrics: str = "",
+    executor: bool = False,
+    only_with: CopyKind | None = None,
+    over: str | None = None,
+    opcode: str | None = None,
+) -> CounterInfo:
+    return CounterInfo(
+        name=name,
+        unit=unit,
+        label=label,
+        short=short or label[:1].lower() + label[1:],
+        better=better,
+        meaning=meaning,
+        metrics=tuple(metrics.split()),
+        executor=name if executor else "",
+        only_with=only_with,
+        over=over,
+        opcode=opcode,
+    )
+
+
+_GLOBAL = tuple(
+    row
+    for kind, op, used, sent in (("load", "ld", "used", "served to"), ("store", "st", "wrote", "sent by"))
+    for row in (
+        _row(
+            f"global_{kind}_requests",
+            "requests",
+            f"Global {kind} requests",
+            f"Warp-level {kind} instructions sent to the L1 cache.",
+            short=f"{kind} requests",
+            metrics=f"l1tex__t_requests_pipe_lsu_mem_global_op_{op}.sum",
+            executor=True,
+        ),
+        _row(
+            f"global_{kind}_sectors",
+            "sectors",
+            f"Global {kind} sectors",
+            "32-byte sectors that those requests touched.",
+            short=f"{kind} sectors",
+            # From the instructions' own addresses, hence exact in any number of passes; the L1 cache's count
+            # of stores is up to 0.2 % off when it shares its pass with many others.
+            metrics=f"smsp__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_{op}.sum"
+            f" l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum",
+            executor=True,
+        ),
+        _row(
+            f"global_{kind}_efficiency_pct",
+            "%",
+            f"Global {kind} efficiency",
+            f"Distinct bytes that lanes {used}, as a share of the bytes of the sectors touched.",
+            short=f"{kind} efficiency",
+            better="higher",
+            metrics=f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct",
+            executor=True,
+            over=f"global_{kind}_sectors",
+        ),
+        _row(
+            f"global_{kind}_throughput_gbps",
+            "GB/s",
+            f"Global {kind} throughput",
+            f"Bytes per second {sent} {kind}s at the L1 cache, over Nsight Compute's own duration; it is not"
+            " device-memory traffic.",
+            short=f"{kind} throughput",
+            better="neither",
+            metrics=f"l1tex__t_bytes_pipe_lsu_mem_global_op_{op}.sum.per_second",
+        ),
+    )
+)
+_SHARED = (
+    *(
+        _row(
+            f"shared_{kind}_wavefronts",
+            "wavefronts",
+            f"Shared {kind} wavefronts",
+            f"Passes through shared memory that {kind}s took; hardware adds those lost to arbitration.",
+            metrics=f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum",
+            executor=True,
+        )
+        for kind, op in (("load", "ld"), ("store", "st"))
+    ),
+    *(
+        _row(
+            f"shared_{kind}_bank_conflicts",
+            "wavefronts",
+            f"Shared {kind} bank conflicts",
+            f"Extra passes because lanes of a warp {wanted} different words of one bank.",
+            short=f"{kind} bank conflicts",
+            metrics=f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum",
+            executor=True,
+        )
+        for kind, op, wanted in (("load", "ld", "wanted"), ("store", "st", "wrote"))
+    ),
+)
+_WORK = (
+    _row(
+        "ffma_thread_instructions",
+        "thread instructions",
+        "FFMA thread-instructions",
+        "Single-precision fused multiply-adds over all threads; each is two floating-point operations.",
+        short="FFMAs",
+        better="neither",
+        metrics="smsp__sass_thread_inst_executed_op_ffma_pred_on.sum",
+        executor=True,
+    ),
+    _row(
+        "dfma_thread_instructions",
+        "thread instructions",
+        "DFMA thread-instructions",
+        "Double-precision fused multiply-adds over all threads.",
+        short="DFMAs",
+        better="neither",
+        metrics="smsp__sass_thread_inst_executed_op_dfma_pred_on.sum",
+        executor=True,
+    ),
+    _row(
+        "barriers",
+        "warps",
+        "Barriers",
+        "Times a warp reached a block-wide barrier.",
+        metrics=OPCODES,
+        opcode="BAR",
+        executor=True,
+    ),
+    _row(
+        "branch_divergent_warps",
+        "warps",
+        "Divergent branches",
+        "Branches at which lanes of one warp parted.",
+        metrics="smsp__sass_branch_targets_threads_divergent.sum",
+        executor=True,
+    ),
+)
+_ASYNC_METRICS = "smsp__sass_l1tex_{}_pipe_lsu_{}_op_ldgsts.sum"
+_ASYNC_COPIES = (
+    _row(
+        "async_copy_requests",
+        "requests",
+        "Async copy requests",
+        "Warp-level cp.async instructions (LDGSTS), from global to shared memory.",
+        short="async copies",
+        metrics=_ASYNC_METRICS.format("t_requests", "mem_global"),
+        executor=True,
+        only_with="async",
+    ),
+    _row(
+        "async_copy_sectors",
+        "sectors",
+        "Async copy sectors",
+        "32-byte sectors of global memory that those copies touched.",
+        metrics=_ASYNC_METRICS.format("t_sectors", "mem_global"),
+        executor=True,
+        only_with="async",
+    ),
+    _row(
+        "async_copy_useful_bytes",
+        "bytes",
+        "Async copy useful bytes",
+        "Distinct bytes that those copies moved.",
+        short="async copy bytes",
+        better="neither",
+        executor=True,
+    ),
+    _row(
+        "async_copy_shared_wavefronts",
+        "wavefronts",
+        "Async copy shared wavefronts",
+        "Passes through shared memory that those copies took to write.",
+        short="async copy wavefronts",
+        metrics="smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
+        executor=True,
+        only_with="async",
+    ),
+    _row(
+        "async_copy_shared_bank_conflicts",
+        "wavefronts",
+        "Async copy bank conflicts",
+        "Extra passes among them.",
+        short="async copy conflicts",
+        metrics="l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
+        executor=True,
+        only_with="async",
+    ),
+)
+_REQUESTS = (
+    _row(
+        "shared_load_requests",
+        "requests",
+        "Shared load requests",
+        "Warp-level loads from shared memory.",
+        executor=True,
+    ),
+    _row(
+        "shared_store_requests",
+        "requests",
+        "Shared store requests",
+        "Warp-level stores to shared memory.",
+        executor=True,
+    ),
+    _row(
+        "shared_atomic_requests",
+        "requests",
+        "Shared atomics",
+        "Warp-level atomic operations on shared memory.",
+        executor=True,
+    ),
+    _row(
+        "global_atomic_requests",
+        "requests",
+        "Global atomics",
+        "Warp-level atomic operations on global memory.",
+        executor=True,
+    ),
+    _row(
+        "global_atomic_sectors",
+        "sectors",
+        "Global atomic sectors",
+        "Sectors that those operations touched.",
+        short="atomic sectors",
+        executor=True,
+    ),
+    _row(
+        "local_load_requests",
+        "requests",
+        "Local load requests",
+        "Loads of spilled registers and thread-local arrays.",
+        short="local loads",
+        executor=True,
+    ),
+    _row(
+        "local_store_requests",
+        "requests",
+        "Local store requests",
+        "Stores of spilled registers and thread-local arrays.",
+        short="local stores",
+        executor=True,
+    ),
+    _row(
+        "global_load_useful_bytes",
+        "bytes",
+        "Global load useful bytes",
+        "Distinct bytes that lanes used.",
+        short="useful bytes loaded",
+        better="neither",
+        executor=True,
+    ),
+    _row(
+        "global_store_useful_bytes",
+        "bytes",
+        "Global store useful bytes",
+        "Distinct bytes that lanes wrote.",
+        short="useful bytes stored",
+        better="neither",
+        executor=True,
+    ),
+)
+_HARDWARE = (
+    _row(
+        "warp_instructions",
+        "warp instructions",
+        "Warp instructions",
+        "All that warps executed.",
+        better="neither",
+        metrics="smsp__inst_executed.sum",
+    ),
+    _row(
+        "bulk_load_bytes",
+        "bytes",
+        "Bulk bytes loaded",
+        "Bytes that bulk copies brought from L2.",
+        better="neither",
+        metrics="l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum",
+        only_with="bulk",
+    ),
+    _row(
+        "bulk_store_bytes",
+        "bytes",
+        "Bulk bytes stored",
+        "Bytes that bulk copies sent to L2.",
+        better="neither",
+        metrics="l1tex__m_l1tex2xbar_write_bytes_mem_global_op_tma_st.sum",
+        only_with="bulk",
+    ),
+    _row(
+        "dram_read_bytes",
+        "bytes",
+        "DRAM bytes read",
+        "Bytes read from device memory, by all.",
+        short="DRAM bytes read",
+        metrics="dram__bytes_read.sum dram__bytes_op_read.sum",
+    ),
+    _row(
+        "dram_write_bytes",
+        "bytes",
+        "DRAM bytes written",
+        "Bytes written to device memory, by all.",
+        short="DRAM bytes written",
+        metrics="dram__bytes_write.sum dram__bytes_op_write.sum",
+    ),
+    _row(
+        "dram_throughput_gbps",
+        "GB/s",
+        "DRAM throughput",
+        "Device-memory bytes per second, over Nsight Compute's own duration.",
+        short="DRAM throughput",
+        better="neither",
+        metrics="dram__bytes.sum.per_second",
+    ),
+    _row(
+        "l1_hit_rate_pct",
+        "%",
+        "L1 hit rate",
+        "Sectors found in the L1 cache.",
+        short="L1 hit rate",
+        better="higher",
+        metrics="l1tex__t_sector_hit_rate.pct",
+    ),
+    _row(
+        "l2_hit_rate_pct",
+        "%",
+        "L2 hit rate",
+        "Sectors found in the L2 cache.",
+        short="L2 hit rate",
+        better="higher",
+        metrics="lts__t_sector_hit_rate.pct",
+    ),
+)
+_SPEED_OF_LIGHT = tuple(
+    _row(
+        f"sol_{name}_pct",
+        "%",
+        f"{label} speed of light",
+        f"{label} use as a share of its peak.",
+        short=f"{label} speed of light",
+        better="neither",
+        metrics=metric,
+    )
+    for name, label, metric in (
+        ("compute", "SM", "sm__throughput.avg.pct_of_peak_sustained_elapsed"),
+        ("memory", "Memory", "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"),
+        ("l1", "L1", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
+        ("l2", "L2", "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
+        ("dram", "DRAM", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
+    )
+)
+_LAUNCH = (
+    _row(
+        OCCUPANCY,
+        "%",
+        "Achieved occupancy",
+        "Active warps as a share of the SM's limit, averaged while it was active.",
+        better="neither",
+        metrics="sm__warps_active.avg.pct_of_peak_sustained_active",
+    ),
+    _row(
+        "registers_per_thread",
+        "registers",
+        "Registers",
+        "Allocated per thread.",
+        better="neither",
+        metrics="launch__registers_per_thread",
+    ),
+    _row(
+        "ncu_duration_us",
+        "us",
+        "Nsight Compute's duration",
+        "The launch under Nsight Compute, caches flushed; not comparable with gpuprof's timing.",
+        short="Nsight Compute's duration",
+        better="neither",
+        metrics="gpu__time_duration.sum",
+    ),
+)
+_STALLS = tuple(
+    _row(
+        f"stall_{name}",
+        "cycles/instruction",
+        f"Stall: {name.replace('_', ' ')}",
+        f"Cycles per issued instruction that a warp spent {text}.",
+        better="neither",
+        metrics=f"smsp__average_warps_issue_stalled_{name}_per_issue_active.ratio",
+    )
+    for name, text in {
+        "long_scoreboard": "waiting for global or local memory",
+        "short_scoreboard": "waiting for shared memory or special functions",
+        "barrier": "waiting at a block-wide barrier",
+        "mio_throttle": "waiting for room in the shared-memory and special-function queue",
+        "lg_throttle": "waiting for room in the global-memory queue",
+        "tex_throttle": "waiting for room in the texture queue",
+        "math_pipe_throttle": "waiting for a busy arithmetic pipe",
+        "wait": "waiting out a fixed latency",
+        "not_selected": "ready, while another warp was issued",
+        "selected": "issuing",
+        "dispatch_stall": "held back by the dispatcher",
+        "no_instruction": "waiting for an instruction fetch",
+        "branch_resolving": "waiting for a branch's target",
+        "drain": "waiting for stores to leave before exit",
+        "membar": "waiting at a memory barrier",
+        "imc_miss": "waiting for an immediate constant",
+        "sleeping": "asleep",
+        "misc": "stalled for another reason",
+    }.items()
+)
+
+#: By name, in the order shown.
+COUNTERS: dict[str, CounterInfo] = {
+    row.name: row
+    for row in (
+        *_GLOBAL,
+        *_SHARED,
+        *_WORK,
+        *_ASYNC_COPIES,
+        *_REQUESTS,
+        *_HARDWARE,
+        *_SPEED_OF_LIGHT,
+        *_LAUNCH,
+        *_STALLS,
+    )
+}
+#: Those that Nsight Compute collects, and those that the executor counts.
+OF_NCU = tuple(row for row in COUNTERS.values() if row.metrics)
+OF_EXECUTOR = {row.executor: row for row in COUNTERS.values() if row.executor}
+
+
+def describe(name: str) -> CounterInfo:
+    """What is known of a counter; a foreign one is shown by its own name."""
+    foreign = CounterInfo(name, "", name, name, "neither", "A counter that gpuprof does not describe.")
+    return COUNTERS.get(name, foreign)

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Theoretical occupancy: how many blocks of a launch one SM can hold, and what stops the next one.
+
+The rules are those of the occupancy calculator that the CUDA Toolkit ships (`cuda_occupancy.h`), with the
+limits of the CUDA Programming Guide's tables of compute capabilities. They give what
+`cuOccupancyMaxActiveBlocksPerMultiprocessor` answers for a kernel with no carve-out preference: an SM's split
+between L1 cache and shared memory takes a few fixed sizes, and the largest one counts, because the driver
+raises the split as far as the resident blocks need.
+"""
+
+from dataclasses import dataclass
+
+from gpuprof.devices.cards import Granularity, granularity
+from gpuprof.devices.device import Device
+from gpuprof.errors import CaseFailure
+
+_WARP_THREADS = 32
+_REGISTER_BYTES = 4
+#: CUDA Programming Guide, "Compute Capabilities": the same for every architecture.
+_MAX_REGISTERS_PER_THREAD = 255
+
+
+@dataclass(frozen=True, slots=True)
+class TheoreticalOccupancy:
+    """Resident blocks and warps of one launch shape.
+
+    Args:
+        theoretical_pct: Resident warps as a share of the SM's limit.
+        limiter: What allows no further block: `registers`, `shared memory`, `threads` or `blocks`; where
+            several do, their names joined by "and".
+        blocks_per_sm: Blocks that fit on one SM at once.
+    """
+
+    theoretical_pct: float
+    limiter: str
+    blocks_per_sm: int
+
+
+def theoretical_occupancy(
+    device: Device, *, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int
+) -> TheoreticalOccupancy:
+    """Resident blocks and warps per SM of one launch shape.
+
+    Args:
+        device: The limits to respect.
+        threads_per_block: At least 1.
+        registers_per_thread: From the compiler; 0 for a kernel that uses none.
+        shared_bytes_per_block: Static and dynamic shared memory together, without what CUDA reserves.
+
+    Raises:
+        CaseFailure: Not even one block fits.
+    """
+    units = granularity(device.capability)
+    warps = _divide_up(threads_per_block, _WARP_THREADS)
+    _check_threads(device, threads_per_block)
+    limits = {
+        "registers": _blocks_by_registers(device, units, warps, registers_per_thread),
+        "shared memory": _blocks_by_shared_memory(device, units, shared_bytes_per_block),
+        "threads": device.max_threads_per_sm // _WARP_THREADS // warps,
+        "blocks": device.max_blocks_per_sm,
+    }
+    blocks = min(limit for limit in limits.values() if limit is not None)
+    return TheoreticalOccupancy(
+        theoretical_pct=100.0 * blocks * warps / (device.max_threads_per_sm // _WARP_THREADS),
+        limiter=" and ".join(name for name, limit in limits.items() if limit == blocks),
+        blocks_per_sm=blocks,
+    )
+
+
+def _check_threads(device: Device, threads: int) -> None:
+    if threads > device.max_threads_per_block:
+        raise CaseFailure(
+            f"A block of {threads} threads does not fit: {device.name} allows"
+            f" {device.max_threads_per_block} threads per block.",
+            over_limit=True,
+            fix="Use a smaller block.",
+        )
+
+
+def _blocks_by_registers(device: Device, units: Granularity, warps: int, per_thread: int) -> int | None:
+    """Blocks that the register file holds; None for a kernel without registers.
+
+    Registers are handed out by the warp, in units, from the sub-partition that the warp runs on. The check
+    of a single block counts its warps as if they filled all sub-partitions equally.
+    """
+    if per_thread == 0:
+        return None
+    per_warp = _round_up(per_thread * _WARP_THREADS, units.registers_per_warp)
+    needed = per_warp * _round_up(warps, units.sub_partitions)
+    if per_thread > _MAX_REGISTERS_PER_THREAD:
+        raise CaseFailure(
+            f"{per_thread} registers per thread do not fit: a thread has at most"
+            f" {_MAX_REGISTERS_PER_THREAD}.",
+            over_limit=True,
+        )
+    if needed > device.registers_per_block:
+        raise CaseFailure(
+            f"A block of {warps} warps with {per_thread} registers per thread does not fit: it needs"
+            f" {_registers(needed)}; {device.name} allows a block {_registers(device.registers_per_block)}.",
+            over_limit=True,
+            fix="Use a smaller block, or limit registers with __launch_bounds__.",
+        )
+    warps_per_partition = device.registers_per_sm // units.sub_partitions // per_warp
+    return warps_per_partition * units.sub_partitions // warps
+
+
+def _blocks_by_shared_memory(device: Device, units: Granularity, per_block: int) -> int | None:
+    """Blocks that the largest shared-memory carve-out holds; None where a block takes none of it."""
+    reserved = device.reserved_shared_bytes_per_block
+    allocated = _round_up(per_block + reserved, units.shared_bytes_per_block)
+    if allocated > device.shared_bytes_per_block_optin + reserved:
+        raise CaseFailure(
+            f"{per_block} bytes of shared memory per block ({per_block / 1024:.1f} KiB) do not fit:"
+            f" {device.name} allows {device.shared_bytes_per_block_optin} bytes"
+            f" ({device.shared_bytes_per_block_optin / 1024:.1f} KiB).",
+            over_limit=True,
+            fix="Use a smaller tile.",
+        )
+    return device.shared_bytes_per_sm // allocated if allocated else None
+
+
+def _registers(count: int) -> str:
+    return f"{count} registers ({count * _REGISTER_BYTES} bytes)"
+
+
+def _divide_up(value: int, unit: int) -> int:
+    return -(-value // unit)
+
+
+def _round_up(value: int, unit: int) -> int:
+    return _divide_up(value, unit) * unit

@@ -1,0 +1,136 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""One way to compute an operation: a kernel with its header and source, as a value that can travel."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpuprof.kernels.tensor_map import TensorMapSpec
+from gpuprof.results import Choice, Direction, KernelRecord, PublishedFigure
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A condition on size, block or parameters, and the sentence shown when it does not hold."""
+
+    condition: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a kernel is launched.
+
+    Args:
+        block: Default block, threads in x, y, z.
+        any_block: True when the block may be chosen freely within the kernel's requirements.
+        grid: Formulas of the grid's x, y and z.
+        dynamic_shared_bytes: Formula of the dynamic shared memory of one block.
+        cooperative: True when blocks wait for each other, so that all must be on the device at once.
+    """
+
+    block: tuple[int, int, int]
+    any_block: bool
+    grid: tuple[str, str, str]
+    dynamic_shared_bytes: str
+    cooperative: bool = False
+
+
+#: In the place of a launch where the chosen kernel has one.
+NO_LAUNCH = Launch(block=(1, 1, 1), any_block=False, grid=("1", "1", "1"), dynamic_shared_bytes="0")
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Where a kernel was published.
+
+    Args:
+        name: What the kernels of one study share: a letter, in the shipped ladders.
+        citation: Author, title, date.
+        url: Its address; empty where none is known.
+    """
+
+    name: str = ""
+    citation: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One kernel: what its file says of it, and the file's text.
+
+    Args:
+        id: What users type.
+        file_name: The name of its file, for diagnostics.
+        source: The whole file.
+        operation: Name of the operation that it computes.
+        options: The variant of the operation, where it is not the default: `layout = "col"`.
+        dtypes: Element types that it is written for.
+        entry: Name of its function.
+        arguments: What it takes, by the operation's names, in order.
+        parameters: Integers that it can be tuned by, macros of its source, with their defaults.
+        constants: Integers that its source and its launch share and that nobody may change; macros too.
+        compile_options: Options for the compiler besides gpuprof's own.
+        moves: What the step to this kernel does to counters and resources, for the same problem.
+        after: Id of the kernel that the step starts from; empty for whichever stands below it.
+        tensor_maps: Arguments that are tensor maps, by name.
+        choices: The kernels of which it runs the first whose condition holds; empty for a kernel with code of
+            its own. With choices, `launch` is a placeholder, and entry, arguments and types are empty.
+    """
+
+    id: str
+    file_name: str
+    source: str
+    operation: str
+    title: str
+    rung: float
+    idea: str
+    change: str
+    bottleneck: str
+    study: Study
+    reference: str
+    aliases: tuple[str, ...]
+    options: Mapping[str, str]
+    dtypes: tuple[str, ...]
+    entry: str
+    arguments: tuple[str, ...]
+    launch: Launch
+    parameters: Mapping[str, int]
+    constants: Mapping[str, int]
+    requirements: tuple[Requirement, ...]
+    published: tuple[PublishedFigure, ...]
+    compile_options: tuple[str, ...] = ()
+    moves: Mapping[str, Direction] = field(default_factory=dict)
+    after: str = ""
+    tensor_maps: Mapping[str, TensorMapSpec] = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+
+    @property
+    def source_hash(self) -> str:
+        """SHA-256 of the whole file, header included, in hexadecimal."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+    def record(self) -> KernelRecord:
+        """The kernel as a results file keeps it."""
+        return KernelRecord(
+            id=self.id,
+            operation=self.operation,
+            title=self.title,
+            rung=self.rung,
+            idea=self.idea,
+            change=self.change,
+            bottleneck=self.bottleneck,
+            study=self.study.name,
+            citation=self.study.citation,
+            citation_url=self.study.url,
+            aliases=self.aliases,
+            reference=self.reference,
+            source=self.source,
+            source_hash=self.source_hash,
+            file_name=self.file_name,
+            published=self.published,
+            moves=self.moves,
+            after=self.after,
+            choices=self.choices,
+        )

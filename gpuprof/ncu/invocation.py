@@ -1,0 +1,167 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""One ncu process over one job: start it, watch its journal, end it when nothing happens any more."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuprof import signals
+from gpuprof.errors import reason
+from gpuprof.measure.process import child_environment
+from gpuprof.ncu.diagnosis import NcuError
+from gpuprof.ncu.find import Ncu
+from gpuprof.ncu.journal import Event, Job, read_journal, write_job
+from gpuprof.ncu.metrics import requested
+
+_POLL_S = 0.1
+#: Time for ncu to write its report once the profiled process is gone.
+_FINISH_S = 60.0
+_OUTPUT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class NcuOptions:
+    """How to profile.
+
+    Args:
+        path: The ncu to use; None to look for it.
+        metric_set: A set of ncu's, for example `full`, collected besides gpuprof's metrics.
+        clock_control: ncu's `--clock-control`: `none` leaves the clocks alone, `base` locks them.
+        timeout_s: Longest that one case may take under replay.
+    """
+
+    path: str | None = None
+    metric_set: str | None = None
+    clock_control: str = "none"
+    timeout_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an ncu process ended.
+
+    Args:
+        events: The profiled process's journal.
+        output: What ncu and the process printed.
+        status: ncu's exit status.
+        timed_out: Whether it was ended because a case took too long.
+    """
+
+    events: list[Event]
+    output: str
+    status: int
+    timed_out: bool
+
+
+def ncu_command(ncu: Ncu, options: NcuOptions, report: Path, job_path: Path) -> list[str]:
+    """The command line that profiles a job."""
+    return [
+        ncu.path,
+        *("--profile-from-start", "off"),
+        *("--target-processes", "all"),
+        *("--replay-mode", "kernel"),
+        *("--cache-control", "all"),
+        *("--clock-control", options.clock_control),
+        *(("--set", options.metric_set) if options.metric_set else ()),
+        *("--metrics", requested()),
+        *("--export", str(report), "--force-overwrite"),
+        *(sys.executable, "-m", "gpuprof.ncu.target", str(job_path)),
+    ]
+
+
+def run_ncu(
+    ncu: Ncu,
+    options: NcuOptions,
+    report: Path,
+    job: Callable[[str], Job],
+    on_start: Callable[[int], None],
+) -> Ended:
+    """Profile a job to its end, whatever that is.
+
+    Args:
+        ncu: Nsight Compute.
+        options: How to profile.
+        report: The `.ncu-rep` file to write; an older one is removed first.
+        job: Makes the job, given the path of its journal.
+        on_start: Told a case's index when its turn comes.
+
+    Raises:
+        NcuError: ncu cannot be started, or the report's directory cannot be written.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpuprof-ncu-") as scratch:
+        journal, job_path = Path(scratch, "journal"), Path(scratch, "job.json")
+        write_job(job(str(journal)), job_path)
+        try:
+            report.parent.mkdir(parents=True, exist_ok=True)
+            report.unlink(missing_ok=True)
+        except OSError as error:
+            raise NcuError(
+                f"Cannot write {report}: {reason(error)}.", fix="Name another directory."
+            ) from error
+        with tempfile.TemporaryFile() as output:
+            try:
+                process = subprocess.Popen(
+                    ncu_command(ncu, options, report, job_path),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    env={**child_environment(), "LC_ALL": "C"},
+                )
+            except OSError as error:
+                raise NcuError(f"{ncu.path} cannot be started: {reason(error)}.") from error
+            try:
+                timed_out = _watch(process, journal, options.timeout_s, on_start)
+            finally:
+                _end_group(process)
+            size = output.seek(0, os.SEEK_END)
+            output.seek(max(0, size - _OUTPUT_BYTES))
+            text = output.read().decode(errors="replace")
+        return Ended(read_journal(journal), text, process.returncode, timed_out)
+
+
+def _watch(
+    process: subprocess.Popen[bytes], journal: Path, timeout_s: float, on_start: Callable[[int], None]
+) -> bool:
+    """Wait for the end; a process that writes nothing for too long is killed, so that ncu keeps the rest."""
+    seen = 0
+    last = time.monotonic()
+    while True:
+        ended = process.poll() is not None
+        events = read_journal(journal)
+        for event in events[seen:]:
+            last = time.monotonic()
+            if event.kind == "started" and event.index is not None:
+                on_start(event.index)
+        seen = len(events)
+        if ended:
+            return False
+        signals.check()
+        if time.monotonic() - last > timeout_s:
+            _kill_target(events)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_FINISH_S)
+            return True
+        time.sleep(_POLL_S)
+
+
+def _kill_target(events: list[Event]) -> None:
+    for event in events:
+        if event.kind == "opened" and event.pid:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(event.pid, signal.SIGKILL)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Leave nothing behind: ncu, its helpers and the profiled process are one group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

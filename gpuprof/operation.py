@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What an operation declares of itself: dimensions, arrays, scalars, work, and how its results are checked.
+
+Data only, so that it can travel, be stored with results and be read without NumPy. What it means for sizes
+and values is the business of `problems.problem`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+Role = Literal["in", "out", "inout"]
+Rate = Literal["flops", "bytes"]
+ScalarType = Literal["real", "f32", "f64", "i32", "i64", "u32", "u64"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayDeclaration:
+    """One array.
+
+    Args:
+        shape: Formulas of its extents, the fastest varying last; of a coded operation they may be the shape
+            for its first options.
+        role: Whether kernels read it, write it, or both.
+        dtype: Element type; `real` is the run's.
+    """
+
+    shape: tuple[str, ...]
+    role: Role = "in"
+    dtype: str = "real"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarDeclaration:
+    """One number that kernels take besides the sizes; an option of the command line.
+
+    Args:
+        type: `real` is the run's element type.
+        default: Its value unless another is asked for.
+        neutral: The value that a kernel stands for which does not take it; None where each must.
+        help: What it is, for the command line.
+    """
+
+    type: ScalarType = "real"
+    default: float = 1.0
+    neutral: float | None = None
+    help: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionDeclaration:
+    """One way in which kernels of an operation may differ in what they compute; a header names it.
+
+    Args:
+        values: Each value with its words for a heading, or with none where it goes without saying.
+        default: The value of a header that says nothing.
+        ceiling: The value whose kernels do less than the operation, and so bound what it can reach.
+    """
+
+    values: Mapping[str, str]
+    default: str
+    ceiling: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the operation needs, as formulas of dimensions, scalars and `real_bytes`.
+
+    Args:
+        flops: Floating-point operations.
+        bytes: Fewest bytes that must cross device memory: inputs read once, outputs written once.
+        rate: Which of the two a case is rated by.
+    """
+
+    flops: str
+    bytes: str
+    rate: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How one output is held against its reference.
+
+    Args:
+        value: Array formula of the expected result; empty for a coded operation's own.
+        magnitude: Array formula of what an element's error is measured by; empty for the size of its value.
+        relative: Formula of the error allowed, as a share of the magnitude.
+        absolute: Formula of the error allowed besides.
+    """
+
+    value: str = ""
+    magnitude: str = ""
+    relative: str = "0"
+    absolute: str = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceDeclaration:
+    """Something else that computes the operation, to compare kernels with.
+
+    Args:
+        id: Its name in a results file.
+        title: What it is.
+        idea: What to know about it.
+        on_host: True when it runs on the CPU.
+        library: What computes it, for its version to be recorded: `cublas`, `numpy`, or empty for the driver.
+        options: The operation's options that it computes with, where they are not the defaults.
+    """
+
+    id: str
+    title: str
+    idea: str
+    on_host: bool = False
+    library: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What is computed, apart from its size.
+
+    Args:
+        name: What users type.
+        title: For headings.
+        dimensions: Names of its sizes, in the order in which users type them.
+        default_sizes: Sizes that run when none are asked for, as typed.
+        arrays: By name, in the order in which kernels' headers usually list them.
+        scalars: By name.
+        options: By name.
+        inputs: Formula of each array's first content, by the array's name.
+        work: What it needs.
+        checks: How outputs are checked, by the array's name.
+        references: What else computes it.
+        help: One sentence for the command line.
+        coded: Name of the class in `problems` that says what a declaration cannot; empty for none.
+    """
+
+    name: str
+    title: str
+    dimensions: tuple[str, ...]
+    default_sizes: str
+    arrays: Mapping[str, ArrayDeclaration]
+    scalars: Mapping[str, ScalarDeclaration]
+    options: Mapping[str, OptionDeclaration]
+    inputs: Mapping[str, str]
+    work: Work
+    checks: Mapping[str, Check]
+    references: tuple[ReferenceDeclaration, ...] = ()
+    help: str = ""
+    coded: str = ""
+
+    @cached_property
+    def argument_names(self) -> tuple[str, ...]:
+        """What a kernel may take as arguments."""
+        return (*self.dimensions, *self.scalars, *self.arrays)
+
+    def default_options(self) -> dict[str, str]:
+        """Each option's default."""
+        return {name: option.default for name, option in self.options.items()}
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.dimensions))

@@ -1,0 +1,203 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a problem does: arrays, inputs, references. As declared; coded operations override the rest."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.operation import Check
+from gpuprof.problems.array_formulas import evaluate_arrays
+from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
+from gpuprof.problems.formulas import ExpressionError, evaluate
+from gpuprof.problems.generators import generate
+from gpuprof.problems.problem import ArraySpec, Problem
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One output as it must be.
+
+    Args:
+        values: Flat, in storage order: float64, or 64-bit integers for an output of integers.
+        magnitude: What each element's error is measured by, float64; of length 1 where all share one.
+    """
+
+    values: Array
+    magnitude: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """The device address of an array, in the arguments of a device reference or a library's function.
+
+    Args:
+        array: One of the problem's arrays, or `expected NAME` or `magnitude NAME` of an output.
+    """
+
+    array: str
+
+
+@dataclass(frozen=True, slots=True)
+class Initial:
+    """The device address of what an array held before any kernel ran; null where it held nothing."""
+
+    array: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReference:
+    """Device code of the measuring side that fills the expected values and magnitudes of every output.
+
+    Args:
+        source: CUDA C++; `real` is the run's element type.
+        entry: Its kernel.
+        grid: Blocks.
+        block: Threads of a block.
+        arguments: `int` for a long long, `float` for a double, or an address.
+        has_magnitude: Whether it fills magnitudes; without, every element's is 1.
+    """
+
+    source: str
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    arguments: tuple[int | float | Pointer | Initial, ...]
+    has_magnitude: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HostReal:
+    """A number of the run's element type, passed by its address on the host, as BLAS libraries want it."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCall:
+    """One call of a vendor's library, or of the driver's copy.
+
+    Args:
+        library: `cublas`, or `driver` for a copy on the device.
+        function: The library's function; `copy` for the driver's.
+        arguments: After the library's handle: integers, host numbers and addresses.
+    """
+
+    library: str
+    function: str
+    arguments: tuple[int | HostReal | Pointer, ...]
+
+
+#: Computes a problem on the host; returns the output, flat, in storage order.
+HostCall = Callable[[], Array]
+
+
+class Behaviour:
+    """An operation that its declaration says all about."""
+
+    def arrays(self, problem: Problem) -> tuple[ArraySpec, ...]:
+        """The arrays' shapes by their formulas.
+
+        Raises:
+            ExpressionError: An extent is not positive, or its formula has no value for this size.
+        """
+        specs = []
+        for name, declared in problem.operation.arrays.items():
+            shape = tuple(evaluate(text, problem.dimensions) for text in declared.shape)
+            if min(shape) < 1:
+                raise ExpressionError(f"{name} would have the shape {shape}")
+            dtype = problem.dtype if declared.dtype == REAL else declared.dtype
+            specs.append(ArraySpec(name, shape, dtype, declared.role))
+        return tuple(specs)
+
+    def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
+        """Every array that kernels read, by its declared content."""
+        return {
+            spec.name: generate(problem.operation.inputs[spec.name], spec.elements, spec.dtype, seed, stream)
+            for stream, spec in enumerate(problem.arrays)
+            if spec.is_read
+        }
+
+    def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
+        """Every output by its formula."""
+        values: dict[str, Any] = {
+            **problem.dimensions,
+            **{name: problem.rounded(name) for name in problem.scalars},
+            **{spec.name: inputs[spec.name].reshape(spec.shape) for spec in problem.arrays if spec.is_read},
+        }
+        expected = {}
+        for spec in problem.outputs:
+            check = problem.operation.checks[spec.name]
+            result = _of_shape(spec, check.value, evaluate_arrays(check.value, values))
+            if ELEMENT_TYPES[spec.dtype].roundoff:
+                result = result.astype(np.float64)
+            else:
+                result = _as_integers(spec, check, result)
+            if check.magnitude:
+                magnitude = _of_shape(spec, check.magnitude, evaluate_arrays(check.magnitude, values))
+            else:
+                magnitude = np.abs(result)
+            expected[spec.name] = Expected(result, magnitude.astype(np.float64))
+        return expected
+
+    def reference_at(
+        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
+    ) -> Expected | None:
+        """A formula is evaluated as a whole."""
+        return None
+
+    def describe_element(self, problem: Problem, output: str, index: int) -> str:
+        """The element's position along each extent."""
+        position = np.unravel_index(index, problem.array(output).shape)
+        return f"{output}[{', '.join(map(str, position))}]"
+
+    def device_reference(self, problem: Problem) -> DeviceReference | None:
+        """References are computed by NumPy."""
+        return None
+
+    def library_call(self, problem: Problem, reference: str) -> LibraryCall:
+        """A declaration names no library."""
+        raise KeyError(reference)
+
+    def host_call(self, problem: Problem, reference: str, inputs: Mapping[str, Array]) -> HostCall:
+        """A declaration names no program of the host."""
+        raise KeyError(reference)
+
+
+def _as_integers(spec: ArraySpec, check: Check, result: Array) -> Array:
+    """A formula's result for an output of integers; it keeps its fractions only where it may be off.
+
+    Raises:
+        ExpressionError: It has fractions, and the output must equal it.
+    """
+    if np.issubdtype(result.dtype, np.integer):
+        return result
+    if result.dtype == np.bool_:
+        return result.astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        whole = result.astype(np.int64)
+    if (np.abs(result) < 2.0**63).all() and (whole == result).all():
+        return whole
+    if check.relative == check.absolute == "0":
+        raise ExpressionError(f"{check.value!r} gives fractions, and {spec.name} holds integers")
+    return result
+
+
+def _of_shape(spec: ArraySpec, formula: str, result: Array) -> Array:
+    """A formula's result, flat; it must have the output's shape, or as many elements and no shape of its own.
+
+    Raises:
+        ExpressionError: It has another shape.
+    """
+    if result.shape == spec.shape or (result.size == spec.elements == 1):
+        return np.ascontiguousarray(result).ravel()
+    if result.ndim == 0 or result.size == 1:
+        return np.full(spec.elements, result.reshape(()))
+    raise ExpressionError(
+        f"{formula!r} gives an array of shape {result.shape}; {spec.name} has the shape {spec.shape}"
+    )

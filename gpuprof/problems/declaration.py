@@ -1,0 +1,282 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Read an operation's declaration from TOML: `operation.toml`, or the same tables in a kernel's header."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, reason
+from gpuprof.operation import (
+    ArrayDeclaration,
+    Check,
+    Operation,
+    OptionDeclaration,
+    Rate,
+    ReferenceDeclaration,
+    Role,
+    ScalarDeclaration,
+    ScalarType,
+    Work,
+)
+from gpuprof.problems.array_formulas import array_variables
+from gpuprof.problems.coded import CODED
+from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, integer_range
+from gpuprof.problems.formulas import ExpressionError, variables
+from gpuprof.problems.generators import check_generator, default_generator
+from gpuprof.problems.sizes import parse_sizes
+from gpuprof.tables import TableReader, is_identifier, read_toml
+
+FILE_NAME = "operation.toml"
+#: Names that formulas of launches and work know besides an operation's own.
+RESERVED = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count", "arch", "u", "tiny", "real")
+#: Fields of a check that may stand beside the outputs, and then hold for all of them.
+_SHARED = ("relative", "absolute", "equal", "magnitude")
+_EXAMPLE = "An operation has dimensions, [arrays.NAME], [work] and [check]; see docs/operations.md."
+
+
+def load_operation(path: Path) -> Operation:
+    """Read an operation's file.
+
+    Raises:
+        HeaderError: It cannot be read, or is faulty.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except PATH_ERRORS as error:
+        raise HeaderError(f"Cannot read the operation {path}: {reason(error)}.") from error
+    reader = TableReader(read_toml(text, str(path)), str(path), fix=_EXAMPLE)
+    operation = read_operation(reader, reader.take("name", str))
+    reader.finish()
+    return operation
+
+
+def declares_operation(reader: TableReader) -> bool:
+    """Whether a kernel's header brings its operation along."""
+    return "dimensions" in reader
+
+
+def read_operation(reader: TableReader, name: str, title_key: str = "title") -> Operation:
+    """Take an operation's fields; others are left in the reader.
+
+    Args:
+        reader: The table.
+        name: The operation's name.
+        title_key: The field that holds its title.
+
+    Raises:
+        HeaderError: A field is missing, of the wrong type, or says what cannot be.
+    """
+    if not is_identifier(name):
+        raise reader.error("name", f"must be a name of letters, digits and _, not {name!r}")
+    dimensions = reader.strings("dimensions")
+    arrays = {key: _read_array(table) for key, table in reader.named_sections("arrays")}
+    scalars = {key: _read_scalar(table) for key, table in reader.named_sections("scalars")}
+    _check_names(reader, dimensions, (*dimensions, *arrays, *scalars))
+    operation = Operation(
+        name=name,
+        title=reader.take(title_key, str, name),
+        dimensions=dimensions,
+        default_sizes=_read_sizes(reader, dimensions),
+        arrays=arrays,
+        scalars=scalars,
+        options={key: _read_option(table) for key, table in reader.named_sections("options")},
+        inputs=_read_inputs(reader.section("inputs", {}), arrays),
+        work=_read_work(reader.section("work"), (*dimensions, *scalars)),
+        checks={},
+        references=tuple(map(_read_reference, reader.sections("references"))),
+        help=reader.take("help", str, ""),
+        coded=reader.take("coded", str, ""),
+    )
+    for key, array in arrays.items():
+        for text in array.shape:
+            _check_formula(reader, f"arrays.{key}.shape", text, dimensions)
+    if all(array.role == "in" for array in arrays.values()):
+        raise reader.error("arrays", "have nothing to check: none is out or inout")
+    _check_coded(reader, operation)
+    return replace(operation, checks=_read_checks(reader.section("check", {}), operation))
+
+
+def _check_coded(reader: TableReader, operation: Operation) -> None:
+    """Refuse code that does not exist or is of another operation, and references without any."""
+    if not operation.coded:
+        if operation.references:
+            raise reader.error("references", "need code of gpuprof's own that calls them, which this has not")
+        return
+    if operation.coded not in CODED:
+        raise reader.error("coded", f"is {operation.coded!r}, not one of {', '.join(CODED)}")
+    code = CODED[operation.coded]
+    found = (operation.dimensions, operation.arrays, operation.scalars, operation.options)
+    wanted = (code.dimensions, code.arrays, code.scalars, code.options)
+    for word, names, known in zip(("dimensions", "arrays", "scalars", "options"), found, wanted, strict=True):
+        if tuple(names) != known:
+            listed = ", ".join(known) or "none"
+            raise reader.error("coded", f"is {operation.coded!r}, whose {word} are {listed}")
+
+
+def _check_names(reader: TableReader, dimensions: tuple[str, ...], names: tuple[str, ...]) -> None:
+    if not dimensions:
+        raise reader.error("dimensions", "must name at least one size")
+    for name in names:
+        if not is_identifier(name):
+            raise reader.error("dimensions", f"names {name!r}, which is no name of letters, digits and _")
+        if names.count(name) > 1:
+            raise reader.error("dimensions", f"names {name!r}, which something else is called too")
+        if name in RESERVED:
+            raise reader.error("dimensions", f"names {name!r}, which formulas use for something else")
+
+
+def _read_sizes(reader: TableReader, dimensions: tuple[str, ...]) -> str:
+    text: str = reader.take("default_sizes", str, "1024")
+    try:
+        parse_sizes(text, dimensions, "default_sizes")
+    except InputError as error:
+        raise reader.error("default_sizes", f"is {text!r}: {error}") from error
+    return text
+
+
+def _read_array(reader: TableReader) -> ArrayDeclaration:
+    dtype = reader.take("dtype", str, REAL)
+    if dtype != REAL and dtype not in ELEMENT_TYPES:
+        raise reader.error("dtype", f"is {dtype!r}, not {REAL} or one of {', '.join(ELEMENT_TYPES)}")
+    shape = reader.strings("shape")
+    if not 1 <= len(shape) <= 5:
+        raise reader.error("shape", "must be one to five formulas")
+    array = ArrayDeclaration(shape, reader.choice("role", get_args(Role), "in"), dtype)  # type: ignore[arg-type]
+    reader.finish()
+    return array
+
+
+def _read_scalar(reader: TableReader) -> ScalarDeclaration:
+    neutral = reader.take("neutral", float) if "neutral" in reader else None
+    scalar = ScalarDeclaration(
+        type=reader.choice("type", get_args(ScalarType), "real"),  # type: ignore[arg-type]
+        default=reader.take("default", float, 1.0),
+        neutral=neutral,
+        help=reader.take("help", str, ""),
+    )
+    if scalar.type[0] in "iu":
+        least, most = integer_range(scalar.type)
+        if not scalar.default.is_integer() or not least <= scalar.default <= most:
+            raise reader.error("default", f"is {scalar.default:g}, which no {scalar.type} holds")
+    reader.finish()
+    return scalar
+
+
+def _read_option(reader: TableReader) -> OptionDeclaration:
+    values = reader.take("values", dict)
+    if not values or not all(isinstance(text, str) for text in values.values()):
+        raise reader.error("values", "must be a table of words for headings")
+    ceiling = reader.take("ceiling", str, "")
+    if ceiling and ceiling not in values:
+        raise reader.error("ceiling", f"is {ceiling!r}, not one of {', '.join(values)}")
+    option = OptionDeclaration(values, reader.choice("default", tuple(values), next(iter(values))), ceiling)
+    reader.finish()
+    return option
+
+
+def _read_inputs(reader: TableReader, arrays: dict[str, ArrayDeclaration]) -> dict[str, str]:
+    inputs = {}
+    for key, array in arrays.items():
+        if array.role != "out":
+            text = reader.take(key, str, default_generator(array.dtype))
+            try:
+                check_generator(text, array.dtype)
+            except ExpressionError as error:
+                raise reader.error(key, f"is no content: {error}") from error
+            inputs[key] = text
+    for key in reader.table:
+        raise reader.error(key, f"is no array that kernels read; those are {', '.join(inputs) or 'none'}")
+    return inputs
+
+
+def _read_work(reader: TableReader, names: tuple[str, ...]) -> Work:
+    rate = reader.choice("rate", get_args(Rate), "bytes")
+    work = Work(
+        flops=reader.take("flops", str, "0"),
+        bytes=reader.take("bytes", str),
+        rate=rate,  # type: ignore[arg-type]
+    )
+    for key, text in (("flops", work.flops), ("bytes", work.bytes)):
+        _check_formula(reader, key, text, (*names, "real_bytes"), reals=True)
+    if rate == "flops" and work.flops.strip() == "0":
+        raise reader.error("flops", "is 0, and the operation rated by it")
+    reader.finish()
+    return work
+
+
+def _read_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:
+    """One check for each output; what stands beside the arrays' names holds for all of them."""
+    shared = {key: reader.table.pop(key) for key in _SHARED if key in reader}
+    checks = {}
+    for key, array in operation.arrays.items():
+        if array.role == "in":
+            continue
+        entry = reader.table.pop(key, {})
+        table = entry if isinstance(entry, dict) else {"value": entry}
+        own = TableReader({**shared, **table}, reader.where, f"{reader.name}{key}.", _EXAMPLE)
+        checks[key] = _read_check(own, operation, array)
+    for key in reader.table:
+        raise reader.error(key, f"is no output; those are {', '.join(checks)}")
+    return checks
+
+
+def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclaration) -> Check:
+    equal = reader.take("equal", bool, False)
+    relative, absolute = reader.take("relative", str, ""), reader.take("absolute", str, "")
+    exact = array.dtype in ELEMENT_TYPES and not ELEMENT_TYPES[array.dtype].roundoff
+    if equal and (relative or absolute):
+        raise reader.error("equal", "leaves no room for relative or absolute")
+    if not (equal or relative or absolute or exact):
+        raise reader.error("relative", "is missing: say how far off a result may be, or equal = true")
+    check = Check(
+        value=reader.take("value", str, "" if operation.coded else None),
+        magnitude=reader.take("magnitude", str, ""),
+        relative=relative or "0",
+        absolute=absolute or "0",
+    )
+    known = [name for name, array in operation.arrays.items() if array.role != "out"]
+    known += [*operation.scalars, *operation.dimensions]
+    for key, text in (("value", check.value), ("magnitude", check.magnitude)):
+        if text:
+            _check_formula(reader, key, text, known, arrays=True)
+    for key, text in (("relative", check.relative), ("absolute", check.absolute)):
+        names = (*operation.dimensions, *operation.scalars, "u", "tiny")
+        _check_formula(reader, key, text, names, reals=True)
+    reader.finish()
+    return check
+
+
+def _read_reference(reader: TableReader) -> ReferenceDeclaration:
+    options = reader.take("options", dict, {})
+    if not all(isinstance(value, str) for value in options.values()):
+        raise reader.error("options", f"must be a table of words, not {options!r}")
+    reference = ReferenceDeclaration(
+        id=reader.take("id", str),
+        title=reader.take("title", str),
+        idea=reader.take("idea", str, ""),
+        on_host=reader.take("on_host", bool, False),
+        library=reader.take("library", str, ""),
+        options=options,
+    )
+    reader.finish()
+    return reference
+
+
+def _check_formula(
+    reader: TableReader,
+    key: str,
+    text: str,
+    known: Iterable[str],
+    *,
+    reals: bool = False,
+    arrays: bool = False,
+) -> None:
+    """Refuse a formula with an unknown name when the file is read, not when it is first evaluated."""
+    try:
+        used = array_variables(text) if arrays else variables(text, reals=reals)
+    except ExpressionError as error:
+        raise reader.error(key, f"is no formula: {error}") from error
+    for name in sorted(used - set(known)):
+        raise reader.error(key, f"uses {name!r}; known are {', '.join(sorted(known))}")

@@ -1,0 +1,260 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A problem: an operation with its sizes, element type, scalars and options."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from gpuprof.operation import Operation, Role
+from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
+from gpuprof.problems.formulas import ExpressionError, evaluate_real
+from gpuprof.results import ProblemRecord, size_label
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gpuprof.problems.behaviour import Behaviour, DeviceReference, Expected, HostCall, LibraryCall
+    from gpuprof.problems.check import ErrorBound
+
+    Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """One device array of a problem.
+
+    Args:
+        name: The kernel argument that it is passed as.
+        shape: Extents as stored: elements along the last one are neighbours.
+        dtype: Element type.
+        role: Whether kernels read it, write it, or both.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    role: Role = "in"
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory."""
+        return self.elements * ELEMENT_TYPES[self.dtype].nbytes
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it has content before a kernel runs."""
+        return self.role != "out"
+
+    @property
+    def is_output(self) -> bool:
+        """Whether kernels write it, and it is verified."""
+        return self.role != "in"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One computation with its size: immutable, hashable, and the same wherever it travels.
+
+    Args:
+        operation: What is computed.
+        sizes: One extent for each of the operation's dimensions.
+        dtype: The run's element type, which arrays and scalars of type `real` have.
+        scalar_values: One number for each of the operation's scalars.
+        option_values: One value for each of the operation's options.
+    """
+
+    operation: Operation
+    sizes: tuple[int, ...]
+    dtype: str = "f32"
+    scalar_values: tuple[float, ...] = ()
+    option_values: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        operation: Operation,
+        sizes: tuple[int, ...],
+        dtype: str = "f32",
+        scalars: Mapping[str, float] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> "Problem":
+        """A problem by names; scalars and options that are not named have their defaults."""
+        given, chosen = scalars or {}, options or {}
+        return cls(
+            operation,
+            tuple(sizes),
+            dtype,
+            tuple(float(given.get(name, scalar.default)) for name, scalar in operation.scalars.items()),
+            tuple(chosen.get(name, option.default) for name, option in operation.options.items()),
+        )
+
+    def with_options(self, options: Mapping[str, str]) -> "Problem":
+        """The same with other options."""
+        merged = {**self.options, **options}
+        return replace(self, option_values=tuple(merged[name] for name in self.operation.options))
+
+    @property
+    def label(self) -> str:
+        """The size as a user types it, for example `4096` or `512x1024x256`."""
+        return size_label(self.sizes)
+
+    @property
+    def dimensions(self) -> dict[str, int]:
+        """Sizes by the names that kernel headers use in their formulas."""
+        return dict(zip(self.operation.dimensions, self.sizes, strict=True))
+
+    @property
+    def scalars(self) -> dict[str, float]:
+        """Numbers besides the sizes, as asked for."""
+        return dict(zip(self.operation.scalars, self.scalar_values, strict=True))
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The variant of the operation."""
+        return dict(zip(self.operation.options, self.option_values, strict=True))
+
+    @property
+    def is_ceiling(self) -> bool:
+        """True for less than the operation, which bounds what it can reach."""
+        declared = self.operation.options
+        return any(
+            declared[name].ceiling and value == declared[name].ceiling for name, value in self.options.items()
+        )
+
+    @property
+    def real_bytes(self) -> int:
+        """Bytes of an element of the run's type."""
+        return ELEMENT_TYPES[self.dtype].nbytes
+
+    def scalar_type(self, name: str) -> str:
+        """Element type of a scalar."""
+        declared = self.operation.scalars[name].type
+        return self.dtype if declared == REAL else declared
+
+    def rounded(self, name: str) -> float | int:
+        """A scalar as the kernel receives it: rounded to its type."""
+        from gpuprof.problems.dtypes import numpy_dtype
+
+        kind = numpy_dtype(self.scalar_type(name))
+        value = self.scalars[name]
+        if kind.kind != "f":
+            return int(value)
+        import numpy as np
+
+        with np.errstate(over="ignore"):
+            return float(kind.type(value))
+
+    def record(self) -> ProblemRecord:
+        """The problem as a results file keeps it."""
+        return ProblemRecord(
+            operation=self.operation.name,
+            sizes=self.dimensions,
+            dtype=self.dtype,
+            scalars=self.scalars,
+            options=self.options,
+            flops=self.flops,
+            min_bytes=self.min_bytes,
+        )
+
+    @property
+    def arrays(self) -> tuple[ArraySpec, ...]:
+        """The device arrays, in the operation's order."""
+        return self._behaviour.arrays(self)
+
+    @property
+    def outputs(self) -> tuple[ArraySpec, ...]:
+        """Those that kernels write."""
+        return tuple(spec for spec in self.arrays if spec.is_output)
+
+    def array(self, name: str) -> ArraySpec:
+        """One of the arrays."""
+        return next(spec for spec in self.arrays if spec.name == name)
+
+    @property
+    def array_bytes(self) -> int:
+        """Bytes of all arrays together."""
+        return sum(spec.nbytes for spec in self.arrays)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations that the computation needs."""
+        return self._work(self.operation.work.flops)
+
+    @property
+    def min_bytes(self) -> int:
+        """Fewest bytes that must cross device memory: inputs read once, outputs written once."""
+        return self._work(self.operation.work.bytes)
+
+    def inputs(self, seed: int) -> "dict[str, Array]":
+        """Reproducible flat arrays, in device storage order, for every array that a kernel reads."""
+        return self._behaviour.inputs(self, seed)
+
+    def reference(self, inputs: "Mapping[str, Array]") -> "dict[str, Expected]":
+        """Each output as it must be: float64 or 64-bit integers, flat, in storage order.
+
+        Raises:
+            ExpressionError: A formula of the operation cannot be evaluated for this size.
+        """
+        return self._behaviour.reference(self, inputs)
+
+    def reference_at(
+        self, inputs: "Mapping[str, Array]", output: str, indices: "NDArray[np.intp]"
+    ) -> "Expected | None":
+        """As `reference`, for some elements of one output only; None where that saves nothing."""
+        return self._behaviour.reference_at(self, inputs, output, indices)
+
+    def bound(self, output: str) -> "ErrorBound":
+        """How far an element of an output may lie from its reference.
+
+        Raises:
+            ExpressionError: A formula of the operation has no value for this size, or a negative one.
+        """
+        from gpuprof.problems.check import ErrorBound
+        from gpuprof.problems.dtypes import largest, smallest
+
+        dtype = self.array(output).dtype
+        check = self.operation.checks[output]
+        values = {
+            **self.dimensions,
+            **self.scalars,
+            "u": ELEMENT_TYPES[dtype].roundoff,
+            "tiny": smallest(dtype),
+        }
+        relative, absolute = (evaluate_real(text, values) for text in (check.relative, check.absolute))
+        if relative < 0 or absolute < 0:
+            raise ExpressionError(f"the error allowed in {output} would be negative")
+        return ErrorBound(float(relative), float(absolute), largest(dtype))
+
+    def describe_element(self, output: str, index: int) -> str:
+        """Where an element of a flat output stands, for a message: `C[3, 5]`."""
+        return self._behaviour.describe_element(self, output, index)
+
+    def device_reference(self) -> "DeviceReference | None":
+        """Device code that computes the references; None for those of the host."""
+        return self._behaviour.device_reference(self)
+
+    def library_call(self, reference: str) -> "LibraryCall":
+        """How one of the operation's references on the device computes this problem."""
+        return self._behaviour.library_call(self, reference)
+
+    def host_call(self, reference: str, inputs: "Mapping[str, Array]") -> "HostCall":
+        """How one of the operation's references on the host computes this problem."""
+        return self._behaviour.host_call(self, reference, inputs)
+
+    def _work(self, formula: str) -> int:
+        values = {**self.dimensions, **self.scalars, "real_bytes": self.real_bytes}
+        return round(evaluate_real(formula, values))
+
+    @property
+    def _behaviour(self) -> "Behaviour":
+        from gpuprof.problems.coded import behaviour_of
+
+        return behaviour_of(self.operation)

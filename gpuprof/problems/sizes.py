@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes as people write them: `4096`, `512x1024x256`, and lists of these."""
+
+import re
+
+from gpuprof.errors import InputError
+
+#: Of at most 18 digits: int() refuses thousands of them, and any limit lies far below.
+NUMBER = r"[0-9]{1,18}"
+_SIZE = re.compile(rf"{NUMBER}(?:x{NUMBER})*\Z")
+
+
+def parse_sizes(text: str, names: tuple[str, ...], option: str = "--sizes") -> tuple[tuple[int, ...], ...]:
+    """Read a list of sizes such as `128,4096` or `512x1024x256`.
+
+    Args:
+        text: Comma-separated; one number stands for all extents.
+        names: The extents' names, for example M, N, K.
+        option: Where the text came from, for messages.
+
+    Raises:
+        InputError: A size is malformed or negative.
+    """
+    shape = "x".join(map(str.upper, names))
+    sizes = []
+    for item in split_list(text, option):
+        if item.startswith("-") or "x-" in item:
+            raise InputError(f"{option} {item!r} is negative.", fix="A size is at least 1.")
+        if not is_size(item):
+            raise InputError(f"{option} {item!r} is not a size.", fix=f"Write 4096 or {shape}, as numbers.")
+        extents = tuple(map(int, item.split("x")))
+        if len(extents) == 1:
+            extents *= len(names)
+        if len(extents) != len(names):
+            raise InputError(
+                f"{option} {item!r} has {len(extents)} extents; this problem has {len(names)}: {shape}.",
+                fix=f"Write one number or {shape}.",
+            )
+        sizes.append(extents)
+    return tuple(sizes)
+
+
+def is_size(text: str) -> bool:
+    """Whether a text is one number or several with `x` between them."""
+    return _SIZE.match(text) is not None
+
+
+def split_list(text: str, option: str, *, lower: bool = True) -> list[str]:
+    """The entries of a list as users type it, `a,b`.
+
+    Raises:
+        InputError: One is empty.
+    """
+    items = [item.strip() for item in (text.lower() if lower else text).split(",")]
+    if not all(items):
+        raise InputError(f"{option} {text!r} has an empty entry.", fix="Separate entries by single commas.")
+    return items

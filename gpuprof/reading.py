@@ -1,0 +1,191 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Read results files of every schema version, and up to the last whole case where a run died."""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, reason
+from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.problems.problem import Problem
+from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
+from gpuprof.schema import SchemaError, from_json, to_json
+from gpuprof.text import cut
+
+#: The largest double: a larger integer is a number to JSON.
+_LARGEST = 1.7976931348623157e308
+#: The one reference of version 1 that ran on the host; it was known by its name alone.
+_ON_HOST = "numpy"
+#: With which a run without a GPU went on after it had said why there is none.
+_RAN_INSTEAD = " The kernels ran on "
+_CASE_END = re.compile(r"^  \}", re.MULTILINE)
+
+
+def read_run(path: Path) -> Run:
+    """Read and check a results file.
+
+    Raises:
+        ResultsError: The file is missing, not JSON, of a newer schema, or does not match the schema.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except PATH_ERRORS as error:
+        raise ResultsError(
+            f"Cannot read {path}: {reason(error)}.", fix="Name a results.json that gpuprof wrote."
+        ) from error
+    try:
+        return parse_run(_document(text), str(path))
+    except json.JSONDecodeError as error:
+        raise ResultsError(
+            f"{path} is not valid JSON (line {error.lineno}, column {error.colno}: {error.msg}).",
+            fix="It may be truncated: measure again.",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise ResultsError(
+            f"{path} is not a gpuprof results file: it is nested too deeply, or a number is too long."
+        ) from error
+
+
+def parse_run(document: Any, name: str) -> Run:
+    """Check a parsed results document.
+
+    Args:
+        document: What `json.load` returned; it is not altered.
+        name: The file's name, for messages.
+
+    Raises:
+        ResultsError: It is not a results file of a schema version that this gpuprof reads.
+    """
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise ResultsError(f"{name} is not a gpuprof results file: it has no schema_version.")
+    if version > SCHEMA_VERSION:
+        raise ResultsError(
+            f"{name} has schema version {cut(str(version), 40)}; this gpuprof reads up to {SCHEMA_VERSION}.",
+            fix="Update gpuprof.",
+        )
+    try:
+        run = from_json(Run, _from_version_1(document) if version == 1 else document)
+        _check_names(run)
+    except SchemaError as error:
+        raise ResultsError(f"{name} does not match the results schema: {error}.") from error
+    return run
+
+
+def _check_names(run: Run) -> None:
+    """Refuse a case that refers to what the file does not hold."""
+    for number, case in enumerate(run.cases):
+        if case.problem.operation not in run.operations:
+            operation = cut(repr(case.problem.operation), 80)
+            raise SchemaError(f"cases[{number}].problem.operation", f"{operation} is not in operations")
+        if case.device >= len(run.devices):
+            raise SchemaError(f"cases[{number}].device", f"there is no device {case.device}")
+
+
+def _document(text: str) -> Any:
+    """A results file as JSON, up to its last whole case where its process died while it appended one.
+
+    Raises:
+        json.JSONDecodeError: It is none, and was not cut off in a case either.
+    """
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        begin = text.find(CASES_BEGIN)
+        if begin < 0:
+            raise
+        ends = [match.end() for match in _CASE_END.finditer(text, begin)]
+        whole = text[: ends[-1] if ends else begin + len(CASES_BEGIN)]
+        document = json.loads(whole + (CASES_END if ends else NO_CASES_END).decode())
+        return {**document, "complete": False}
+
+
+def _from_version_1(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A document of version 1 in the words of version 2.
+
+    Version 1 knew one device a run, one round a case, and of a problem its operation with sizes, scalars and
+    options side by side. What an operation declares it did not hold: gpuprof still ships those it could name.
+
+    Raises:
+        SchemaError: A part is not of the shape that version 1 gave it.
+    """
+    cases = _items(document, "cases")
+    new_cases = [_case(case, f"cases[{number}]") for number, case in enumerate(cases)]
+    names = dict.fromkeys(case["problem"]["operation"] for case in new_cases)
+    kernels = [
+        {**record, "operation": record.get("op"), "on_host": record.get("id") == _ON_HOST}
+        for record in _items(document, "kernels")
+    ]
+    why = document.get("backend_reason")
+    return {
+        **document,
+        "schema_version": SCHEMA_VERSION,
+        "backend_reason": why.partition(_RAN_INSTEAD)[0] if isinstance(why, str) else why,
+        "devices": [document["device"]] if "device" in document else [],
+        "operations": {name: to_json(shipped_operation(name)) for name in names},
+        "kernels": kernels,
+        "cases": new_cases,
+    }
+
+
+def _items(document: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    values = document.get(key)
+    if not isinstance(values, list):
+        raise SchemaError(key, "missing" if values is None else "expected a list")
+    for number, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise SchemaError(f"{key}[{number}]", "expected an object")
+    return values
+
+
+def _case(case: Mapping[str, Any], path: str) -> dict[str, Any]:
+    new = {**case, "problem": _problem(case.get("problem"), f"{path}.problem")}
+    timing = case.get("timing")
+    if isinstance(timing, dict):
+        new["timing"] = {key: _rounds(value, f"{path}.timing.{key}") for key, value in timing.items()}
+    return new
+
+
+def _rounds(timing: Any, path: str) -> Any:
+    if not isinstance(timing, dict):
+        return timing
+    if "samples_us" not in timing:
+        raise SchemaError(f"{path}.samples_us", "missing")
+    return {**timing, "rounds_us": [timing["samples_us"]]}
+
+
+def _problem(problem: Any, path: str) -> dict[str, Any]:
+    """A problem by the names that its operation declares; dimensions of one letter were written small."""
+    if not isinstance(problem, dict):
+        raise SchemaError(path, "expected an object")
+    name = problem.get("op")
+    try:
+        operation = shipped_operation(name if isinstance(name, str) else "")
+    except InputError as error:
+        raise SchemaError(path, f"op is {cut(repr(name), 80)}, which is no operation") from error
+    sizes = []
+    for dimension in operation.dimensions:
+        key = dimension if dimension in problem else dimension.lower()
+        if key not in problem:
+            raise SchemaError(f"{path}.{key}", "missing")
+        extent = problem[key]
+        if not isinstance(extent, int) or isinstance(extent, bool) or not 1 <= extent < 2**31:
+            raise SchemaError(f"{path}.{key}", "is no extent of an array")
+        sizes.append(extent)
+    scalars = {name: problem.get(name, scalar.default) for name, scalar in operation.scalars.items()}
+    for key, value in scalars.items():
+        if not isinstance(value, int | float) or isinstance(value, bool) or abs(value) > _LARGEST:
+            raise SchemaError(f"{path}.{key}", "is no finite number")
+    options = {name: problem.get(name, option.default) for name, option in operation.options.items()}
+    for key, value in options.items():
+        if not isinstance(value, str) or value not in operation.options[key].values:
+            raise SchemaError(f"{path}.{key}", f"is none of {', '.join(operation.options[key].values)}")
+    dtype = problem.get("dtype", "f32")
+    if dtype not in ("f32", "f64"):
+        raise SchemaError(f"{path}.dtype", "is none of f32, f64")
+    record = Problem.of(operation, tuple(sizes), dtype, scalars, options).record()
+    converted: dict[str, Any] = to_json(record)
+    return converted

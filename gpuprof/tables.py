@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Typed fields out of a TOML table: each is checked as it is taken, and none is left over unseen."""
+
+import difflib
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpuprof.errors import HeaderError
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def read_toml(text: str, where: str, line: int = 0) -> dict[str, Any]:
+    """The table that a text holds.
+
+    Args:
+        text: TOML.
+        where: The file, for messages.
+        line: Where the text starts in it, if it is a header; 0 for a whole file.
+
+    Raises:
+        HeaderError: It is not TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # not only TOMLDecodeError: also a number of 5000 digits
+        begin = f"the header that starts on line {line}" if line else "the file"
+        raise HeaderError(f"{where}: {begin} is not TOML: {error}.") from error
+
+
+def is_integer(value: Any) -> bool:
+    """True for an integer that is no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_identifier(text: str) -> bool:
+    """True for a name that C and formulas take."""
+    return _IDENTIFIER.match(text) is not None
+
+
+class TableReader:
+    """Takes typed fields out of a TOML table and remembers which are left.
+
+    Args:
+        table: The table.
+        where: The file, for messages.
+        name: What stands in front of the fields' names: `launch.` for those of a table `launch`.
+        fix: What to do about a field that is missing.
+    """
+
+    def __init__(self, table: Mapping[str, Any], where: str, name: str = "", fix: str = "") -> None:
+        self.table = dict(table)
+        self.where = where
+        self.name = name
+        self.fix = fix
+        self._taken: set[str] = set()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.table
+
+    def take(self, key: str, kind: type, default: Any = None) -> Any:
+        """A field; without a default it must be there.
+
+        Raises:
+            HeaderError: It is missing or of another type.
+        """
+        self._taken.add(key)
+        if key not in self.table:
+            if default is None:
+                raise HeaderError(f"{self.where}: the header lacks {self.name}{key}.", fix=self.fix)
+            return default
+        value = self.table.pop(key)
+        if kind is float and is_integer(value) and abs(value) < 2**63:
+            value = float(value)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.error(key, f"must be a {kind.__name__}, not {value!r}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self.error(key, f"must be a finite number, not {value}")
+        return value
+
+    def strings(self, key: str, default: list[str] | None = None) -> tuple[str, ...]:
+        """A list of strings."""
+        values = self.take(key, list, default)
+        if not all(isinstance(value, str) for value in values):
+            raise self.error(key, f"must be a list of strings, not {values!r}")
+        return tuple(values)
+
+    def choice(self, key: str, words: Sequence[str], default: str) -> str:
+        """One of several words."""
+        value: str = self.take(key, str, default)
+        if value not in words:
+            raise self.error(key, f"is {value!r}, not one of {', '.join(words)}")
+        return value
+
+    def section(self, key: str, default: dict[str, Any] | None = None) -> "TableReader":
+        """A table within this one."""
+        return TableReader(self.take(key, dict, default), self.where, f"{self.name}{key}.", self.fix)
+
+    def sections(self, key: str) -> list["TableReader"]:
+        """A list of tables, which may be missing."""
+        entries = self.take(key, list, [])
+        if not all(isinstance(entry, dict) for entry in entries):
+            raise self.error(key, f"must be a list of tables, not {entries!r}")
+        return [TableReader(entry, self.where, f"{self.name}{key}.", self.fix) for entry in entries]
+
+    def named_sections(self, key: str) -> list[tuple[str, "TableReader"]]:
+        """The tables of a table, by their names, which must be identifiers."""
+        tables = self.section(key, {})
+        found = []
+        for name in list(tables.table):
+            if not is_identifier(name):
+                raise tables.error(name, "must be a name of letters, digits and _")
+            found.append((name, tables.section(name)))
+        return found
+
+    def error(self, key: str, problem: str, fix: str = "") -> HeaderError:
+        """The error of a field.
+
+        Args:
+            key: The field.
+            problem: What is the matter with it, as the rest of a sentence.
+            fix: What to do about it.
+        """
+        return HeaderError(f"{self.where}: {self.name}{key} {problem}.", fix=fix)
+
+    def finish(self) -> None:
+        """Refuse fields that nobody took.
+
+        Raises:
+            HeaderError: There is one; the message names the nearest that is known.
+        """
+        for key in self.table:
+            near = difflib.get_close_matches(key, self._taken, n=1)
+            fix = f"Did you mean {self.name}{near[0]}?" if near else ""
+            raise HeaderError(f"{self.where}: the header has an unknown field {self.name}{key}.", fix=fix)

@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Text from files made safe to show: it may not steer a terminal, reorder what is read, or drown it."""
+
+import re
+
+#: Control characters other than newline and tab, and the Unicode characters that reorder text.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
+#: What begins a new line, or leaps within one.
+_BREAKING = re.compile("[\t\n\u2028\u2029]")
+
+#: Threads of a block, or blocks of a grid, in x, y and z.
+Extent = tuple[int, int, int]
+
+#: Characters of one text that a table, a list or a message shows.
+MOST_SHOWN = 2000
+
+
+def visible(text: str) -> str:
+    """The text with each steering character replaced by the escape that a string literal would use."""
+    return _STEERING.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    """The same for a name within a line: line breaks and tabs are escaped too."""
+    return _BREAKING.sub(_escape, visible(text))
+
+
+def cut(text: str, most: int = MOST_SHOWN) -> str:
+    """The beginning of a text that is too long to show, with how much is left out."""
+    return text if len(text) <= most else f"{text[:most]} … ({len(text) - most:,} more characters)"
+
+
+def format_extent(extent: Extent) -> str:
+    """A block or grid as users write it: `8x32`, with z only when it is not 1."""
+    return "x".join(map(str, extent if extent[2] != 1 else extent[:2]))
+
+
+def cut_lines(text: str, most: int) -> str:
+    """The first lines of a text that has too many, with how many are left out."""
+    end = -1
+    for _ in range(most):
+        end = text.find("\n", end + 1)
+        if end < 0:
+            return text
+    left = text.count("\n", end + 1) + (not text.endswith("\n"))
+    return f"{text[: end + 1]} … ({left:,} more lines)" if left else text
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Problems and kernels of the shipped ladders in few words."""
+
+from gpuprof.kernels.catalog import shipped_ladder, shipped_operation
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.problems.problem import Problem
+
+
+def Gemm(m, n, k, dtype="f32", layout="row", alpha=1.0, beta=0.0) -> Problem:
+    """A matrix product."""
+    scalars = {"alpha": alpha, "beta": beta}
+    return Problem.of(shipped_operation("gemm"), (m, n, k), dtype, scalars, {"layout": layout})
+
+
+def Transpose(nx, ny, dtype="f32", result="transpose") -> Problem:
+    """A transpose, or the copy that bounds it."""
+    return Problem.of(shipped_operation("transpose"), (nx, ny), dtype, None, {"result": result})
+
+
+def problem_for(kernel: Kernel, *sizes: int, dtype: str = "f32", **scalars: float) -> Problem:
+    """What a kernel of a shipped operation computes at a size: in its layout, or only a copy."""
+    return Problem.of(shipped_operation(kernel.operation), sizes, dtype, scalars, kernel.options)
+
+
+def problem_id(problem: Problem) -> str:
+    """A short name of a problem, for a test's id."""
+    scalars = (f"{name}={value:g}" for name, value in problem.scalars.items())
+    return "-".join(
+        (problem.operation.name, problem.label, problem.dtype, *problem.options.values(), *scalars)
+    )
+
+
+def ladder(name: str) -> tuple[Kernel, ...]:
+    """The kernels of a shipped ladder."""
+    return shipped_ladder(name).kernels
+
+
+def find_kernel(name: str, kernel: str) -> Kernel:
+    """A kernel of a shipped ladder."""
+    return shipped_ladder(name).find(kernel)

@@ -1,0 +1,216 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof as a package: what programs call, with values, on the executor."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpuprof
+from gpuprof.api import measuring
+
+SAMPLES = Path(__file__).parent.parent.parent / "samples"
+NAMES = [name for name in gpuprof.__all__ if name != "__version__"]
+
+
+@pytest.fixture(scope="module")
+def run():
+    kernels = {"naive": {}, "reg_8x8": {"BK": [8, 16, 8]}}
+    return gpuprof.profile("gemm", kernels=kernels, sizes=[32, (48, 32, 16)], device="sim:H200")
+
+
+@pytest.fixture(scope="module")
+def measured():
+    return gpuprof.load(SAMPLES / "gemm-h200.json")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_public_names_are_there_and_documented(name):
+    assert getattr(gpuprof, name).__doc__
+    assert name in dir(gpuprof)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="profil"):
+        _ = gpuprof.profil
+
+
+def test_importing_gpuprof_loads_nothing_heavy():
+    code = "import sys, gpuprof; print([m for m in ('numpy', 'typer', 'cuda', 'plotly') if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_a_profile_has_a_case_for_each_kernel_size_and_parameter(run):
+    assert [(case.kernel, case.size, dict(case.params)) for case in run.cases] == [
+        ("naive", "32", {}),
+        ("reg_8x8", "32", {"BK": 8}),
+        ("reg_8x8", "32", {"BK": 16}),
+        ("naive", "48x32x16", {}),
+        ("reg_8x8", "48x32x16", {"BK": 8}),
+        ("reg_8x8", "48x32x16", {"BK": 16}),
+    ]
+    assert run.backend == "sim"
+    assert run.device == "NVIDIA H200"
+    assert run.cases[3].sizes == {"M": 48, "N": 32, "K": 16}
+    assert all(case.ok and not case.reason and case.dtype == "f32" for case in run.cases)
+    assert len(run) == 6
+
+
+def test_figures_are_read_by_attribute_and_by_key(run):
+    case = run.case("naive", size="32")
+    # Every thread of the one block reads a row of A and a column of B: 32 warps, 32 steps, 2 loads each.
+    assert case.counters.global_load_requests == 32 * 32 * 2
+    assert case.counters["global_load_requests"] == 2048
+    assert case.figures.block_threads == 1024
+    assert case.grid == (1, 1, 1)
+    assert case.block == (32, 32, 1)
+    assert "global_load_requests" in case.counters
+    assert "block_threads" not in case.counters
+    assert "global_load_requests" in dir(case.counters)
+    assert dict(case.counters)["global_load_requests"] == 2048
+    assert len(case.counters) == len(list(case.counters)) > 10
+
+
+def test_a_figure_that_was_not_measured_says_why(run):
+    case = run.case("naive", size="32")
+    with pytest.raises(gpuprof.NotMeasured, match="median_us of naive is not known: executed without a GPU"):
+        _ = case.median_us
+    assert case.figures.get("median_us") is None
+    assert case.figures.get("median_us", 7) == 7
+    assert "median_us" not in case.figures
+    assert "without a GPU" in case.figures.why_not("median_us")
+    assert case.figures.why_not("block_threads") == ""
+
+
+def test_an_unknown_figure_is_named(run):
+    case = run.cases[0]
+    with pytest.raises(AttributeError, match="no figure 'load_efficiency'"):
+        _ = case.counters.load_efficiency
+    with pytest.raises(KeyError):
+        case.figures.get("load_efficiency")
+
+
+def test_rows_are_plain_values(run):
+    rows = run.to_dicts()
+    assert len(rows) == 6
+    assert rows[1]["params"] == {"BK": 8}
+    assert rows[1]["M"] == 32
+    assert rows[0]["outcome"] == "ok"
+    assert rows[0]["global_load_requests"] == 2048
+    assert "median_us" not in rows[0]
+
+
+def test_cases_are_found_by_what_they_are(run, measured):
+    assert len(run.find(kernel="reg_8x8", size="32")) == 2
+    assert run.find(ok=False) == ()
+    with pytest.raises(gpuprof.InputError, match=r"2 cases fit kernel='reg_8x8', size='32'\."):
+        run.case("reg_8x8", size="32")
+    with pytest.raises(gpuprof.InputError, match="0 cases fit kernel='nave'"):
+        run.case("nave")
+    assert measured.case("cublas", size="4096").is_reference
+
+
+def test_times_and_places_on_the_ladder_come_from_a_file(measured):
+    case = measured.case("smem_tiled", size="4096")
+    record = next(
+        each for each in measured.record.cases if each.kernel == "smem_tiled" and each.problem.label == "4096"
+    )
+    assert case.median_us == record.timing.cold.median_us
+    below = measured.case("smem_panel", size="4096")
+    assert not below.ok
+    assert case.figures.gain == pytest.approx(measured.case("naive", size="4096").median_us / case.median_us)
+    assert repr(case) == f"<smem_tiled 4096 32x32: {case.median_us:.4g} us>"
+    assert "smem_panel 4096 32x32: " in repr(below)
+    assert below.reason in repr(below)
+
+
+def test_a_run_shows_itself(run, capsys):
+    assert repr(run) == "<gpuprof run: gemm on NVIDIA H200 (sim), 6 of 6 cases ok>"
+    run.show()
+    assert "reg_8x8" in capsys.readouterr().out
+    assert "`reg_8x8`" in run.to_markdown()
+    assert run.to_json()["schema_version"] == 2
+
+
+def test_a_saved_run_is_read_back(run, tmp_path):
+    path = run.save(tmp_path / "out")
+    assert gpuprof.load(path).record == run.record
+    assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    with pytest.raises(gpuprof.InputError, match="exists"):
+        run.save(tmp_path / "out")
+    run.save(tmp_path / "out", force=True)
+
+
+def test_cases_are_in_the_file_as_soon_as_they_are_done(tmp_path):
+    path = tmp_path / "kept.json"
+    seen = []
+
+    class Watcher(measuring._Silent):
+        def finished(self, measurement):
+            seen.append(len(gpuprof.load(path)))
+
+    run = gpuprof.profile(
+        "transpose", kernels="copy_row", sizes=[8, 16], device="none", save=path, progress=Watcher()
+    )
+    assert seen == [1, 2]
+    assert gpuprof.load(path).record == run.record
+    with pytest.raises(gpuprof.InputError, match="exists"):
+        gpuprof.profile("transpose", kernels="copy_row", sizes=8, device="none", save=path)
+
+
+def test_ctrl_c_hands_over_what_was_measured():
+    class Impatient(measuring._Silent):
+        def finished(self, measurement):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        gpuprof.profile(
+            "transpose", kernels=["copy_row", "naive_row"], sizes=8, device="none", progress=Impatient()
+        )
+    assert isinstance(caught.value, gpuprof.Interrupted)
+    assert [case.kernel for case in caught.value.run.cases] == ["copy_row"]
+
+
+def test_blocks_scalars_and_files(tmp_path):
+    run = gpuprof.profile("transpose", kernels="naive_row", sizes=[40, 24], blocks=(8, 32), device="none")
+    assert [(case.size, case.block) for case in run.cases] == [("40", (8, 32, 1)), ("24", (8, 32, 1))]
+    run = gpuprof.profile(
+        "transpose", kernels="naive_row", sizes=(40, 24), blocks=[(8, 32), 16], device="none"
+    )
+    assert [(case.size, case.block) for case in run.cases] == [("40x24", (8, 32, 1)), ("40x24", (16, 1, 1))]
+    run = gpuprof.profile("gemm", kernels="naive", sizes=8, scalars={"beta": 2}, dtype="f64", device="sim")
+    assert run.record.cases[0].problem.scalars == {"alpha": 1.0, "beta": 2.0}
+    assert run.cases[0].ok
+    source = tmp_path / "naive_row.cu"
+    shipped = Path(gpuprof.__file__).parent / "kernels" / "transpose" / "naive_row.cu"
+    source.write_text(shipped.read_text())
+    run = gpuprof.profile(source, sizes=8, device="sim")
+    assert [(case.kernel, case.ok) for case in run.cases] == [("naive_row", True)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"what": "gem"}, "Did you mean gemm"),
+        ({"what": "gemm", "kernels": "nope"}, "no gemm kernel 'nope'"),
+        ({"what": "gemm", "kernels": {"naive": {"BK": 8}}}, "naive has no parameter 'BK'"),
+        ({"what": "gemm", "sizes": 0}, "Size 0 has a zero extent"),
+        ({"what": "gemm", "sizes": -4}, "negative"),
+        ({"what": "gemm", "sizes": []}, "no size in the list"),
+        ({"what": "gemm", "sizes": (1, 2)}, "2 extents; this problem has 3"),
+        ({"what": "gemm", "blocks": (64, 64)}, "4096 threads"),
+        ({"what": "gemm", "blocks": (0, 64)}, "empty"),
+        ({"what": "gemm", "blocks": (1, 1, 1, 1)}, "not a block"),
+        ({"what": "gemm", "dtype": "f8"}, "'f8' is not a type"),
+        ({"what": "gemm", "scalars": {"gamma": 1}}, "no scalar 'gamma'"),
+        ({"what": "gemm", "scalars": {"alpha": float("nan")}}, "alpha = nan is not a finite number"),
+        ({"what": "gemm", "references": ["cublas"]}, "'cublas' is no reference"),
+        ({"what": "nowhere.cu"}, "nowhere.cu"),
+        ({"what": [], "sizes": 8}, "nothing to run"),
+    ],
+)
+def test_what_makes_no_sense_is_said(arguments, message):
+    with pytest.raises(gpuprof.InputError, match=message):
+        gpuprof.profile(**{"sizes": 8, "device": "none", **arguments})

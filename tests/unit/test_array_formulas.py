@@ -1,0 +1,538 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Formulas over arrays: what NumPy would say, in a language that holds nothing else."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuprof.problems.array_formulas import FUNCTION_NAMES, array_variables, evaluate_arrays
+from gpuprof.problems.formulas import ExpressionError
+
+RNG = np.random.default_rng(1)
+#: Arrays as problems hand them over: of the run's type, of integers, one vector, and plain numbers.
+VALUES = {
+    "x": RNG.standard_normal((3, 4)).astype(np.float32),
+    "y": RNG.uniform(0.1, 0.9, (3, 4)),
+    "v": RNG.standard_normal(4),
+    "h": RNG.standard_normal((2, 3)).astype(np.float16),
+    "i": RNG.integers(0, 6, 12).astype(np.int32),
+    "u": RNG.integers(0, 200, (3, 4)).astype(np.uint8),
+    "w": np.array([0, 1, 2**63, 2**64 - 1], np.uint64),
+    "z": np.array([[0.0, -0.0, np.inf], [np.nan, -np.inf, 1e300]]),
+    "n": 4,
+    "k": 3,
+    "s": 0.5,
+}
+X, Y, V, U = (VALUES[name].astype(np.float64) for name in "xyvu")
+I, W, Z = VALUES["i"].astype(np.int64), VALUES["w"], VALUES["z"]  # noqa: E741
+
+#: Each function at least once: formula and what NumPy makes of it.
+FUNCTIONS = {
+    **{
+        f"{name}(y)": getattr(np, name)(Y)
+        for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p")
+    },
+    **{f"{name}(y)": getattr(np, name)(Y) for name in ("sqrt", "cbrt", "square", "sin", "cos", "tan")},
+    **{f"{name}(y)": getattr(np, name)(Y) for name in ("arcsin", "arccos", "arctan", "sinh", "cosh", "tanh")},
+    **{f"{name}(x)": getattr(np, name)(X) for name in ("abs", "sign", "floor", "ceil", "trunc", "rint")},
+    "reciprocal(y)": 1 / Y,
+    **{f"{name}(z)": getattr(np, name)(Z) for name in ("isnan", "isinf", "isfinite")},
+    **{
+        f"{name}(x, y)": getattr(np, name)(X, Y)
+        for name in ("maximum", "minimum", "fmax", "fmin", "arctan2", "hypot", "fmod")
+    },
+    "power(y, x)": np.power(Y, X),
+    "fmax(z, 1)": np.fmax(Z, 1),
+    "maximum(z, 1)": np.maximum(Z, 1),
+    **{f"{name}(x)": getattr(np, name)(X) for name in ("sum", "prod", "max", "min", "mean", "var", "std")},
+    **{
+        f"{name}(x, axis=1, keepdims=True)": getattr(np, name)(X, axis=1, keepdims=True)
+        for name in ("sum", "prod", "max", "min", "mean", "var", "std")
+    },
+    "sum(x, 0)": X.sum(0),
+    "sum(x, axis=(0, 1))": X.sum(),
+    "max(x, axis=-1)": X.max(-1),
+    "any(x > 1, axis=0)": (X > 1).any(0),
+    "all(x > -9)": np.bool_(True),
+    "argmax(x, axis=1)": X.argmax(1),
+    "argmin(x)": X.argmin(),
+    "cumsum(x, axis=1)": X.cumsum(1),
+    "cumsum(x)": X.cumsum(),
+    "cumprod(x, axis=0)": X.cumprod(0),
+    "sort(x)": np.sort(X),
+    "sort(x, axis=0)": np.sort(X, 0),
+    "argsort(i)": np.argsort(I, kind="stable"),
+    "where(x > 0, x, 0)": np.where(X > 0, X, 0),
+    "clip(x, -s, s)": X.clip(-0.5, 0.5),
+    "transpose(x)": X.T,
+    "transpose(reshape(i, (2, 3, 2)), (2, 0, 1))": I.reshape(2, 3, 2).transpose(2, 0, 1),
+    "matmul(x, v)": X @ V,
+    "outer(v, v)": np.outer(V, V),
+    "flip(x)": X[::-1, ::-1],
+    "flip(x, axis=1)": X[:, ::-1],
+    "ravel(x)": X.ravel(),
+    "reshape(x, (n, k))": X.reshape(4, 3),
+    "reshape(x, -1)": X.ravel(),
+    "reshape(x, (2 * n) // 2 * k)": X.ravel(),
+    "broadcast_to(v, (2, n))": np.broadcast_to(V, (2, 4)),
+    "bincount(i, 8)": np.bincount(I, minlength=8),
+    "bincount(reshape(i, (3, 4)))": np.bincount(I),
+    "arange(n)": np.arange(4),
+    "roll(v, 1)": np.roll(V, 1),
+    "roll(x, -1, axis=0)": np.roll(X, -1, 0),
+    "pad(v, 2)": np.pad(V, 2),
+    "take(v, i % n)": V[I % 4],
+    "take(x, (0, 2), axis=0)": X[[0, 2]],
+    "concatenate((v, v))": np.concatenate((V, V)),
+    "concatenate((x, x), axis=1)": np.concatenate((X, X), 1),
+    "zeros((2, n))": np.zeros((2, 4)),
+    "ones(n)": np.ones(4),
+    "f32(s * x)": (0.5 * X).astype(np.float32).astype(np.float64),
+    "f16(x)": X.astype(np.float16).astype(np.float64),
+}
+OPERATORS = {
+    "x + y": X + Y,
+    "x - v": X - V,
+    "x * y": X * Y,
+    "x / y": X / Y,
+    "x // y": X // Y,
+    "x % y": X % Y,
+    "y ** 2": Y**2,
+    "x @ transpose(x)": X @ X.T,
+    "i & 3": I & 3,
+    "i | 8": I | 8,
+    "i ^ 5": I ^ 5,
+    "i << 2": I << 2,
+    "i >> 1": I >> 1,
+    "-x": -X,
+    "+x": X,
+    "~i": ~I,
+    "not x > 0": ~(X > 0),
+    "i / 2": I / 2,
+    "i // 2": I // 2,
+    "x == x": X == X,
+    "x != y": X != Y,
+    "x < y": X < Y,
+    "x <= y": X <= Y,
+    "x > y": X > Y,
+    "x >= y": X >= Y,
+    "n - 1": np.int64(3),
+    "s": np.float64(0.5),
+    "True": np.bool_(True),
+    "x[0]": X[0],
+    "x[-1, 1]": X[-1, 1],
+    "x[:, 1:]": X[:, 1:],
+    "x[::2, None, ::-1]": X[::2, None, ::-1],
+    "x[k - 1, : n // 2]": X[2, :2],
+    "x[:, i % n]": X[:, I % 4],
+    "x[x > 0]": X[X > 0],
+    "v[None, :] * v[:, None]": np.outer(V, V),
+    "(x + y)[1:]": (X + Y)[1:],
+}
+
+
+def same(got, expected):
+    assert got.shape == np.shape(expected)
+    assert got.dtype.kind == np.asarray(expected).dtype.kind
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(("formula", "expected"), [*FUNCTIONS.items(), *OPERATORS.items()])
+def test_formula_is_what_numpy_says(formula, expected):
+    same(evaluate_arrays(formula, VALUES), expected)
+
+
+def test_every_function_is_tried():
+    called = {formula.partition("(")[0] for formula in FUNCTIONS}
+    assert called == set(FUNCTION_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("formula", "dtype"),
+    [
+        ("x", np.float64),  # however narrow the run's type
+        ("h", np.float64),
+        ("h * 2", np.float64),
+        ("i", np.int64),
+        ("u", np.int64),  # so that a difference may be negative
+        ("u - 201", np.int64),
+        ("i * 2.0", np.float64),
+        ("w", np.uint64),
+        ("w // 2 + 1", np.uint64),  # a double does not hold it
+        ("w & n", np.uint64),
+    ],
+)
+def test_numbers_are_as_wide_as_they_can_be(formula, dtype):
+    assert evaluate_arrays(formula, VALUES).dtype == dtype
+
+
+def test_unsigned_integers_of_64_bits_are_exact():
+    same(evaluate_arrays("w - w // 2 * 2", VALUES), W % np.uint64(2))
+    same(evaluate_arrays("w >> 1", VALUES), W >> np.uint64(1))
+
+
+def test_what_has_no_value_is_nan_or_infinite_and_says_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        logarithm = np.array([[-np.inf, -np.inf, np.nan], [np.nan, np.nan, -np.inf]])
+        same(evaluate_arrays("log(z - z)", VALUES), logarithm)
+        assert np.isinf(evaluate_arrays("exp(10000 * y)", VALUES)).all()
+
+
+def test_names_are_found_without_the_functions():
+    assert array_variables("exp(scale*x - max(scale*x, axis=1, keepdims=True)) / n") == {"scale", "x", "n"}
+    assert array_variables("sum(sum)") == {"sum"}
+
+
+REFUSED = [
+    # Attributes, which lead out of any language.
+    *("x.T", "x.__class__", "x.tofile('y')", "().__class__.__bases__", "sum.__globals__", "x.shape[0]"),
+    # Calls of anything else.
+    *("__import__('os')", "open('x')", "eval('x')", "np.sum(x)", "x(1)", "sum(x)(1)", "(sum)(x)(x)"),
+    *(
+        "getattr(x, 'T')",
+        "print(x)",
+        "len(x)",
+        "int(s)",
+        "float('nan')",
+        "range(3)",
+        "save(x)",
+        "fromfile(x)",
+    ),
+    # Python's own constructions.
+    *("lambda: x", "lambda x: x", "[x for x in y]", "{x for x in y}", "(x for x in y)", "{1: x}", "{x, y}"),
+    *("[x, y]", "x if s else y", "x and y", "x or y", "x in y", "x not in y", "x is y", "0 < x < 1"),
+    *(
+        "(a := x)",
+        "f'{x}'",
+        "'x'",
+        "b'x'",
+        "1j",
+        "...",
+        "x[...]",
+        "None",
+        "await x",
+        "yield x",
+        "*x",
+        "x if 1 else y",
+    ),
+    # Arguments by packing, or of names that a function does not have.
+    *("sum(*x)", "sum(**x)", "sum(x, **{'axis': 1})", "maximum(*(x, y))", "sum(x, dtype=1)", "sum(x, out=y)"),
+    *(
+        "exp(x, y)",
+        "exp()",
+        "exp(x, where=y)",
+        "maximum(x)",
+        "sum()",
+        "sum(x, 1, 1, 1)",
+        "where(x)",
+        "clip(x)",
+    ),
+    *(
+        "sum(axis=1)",
+        "sum(x, axis=1, axis=0)",
+        "arange(1, 2)",
+        "zeros(shape=n, dtype=x)",
+        "take(x)",
+        "pad(x)",
+    ),
+    # No expression at all.
+    *(
+        "",
+        " ",
+        "x +",
+        "x y",
+        "(x",
+        "x)",
+        "x = y",
+        "x; y",
+        "import os",
+        "del x",
+        "pass",
+        "x\ny",
+        "1 2",
+        "\0",
+        "x\\",
+    ),
+    *("# x", "def f(): x", "x #\n+", "0x", "1_", "9" * 400, "x" * 501, "(" * 240 + "x" + ")" * 240),
+]
+
+
+@pytest.mark.parametrize("formula", REFUSED)
+def test_everything_else_is_refused_when_it_is_read(formula):
+    with pytest.raises(ExpressionError):
+        array_variables(formula)
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        ("x + q", "unknown name 'q'; known are h, i, k, n, s, u, v, w, x, y, z"),
+        ("x + reshape(y, (2, 6))", "cannot be evaluated: operands could not be broadcast together"),
+        ("x @ x", "cannot be evaluated: matmul: "),
+        ("x[5]", "cannot be evaluated: index 5 is out of bounds"),
+        ("x[1.5]", "cannot be evaluated: only integers"),
+        ("sum(x, axis=7)", "cannot be evaluated: axis 7 is out of bounds"),
+        ("sum(x, axis=s / 0)", "cannot be evaluated: "),
+        ("sum(x, axis=x)", "cannot be evaluated: "),
+        ("reshape(x, (5, 5))", "cannot be evaluated: cannot reshape array of size 12"),
+        ("reshape(x, -7)", "is not a shape"),
+        ("reshape(x, x)", "cannot be evaluated: "),
+        ("2 ** -1", "cannot be evaluated: Integers to negative integer powers"),
+        ("bincount(i - 9)", "cannot be evaluated: "),
+        ("bincount(x)", "cannot be evaluated: "),
+        ("~x", "cannot be evaluated: ufunc 'invert' not supported"),
+        ("(x, v)", "cannot be evaluated: "),
+        ("n[0]", "cannot be evaluated: "),
+        ("zeros((1000000, 1000000, 1000000))", "cannot be evaluated: "),
+        ("log(x) + sum", "unknown name 'sum'"),
+    ],
+)
+def test_what_numpy_refuses_is_one_sentence(formula, words):
+    with pytest.raises(ExpressionError) as caught:
+        evaluate_arrays(formula, VALUES)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def either(text):
+    """The value of a text, or the one error that it may raise."""
+    try:
+        value = evaluate_arrays(text, VALUES)
+    except ExpressionError:
+        return None
+    assert isinstance(value, np.ndarray)
+    return value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-" * 499 + "x",
+        "not " * 124 + "x",
+        "~" * 499 + "i",
+        "x" + "[0]" * 166,
+        "sum(" * 99 + "x" + ")" * 99,
+        "(" * 199 + "x" + ")" * 199,
+        "x" + "+x" * 249,
+        "x" + "**0" * 166,
+        "(" * 100 + "x," * 100 + ")" * 100,
+    ],
+)
+def test_nesting_as_deep_as_a_text_is_long_is_no_crash(text):
+    assert len(text) <= 500
+    either(text)
+
+
+@settings(max_examples=300)
+@given(st.text(max_size=40))
+def test_any_text_has_a_value_or_is_refused(text):
+    either(text)
+
+
+#: Pieces of Python, none of which makes an array larger than those it is given.
+PIECES = [
+    *(
+        "x",
+        "v",
+        "i",
+        "n",
+        "s",
+        "w",
+        "z",
+        "q",
+        "0",
+        "1",
+        "2",
+        "-1",
+        "0.5",
+        "1e9",
+        "True",
+        "None",
+        "...",
+        "1j",
+        "'a'",
+    ),
+    *(
+        "+",
+        "-",
+        "*",
+        "/",
+        "//",
+        "%",
+        "**",
+        "@",
+        "&",
+        "|",
+        "^",
+        "<<",
+        ">>",
+        "~",
+        "not ",
+        "==",
+        "<",
+        ">=",
+        "!=",
+    ),
+    *(
+        "(",
+        ")",
+        "[",
+        "]",
+        ",",
+        ":",
+        "::",
+        " ",
+        "=",
+        "axis=",
+        "keepdims=",
+        ".",
+        ".T",
+        ":=",
+        "lambda ",
+        " if ",
+        " else ",
+    ),
+    *(
+        " and ",
+        " in ",
+        " for ",
+        " is ",
+        "{",
+        "}",
+        "\n",
+        "#",
+        "\\",
+        "\t",
+        "é",
+        "_",
+        "import ",
+        "__class__",
+        "await ",
+    ),
+    *(
+        "sum(",
+        "max(",
+        "exp(",
+        "where(",
+        "sort(",
+        "reshape(",
+        "take(",
+        "transpose(",
+        "clip(",
+        "concatenate(",
+        "f16(",
+    ),
+]
+
+
+@settings(max_examples=600)
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_any_pieces_of_python_have_a_value_or_are_refused(text):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        either(text)
+
+
+# The language against Python itself. A text is built together with the Python that says the same: a plain
+# number is one of NumPy's, and `not` its function, since Python's own would ask for one truth value.
+
+BINARY = (
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "**",
+    "@",
+    "&",
+    "|",
+    "^",
+    "<<",
+    ">>",
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+)
+ONE = ("exp", "abs", "sqrt", "floor", "sign", "isnan", "square", "tanh")
+TWO = ("maximum", "minimum", "hypot", "power", "fmod")
+REDUCED = ("sum", "max", "min", "mean", "prod", "any", "all", "argmax", "std")
+
+
+def pairs(template, *parts):
+    """Both texts of something made of parts."""
+    return st.tuples(*parts).map(
+        lambda made: (
+            template.format(*(part if isinstance(part, str) else part[0] for part in made)),
+            template.format(*(part if isinstance(part, str) else part[1] for part in made)),
+        )
+    )
+
+
+NAMES = st.sampled_from([(name, name) for name in ("x", "y", "v", "i", "u", "z")])
+NUMBERS = st.one_of(
+    st.integers(0, 5).map(lambda number: (str(number), f"NUMBER({number})")),
+    st.sampled_from(["0.5", "2.0", "1e-3"]).map(lambda number: (number, f"NUMBER({number})")),
+    st.sampled_from([("n", "NUMBER(n)"), ("s", "NUMBER(s)")]),
+)
+AXES = st.sampled_from(["0", "1", "-1", "None", "(0, 1)"])
+INDICES = st.sampled_from(["0", "-1", "1:", ":, 0", "::-1", "None", ":2, None", "0, 1", "x > 0", "7", "1:1"])
+
+
+def larger(inner):
+    return st.one_of(
+        st.sampled_from(BINARY).flatmap(lambda sign: pairs(f"({{}} {sign} {{}})", inner, inner)),
+        pairs("(-{})", inner),
+        pairs("(~{})", inner),
+        inner.map(lambda part: (f"(not {part[0]})", f"logical_not({part[1]})")),
+        pairs("{}({})", st.sampled_from(ONE), inner),
+        pairs("{}({}, {})", st.sampled_from(TWO), inner, inner),
+        pairs("{}({}, axis={})", st.sampled_from(REDUCED), inner, AXES),
+        pairs("{}({}, axis={}, keepdims=True)", st.sampled_from(REDUCED), inner, AXES),
+        pairs("{}[{}]", NAMES, INDICES),
+        pairs("({} + {})[{}]", NAMES, inner, INDICES),
+        pairs("where({}, {}, {})", inner, inner, inner),
+        pairs("cumsum({})", inner),
+        pairs("transpose({})", inner),
+    )
+
+
+TEXTS = st.recursive(NAMES | NUMBERS, larger, max_leaves=6)
+#: All that the Python text may use.
+PYTHON = {
+    "__builtins__": {},
+    "NUMBER": lambda number: np.int64(number) if isinstance(number, int) else np.float64(number),
+    **{
+        name: getattr(np, name)
+        for name in (*ONE, *TWO, *REDUCED, "where", "cumsum", "transpose", "logical_not")
+    },
+    **{name: evaluate_arrays(name, VALUES) for name in "xyviuz"},
+    "n": VALUES["n"],
+    "s": VALUES["s"],
+}
+
+
+@settings(max_examples=400)
+@given(TEXTS)
+def test_formula_agrees_with_python_over_numpy(texts):
+    formula, python = texts
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = np.asarray(eval(python, PYTHON))
+    except Exception:
+        expected = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = either(formula)
+    assert (got is None) == (expected is None), formula
+    if got is not None:
+        same(got, expected)

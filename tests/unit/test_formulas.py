@@ -1,0 +1,193 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Header expressions: Python's own arithmetic on integers, and nothing else of Python."""
+
+import contextlib
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuprof.problems.formulas import ExpressionError, evaluate, variables
+
+VALUES = {"M": 4096, "N": 100, "K": 7, "block_x": 32}
+
+_integers = st.integers(0, 2**40).map(str)
+_names = st.sampled_from(sorted(VALUES))
+
+
+def _deeper(inner):
+    pair = st.tuples(inner, inner)
+    return st.one_of(
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "//", "%"]), inner).map(
+            lambda t: f"({t[0]} {t[1]} {t[2]})"
+        ),
+        st.tuples(inner, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), inner).map(
+            lambda t: f"({t[0]} {t[1]} {t[2]})"
+        ),
+        st.tuples(inner, inner, inner).map(lambda t: f"({t[0]} < {t[1]} <= {t[2]})"),
+        st.tuples(inner, inner, inner).map(lambda t: f"({t[0]} if {t[1]} else {t[2]})"),
+        inner.map(lambda t: f"(-{t})"),
+        inner.map(lambda t: f"(not {t})"),
+        pair.map(lambda t: f"min({t[0]}, {t[1]})"),
+        pair.map(lambda t: f"max({t[0]}, {t[1]})"),
+        pair.map(lambda t: f"cdiv({t[0]}, {t[1]})"),
+        # Python's `and` and `or` give an operand; the header's give 0 or 1.
+        pair.map(lambda t: f"({t[0]} != 0 and {t[1]} != 0)"),
+        pair.map(lambda t: f"({t[0]} != 0 or {t[1]} != 0)"),
+    )
+
+
+@given(st.recursive(_integers | _names, _deeper, max_leaves=12))
+def test_agrees_with_python(text):
+    def cdiv(dividend, divisor):
+        return dividend // divisor + (dividend % divisor != 0)
+
+    names = {**VALUES, "cdiv": cdiv, "min": min, "max": max, "__builtins__": {}}
+    try:
+        expected = eval(text, names)
+    except ZeroDivisionError:
+        with pytest.raises(ExpressionError, match="divides by zero"):
+            evaluate(text, VALUES)
+        return
+    assert evaluate(text, VALUES) == int(expected)
+    assert type(evaluate(text, VALUES)) is int
+
+
+@given(st.integers(1, 2**31), st.integers(1, 2**20))
+def test_cdiv_covers_exactly(extent, tile):
+    count = evaluate("cdiv(extent, tile)", {"extent": extent, "tile": tile})
+    assert count == math.ceil(extent / tile)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2 + 3 * 4", 14),
+        ("-7 // 2", -4),
+        ("-7 % 3", 2),
+        ("  M  ", 4096),
+        ("cdiv(100, 32)", 4),
+        ("cdiv(96, 32)", 3),
+        ("cdiv(0, 32)", 0),
+        ("min(3, M, K)", 3),
+        ("max(3, M, K)", 4096),
+        ("3 < 2", 0),
+        ("1 < 2 < 3", 1),
+        ("1 < 3 < 2", 0),
+        ("5 and 7", 1),
+        ("0 or 0", 0),
+        ("not 5", 0),
+        ("10 if K else 20", 10),
+        ("K == 7 or 1 // 0", 1),
+        ("1 if 1 else 1 // 0", 1),
+    ],
+)
+def test_worked_examples(text, value):
+    assert evaluate(text, VALUES) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1.5",
+        "M / 2",
+        "1j",
+        "'x'",
+        "b'x'",
+        "f'{M}'",
+        "True",
+        "None",
+        "...",
+        "M ** 2",
+        "9 ** 9 ** 9 ** 9",
+        "1 << 70",
+        "M >> 1",
+        "M & 1",
+        "M | 1",
+        "M ^ 1",
+        "~M",
+        "+M",
+        "M @ N",
+        "M.real",
+        "M.__class__",
+        "(1).bit_length()",
+        "__import__('os')",
+        "abs(M)",
+        "int('3')",
+        "min(M, key=N)",
+        "min(*M)",
+        "lambda: 1",
+        "(lambda: 1)()",
+        "(M := 3)",
+        "[M]",
+        "(M, N)",
+        "{M}",
+        "{}",
+        "[x for x in M]",
+        "M[0]",
+        "M in N",
+        "M not in N",
+        "M is N",
+        "await M",
+    ],
+)
+def test_anything_else_of_python_is_refused(text):
+    with pytest.raises(ExpressionError):
+        evaluate(text, VALUES)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "M +", "(M", "M N", "M; N", "import os", "M = 3", "yield", "\0", "if", "3x"]
+)
+def test_malformed_text_is_refused(text):
+    for read in (variables, lambda text: evaluate(text, VALUES)):
+        with pytest.raises(ExpressionError, match="is not an expression"):
+            read(text)
+
+
+@pytest.mark.parametrize("text", ["cdiv(1)", "cdiv()", "cdiv(1, 2, 3)", "min()", "max()", "min(3)", "max(M)"])
+def test_function_with_wrong_number_of_arguments_is_refused(text):
+    with pytest.raises(ExpressionError):
+        evaluate(text, VALUES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1" + "+1" * 20_000, "(" * 300 + "1" + ")" * 300, "-" * 20_000 + "1", "9" * 5000, "not " * 20_000 + "1"],
+)
+def test_monstrous_text_is_refused(text):
+    with pytest.raises(ExpressionError):
+        evaluate(text, VALUES)
+
+
+@pytest.mark.parametrize(
+    "text", ["-" * 499 + "1", "1" + "+1" * 249, "max(1," * 70 + "1" + ")" * 70, "(" * 150 + "1" + ")" * 150]
+)
+def test_deepest_text_of_the_language_is_evaluated(text):
+    assert abs(evaluate(text, VALUES)) in (1, 250)
+
+
+@pytest.mark.parametrize("text", ["1 // 0", "M % 0", "cdiv(M, 0)", "cdiv(M, K - 7)"])
+def test_division_by_zero_is_named(text):
+    with pytest.raises(ExpressionError) as caught:
+        evaluate(text, VALUES)
+    assert str(caught.value) == f"{text!r} divides by zero"
+
+
+def test_unknown_name_lists_the_known_ones():
+    with pytest.raises(ExpressionError) as caught:
+        evaluate("cdiv(Q, 2)", VALUES)
+    assert str(caught.value) == "unknown name 'Q'; known are K, M, N, block_x"
+
+
+@given(st.text(max_size=30))
+def test_any_text_gives_an_integer_or_an_expression_error(text):
+    with contextlib.suppress(ExpressionError):
+        assert type(evaluate(text, VALUES)) is int
+
+
+def test_variables_are_the_names_read_without_the_functions():
+    assert variables("cdiv(N, block_x) if M > 3 else min(K, N)") == {"N", "block_x", "M", "K"}
+    assert variables("1 + 2") == set()

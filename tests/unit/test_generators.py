@@ -1,0 +1,190 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The first content of arrays: as named, the same for the same seed, and nothing else."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuprof.problems.dtypes import ELEMENT_TYPES, numpy_dtype
+from gpuprof.problems.formulas import ExpressionError
+from gpuprof.problems.generators import check_generator, default_generator, generate
+
+COUNT = 20_000
+FLOATS = ("f32", "f64", "f16")
+INTEGERS = [name for name, kind in ELEMENT_TYPES.items() if not kind.roundoff]
+
+
+def made(text, dtype="f32", count=COUNT, seed=3, stream=0):
+    check_generator(text, dtype)
+    values = generate(text, count, dtype, seed, stream)
+    assert values.shape == (count,)
+    assert values.dtype == numpy_dtype(dtype)
+    return values
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_uniform_fills_its_range(dtype):
+    values = made("uniform(-1, 3)", dtype).astype(float)
+    assert -1 <= values.min() < -0.9
+    assert 2.9 < values.max() <= 3
+    assert values.mean() == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_normal_has_its_mean_and_deviation(dtype):
+    values = made("normal(2, 0.5)", dtype).astype(float)
+    assert values.mean() == pytest.approx(2, abs=0.05)
+    assert values.std() == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+def test_integers_are_all_there_but_the_upper_bound(dtype):
+    assert set(made("integers(3, 7)", dtype).tolist()) == {3, 4, 5, 6}
+
+
+def test_integers_may_be_negative():
+    assert set(made("integers(-2, 1)", "i8").tolist()) == {-2, -1, 0}
+
+
+@pytest.mark.parametrize("dtype", ["i32", "u64", "f64"])
+def test_permutation_holds_each_index_once_in_no_order(dtype):
+    values = made("permutation", dtype)
+    assert not np.array_equal(values, np.arange(COUNT))
+    assert np.array_equal(np.sort(values), np.arange(COUNT))
+
+
+@pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
+@pytest.mark.parametrize(("text", "value"), [("zeros", 0), ("ones", 1), ("constant(7)", 7), (" zeros ", 0)])
+def test_constants_are_everywhere(text, value, dtype):
+    assert set(made(text, dtype).tolist()) == {value}
+
+
+def test_constants_may_have_fractions_and_signs():
+    assert set(made("constant(-0.25)").tolist()) == {-0.25}
+    assert set(made("constant(-128)", "i8").tolist()) == {-128}
+
+
+@pytest.mark.parametrize("text", ["uniform(0, 1)", "normal(0, 1)", "integers(0, 1000)", "permutation"])
+def test_numbers_follow_the_seed_and_differ_from_array_to_array(text):
+    first = made(text)
+    assert np.array_equal(first, made(text))
+    assert not np.array_equal(first, made(text, seed=4))
+    assert not np.array_equal(first, made(text, stream=1))
+    assert len(np.unique(first)) > 500
+
+
+@pytest.mark.parametrize("dtype", [*ELEMENT_TYPES, "real"])
+def test_default_goes_with_every_type(dtype):
+    check_generator(default_generator(dtype), dtype)
+    values = made(default_generator(dtype), "f32" if dtype == "real" else dtype)
+    assert len(np.unique(values)) >= 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            " ",
+            "random",
+            "uniform",
+            "uniform()",
+            "uniform(1)",
+            "uniform(1, 2, 3)",
+            "zeros(1)",
+            "constant()",
+        ),
+        *("uniform(1, 1)", "uniform(2, 1)", "integers(5, 5)", "integers(0.5, 2)", "integers(0, 1.5)"),
+        *("uniform(a, b)", "uniform('0', 1)", "uniform(0, 1 + 1)", "uniform(0, True)", "uniform(0, None)"),
+        *(
+            "uniform(low=0, high=1)",
+            "uniform(*x)",
+            "uniform(0, 1).T",
+            "uniform(0, 1)(2)",
+            "np.zeros",
+            "zeros()[0]",
+        ),
+        *(
+            "normal(0, 1j)",
+            "constant(1e999)",
+            f"constant({2**63})",
+            "__import__('os')",
+            "lambda: 0",
+            "uniform(0,",
+        ),
+        *(
+            "zeros; ones",
+            "zeros ones",
+            "'zeros'",
+            "0",
+            "None",
+            "\0",
+            "uniform" * 100,
+            "constant(" + "9" * 450 + ")",
+        ),
+    ],
+)
+def test_anything_else_is_refused(text):
+    with pytest.raises(ExpressionError):
+        check_generator(text, "real")
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [
+        *(
+            ("constant(256)", "u8"),
+            ("constant(-1)", "u32"),
+            ("constant(0.5)", "i32"),
+            ("constant(128)", "i8"),
+        ),
+        *(
+            ("uniform(-1, 1)", "u16"),
+            ("integers(0, 300)", "u8"),
+            ("integers(-1, 5)", "u64"),
+            ("normal(0, 1)", "u8"),
+            ("normal(0, 1)", "i32"),
+        ),
+        *(("integers(-129, 0)", "i8"), ("uniform(0, 65537)", "u16")),
+    ],
+)
+def test_numbers_that_a_type_does_not_hold_are_refused(text, dtype):
+    with pytest.raises(ExpressionError, match=f"has numbers that {dtype} does not hold"):
+        check_generator(text, dtype)
+    check_generator(text, "real")
+
+
+def test_a_types_whole_range_may_be_asked_for():
+    for dtype in ("u8", "i8", "u16", "i16", "u32", "i32"):
+        limits = np.iinfo(numpy_dtype(dtype))
+        values = made(f"integers({limits.min}, {limits.max + 1})", dtype)
+        assert values.min() < limits.min / 2 or limits.min == 0
+        assert values.max() > limits.max / 2
+
+
+CALLS = st.builds(
+    "{}({})".format,
+    st.sampled_from(["uniform", "normal", "integers", "permutation", "zeros", "constant"]),
+    st.lists(
+        st.one_of(st.integers(-300, 300), st.sampled_from([-(2.0**62), 2.0**62, 0.5, -1e-3])).map(str),
+        max_size=2,
+    ).map(", ".join),
+)
+
+
+@settings(max_examples=400)
+@given(st.one_of(st.text(max_size=30), CALLS), st.sampled_from([*ELEMENT_TYPES, "real"]))
+def test_what_is_accepted_can_be_made(text, dtype):
+    try:
+        check_generator(text, dtype)
+    except ExpressionError:
+        return
+    for kind in FLOATS if dtype == "real" else (dtype,):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error" if kind not in FLOATS else "ignore")
+            values = generate(text, 50, kind, 0, 0)
+        assert (values.shape, values.dtype) == ((50,), numpy_dtype(kind))

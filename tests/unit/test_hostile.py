@@ -1,0 +1,460 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Results files that nobody measured: refused with one sentence, or shown; never a crash, never a stall."""
+
+import copy
+import dataclasses
+import io
+import json
+import signal
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from unit_support import DEVICE, MINIMAL, busy_runs, parse_kernel, runs
+
+from gpuprof.analysis.counters import MOST_FOREIGN
+from gpuprof.errors import HeaderError, InputError, ResultsError
+from gpuprof.executor.program.ptx import parse as parse_ptx
+from gpuprof.ncu.diagnosis import diagnose_launch
+from gpuprof.ncu.importing import match_launches
+from gpuprof.ncu.read import ProfiledLaunch
+from gpuprof.reading import parse_run, read_run
+from gpuprof.report import html
+from gpuprof.report.html import render_html
+from gpuprof.report.markdown import render_markdown
+from gpuprof.report.source import difference, header_lines, highlight
+from gpuprof.report.terminal import print_run
+from gpuprof.results import Counter, dumps
+from gpuprof.toolchain.includes import _names_in
+from gpuprof.toolchain.nvrtc import _SHARED, _SPILLS
+from gpuprof.toolchain.signature import declared_types
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+FIXTURES = Path(__file__).parents[1] / "report" / "fixtures"
+LONG = 10_000_000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_plotly():
+    """Its megabytes have no part in what is tested here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(html, "_plotly", lambda: "")
+        yield
+
+
+def render(run):
+    """A run as every renderer shows it."""
+    texts = [render_html(run), render_markdown(run)]
+    for width in (40, 200):
+        file = io.StringIO()
+        print_run(run, file=file, width=width, color=True)
+        texts.append(file.getvalue())
+    return texts
+
+
+def import_counters(run):
+    """Give each case of a run a launch that looks like its own."""
+    launches = [ProfiledLaunch(case.kernel, case.block, case.grid or (1, 1, 1), None) for case in run.cases]
+    try:
+        match_launches(run, launches, Path("x.ncu-rep"))
+    except InputError:
+        return
+
+
+@contextmanager
+def soon(seconds=60):
+    """Ends a test that would go on for minutes or hours."""
+
+    def stop(*_):
+        raise TimeoutError("this takes more than linear time")
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+# Values.
+
+FEW = settings(max_examples=6, suppress_health_check=list(HealthCheck), deadline=None)
+SOME = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+
+
+@FEW
+@given(runs())
+def test_any_run_can_be_shown(run):
+    render(run)
+
+
+@FEW
+@given(busy_runs())
+def test_any_run_full_of_figures_can_be_shown(run):
+    render(run)
+    import_counters(run)
+
+
+def small(path):
+    """A results file cut to a few cases, so that one change in it counts."""
+    document = json.loads(path.read_text())
+    document["cases"] = document["cases"][:2] + document["cases"][-2:]
+    for case in document["cases"]:
+        if case["timing"]:
+            case["timing"]["cold"]["samples_us"] = case["timing"]["cold"]["samples_us"][:3]
+        case["lines"] = (case["lines"] or [])[:2] or None
+    used = {case["kernel"] for case in document["cases"]}
+    document["kernels"] = [
+        {**record, "source": record["source"][:300]} for record in document["kernels"] if record["id"] in used
+    ]
+    return document
+
+
+#: Of version 1, as they were written.
+OLD = [
+    small(path)
+    for path in (
+        SAMPLES / "transpose-h200.json",
+        SAMPLES / "transpose-blocks-h200.json",
+        SAMPLES / "gemm-h200.json",
+        FIXTURES / "gemm-counted.json",
+    )
+]
+#: The same as they would be written today.
+NEW = [json.loads(dumps(parse_run(document, "r.json"))) for document in OLD]
+DOCUMENTS = [*NEW, *OLD]
+
+
+def places(value, path=()):
+    """Where a document's values stand."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield from places(item, (*path, key))
+
+
+PLACES = [[path for path in places(document) if path] for document in DOCUMENTS]
+NUMBERS = st.one_of(
+    st.sampled_from([0, 1, -1, -3, 2**31 - 1, 2**31, 2**63, 10**200, 5e-324, 1e-18, 1e18, 1e30, 1.7e308]),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+ANYTHING = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), NUMBERS, st.text(max_size=5), st.sampled_from(["ok", "sim", "numpy"])
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=3,
+)
+
+
+@st.composite
+def damaged(draw):
+    """A results file with some of its values replaced, most by something of the same type."""
+    index = draw(st.integers(0, len(DOCUMENTS) - 1))
+    document = copy.deepcopy(DOCUMENTS[index])
+    document["backend"] = draw(st.sampled_from(["gpu", "gpu", "sim", "none"]))
+    for path in draw(st.lists(st.sampled_from(PLACES[index]), min_size=1, max_size=3)):
+        holder = document
+        for key in path[:-1]:
+            holder = holder[key] if isinstance(holder, (dict, list)) and _has(holder, key) else {}
+        if _has(holder, path[-1]):
+            alike = isinstance(holder[path[-1]], (int, float)) and draw(st.integers(0, 4))
+            holder[path[-1]] = draw(NUMBERS if alike else ANYTHING)
+    return document
+
+
+def _has(holder, key):
+    return key in holder if isinstance(holder, dict) else isinstance(key, int) and key < len(holder)
+
+
+def _parsed(document):
+    try:
+        return parse_run(json.loads(json.dumps(document)), "r.json"), ""
+    except ResultsError as error:
+        return None, error.what
+
+
+@SOME
+@given(damaged())
+def test_damaged_document_is_refused_or_shown(document):
+    run, complaint = _parsed(document)
+    if run is None:
+        assert complaint.startswith("r.json ")
+        assert len(complaint) < 1000
+        return
+    render(run)
+    import_counters(run)
+    assert parse_run(json.loads(dumps(run)), "r.json") == run
+
+
+def changed(document, place, value):
+    """A copy with another value at a place."""
+    document = copy.deepcopy(document)
+    holder = document
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = value
+    return document
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (("cases", 0, "problem", "sizes", "nx"), 0, "must be at least 1, not 0"),
+        (("cases", 0, "problem", "sizes", "ny"), -4096, "must be at least 1, not -4096"),
+        (("cases", 0, "problem", "sizes", "nx"), 10**200, "must be at most 2,147,483,647"),
+        (("cases", 0, "problem", "sizes"), {}, "must not be empty"),
+        (("cases", 0, "problem", "flops"), -1, "must be at least 0"),
+        (("cases", 0, "problem", "min_bytes"), 0, "must be at least 1"),
+        (("cases", 0, "problem", "operation"), "fft", "'fft' is not in operations"),
+        (("cases", 0, "device"), 1, "there is no device 1"),
+        (("cases", 0, "device"), -1, "must be at least 0"),
+        (("cases", 0, "event_floor_us"), 0, "must be at least 1e-18"),
+        (("cases", 0, "timing", "cold", "median_us"), 0, "must be at least 1e-18, not 0.0"),
+        (("cases", 0, "timing", "cold", "p95_us"), -1.5, "must be at least"),
+        (("cases", 0, "timing", "cold", "rounds_us", 0, 0), -1, "must be 0 or at least"),
+        (("cases", 0, "timing", "cold", "launches_per_sample"), 0, "must be at least 1"),
+        (("cases", 0, "block", 1), 0, "must be at least 1"),
+        (("cases", 0, "grid", 2), -1, "must be at least 1"),
+        (("cases", 0, "resources", "registers_per_thread"), -1, "must be at least 0"),
+        (("cases", 0, "occupancy", "theoretical_pct"), -1, "must be 0 or at least"),
+        (("cases", 0, "verification", "bound"), -1, "must be at least 0"),
+        (("devices", 0, "sm_count"), 0, "must be at least 1, not 0"),
+        (("devices", 0, "sm_count"), -132, "must be at least 1, not -132"),
+        (("devices", 0, "peak_bandwidth_gbps"), 0, "must be at least 1e-18"),
+        (("devices", 0, "peak_fp32_gflops"), -67e3, "must be at least 1e-18"),
+        (("devices", 0, "compute_capability"), "banana", "must be written like 9.0, not 'banana'"),
+        (("devices", 0, "max_grid", 0), 0, "must be at least 1"),
+        (("seed",), -1, "must be at least 0"),
+        (("schema_version",), 0, "must be at least 1, not 0"),
+        (("schema_version",), -3, "must be at least 1, not -3"),
+        (("devices",), [], "must not be empty"),
+    ],
+)
+def test_nonsense_is_refused_with_its_place(place, value, words):
+    document = changed(NEW[0], place, value)
+    where = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in place).removeprefix(".")
+    with pytest.raises(ResultsError) as caught:
+        parse_run(document, "r.json")
+    assert caught.value.what.startswith(f"r.json does not match the results schema: {where}: {words}")
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "words"),
+    [
+        (("cases", 0, "problem", "nx"), 0, "cases[0].problem.nx: is no extent"),
+        (("cases", 0, "problem", "ny"), 10**200, "cases[0].problem.ny: is no extent"),
+        (("cases", 0, "problem", "ny"), "64", "cases[0].problem.ny: is no extent"),
+        (("cases", 0, "problem", "ny"), True, "cases[0].problem.ny: is no extent"),
+        (("cases", 0, "problem", "op"), "fft", "cases[0].problem: op is 'fft', which is no operation"),
+        (("cases", 0, "problem", "op"), ["gemm"], "cases[0].problem: op is ['gemm'], which is no operation"),
+        (("cases", 0, "problem", "result"), "moved", "cases[0].problem.result: is none of transpose, copy"),
+        (("cases", 0, "problem", "result"), ["copy"], "cases[0].problem.result: is none of transpose, copy"),
+        (("cases", 0, "problem", "dtype"), "f16", "cases[0].problem.dtype: is none of f32, f64"),
+        (("cases", 0, "problem", "dtype"), ["f32"], "cases[0].problem.dtype: is none of f32, f64"),
+        (("cases", 0, "problem"), [], "cases[0].problem: expected an object"),
+        (("cases", 0), None, "cases[0]: expected an object"),
+        (("cases",), {}, "cases: expected a list"),
+        (("kernels", 0), 3, "kernels[0]: expected an object"),
+        (("device",), None, "devices[0]: expected an object, found null"),
+        (("cases", 0, "timing", "cold"), {"median_us": 1.0}, "cases[0].timing.cold.samples_us: missing"),
+    ],
+)
+def test_nonsense_of_version_1_is_refused_with_its_place(place, value, words):
+    with pytest.raises(ResultsError) as caught:
+        parse_run(changed(OLD[0], place, value), "r.json")
+    assert caught.value.what.startswith(f"r.json does not match the results schema: {words}")
+
+
+def test_old_scalars_are_numbers():
+    for value in ("1", None, True, 10**400):
+        with pytest.raises(ResultsError, match=r"cases\[0\]\.problem\.alpha: is no finite number"):
+            parse_run(changed(OLD[2], ("cases", 0, "problem", "alpha"), value), "r.json")
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("*.json")), ids=lambda path: path.name)
+def test_what_was_measured_breaks_no_constraint(path):
+    assert read_run(path).cases
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (
+            "block = [16, 16]",
+            "block = [2147483648, 1]",
+            "launch.block must be one to three positive integers",
+        ),
+        (
+            "*/",
+            "[parameters]\nBM = 9223372036854775808\n*/",
+            "parameters.BM must",
+        ),
+        (
+            "*/",
+            '[[published]]\nsize = "1"\ntime_ms = -1.0\n*/',
+            "published.time_ms must be at least",
+        ),
+        (
+            "*/",
+            '[[published]]\nsize = "1"\ntime_ms = 1e300\n*/',
+            "published.time_ms must be at most",
+        ),
+    ],
+)
+def test_header_whose_numbers_no_results_file_could_hold_is_refused(before, after, words):
+    with pytest.raises(HeaderError, match=words.replace(".", r"\.")):
+        parse_kernel(MINIMAL["transpose"].replace(before, after), Path("mine.cu"))
+
+
+# Long texts.
+
+
+@pytest.fixture(scope="module")
+def sample():
+    """What was measured of the transposes."""
+    return read_run(SAMPLES / "transpose-h200.json")
+
+
+def with_case(run, **changed):
+    return dataclasses.replace(run, cases=(dataclasses.replace(run.cases[0], **changed), *run.cases[1:]))
+
+
+def with_record(run, **changed):
+    return dataclasses.replace(
+        run, kernels=(dataclasses.replace(run.kernels[0], **changed), *run.kernels[1:])
+    )
+
+
+TEXT = "word " * (LONG // 5)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda run: with_case(run, outcome="failed", reason=TEXT),
+        lambda run: with_case(
+            run, counters_reason=TEXT, timing_reason=TEXT, log=TEXT, compile_options=(TEXT,)
+        ),
+        lambda run: with_case(run, params={TEXT: 1}, chosen=TEXT, kernel=TEXT),
+        lambda run: with_case(run, counters={TEXT: Counter(None, TEXT, "ncu", TEXT, TEXT)}),
+        lambda run: with_record(run, title=TEXT, idea=TEXT, study=TEXT, aliases=(TEXT,), reference=TEXT),
+        lambda run: with_record(run, after=TEXT, file_name=TEXT, source="/*gpuprof" + TEXT),
+        lambda run: dataclasses.replace(
+            run,
+            argv=(TEXT,),
+            environment={TEXT: TEXT},
+            devices=(dataclasses.replace(DEVICE, name=TEXT),),
+        ),
+    ],
+)
+def test_long_text_is_shown_cut_and_kept_whole_in_the_data(sample, change):
+    run = change(sample)
+    with soon():
+        page, markdown, *terminal = render(run)
+    assert "more characters" in page
+    shown, _, data = page.partition('<script type="application/json" id="gpuprof-data">')
+    assert len(shown) < 5_000_000
+    assert len(markdown) + sum(map(len, terminal)) < 100_000
+    document = json.JSONDecoder().raw_decode(data)[0]["run"]
+    assert document == json.loads(dumps(run))
+
+
+def test_reason_is_shown_up_to_its_2000th_character(sample):
+    run = with_case(sample, outcome="failed", reason="r" * LONG)
+    for text in render(run):
+        assert "".join(text.split()).count("(9,998,000morecharacters)") >= 1
+    assert "r" * 2001 not in render_markdown(run)
+
+
+# Sizes at which a quadratic pattern takes hours.
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "/*gpuprof",
+        "/*gpuprof ",
+        "/*",
+        "//",
+        "//\n",
+        "*/",
+        '"',
+        '\\"',
+        '"\\',
+        "1",
+        "0xf",
+        "1.",
+        "f",
+        "\n",
+        " ",
+        "#",
+        "# ",
+        "'",
+        "\t#x",
+        "int ",
+        "[ 1 ",
+    ],
+)
+@pytest.mark.parametrize("begin", ["", '"', "0x", "1", "/*gpuprof\n", "// x\n/*gpuprof\n*/"])
+def test_source_takes_linear_time(piece, begin):
+    text = begin + piece * (500_000 // len(piece)) + "g"
+    with soon():
+        header_lines(text)
+        highlight(text[:200_000])
+        for source in (text, f'/*gpuprof\ntitle = "x"\nproblem = "gemm"\n[[choose]]\n*/{text}'):
+            with pytest.raises(HeaderError):
+                parse_kernel(source, Path("x.cu"))
+        _names_in(text.replace("#", "/"))
+        declared_types(f"__global__ void mine({text[:20_000]})", "mine")
+
+
+@pytest.mark.parametrize("piece", ["[ 1 ", "[ 1, ", "[\n 1", "[ 1\n ", "[", " ", '"[ 1'])
+def test_results_file_is_written_in_linear_time_and_no_text_in_it_is_touched(sample, piece):
+    text = piece * (1_000_000 // len(piece))
+    for held in (text, f"{text}]", f"[   1   ]{text}"):
+        run = with_record(sample, source=held)
+        with soon():
+            assert parse_run(json.loads(dumps(run)), "r.json") == run
+
+
+def test_list_of_numbers_stands_on_one_line(sample):
+    (samples,) = sample.cases[0].timing.cold.rounds_us
+    assert f"\n      [{', '.join(map(json.dumps, samples))}]\n" in dumps(sample)
+
+
+def test_output_of_tools_is_searched_in_linear_time():
+    with soon():
+        assert diagnose_launch("lock GPU clock " * 100_000) is None
+        assert _SHARED.search("1" * 2_000_000) is None
+        assert _SPILLS.search("1" * 2_000_000 + " bytes spill stores, ") is None
+        assert not parse_ptx("/*" * 1_000_000).functions
+
+
+def test_sources_that_are_too_long_to_compare_are_not_compared():
+    many = "\n".join(f"x{index % 97}" for index in range(300_000))
+    with soon():
+        assert difference(many, many + "\ny") == [("@", "not compared: more than 2,000 lines")]
+    assert difference("a\nb\n", "a\nc\n")[-2:] == [("-", "b"), ("+", "c")]
+
+
+def test_source_is_shown_up_to_so_many_lines(sample):
+    with soon():
+        page = render_html(with_record(sample, source="x;\n" * 100_000))
+    assert "more lines)" in page
+
+
+def test_foreign_counters_get_no_more_columns_than_a_table_holds(sample):
+    cases = tuple(
+        dataclasses.replace(case, counters={f"x{index}_{n}": Counter(1.5, "u", "sim") for n in range(500)})
+        for index, case in enumerate(sample.cases)
+    )
+    with soon():
+        page = render_html(dataclasses.replace(sample, cases=cases))
+    assert f"{500 * len(cases) - MOST_FOREIGN:,} more counters, which gpuprof does not describe" in page
