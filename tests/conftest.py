@@ -4,7 +4,16 @@
 
 import os
 
+# Before NumPy starts: its threads fight with those of the tests beside it, and win nothing on small arrays.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_width():
+    """Not the width of the terminal that the tests were started in."""
+    os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,6 +33,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "gpu" in item.path.parent.name:
             item.add_marker(pytest.mark.gpu)
+            # They share one device, whose times another test beside them would change.
+            item.add_marker(pytest.mark.xdist_group("gpu"))
 
 
 @pytest.fixture(scope="session")

@@ -522,7 +522,7 @@ _MADE_OF_COUNTERS = (
     ),
     _figure(
         "shared_wavefronts_per_step",
-        "Shared / step",
+        "Shared/step",
         _TRAFFIC,
         "number",
         "Shared-memory passes per warp-wide step of useful work.",

@@ -638,8 +638,7 @@ class TestBanners:
         ("reason", "start"),
         [
             (
-                "No NVIDIA driver is installed here. The kernels ran on the CPU executor instead, which"
-                " counts as NVIDIA H200 would.",
+                "No NVIDIA driver is installed here.",
                 "No NVIDIA driver is installed here. Results are exact",
             ),
             ("no CUDA driver was found", "No CUDA driver was found. Results are exact"),

@@ -241,7 +241,7 @@ NONE = ("--device", "none")
             ["gemm", "--sizes", "12x"],
             "gpuprof: --sizes '12x' is not a size.\n  Write 4096 or MxNxK, as numbers.\n",
         ),
-        (["gemm", "--sizes", "0"], "gpuprof: --sizes '0' has a zero extent.\n  A size is at least 1.\n"),
+        (["gemm", "--sizes", "0"], "gpuprof: Size 0 has a zero extent.\n  A size is at least 1.\n"),
         (["gemm", "--sizes", "-5"], "gpuprof: --sizes '-5' is negative.\n  A size is at least 1.\n"),
         (
             ["gemm", "--sizes", "1x2"],
@@ -258,8 +258,7 @@ NONE = ("--device", "none")
         ),
         (
             ["transpose", "--block", "50x40"],
-            "gpuprof: --block '50x40' has 2000 threads; a block holds at most 1024.\n"
-            "  Choose a smaller block.\n",
+            "gpuprof: Block 50x40 has 2000 threads; a block holds at most 1024.\n  Choose a smaller block.\n",
         ),
         (
             ["gemm", "-k", "reg_2x1", "--block", "16x16"],
@@ -272,9 +271,9 @@ NONE = ("--device", "none")
         ),
         (
             ["gemm", "--dtype", "bf16"],
-            "gpuprof: --dtype 'bf16' is not a type.\n  Choose one of f32, f64, f16.\n",
+            "gpuprof: 'bf16' is not a type of a run.\n  Choose one of f32, f64, f16.\n",
         ),
-        (["gemm", "--alpha", "nan"], "gpuprof: --alpha nan is not a finite number.\n"),
+        (["gemm", "--alpha", "nan"], "gpuprof: alpha = nan is not a finite number.\n"),
         (
             ["gemm", "--all", "-k", "naive"],
             "gpuprof: --all and --kernel exclude each other.\n  Drop one of them.\n",
