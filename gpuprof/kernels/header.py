@@ -16,7 +16,10 @@ from typing import TypeVar, cast, get_args
 from gpuprof.copy_engine import SWIZZLES
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
+from gpuprof.kernels.entries import entry_complaint
 from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Launch, Requirement, Study
+from gpuprof.kernels.macros import clash
+from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, prepared, read_define, read_preprocessing
 from gpuprof.kernels.tensor_map import TensorMapSpec
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import declares_operation, read_operation
@@ -87,7 +90,11 @@ class KernelFile:
 
 
 def read_kernels(
-    source: str, path: Path, find_operation: FindOperation, asked: Operation | None = None
+    source: str,
+    path: Path,
+    find_operation: FindOperation,
+    asked: Operation | None = None,
+    command: Preprocessing = NOTHING,
 ) -> KernelFile:
     """Read a kernel file's header.
 
@@ -97,6 +104,7 @@ def read_kernels(
         find_operation: Tells what the header's operation declares, unless the header does so itself.
         asked: The operation that the user wants a kernel of: a header that says none is of this one, and what
             is missing is shown for it.
+        command: Folders and macros from the command line, besides the header's.
 
     Raises:
         HeaderError: The header is missing, is not TOML, or a field is missing, unknown or of the wrong type.
@@ -113,9 +121,14 @@ def read_kernels(
     if "choose" in reader:
         _refuse_what_the_chosen_brings(reader, (*_OF_THE_CHOSEN, *(["options"] if old else ())))
     compile_options = reader.strings("options" if old else "compile_options", [])
+    preprocessing = read_preprocessing(reader, path.parent)
     operation = _read_operation(reader, find_operation, asked)
     kernel = replace(_read_kernel(reader, source, path, operation), compile_options=compile_options)
-    variants = tuple(_read_variant(entry, kernel) for entry in reader.sections("variants")) or (kernel,)
+    if not kernel.choices:
+        kernel = prepared(kernel, path, preprocessing, command)
+    variants = tuple(
+        _read_variant(entry, kernel, operation, command.define) for entry in reader.sections("variants")
+    ) or (kernel,)
     reader.finish()
     ids = [variant.id for variant in variants]
     for variant in variants:
@@ -241,8 +254,8 @@ def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> 
     for argument in kernel.arguments:
         if argument not in known_arguments:
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
-    if not kernel.choices and not is_identifier(kernel.entry):
-        raise reader.error("entry", f"must be a C identifier, not {kernel.entry!r}")
+    if not kernel.choices and (complaint := entry_complaint(kernel.entry)):
+        raise reader.error("entry", complaint)
     if not kernel.choices and not kernel.dtypes:
         raise reader.error("dtypes", f"must name one or more of {', '.join(RUN_TYPES)}")
     for value in kernel.dtypes:
@@ -256,10 +269,23 @@ def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> 
             raise reader.error(f"constants.{name}", "is a parameter too")
         if name in operation.argument_names or name in LAUNCH_VARIABLES:
             raise reader.error(f"parameters.{name}", "is the name of something else")
+    if found := clash(kernel.source, integers):
+        name, line = found
+        raise reader.error(
+            f"parameters.{name}",
+            f"is given a value on line {line} of the source too",
+            f"Remove it there: gpuprof defines {name} as a macro. A default may stand between #ifndef {name}"
+            " and #endif.",
+        )
 
 
-def _read_variant(reader: TableReader, kernel: Kernel) -> Kernel:
-    """A rung of its own that differs from its file in texts and parameters."""
+def _read_variant(
+    reader: TableReader, kernel: Kernel, operation: Operation, defined: Mapping[str, str]
+) -> Kernel:
+    """A rung of its own: its file's header with other texts, parameters, macros, or another of its functions.
+
+    Macros of the command line, `defined`, come before the variant's.
+    """
     name = reader.take("id", str)
     if not is_identifier(name):
         raise reader.error("id", f"must be a name of letters, digits and _, not {name!r}")
@@ -277,15 +303,28 @@ def _read_variant(reader: TableReader, kernel: Kernel) -> Kernel:
         change=reader.take("change", str, kernel.change),
         bottleneck=reader.take("bottleneck", str, kernel.bottleneck),
         aliases=reader.strings("aliases", []),
+        entry=reader.take("entry", str, kernel.entry),
+        arguments=reader.strings("arguments", list(kernel.arguments)),
+        dtypes=reader.strings("dtypes", list(kernel.dtypes)),
+        launch=_read_launch(reader.section("launch", {}), kernel.launch),
+        requirements=tuple(map(_read_requirement, reader.sections("require"))) or kernel.requirements,
         parameters={**kernel.parameters, **parameters},
+        defines={**kernel.defines, **_read_own_define(reader, kernel), **defined},
         published=tuple(_read_published(entry) for entry in reader.sections("published")),
         moves=_read_moves(reader) or kernel.moves,
         after=reader.take("after", str, kernel.after),
     )
-    if variant.after == variant.id:
-        raise reader.error("after", f"is {variant.after!r}, this kernel itself")
     reader.finish()
+    _check_kernel(reader, variant, operation)
     return variant
+
+
+def _read_own_define(reader: TableReader, kernel: Kernel) -> Mapping[str, str]:
+    define = read_define(reader)
+    for name in define:
+        if name in kernel.parameters or name in kernel.constants:
+            raise reader.error(f"define.{name}", "is a parameter of this file")
+    return define
 
 
 def _read_options(reader: TableReader, operation: Operation) -> Mapping[str, str]:
@@ -306,19 +345,21 @@ def _read_integers(reader: TableReader, key: str) -> Mapping[str, int]:
     return cast("Mapping[str, int]", values)
 
 
-def _read_launch(reader: TableReader) -> Launch:
-    block = reader.take("block", list)
+def _read_launch(reader: TableReader, default: Launch | None = None) -> Launch:
+    """How a kernel is launched; with a default, what is missing is that one's."""
+    block = reader.take("block", list, list(default.block) if default else None)
     if not 1 <= len(block) <= 3 or not all(is_integer(extent) and 0 < extent < 2**31 for extent in block):
         raise reader.error("block", f"must be one to three positive integers, not {block!r}")
-    grid = reader.strings("grid")
+    grid = reader.strings("grid", list(default.grid) if default else None)
     if not 1 <= len(grid) <= 3:
         raise reader.error("grid", "must be one to three expressions")
+    base = default or NO_LAUNCH
     launch = Launch(
         block=_triple(block, 1),
-        any_block=reader.take("any_block", bool, False),
+        any_block=reader.take("any_block", bool, base.any_block),
         grid=_triple(grid, "1"),
-        dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, "0"),
-        cooperative=reader.take("cooperative", bool, False),
+        dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, base.dynamic_shared_bytes),
+        cooperative=reader.take("cooperative", bool, base.cooperative),
     )
     reader.finish()
     return launch

@@ -9,8 +9,10 @@ from functools import lru_cache
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError
+from gpuprof.kernels.entries import with_values
 from gpuprof.kernels.header import header_end
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.macros import own_names
 from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.problems.formulas import ExpressionError, evaluate
@@ -32,6 +34,7 @@ class LaunchShape:
         defines: Macros that the source mentions, with their values.
         tensor_maps: Those of its arguments that are tensor maps.
         cooperative: Whether all blocks must be on the device at once.
+        entry: The kernel's function, values in the place of macros: `sgemm<64, 64>`.
     """
 
     block: Extent
@@ -40,6 +43,7 @@ class LaunchShape:
     defines: tuple[tuple[str, str], ...]
     tensor_maps: tuple[TensorMap, ...] = ()
     cooperative: bool = False
+    entry: str = ""
 
 
 def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PER_BLOCK) -> None:
@@ -122,10 +126,12 @@ def configure(
         "BLOCK_Z": str(block[2]),
         **{name: str(value) for name, value in parameters.items()},
     }
+    entry = with_values(kernel.entry, {**macros, **kernel.defines})
     # A macro that the source never mentions would only split the compile cache.
-    words = _words(kernel.source)
+    words = _words(kernel.source).union(*map(_words, kernel.headers.values())) - own_names(kernel.source)
     defines = tuple((name, value) for name, value in macros.items() if name in words)
-    return LaunchShape(block, (x, y, z), dynamic, defines, tensor_maps, kernel.launch.cooperative)
+    defines += tuple(kernel.defines.items())
+    return LaunchShape(block, (x, y, z), dynamic, defines, tensor_maps, kernel.launch.cooperative, entry)
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuprof.backends.base import Backend, Findings
+from gpuprof.backends.compiling import compile_kernel
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
 from gpuprof.kernels.kernel import Kernel
@@ -16,8 +17,7 @@ from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.results import Measurement, Occupancy, Resources, Throughput
-from gpuprof.toolchain.cache import compile_cached
-from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options
+from gpuprof.toolchain.nvrtc import CompiledKernel
 
 Compile = Callable[[Kernel, LaunchShape], CompiledKernel]
 
@@ -36,7 +36,7 @@ class Compiler:
 
     def compile_ahead(self, kernel: Kernel, shape: LaunchShape) -> None:
         """Start compiling in the background."""
-        key = (kernel.id, shape.defines)
+        key = _key(kernel, shape)
         if key not in self._ahead:
             self._ahead[key] = self._pool.submit(self._compile, kernel, shape)
 
@@ -46,12 +46,15 @@ class Compiler:
         Raises:
             CompileError: NVRTC rejected it.
         """
-        future = self._ahead.get((kernel.id, shape.defines))
+        future = self._ahead.get(_key(kernel, shape))
         return future.result() if future else self._compile(kernel, shape)
 
     def _compile(self, kernel: Kernel, shape: LaunchShape) -> CompiledKernel:
-        options = compiler_options(self._arch, shape.defines, kernel.compile_options)
-        return compile_cached(kernel.source, kernel.file_name, kernel.entry, options)
+        return compile_kernel(kernel, shape, self._arch)
+
+
+def _key(kernel: Kernel, shape: LaunchShape) -> tuple[object, ...]:
+    return kernel.id, shape.entry, shape.defines
 
 
 def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Measurement, bool]:

@@ -62,7 +62,7 @@ class Target:
         shape = configure(kernel, case.problem, case.block, case.params, self._device)
         compiled = self._compile(kernel, shape)
         arrays = self._arrays.of(case.problem)
-        function = Function(compiled.cubin, kernel.entry)
+        function = Function(compiled.cubin, compiled.entry)
         function.reserve_shared(
             shape.dynamic_shared_bytes,
             compiled.static_shared_bytes,
@@ -71,7 +71,7 @@ class Target:
         arguments = arrays.arguments(bind_arguments(kernel, case.problem, shape, compiled))
         arrays.prepare()
         self._context.synchronize()
-        launched = Launched(kernel.entry, shape.block, shape.grid, copies_in(compiled.ptx))
+        launched = Launched(compiled.entry, shape.block, shape.grid, copies_in(compiled.ptx))
         self._journal.write(Event("launching", index, launched=launched))
         api = driver()
         call("starting the profiler", api.cuProfilerStart())

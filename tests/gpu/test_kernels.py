@@ -88,7 +88,7 @@ def test_occupancy_equals_the_drivers(backend, compiler, kernel):
         if shape is None:
             continue
         compiled = compiler(kernel, shape)
-        function = Function(compiled.cubin, kernel.entry)
+        function = Function(compiled.cubin, compiled.entry)
         threads = block[0] * block[1] * block[2]
         function.reserve_shared(shape.dynamic_shared_bytes, compiled.static_shared_bytes, 0)
         expected = function.active_blocks_per_sm(threads, shape.dynamic_shared_bytes)

@@ -110,7 +110,7 @@ class GpuBackend:
         """
         bound = bind_arguments(kernel, problem, shape, compiled)
         arrays = self._arrays.of(problem)
-        function = Function(compiled.cubin, kernel.entry)
+        function = Function(compiled.cubin, compiled.entry)
         try:
             function.reserve_shared(
                 shape.dynamic_shared_bytes,

@@ -11,6 +11,7 @@ import numpy as np
 from gpuprof.backends.arguments import Argument as BoundArgument
 from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
 from gpuprof.backends.base import Findings
+from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.verification import References
 from gpuprof.counters import OF_EXECUTOR
 from gpuprof.devices.device import Device, parse_arch
@@ -36,8 +37,7 @@ from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import BackendName, Counter, SourceLine
-from gpuprof.toolchain.cache import compile_cached
-from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options
+from gpuprof.toolchain.nvrtc import CompiledKernel
 
 #: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
 #: nothing to what is counted.
@@ -113,7 +113,7 @@ class SimBackend:
         """
         _check_shared(self.device, kernel, compiled.static_shared_bytes + shape.dynamic_shared_bytes)
         bound = bind_arguments(kernel, problem, shape, compiled)
-        program = load_program(self._ptx(kernel, shape, compiled), kernel.entry)
+        program = load_program(self._ptx(kernel, shape, compiled), compiled.entry)
         references = self._references_of(problem)
         memory, arguments, buffers = _device_memory(bound, problem, references.inputs)
         sample = self._sample(problem, shape)
@@ -148,8 +148,7 @@ class SimBackend:
     def _ptx(self, kernel: Kernel, shape: LaunchShape, compiled: CompiledKernel) -> str:
         if compiled.arch == self._ptx_arch:
             return compiled.ptx
-        options = compiler_options(self._ptx_arch, shape.defines, kernel.compile_options)
-        return compile_cached(kernel.source, kernel.file_name, kernel.entry, options).ptx
+        return compile_kernel(kernel, shape, self._ptx_arch).ptx
 
     def _references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""
