@@ -16,7 +16,7 @@ from typing import TypeVar, cast, get_args
 from gpuprof.copy_engine import SWIZZLES
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
-from gpuprof.kernels.entries import entry_complaint
+from gpuprof.kernels.entries import default_entry, entry_complaint
 from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Launch, Requirement, Study
 from gpuprof.kernels.macros import clash
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, prepared, read_define, read_preprocessing
@@ -156,6 +156,26 @@ def minimal_header(operation: Operation) -> str:
     )
 
 
+def entry_in_header(source: str, kernel_id: str) -> str:
+    """The entry that a header names for one of its kernels; empty where it names none, or is no header.
+
+    Nothing else of it is looked at: what it declares may not be there any more.
+    """
+    found = _find_header(source)
+    try:
+        table = read_toml(source[slice(*found)], "") if found else {}
+    except HeaderError:
+        return ""
+    variants = table.get("variants")
+    tables = [*(variants if isinstance(variants, list) else ()), table]
+    for each in tables:
+        if isinstance(each, dict) and (each is table or each.get("id") == kernel_id):
+            entry = each.get("entry")
+            if isinstance(entry, str):
+                return entry
+    return ""
+
+
 def header_end(source: str) -> int:
     """Where the code of a kernel file begins, behind its header; 0 without one."""
     found = _find_header(source)
@@ -214,6 +234,7 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
     choices = _read_choices(reader)
     launch = NO_LAUNCH if choices else _read_launch(reader.section("launch"))
     maps = _read_tensor_maps(reader, operation)
+    parameters = _read_integers(reader, "parameters")
     kernel = Kernel(
         id=path.stem,
         file_name=path.name,
@@ -233,10 +254,10 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         aliases=reader.strings("aliases", []),
         options=_read_options(reader, operation),
         dtypes=reader.strings("dtypes", [] if choices else ["f32"]),
-        entry=reader.take("entry", str, "" if choices else path.stem),
+        entry=reader.take("entry", str, "" if choices else default_entry(source, path.stem, parameters)),
         arguments=reader.strings("arguments", [] if choices else None),
         launch=launch,
-        parameters=_read_integers(reader, "parameters"),
+        parameters=parameters,
         constants=_read_integers(reader, "constants"),
         requirements=tuple(_read_requirement(entry) for entry in reader.sections("require")),
         published=tuple(_read_published(entry) for entry in reader.sections("published")),

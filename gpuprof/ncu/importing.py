@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import entry_of
+from gpuprof.kernels.entries import bare_name
 from gpuprof.ncu.metrics import copies_in
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, profile_of
 from gpuprof.ncu.read import ProfiledLaunch
@@ -56,7 +57,7 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
                 f" the results are of {run.device.name} ({run.device.compute_capability}).",
                 fix="Profile on the same kind of GPU.",
             )
-    entries = {record.id: entry_of(record) for record in run.kernels}
+    entries = {record.id: bare_name(entry_of(record)) for record in run.kernels}
     keys = {
         index: _key(case, entries[case.ran])
         for index, case in enumerate(run.cases)
@@ -89,7 +90,7 @@ def _matches(key: Key, launch: ProfiledLaunch) -> bool:
     held = cell.value if cell else None
     # A launch is given at least 16 registers a thread, whatever the compiler used.
     same_code = registers is None or held is None or max(registers, _FEWEST_REGISTERS) == held
-    return (launch.kernel, launch.block, launch.grid) == (entry, block, grid) and same_code
+    return (bare_name(launch.kernel), launch.block, launch.grid) == (entry, block, grid) and same_code
 
 
 def _in_order(keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[int, ProfiledLaunch]:

@@ -16,6 +16,7 @@ from gpuprof.backends.gpu.context import Function, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.query import query_device
 from gpuprof.errors import CaseFailure, GpuprofError
+from gpuprof.kernels.entries import bare_name
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler
@@ -71,7 +72,7 @@ class Target:
         arguments = arrays.arguments(bind_arguments(kernel, case.problem, shape, compiled))
         arrays.prepare()
         self._context.synchronize()
-        launched = Launched(compiled.entry, shape.block, shape.grid, copies_in(compiled.ptx))
+        launched = Launched(bare_name(shape.entry), shape.block, shape.grid, copies_in(compiled.ptx))
         self._journal.write(Event("launching", index, launched=launched))
         api = driver()
         call("starting the profiler", api.cuProfilerStart())

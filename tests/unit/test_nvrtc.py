@@ -17,7 +17,13 @@ from gpuprof.kernels.shape import configure
 from gpuprof.toolchain import cache, nvrtc
 from gpuprof.toolchain.cache import cache_directory, compile_cached
 from gpuprof.toolchain.includes import included_files
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options, nvrtc_version, supported_archs
+from gpuprof.toolchain.nvrtc import (
+    compile_entries,
+    compile_source,
+    compiler_options,
+    nvrtc_version,
+    supported_archs,
+)
 
 SHIPPED = [kernel for op in ("gemm", "transpose") for kernel in ladder(op) if not kernel.choices]
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -109,14 +115,22 @@ def test_unknown_architecture_is_a_compile_error():
         compile_source(GOOD, "mine.cu", "mine", compiler_options("sm_1"))
 
 
-@pytest.mark.parametrize(
-    "source", [GOOD, GOOD.replace('extern "C" ', "").replace("mine", "other"), "__device__ int x;"]
-)
-def test_missing_kernel_says_which_was_expected(source):
+def test_missing_kernel_is_told_which_there_are_the_nearest_first():
+    more = "namespace a {\n__global__ void their() {}\n}\ntemplate <int N>\n__global__ void others() {}\n"
+    with pytest.raises(CompileError) as caught:
+        compile_source(GOOD + more, "mine.cu", "other", OPTIONS)
+    assert caught.value.what == (
+        "mine.cu defines no kernel other. Its __global__ functions: others<N> (line 9), a::their (line 6),"
+        " mine (line 1)."
+    )
+    assert caught.value.fix == 'Set entry in the header, for example entry = "others<N>".'
+
+
+@pytest.mark.parametrize("source", ["__device__ int other;", "__device__ void other() {}", ""])
+def test_file_without_a_kernel_says_so(source):
     with pytest.raises(CompileError) as caught:
         compile_source(source, "mine.cu", "other", OPTIONS)
-    assert caught.value.what == 'mine.cu defines no kernel extern "C" __global__ other.'
-    assert caught.value.fix == "Name the kernel like its file, or set entry in the header."
+    assert caught.value.what == "mine.cu defines no kernel other: there is no __global__ function in it."
 
 
 def test_one_of_two_kernels_in_a_file_is_reported_alone():
@@ -161,11 +175,11 @@ def compilations(monkeypatch):
     """Names of the files that were really compiled."""
     seen = []
 
-    def spy(source, file_name, *rest):
+    def spy(program, file_name, entries):
         seen.append(file_name)
-        return compile_source(source, file_name, *rest)
+        return compile_entries(program, file_name, entries)
 
-    monkeypatch.setattr(cache, "compile_source", spy)
+    monkeypatch.setattr(cache, "compile_entries", spy)
     return seen
 
 
@@ -203,8 +217,8 @@ def test_another_compiler_version_compiles_anew(directory, compilations, monkeyp
 
 def _resealed(text, **changes):
     """An entry with other content under a digest that fits it."""
-    kernel = {**json.loads(text)["kernel"], **changes}
-    return json.dumps({"sha256": cache._digest(kernel), "kernel": kernel})
+    kernels = [{**json.loads(text)["kernels"][0], **changes}]
+    return json.dumps({"sha256": cache._digest(kernels), "kernels": kernels})
 
 
 @pytest.mark.parametrize(
@@ -274,7 +288,7 @@ def test_files_that_include_each_other_or_never_end_are_read_once(tmp_path, monk
     (tmp_path / "a.h").write_text('#include "b.h"\n#include "/dev/zero"')
     (tmp_path / "b.h").write_text('#include "a.h"\n/*\n#include "c.h"\n*/')
     (tmp_path / "c.h").write_text("")
-    assert {path.name for path in included_files('#include "a.h"', ())} == {"a.h", "b.h"}
+    assert {path.name for path in included_files(['#include "a.h"'], ())} == {"a.h", "b.h"}
 
 
 def test_entry_that_is_not_text_is_compiled_anew(directory, compilations):

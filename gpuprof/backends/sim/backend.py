@@ -4,7 +4,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -113,7 +113,9 @@ class SimBackend:
         """
         _check_shared(self.device, kernel, compiled.static_shared_bytes + shape.dynamic_shared_bytes)
         bound = bind_arguments(kernel, problem, shape, compiled)
-        program = load_program(self._ptx(kernel, shape, compiled), compiled.entry)
+        executed = self._executed(kernel, shape, compiled)
+        # What went wrong is told by the name that the header uses, not by the mangled one.
+        program = replace(load_program(executed.ptx, executed.entry), kernel=shape.entry)
         references = self._references_of(problem)
         memory, arguments, buffers = _device_memory(bound, problem, references.inputs)
         sample = self._sample(problem, shape)
@@ -145,10 +147,10 @@ class SimBackend:
     def _ptx_arch(self) -> str:
         return self.device.arch if self.device.capability <= parse_arch(_NEWEST_PTX) else _NEWEST_PTX
 
-    def _ptx(self, kernel: Kernel, shape: LaunchShape, compiled: CompiledKernel) -> str:
+    def _executed(self, kernel: Kernel, shape: LaunchShape, compiled: CompiledKernel) -> CompiledKernel:
         if compiled.arch == self._ptx_arch:
-            return compiled.ptx
-        return compile_kernel(kernel, shape, self._ptx_arch).ptx
+            return compiled
+        return compile_kernel(kernel, shape, self._ptx_arch)
 
     def _references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""

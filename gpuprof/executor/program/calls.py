@@ -25,7 +25,6 @@ from gpuprof.executor.program.ptx import (
     Vec,
 )
 
-
 #: What CUDA calls when the condition of an `assert` does not hold: the launch ends there.
 _ASSERTION_FAILS = "__assertfail"
 
