@@ -11,16 +11,16 @@ from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.entries import base_name
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.kernels.tensor_map import TensorMap
-from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.problems.problem import Problem
+from gpuprof.problems.dtypes import ELEMENT_TYPES, rounded
+from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.toolchain.nvrtc import CompiledKernel
 from gpuprof.toolchain.signature import Declared, Parameter, declared_parameters, parameters_of
 
 #: Integers narrower than this cannot hold a size.
 _SIZE_BYTES = 4
-_FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+_FLOATS = {4: "<f", 8: "<d"}
 _HALF_BYTES = 2
 
 
@@ -43,26 +43,27 @@ Argument = ArrayArgument | ValueArgument | TensorMap
 
 
 def bind_arguments(
-    kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel
+    kernel: Kernel, problem: Problem, shape: LaunchShape, launch: OneLaunch, compiled: CompiledKernel
 ) -> tuple[Argument, ...]:
-    """What to pass for each argument that a kernel's header names.
+    """What to pass for each argument of a launch.
 
     A number is passed as wide as the kernel takes it: `int nx` and `long long nx` are both right.
 
     Args:
-        kernel: Names the arguments.
-        problem: Gives their values.
-        shape: Gives the tensor maps.
-        compiled: Its PTX tells what the kernel takes.
+        kernel: The kernel, for messages.
+        problem: Gives the arguments' values.
+        shape: Gives the tensor maps and the workspace.
+        launch: Names the arguments.
+        compiled: The PTX of its function, which tells what that takes.
 
     Raises:
         CaseFailure: The kernel's parameters do not fit; the message names each that does not.
     """
     parameters = parameters_of(compiled.ptx, compiled.entry)
     declared = declared_parameters(
-        (kernel.source, *kernel.headers.values()), shape.entry, dict(shape.defines)
+        (kernel.source, *kernel.headers.values()), launch.entry, dict(shape.defines)
     )
-    names, function = kernel.arguments, base_name(shape.entry)
+    names, function = list(map(str, launch.arguments)), base_name(launch.entry)
     if declared is None or len(declared) != len(parameters):
         declared = tuple(Declared("", "", "") for _ in parameters)
     if len(names) != len(parameters):
@@ -73,18 +74,23 @@ def bind_arguments(
             or "Make arguments in the header say what the kernel takes, in order.",
         )
     maps = {made.argument: made for made in shape.tensor_maps}
+    workspace = {spec.name: spec for spec in shape.workspace}
     bound: list[Argument] = []
     misfits: list[str] = []
-    for index, (name, parameter, written) in enumerate(zip(names, parameters, declared, strict=True), 1):
-        if name in maps:
-            argument: Argument | None = maps[name] if _takes_map(parameter) else None
+    given = zip(launch.arguments, parameters, declared, strict=True)
+    for index, (name, parameter, written) in enumerate(given, 1):
+        if isinstance(name, int):
+            argument: Argument | None
+            argument, wanted = _size(str(name), name, parameter)
+        elif name in maps:
+            argument = maps[name] if _takes_map(parameter) else None
             wanted = f"a tensor map, a struct of {TENSOR_MAP_BYTES} bytes"
         elif name in problem.dimensions:
             argument, wanted = _size(name, problem.dimensions[name], parameter)
         elif name in problem.scalars:
             argument, wanted = _number(name, problem, parameter)
         else:
-            argument, wanted = _array(name, problem, parameter, written)
+            argument, wanted = _array(workspace.get(name) or problem.array(name), parameter, written)
         if argument is None:
             taken = f"`{written.text}`, {parameter.text}" if written.text else parameter.text
             misfits.append(f"argument {index} of {function} is {taken}, and {name} is {wanted}")
@@ -126,18 +132,18 @@ def _takes_map(parameter: Parameter) -> bool:
     return parameter.is_struct and parameter.nbytes == TENSOR_MAP_BYTES
 
 
-def _array(
-    name: str, problem: Problem, parameter: Parameter, written: Declared
-) -> tuple[Argument | None, str]:
-    element = ELEMENT_TYPES[problem.array(name).dtype]
+def _array(spec: ArraySpec, parameter: Parameter, written: Declared) -> tuple[Argument | None, str]:
+    element = ELEMENT_TYPES[spec.dtype]
     fits = parameter.may_be_pointer and points_to(written.type, element) is not False
-    return (ArrayArgument(name) if fits else None), f"an array of {element.c_type}"
+    return (ArrayArgument(spec.name) if fits else None), f"an array of {element.c_type}"
 
 
 def _size(name: str, value: int, parameter: Parameter) -> tuple[Argument | None, str]:
     if not parameter.is_integer or parameter.nbytes < _SIZE_BYTES:
         return None, f"a size, an integer of at least {_SIZE_BYTES} bytes"
-    return ValueArgument(name, value.to_bytes(parameter.nbytes, "little")), ""
+    if not -(2 ** (8 * parameter.nbytes - 1)) <= value < 2 ** (8 * parameter.nbytes):
+        return None, f"{value}, which needs more than {parameter.nbytes} bytes"
+    return ValueArgument(name, value.to_bytes(parameter.nbytes, "little", signed=value < 0)), ""
 
 
 def _number(name: str, problem: Problem, parameter: Parameter) -> tuple[Argument | None, str]:
@@ -146,8 +152,11 @@ def _number(name: str, problem: Problem, parameter: Parameter) -> tuple[Argument
     if kind.roundoff:
         # A half is a struct of its bits.
         is_half = parameter.is_struct and parameter.nbytes == kind.nbytes == _HALF_BYTES
-        fits = (parameter.is_float or is_half) and parameter.nbytes in _FLOATS
-        content = struct.pack(_FLOATS[parameter.nbytes], value) if fits else b""
+        fits = (parameter.is_float and parameter.nbytes in _FLOATS) or is_half
+        if is_half:
+            content = rounded(value, problem.scalar_type(name)).tobytes()
+        else:
+            content = struct.pack(_FLOATS[parameter.nbytes], value) if fits else b""
     else:
         fits = parameter.is_integer and parameter.nbytes >= kind.nbytes
         content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0) if fits else b""

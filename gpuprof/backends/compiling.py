@@ -1,19 +1,21 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Compile the kernel of a case, whoever asks for it."""
+"""Compile the functions of a case, whoever asks for them."""
 
+from gpuprof.backends.base import Functions
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
-from gpuprof.toolchain.cache import compile_cached
-from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options
+from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.toolchain.cache import compile_entries_cached
+from gpuprof.toolchain.nvrtc import compiler_options
 
 
-def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> CompiledKernel:
-    """A kernel as one case needs it.
+def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> Functions:
+    """A kernel as one case needs it: its functions by their entries, all of one module.
 
     Args:
         kernel: The kernel, with what it includes.
-        shape: Gives its macros, and its function with their values.
+        shape: Gives its macros, and its functions with their values.
         arch: For example `sm_90`.
 
     Raises:
@@ -21,4 +23,8 @@ def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> CompiledKer
         BackendUnavailable: NVRTC is not installed.
     """
     options = compiler_options(arch, shape.defines, kernel.compile_options)
-    return compile_cached(kernel.source, kernel.file_name, shape.entry, options, kernel.headers)
+    # The source that says `real` cannot know that a run's type needs a header.
+    types = (element for element in ELEMENT_TYPES.values() if ("real", element.c_type) in shape.defines)
+    options += tuple(f"--pre-include={element.header}" for element in types if element.header)
+    made = compile_entries_cached(kernel.source, kernel.file_name, shape.entries, options, kernel.headers)
+    return dict(zip(shape.entries, made, strict=True))

@@ -45,7 +45,7 @@ def base_name(entry: str) -> str:
     return re.sub(r"\s", "", entry.partition("<")[0]).removeprefix("::")
 
 
-def bare_name(name: str) -> str:
+def function_name(name: str) -> str:
     """A function's own name, without namespaces, arguments and types: what profilers show at least.
 
     Args:

@@ -3,9 +3,10 @@
 """Profile the cases of a run under Nsight Compute: all in one process, and past those that break it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 
-from gpuprof.kernels.entries import bare_name
+from gpuprof.kernels.entries import function_name
 from gpuprof.measure.case import Case
 from gpuprof.ncu.diagnosis import NcuError, NcuReadError, diagnose, diagnose_launch, first_error
 from gpuprof.ncu.find import Ncu, find_ncu
@@ -13,6 +14,7 @@ from gpuprof.ncu.invocation import Ended, NcuOptions, run_ncu
 from gpuprof.ncu.journal import Attempt, Event, Job, Task, attempts
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, merge, profilable, profile_of, without_profile
 from gpuprof.ncu.read import ProfiledLaunch, read_report
+from gpuprof.ncu.several_launches import combined
 from gpuprof.results import Run
 from gpuprof.store import write_run
 from gpuprof.text import format_extent
@@ -185,7 +187,7 @@ def settle(ended: Ended, launches: Sequence[ProfiledLaunch]) -> Mapping[int, Cas
 
     Launches stand in a report in the order in which they were made, and the journal names them in that order.
     A report may lack only the launch that ended the process; every profile is held against its launch's
-    kernel, block and grid.
+    kernel, block and grid. A case that takes several launches has a profile when all of them have one.
 
     Args:
         ended: The process's end and journal.
@@ -203,9 +205,13 @@ def settle(ended: Ended, launches: Sequence[ProfiledLaunch]) -> Mapping[int, Cas
         for event in ended.events
         if event.kind in ("refused", "failed") and event.index is not None
     }
-    for number, attempt in enumerate(made):
-        if number < len(launches):
-            profiles[attempt.index] = _checked(attempt, launches[number])
+    brought: dict[int, list[tuple[Attempt, CaseProfile]]] = {}
+    for attempt, launch in zip(made, launches, strict=False):
+        brought.setdefault(attempt.index, []).append((attempt, _checked(attempt, launch)))
+    for attempt in made:
+        held = brought.get(attempt.index, [])
+        if len(held) == attempt.launched.launches:
+            profiles[attempt.index] = combined([profile for _, profile in held], _largest(held))
         else:
             profiles.setdefault(attempt.index, without_profile(_blame(ended)))
     started = [event.index for event in ended.events if event.kind == "started" and event.index is not None]
@@ -214,9 +220,15 @@ def settle(ended: Ended, launches: Sequence[ProfiledLaunch]) -> Mapping[int, Cas
     return profiles
 
 
+def _largest(held: Sequence[tuple[Attempt, CaseProfile]]) -> int:
+    """Which of a case's launches has the most threads."""
+    threads = [prod(attempt.launched.grid) * prod(attempt.launched.block) for attempt, _ in held]
+    return threads.index(max(threads))
+
+
 def _checked(attempt: Attempt, launch: ProfiledLaunch) -> CaseProfile:
     made = attempt.launched
-    if (bare_name(launch.kernel), launch.block, launch.grid) == (made.entry, made.block, made.grid):
+    if (function_name(launch.kernel), launch.block, launch.grid) == (made.entry, made.block, made.grid):
         return profile_of(launch, made.copies)
     return without_profile(
         f"the profile in its place is of {launch.kernel} with {format_extent(launch.block)} threads in"

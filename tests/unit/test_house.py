@@ -85,6 +85,7 @@ LIBRARIES: dict[str, set[str]] = {
     "ncu_report": {"ncu"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
+    "ml_dtypes": {"problems"},
     "plotly": {"report"},
     "rich": {"report", "commands"},
     "typer": {"cli", "commands"},

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import sys
+from math import prod
 
 import pytest
 from problem_support import find_kernel, ladder, problem_for
@@ -52,7 +53,7 @@ def test_shipped_kernel_compiles_without_spills(kernel, arch):
             compiled, shape = compile_shipped(kernel, arch, dtype)
         except CaseSkipped as reason:
             pytest.skip(str(reason))
-        threads = shape.block[0] * shape.block[1] * shape.block[2]
+        threads = prod(shape.launches[0].block)
         assert compiled.cubin.startswith(b"\x7fELF")
         assert f".target {arch}" in compiled.ptx
         assert f".entry {kernel.entry}(" in compiled.ptx
