@@ -80,10 +80,12 @@ class Choice:
     Args:
         kernel: Its id.
         when: Formula of the problem's dimensions and the device's figures.
+        because: One sentence on where the condition's numbers come from; may be empty.
     """
 
     kernel: str
     when: str
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)

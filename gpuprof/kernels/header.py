@@ -335,7 +335,9 @@ def _read_choices(reader: TableReader) -> tuple[Choice, ...]:
         return ()
     choices = []
     for entry in reader.sections("choose"):
-        choices.append(Choice(entry.take("kernel", str), entry.take("when", str)))
+        choices.append(
+            Choice(entry.take("kernel", str), entry.take("when", str), entry.take("because", str, ""))
+        )
         entry.finish()
     if not choices:
         raise reader.error("choose", "must name at least one kernel")

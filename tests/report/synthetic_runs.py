@@ -534,7 +534,10 @@ when = "N % 4 == 0"
 def chosen_run() -> Run:
     """A kernel that chooses: one of the run's, one that is not in the run, and none."""
     small, large, ragged = Gemm(128, 128, 128), Gemm(4096, 4096, 4096), Gemm(4095, 4095, 4095)
-    choices = (Choice("reg_2x1", "M * N <= 256 * sm_count"), Choice("float4_4x4", "N % 4 == 0"))
+    choices = (
+        Choice("reg_2x1", "M * N <= 256 * sm_count"),
+        Choice("float4_4x4", "N % 4 == 0", "Four elements a load."),
+    )
     kernels = [
         record("naive", "gemm", 10),
         record("reg_2x1", "gemm", 40),

@@ -55,6 +55,18 @@ def test_choices_are_read_in_their_order():
     assert (kernel.entry, kernel.arguments, kernel.dtypes, kernel.parameters) == ("", (), (), {})
 
 
+def test_a_choice_may_say_where_its_numbers_come_from():
+    kernel = parse_kernel(
+        chooser(extra="choose = [{ kernel = 'naive', when = '1', because = 'Measured.' }]"), PATH
+    )
+    assert kernel.choices == (Choice("naive", "1", "Measured."),)
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel in ladder("gemm") if kernel.choices], ids=str)
+def test_shipped_choices_say_where_their_numbers_come_from(kernel):
+    assert all(choice.because.endswith(".") for choice in kernel.choices)
+
+
 def test_a_file_that_only_chooses_needs_no_identifier_for_a_name():
     assert parse_kernel(chooser(("naive", "1")), Path("by-size.cu")).id == "by-size"
 
