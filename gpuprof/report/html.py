@@ -3,6 +3,7 @@
 """The HTML report: one self-contained file that opens anywhere and fetches nothing."""
 
 import base64
+import functools
 import hashlib
 import json
 from importlib.resources import files
@@ -43,6 +44,24 @@ def render_html(run: Run) -> str:
     whole, run = run, shortened(run)
     page = build_page(run)
     scripts = [_plotly() if page.charts else "", "\n".join(_asset(name) for name in _SCRIPTS)]
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            page=page,
+            run=run,
+            policy=_policy(scripts),
+            style=Markup(_asset("style.css")),
+            dark=Markup(_asset("dark.css")),
+            scripts=[Markup(script) for script in scripts if script],
+            data=_data_block({"run": to_json(whole), "charts": page.charts}),
+        )
+    )
+
+
+@functools.cache
+def _environment() -> Environment:
+    """The templates with all that they call; kept, because compiling them takes longer than filling them."""
     environment = Environment(
         loader=PackageLoader("gpuprof.report"),
         autoescape=True,
@@ -68,21 +87,15 @@ def render_html(run: Run) -> str:
         significant=numbers.significant,
         time_us=numbers.time_us,
     )
-    return environment.get_template("report.html.j2").render(
-        page=page,
-        run=run,
-        policy=_policy(scripts),
-        style=Markup(_asset("style.css")),
-        dark=Markup(_asset("dark.css")),
-        scripts=[Markup(script) for script in scripts if script],
-        data=_data_block({"run": to_json(whole), "charts": page.charts}),
-    )
+    return environment
 
 
+@functools.cache
 def _asset(name: str) -> str:
     return files("gpuprof.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
+@functools.cache
 def _plotly() -> str:
     # Importing Plotly takes longer than anything else here, so that only a report with charts pays for it.
     from plotly.offline import get_plotlyjs
