@@ -64,7 +64,15 @@ def test_the_readme_holds_one_command_for_the_main_job_and_one_for_the_tests():
     commands = [line for line in README.splitlines() if line.startswith("python3 -m venv")]
     assert len(commands) == 2
     assert commands[0].endswith("gpuprof gemm --all --sizes 128,4096")
-    assert commands[1].endswith("python -m pytest")
+    assert commands[1].endswith("python -m pytest -n auto --dist loadgroup")
+
+
+def test_the_program_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (program,) = blocks(README, "python")
+    exec(program, {})
+    run = read_run(tmp_path / "results.json")
+    assert [case.outcome for case in run.cases] == ["ok"] * 4
 
 
 def blocks(page, language):
