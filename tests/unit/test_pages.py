@@ -71,7 +71,7 @@ def test_the_program_of_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (program,) = blocks(README, "python")
     exec(program, {})
-    run = read_run(tmp_path / "results.json")
+    run = read_run(tmp_path / "measured" / "results.json")
     assert [case.outcome for case in run.cases] == ["ok"] * 4
 
 
