@@ -95,7 +95,11 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
     if all(array.role == "in" for array in arrays.values()):
         raise reader.error("arrays", "have nothing to check: none is out or inout")
     _check_coded(reader, operation)
-    return replace(operation, checks=_read_checks(reader.section("check", {}), operation))
+    return replace(
+        operation,
+        checks=_read_checks(reader.section("check", {}), operation),
+        ceiling_checks=_read_ceiling_checks(reader, operation),
+    )
 
 
 def _check_coded(reader: TableReader, operation: Operation) -> None:
@@ -204,6 +208,15 @@ def _read_work(reader: TableReader, names: tuple[str, ...]) -> Work:
         raise reader.error("flops", "is 0, and the operation rated by it")
     reader.finish()
     return work
+
+
+def _read_ceiling_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:
+    """Checks of the kernels that an option calls a ceiling; without any they are those of all kernels."""
+    if "ceiling" not in reader:
+        return {}
+    if not any(option.ceiling for option in operation.options.values()):
+        raise reader.error("ceiling", "has checks for kernels that no option calls a ceiling")
+    return _read_checks(reader.section("ceiling"), operation)
 
 
 def _read_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:
