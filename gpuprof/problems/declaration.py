@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from keyword import iskeyword
 from pathlib import Path
 from typing import get_args
 
@@ -127,7 +128,8 @@ def _check_names(reader: TableReader, dimensions: tuple[str, ...], names: tuple[
             raise reader.error("dimensions", f"names {name!r}, which is no name of letters, digits and _")
         if names.count(name) > 1:
             raise reader.error("dimensions", f"names {name!r}, which something else is called too")
-        if name in RESERVED:
+        # Code does not read its names in formulas, whose language is a part of Python's.
+        if name in RESERVED or (iskeyword(name) and "coded" not in reader):
             raise reader.error("dimensions", f"names {name!r}, which formulas use for something else")
 
 
