@@ -6,14 +6,14 @@ operation = "softmax"
 rung = 40
 idea = "The lanes of a warp hand each other their values by shuffles; only one value of each warp goes through shared memory."
 after = "block_row"
-change = "Two barriers a row instead of eighteen, and a few words of shared memory instead of trees: barriers and shared_load_wavefronts fall. What moves through global memory stays."
+change = "Two barriers a row instead of eighteen, and a few words of shared memory instead of trees: barriers, shared_bytes and shared_store_wavefronts fall. What moves through global memory stays."
 bottleneck = "The row is still read three times."
 dtypes = ["f32", "f64"]
 arguments = ["rows", "columns", "x", "y"]
 
 [moves]
 barriers = "falls"
-shared_load_wavefronts = "falls"
+shared_store_wavefronts = "falls"
 shared_bytes = "falls"
 global_load_sectors = "stays"
 
