@@ -16,6 +16,9 @@ CopyKind = Literal["async", "bulk"]
 #: Instances of this metric are executed warp instructions by opcode.
 OPCODES = "sass__inst_executed_per_opcode"
 OCCUPANCY = "achieved_occupancy_pct"
+_DURATION = "ncu_duration_us"
+#: What a launch is given, not what it does.
+_OF_THE_LARGEST = (OCCUPANCY, "registers_per_thread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,23 @@ class CounterInfo:
     only_with: CopyKind | None = None
     over: str | None = None
     opcode: str | None = None
+
+    @property
+    def over_launches(self) -> str:
+        """How the values of several launches come to one.
+
+        `sum`; `largest`, that of the launch with the most threads; `none`; or the name of the counter by
+        which their mean is weighted.
+        """
+        if self.name in _OF_THE_LARGEST:
+            return "largest"
+        if self.name.endswith("_hit_rate_pct"):
+            return "none"
+        if self.unit == "cycles/instruction":
+            return "warp_instructions"
+        if self.over or self.unit not in ("%", "GB/s"):
+            return self.over or "sum"
+        return _DURATION
 
 
 def _row(
@@ -420,7 +440,7 @@ _LAUNCH = (
         metrics="launch__registers_per_thread",
     ),
     _row(
-        "ncu_duration_us",
+        _DURATION,
         "us",
         "Nsight Compute's duration",
         "The launch under Nsight Compute, caches flushed; not comparable with gpuprof's timing.",

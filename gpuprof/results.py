@@ -233,6 +233,27 @@ class Occupancy:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """One of the launches that a case takes.
+
+    Args:
+        entry: Name of the function.
+        block: Threads of a block.
+        grid: Blocks.
+        resources: What it occupies.
+        occupancy: Its theoretical occupancy; what Nsight Compute measures stands with the case.
+        occupancy_reason: Why `occupancy` is None.
+    """
+
+    entry: str
+    block: tuple[Extent, Extent, Extent]
+    grid: tuple[Extent, Extent, Extent]
+    resources: Resources
+    occupancy: Occupancy | None = None
+    occupancy_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Counter:
     """One named event count.
 
@@ -316,7 +337,9 @@ class Measurement:
     `executor_counters` are the SIMT executor's, on a GPU run that it annotated; in a run of the executor
     itself they are in `counters`. `chosen` is the id of the kernel that ran where `kernel` chooses one by
     size and device: block, parameters and `source_hash` are then that kernel's. `source_hash` is empty where
-    no source ran: for a library, and where no choice could be made.
+    no source ran: for a library, and where no choice could be made. `launches` are those of a kernel that
+    takes several, in order, and empty for any other: they are timed and counted as one, and `block`, `grid`,
+    `resources` and `occupancy` are those of the launch with the most threads.
     """
 
     kernel: str
@@ -357,6 +380,7 @@ class Measurement:
     is_reference: bool = False
     over_limit: bool = False
     chosen: str = ""
+    launches: tuple[LaunchRecord, ...] = ()
 
     @property
     def ran(self) -> str:

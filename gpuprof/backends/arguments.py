@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.problems.problem import Problem
+from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.toolchain.nvrtc import CompiledKernel
 from gpuprof.toolchain.signature import Parameter, declared_types, parameters_of
 
@@ -40,52 +40,58 @@ Argument = ArrayArgument | ValueArgument | TensorMap
 
 
 def bind_arguments(
-    kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel
+    kernel: Kernel, problem: Problem, shape: LaunchShape, launch: OneLaunch, compiled: CompiledKernel
 ) -> tuple[Argument, ...]:
-    """What to pass for each argument that a kernel's header names.
+    """What to pass for each argument of a launch.
 
     A number is passed as wide as the kernel takes it: `int nx` and `long long nx` are both right.
 
     Args:
-        kernel: Names the arguments.
-        problem: Gives their values.
-        shape: Gives the tensor maps.
-        compiled: Its PTX tells what the kernel takes.
+        kernel: The kernel, for messages.
+        problem: Gives the arguments' values.
+        shape: Gives the tensor maps and the workspace.
+        launch: Names the arguments.
+        compiled: The PTX of its function, which tells what that takes.
 
     Raises:
         CaseFailure: The kernel's parameters do not fit; the message names each that does not.
     """
-    parameters = parameters_of(compiled.ptx, kernel.entry)
-    names = kernel.arguments
+    parameters = parameters_of(compiled.ptx, launch.entry)
+    names = launch.arguments
     if len(names) != len(parameters):
         raise CaseFailure(
-            f"The header of {kernel.id} names {len(names)} arguments ({', '.join(names)}); its kernel takes"
-            f" {len(parameters)}.",
+            f"The header of {kernel.id} names {len(names)} arguments ({', '.join(map(str, names))});"
+            f" {_called(kernel, launch)} takes {len(parameters)}.",
             fix="Make arguments in the header say what the kernel takes, in order.",
         )
     maps = {made.argument: made for made in shape.tensor_maps}
-    types = declared_types(kernel.source, kernel.entry) or ()
+    workspace = {spec.name: spec for spec in shape.workspace}
+    types = declared_types(kernel.source, launch.entry) or ()
     bound: list[Argument] = []
     misfits: list[str] = []
     for index, (name, parameter) in enumerate(zip(names, parameters, strict=True)):
         written = types[index] if len(types) == len(names) else None
-        if name in maps:
-            argument: Argument | None = maps[name] if _takes_map(parameter) else None
+        if isinstance(name, int):
+            argument: Argument | None
+            argument, wanted = _size(str(name), name, parameter)
+        elif name in maps:
+            argument = maps[name] if _takes_map(parameter) else None
             wanted = f"a tensor map, a struct of {TENSOR_MAP_BYTES} bytes"
         elif name in problem.dimensions:
             argument, wanted = _size(name, problem.dimensions[name], parameter)
         elif name in problem.scalars:
             argument, wanted = _number(name, problem, parameter)
         else:
-            argument, wanted = _array(name, problem, parameter, written)
+            argument, wanted = _array(workspace.get(name) or problem.array(name), parameter, written)
         if argument is None:
             found = f"{written} ({parameter.text})" if written else parameter.text
             misfits.append(f"{name} is {wanted}, and the kernel takes {found} in its place")
         else:
             bound.append(argument)
     if misfits:
+        name = launch.entry if kernel.launches else kernel.id
         raise CaseFailure(
-            f"The arguments of {kernel.id} do not fit: {'; '.join(misfits)}.",
+            f"The arguments of {name} do not fit: {'; '.join(misfits)}.",
             fix="Mend the kernel's parameters, or the order of arguments in its header.",
         )
     return tuple(bound)
@@ -95,16 +101,19 @@ def _takes_map(parameter: Parameter) -> bool:
     return parameter.is_struct and parameter.nbytes == TENSOR_MAP_BYTES
 
 
-def _array(
-    name: str, problem: Problem, parameter: Parameter, written: str | None
-) -> tuple[Argument | None, str]:
-    element = ELEMENT_TYPES[problem.array(name).dtype].c_type
+def _called(kernel: Kernel, launch: OneLaunch) -> str:
+    """A launch's function in a sentence: where there is only one, it needs no name."""
+    return launch.entry if kernel.launches else "its kernel"
+
+
+def _array(spec: ArraySpec, parameter: Parameter, written: str | None) -> tuple[Argument | None, str]:
+    element = ELEMENT_TYPES[spec.dtype].c_type
     fits = parameter.may_be_pointer
     if written is not None and fits:
         pointee = written.removesuffix("*").strip()
         fits = written.endswith("*") or not _is_plain_number(written)
         fits = fits and not (pointee in _FLOATS_BY_NAME and element in _FLOATS_BY_NAME and pointee != element)
-    return (ArrayArgument(name) if fits else None), f"an array of {element}"
+    return (ArrayArgument(spec.name) if fits else None), f"an array of {element}"
 
 
 def _is_plain_number(written: str) -> bool:
@@ -115,7 +124,9 @@ def _is_plain_number(written: str) -> bool:
 def _size(name: str, value: int, parameter: Parameter) -> tuple[Argument | None, str]:
     if not parameter.is_integer or parameter.nbytes < _SIZE_BYTES:
         return None, f"a size, an integer of at least {_SIZE_BYTES} bytes"
-    return ValueArgument(name, value.to_bytes(parameter.nbytes, "little")), ""
+    if not -(2 ** (8 * parameter.nbytes - 1)) <= value < 2 ** (8 * parameter.nbytes):
+        return None, f"{value}, which needs more than {parameter.nbytes} bytes"
+    return ValueArgument(name, value.to_bytes(parameter.nbytes, "little", signed=value < 0)), ""
 
 
 def _number(name: str, problem: Problem, parameter: Parameter) -> tuple[Argument | None, str]:

@@ -21,6 +21,9 @@ from gpuprof.results import (
 )
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
+#: What NVRTC made of each of a kernel's functions, by its name.
+Functions = Mapping[str, CompiledKernel]
+
 
 @dataclass(frozen=True, slots=True)
 class Findings:
@@ -75,8 +78,8 @@ class Backend(Protocol):
         """Memory that running a problem takes in all, verification included."""
         ...
 
-    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
-        """Verify and measure one case.
+    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
+        """Verify and measure one case: all of its launches, as one.
 
         Raises:
             CaseFailure: The case cannot run; `fatal` when the device context is lost.

@@ -4,14 +4,13 @@
 
 from collections.abc import Mapping
 
-from gpuprof.backends.base import Findings
+from gpuprof.backends.base import Findings, Functions
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName
-from gpuprof.toolchain.nvrtc import CompiledKernel
 
 
 class CompileOnlyBackend:
@@ -58,7 +57,7 @@ class CompileOnlyBackend:
         """
         raise CaseSkipped(f"Nothing runs here: {name} needs a GPU.")
 
-    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
+    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
         """Say of every part why it is missing."""
         return Findings(
             "skipped",

@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpuprof.backends.base import Backend, Findings
+from gpuprof.backends.base import Backend, Findings, Functions
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure, CaseSkipped
@@ -13,7 +13,6 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName
-from gpuprof.toolchain.nvrtc import CompiledKernel
 
 
 class WithLines:
@@ -61,7 +60,7 @@ class WithLines:
         """The GPU's; a library has no source lines."""
         return self._backend.run_reference(name, problem)
 
-    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
+    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
         """Measure, then annotate; what the executor cannot do costs the annotation only.
 
         Raises:
@@ -71,12 +70,12 @@ class WithLines:
         if findings.outcome != "ok":
             return findings
         try:
-            executed = self._executor.run(kernel, problem, shape, compiled)
+            executed = self._executor.count(kernel, problem, shape, compiled)
         except (CaseFailure, CaseSkipped) as error:
             return replace(findings, lines_reason=error.what)
         return replace(
             findings,
             lines=executed.lines,
-            lines_reason=executed.lines_reason,
+            lines_reason=None,
             executor_counters=executed.counters,
         )

@@ -15,7 +15,7 @@ A library of its own. With PTX of `compute_90` or lower in `ptx`, of a kernel th
 What CUDA leaves undefined, or hardware traps, is a `KernelFault` that names line, block and thread; what is
 not modelled is an `UnsupportedInstruction`, and the kernel is not run. Of a large grid, `choose_blocks` picks
 blocks to run; their counts are scaled to the grid, and `LaunchResult.exact_sample` says whether blocks that
-should do the same work did.
+should do the same work did. Launches on one memory build on each other; `combined` adds up what they counted.
 
 The way of a kernel through the rooms:
 
@@ -37,7 +37,7 @@ and `totals`; `grid_launch`. Of gpuprof they use its errors, and its facts about
 
 from gpuprof.executor.decode import Program, load_program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
-from gpuprof.executor.grid_launch import Argument, LaunchResult, launch
+from gpuprof.executor.grid_launch import Argument, LaunchResult, combined, launch
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
@@ -58,6 +58,7 @@ __all__ = [
     "Sample",
     "UnsupportedInstruction",
     "choose_blocks",
+    "combined",
     "encode_tensor_map",
     "launch",
     "load_program",

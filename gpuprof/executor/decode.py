@@ -103,6 +103,7 @@ class Program:
 
     Attributes:
         kernel: Name of the entry function.
+        module: The PTX text that it came from; kernels of one text share its variables.
         blocks: Its basic blocks; it starts with the first.
         slots: Where its values live and what they start with.
         sites: Instructions counted by themselves.
@@ -117,6 +118,7 @@ class Program:
     """
 
     kernel: str
+    module: str
     blocks: list[RunnableBlock]
     slots: Slots
     sites: list[Site]
@@ -151,7 +153,7 @@ def load_program(ptx: str, entry: str) -> Program:
     module = parse(ptx)
     if entry not in module.functions:
         raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
-    return _Decoder(module, inline_calls(module.functions[entry], module)).program()
+    return _Decoder(module, inline_calls(module.functions[entry], module)).program(ptx)
 
 
 class _Decoder:
@@ -173,14 +175,15 @@ class _Decoder:
         self.coder = Coder(slots, placed, _passing(flow))
         self.flow = flow
 
-    def program(self) -> Program:
-        """Decode every block."""
+    def program(self, text: str) -> Program:
+        """Decode every block of a kernel of this PTX text."""
         blocks = [self._block(block) for block in self.flow]
         for number, (block, decoded) in enumerate(zip(self.flow, blocks, strict=True)):
             decoded.polls = number in (block.target, block.otherwise) and _polls(block.body)
         self._check_names()
         return Program(
             self.function.name,
+            text,
             blocks,
             self.coder.slots,
             self.coder.sites,

@@ -20,7 +20,7 @@ from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.sampling import Sample, every_block
 from gpuprof.executor.scheduler import Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
-from gpuprof.executor.totals import LineCounters, Number, Totals
+from gpuprof.executor.totals import LineCounters, Number, Totals, efficiencies
 
 #: Lanes of a batch: enough that NumPy's cost per call does not matter, few enough to stay in cache.
 _BATCH_LANES = 65536
@@ -126,6 +126,26 @@ def launch(
     )
 
 
+def combined(results: Sequence[LaunchResult]) -> LaunchResult:
+    """Return what several launches counted together, an efficiency from the bytes and sectors of all."""
+    lines: dict[int, LineCounters] = {}
+    for result in results:
+        for number, counted in result.lines.items():
+            lines[number] = lines.get(number, LineCounters()) + counted
+    counters: dict[str, Number | None] = {
+        name: sum(result.counters[name] or 0 for result in results) for name in results[0].counters
+    }
+    return LaunchResult(
+        counters=counters | efficiencies(counters),
+        hidden={name: why for result in results for name, why in result.hidden.items()},
+        lines=dict(sorted(lines.items())),
+        sampled_blocks=sum(result.sampled_blocks for result in results),
+        total_blocks=sum(result.total_blocks for result in results),
+        exact_sample=all(result.exact_sample for result in results),
+        lane_instructions=sum(result.lane_instructions for result in results),
+    )
+
+
 def _check(program: Program, geometry: Geometry, args: Sequence[Argument]) -> None:
     if len(args) != len(program.parameters):
         expected = len(program.parameters)
@@ -212,13 +232,16 @@ class _Template:
             self.registers[slot] = uniform(address + int(offset), np.dtype(np.int64))
 
     def _variable(self, variable: Variable) -> Buffer:
-        """Return the memory of a module variable, which keeps its content from launch to launch."""
-        name = f"{variable.name} of {self.program.kernel}"
-        for buffer in self.memory.buffers:
-            if buffer.name == name:
-                return buffer
-        content = np.frombuffer((variable.data or b"").ljust(variable.size, b"\0"), dtype=np.uint8)
-        return self.memory.allocate(content, name, read_only=variable.space == "const")
+        """Return the memory of a module variable, which keeps its content from launch to launch.
+
+        All kernels of a module share it.
+        """
+        key = (self.program.module, variable.name)
+        if key not in self.memory.variables:
+            content = np.frombuffer((variable.data or b"").ljust(variable.size, b"\0"), dtype=np.uint8)
+            is_constant = variable.space == "const"
+            self.memory.variables[key] = self.memory.allocate(content, variable.name, read_only=is_constant)
+        return self.memory.variables[key]
 
     def _fill_specials(self) -> None:
         geometry = self.geometry

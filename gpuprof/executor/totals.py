@@ -3,7 +3,7 @@
 """Add up a launch's event counts: for the whole grid by name, and for each source line."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -51,6 +51,9 @@ class LineCounters:
     dfma_thread_instructions: Number = 0
     barriers: Number = 0
     branch_divergent_warps: Number = 0
+
+    def __add__(self, other: "LineCounters") -> "LineCounters":
+        return LineCounters(**{name: getattr(self, name) + getattr(other, name) for name in COUNTED})
 
     @property
     def global_load_efficiency_pct(self) -> float | None:
@@ -105,6 +108,16 @@ _NAMES: dict[str, dict[Event, str]] = {
 def efficiency(useful_bytes: Number, sectors: Number) -> float | None:
     """Return useful bytes per byte moved, in percent; None when nothing was moved."""
     return 100.0 * useful_bytes / (sectors * SECTOR_BYTES) if sectors else None
+
+
+def efficiencies(counters: Mapping[str, Number | None]) -> dict[str, float | None]:
+    """Return the efficiencies that follow from counters by name."""
+    return {
+        f"global_{kind}_efficiency_pct": efficiency(
+            counters[f"global_{kind}_useful_bytes"] or 0, counters[f"global_{kind}_sectors"] or 0
+        )
+        for kind in ("load", "store")
+    }
 
 
 class Totals:
@@ -163,10 +176,9 @@ class Totals:
         for values in self._per_line.values():
             for name, value in values.items():
                 setattr(total, name, getattr(total, name) + value)
+        exact: dict[str, Number | None] = {name: getattr(total, name) for name in COUNTED}
         result: dict[str, Number | None] = {name: _whole(getattr(total, name)) for name in COUNTED}
-        result["global_load_efficiency_pct"] = total.global_load_efficiency_pct
-        result["global_store_efficiency_pct"] = total.global_store_efficiency_pct
-        return result
+        return result | efficiencies(exact)
 
 
 def _whole(value: float) -> Number:

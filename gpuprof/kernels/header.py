@@ -11,12 +11,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar, cast, get_args
+from typing import cast, get_args
 
 from gpuprof.copy_engine import SWIZZLES
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
-from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Launch, Requirement, Study
+from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Requirement, Study
+from gpuprof.kernels.launch_tables import placeholder, read_launch, read_launches, read_workspace
 from gpuprof.kernels.tensor_map import TensorMapSpec
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import declares_operation, read_operation
@@ -27,8 +28,6 @@ from gpuprof.results import Choice, Direction, PublishedFigure
 from gpuprof.schema import complaint_about
 from gpuprof.tables import TableReader, is_identifier, is_integer, read_toml
 
-T = TypeVar("T")
-
 _OPENING = re.compile(r"/\*gpuprof\b")
 #: Variables every header formula may use besides the problem's dimensions and the kernel's own integers.
 LAUNCH_VARIABLES = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count", "arch")
@@ -37,7 +36,7 @@ CHOICE_VARIABLES = ("real_bytes", "sm_count", "arch")
 #: What a header that chooses leaves to the chosen kernel's; what its own step moves depends on that too.
 _OF_THE_CHOSEN = (
     *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require"),
-    *("dtypes", "compile_options", "moves", "after", "variants"),
+    *("dtypes", "compile_options", "moves", "after", "variants", "launches", "workspace"),
 )
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
 RESOURCES = (
@@ -199,7 +198,9 @@ def _read_operation(reader: TableReader, find_operation: FindOperation, asked: O
 
 def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operation) -> Kernel:
     choices = _read_choices(reader)
-    launch = NO_LAUNCH if choices else _read_launch(reader.section("launch"))
+    launches = read_launches(reader)
+    launch = NO_LAUNCH if choices or launches else read_launch(reader.section("launch"))
+    several = bool(choices or launches)
     maps = _read_tensor_maps(reader, operation)
     kernel = Kernel(
         id=path.stem,
@@ -220,8 +221,8 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         aliases=reader.strings("aliases", []),
         options=_read_options(reader, operation),
         dtypes=reader.strings("dtypes", [] if choices else ["f32"]),
-        entry=reader.take("entry", str, "" if choices else path.stem),
-        arguments=reader.strings("arguments", [] if choices else None),
+        entry=reader.take("entry", str, "" if several else path.stem),
+        arguments=reader.strings("arguments", [] if several else None),
         launch=launch,
         parameters=_read_integers(reader, "parameters"),
         constants=_read_integers(reader, "constants"),
@@ -231,17 +232,22 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         after=reader.take("after", str, ""),
         tensor_maps=maps,
         choices=choices,
+        launches=launches,
+        workspace=read_workspace(reader, operation),
     )
     _check_kernel(reader, kernel, operation)
-    return kernel
+    return replace(kernel, launch=placeholder(reader, launches, kernel.integers)) if launches else kernel
 
 
 def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> None:
-    known_arguments = (*operation.argument_names, *kernel.tensor_maps)
-    for argument in kernel.arguments:
-        if argument not in known_arguments:
+    known_arguments = (*operation.argument_names, *kernel.tensor_maps, *kernel.workspace)
+    for argument in (name for step in kernel.steps for name in step.arguments):
+        if is_identifier(argument) and argument not in (*known_arguments, *kernel.integers):
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
-    if not kernel.choices and not is_identifier(kernel.entry):
+    for name in kernel.workspace:
+        if name in (*kernel.integers, *kernel.tensor_maps, *LAUNCH_VARIABLES):
+            raise reader.error(f"workspace.{name}", "is the name of something else")
+    if not kernel.choices and not all(map(is_identifier, kernel.entries)):
         raise reader.error("entry", f"must be a C identifier, not {kernel.entry!r}")
     if not kernel.choices and not kernel.dtypes:
         raise reader.error("dtypes", f"must name one or more of {', '.join(RUN_TYPES)}")
@@ -282,6 +288,8 @@ def _read_variant(reader: TableReader, kernel: Kernel) -> Kernel:
         moves=_read_moves(reader) or kernel.moves,
         after=reader.take("after", str, kernel.after),
     )
+    if variant.launches:
+        variant = replace(variant, launch=placeholder(reader, variant.launches, variant.integers))
     if variant.after == variant.id:
         raise reader.error("after", f"is {variant.after!r}, this kernel itself")
     reader.finish()
@@ -304,24 +312,6 @@ def _read_integers(reader: TableReader, key: str) -> Mapping[str, int]:
         if not is_identifier(name) or not is_integer(value) or abs(value) >= 2**63:
             raise reader.error(f"{key}.{name}", f"must name an integer, not {value!r}")
     return cast("Mapping[str, int]", values)
-
-
-def _read_launch(reader: TableReader) -> Launch:
-    block = reader.take("block", list)
-    if not 1 <= len(block) <= 3 or not all(is_integer(extent) and 0 < extent < 2**31 for extent in block):
-        raise reader.error("block", f"must be one to three positive integers, not {block!r}")
-    grid = reader.strings("grid")
-    if not 1 <= len(grid) <= 3:
-        raise reader.error("grid", "must be one to three expressions")
-    launch = Launch(
-        block=_triple(block, 1),
-        any_block=reader.take("any_block", bool, False),
-        grid=_triple(grid, "1"),
-        dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, "0"),
-        cooperative=reader.take("cooperative", bool, False),
-    )
-    reader.finish()
-    return launch
 
 
 def _refuse_what_the_chosen_brings(reader: TableReader, names: Sequence[str]) -> None:
@@ -369,11 +359,6 @@ def _read_tensor_maps(reader: TableReader, operation: Operation) -> Mapping[str,
     return maps
 
 
-def _triple(values: Sequence[T], filler: T) -> tuple[T, T, T]:
-    x, y, z = (*values, filler, filler)[:3]
-    return x, y, z
-
-
 def _read_requirement(reader: TableReader) -> Requirement:
     requirement = Requirement(reader.take("condition", str), reader.take("because", str))
     reader.finish()
@@ -393,12 +378,21 @@ def _read_published(reader: TableReader) -> PublishedFigure:
 
 def _check_formulas(kernel: Kernel, path: Path, operation: Operation) -> None:
     """Refuse a formula with an unknown name when the file is read, not when it is first launched."""
-    first = CHOICE_VARIABLES if kernel.choices else LAUNCH_VARIABLES
-    known = {*first, *operation.dimensions, *kernel.parameters, *kernel.constants}
-    texts = [*kernel.launch.grid, kernel.launch.dynamic_shared_bytes]
-    texts += [choice.when for choice in kernel.choices]
+    shared = {*CHOICE_VARIABLES, *operation.dimensions, *kernel.integers}
+    own = shared | {*LAUNCH_VARIABLES}
+    texts = [choice.when for choice in kernel.choices]
     texts += [requirement.condition for requirement in kernel.requirements]
     texts += [text for spec in kernel.tensor_maps.values() for text in spec.box]
+    texts += [text for array in kernel.workspace.values() for text in array.shape]
+    # Where there are several launches, each has a block of its own: nothing else knows one.
+    _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, path)
+    names = {*operation.argument_names, *kernel.tensor_maps, *kernel.workspace}
+    for step in kernel.steps:
+        numbers = [text for text in step.arguments if text not in names]
+        _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, path)
+
+
+def _refuse_unknown(texts: Sequence[str], known: set[str], path: Path) -> None:
     for text in texts:
         try:
             unknown = sorted(variables(text) - known)

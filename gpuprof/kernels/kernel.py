@@ -37,6 +37,43 @@ class Launch:
     cooperative: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchStep:
+    """One of the launches that a kernel takes, in order.
+
+    Args:
+        entry: Name of its function.
+        arguments: What it takes, in order: names of the operation's, of tensor maps and of workspace arrays,
+            or formulas of integers.
+        block: Threads in x, y, z: formulas of the kernel's own integers.
+        grid: Formulas of the grid's x, y and z.
+        dynamic_shared_bytes: Formula of the dynamic shared memory of one block.
+        cooperative: True when its blocks wait for each other.
+    """
+
+    entry: str
+    arguments: tuple[str, ...]
+    block: tuple[str, str, str]
+    grid: tuple[str, str, str]
+    dynamic_shared_bytes: str
+    cooperative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """An array that belongs to the kernel and not to the operation: what one launch leaves for the next.
+
+    Nobody initialises it.
+
+    Args:
+        shape: Formulas of its extents.
+        dtype: Element type; `real` is the run's.
+    """
+
+    shape: tuple[str, ...]
+    dtype: str
+
+
 #: In the place of a launch where the chosen kernel has one.
 NO_LAUNCH = Launch(block=(1, 1, 1), any_block=False, grid=("1", "1", "1"), dynamic_shared_bytes="0")
 
@@ -67,8 +104,8 @@ class Kernel:
         operation: Name of the operation that it computes.
         options: The variant of the operation, where it is not the default: `layout = "col"`.
         dtypes: Element types that it is written for.
-        entry: Name of its function.
-        arguments: What it takes, by the operation's names, in order.
+        entry: Name of its function; empty with several launches, which name their own.
+        arguments: What it takes, in order, as in `LaunchStep`; empty with several launches.
         parameters: Integers that it can be tuned by, macros of its source, with their defaults.
         constants: Integers that its source and its launch share and that nobody may change; macros too.
         compile_options: Options for the compiler besides gpuprof's own.
@@ -77,6 +114,9 @@ class Kernel:
         tensor_maps: Arguments that are tensor maps, by name.
         choices: The kernels of which it runs the first whose condition holds; empty for a kernel with code of
             its own. With choices, `launch` is a placeholder, and entry, arguments and types are empty.
+        launches: Its launches in order where it takes several; `launch` is then a placeholder with the first
+            one's block.
+        workspace: Its own arrays, by name.
     """
 
     id: str
@@ -105,6 +145,28 @@ class Kernel:
     after: str = ""
     tensor_maps: Mapping[str, TensorMapSpec] = field(default_factory=dict)
     choices: tuple[Choice, ...] = ()
+    launches: tuple[LaunchStep, ...] = ()
+    workspace: Mapping[str, Workspace] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> tuple[LaunchStep, ...]:
+        """Its launches in order: one, with its own block, where the header does not list several."""
+        if self.launches or self.choices:
+            return self.launches
+        launch = self.launch
+        x, y, z = map(str, launch.block)
+        shape = (launch.grid, launch.dynamic_shared_bytes, launch.cooperative)
+        return (LaunchStep(self.entry, self.arguments, (x, y, z), *shape),)
+
+    @property
+    def integers(self) -> Mapping[str, int]:
+        """Its constants and parameters, with their defaults."""
+        return {**self.constants, **self.parameters}
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of its functions, each once."""
+        return tuple(dict.fromkeys(step.entry for step in self.steps))
 
     @property
     def source_hash(self) -> str:

@@ -1,20 +1,21 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""From a kernel, a problem and a block to one launch: grid, shared memory and compile-time macros."""
+"""From a kernel, a problem and a block to its launches: grids, shared memory and compile-time macros."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError
 from gpuprof.kernels.header import header_end
-from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.kernel import Kernel, LaunchStep, Workspace
 from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
-from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
 from gpuprof.problems.formulas import ExpressionError, evaluate
-from gpuprof.problems.problem import Problem
+from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.text import Extent, format_extent
 
 #: CUDA's limit on the threads of a block, the same on every architecture that NVRTC compiles for.
@@ -22,24 +23,51 @@ MAX_THREADS_PER_BLOCK = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchShape:
-    """One launch.
+class OneLaunch:
+    """One launch of a case.
 
     Args:
+        entry: Name of the function.
+        arguments: What it takes, in order: names, or the numbers that formulas came to.
         block: Threads of a block in x, y, z.
         grid: Blocks in x, y, z.
         dynamic_shared_bytes: Dynamic shared memory of one block.
-        defines: Macros that the source mentions, with their values.
-        tensor_maps: Those of its arguments that are tensor maps.
         cooperative: Whether all blocks must be on the device at once.
     """
 
+    entry: str
+    arguments: tuple[str | int, ...]
     block: Extent
     grid: Extent
     dynamic_shared_bytes: int
+    cooperative: bool = False
+
+    @property
+    def threads(self) -> int:
+        """Threads of the whole grid."""
+        return prod(self.grid) * prod(self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """What a case launches.
+
+    Args:
+        launches: Its launches, in order.
+        defines: Macros that the source mentions, with their values.
+        tensor_maps: Those of the arguments that are tensor maps.
+        workspace: The kernel's own arrays.
+    """
+
+    launches: tuple[OneLaunch, ...]
     defines: tuple[tuple[str, str], ...]
     tensor_maps: tuple[TensorMap, ...] = ()
-    cooperative: bool = False
+    workspace: tuple[ArraySpec, ...] = ()
+
+    @property
+    def largest(self) -> OneLaunch:
+        """The launch of the most threads, the first among equals: it stands for a case that takes several."""
+        return max(self.launches, key=lambda launch: launch.threads)
 
 
 def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PER_BLOCK) -> None:
@@ -51,6 +79,11 @@ def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PE
     if kernel.choices:
         raise InputError(
             f"{kernel.id} chooses its block itself: that of the kernel it picks for each size.",
+            fix="Leave out --block for this kernel.",
+        )
+    if kernel.launches and block != kernel.launch.block:
+        raise InputError(
+            f"{kernel.id} takes several launches, each with a block of its own.",
             fix="Leave out --block for this kernel.",
         )
     threads = block[0] * block[1] * block[2]
@@ -70,12 +103,12 @@ def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PE
 def configure(
     kernel: Kernel, problem: Problem, block: Extent, params: Mapping[str, int], device: Device
 ) -> LaunchShape:
-    """Work out a launch.
+    """Work out the launches of a case.
 
     Args:
         kernel: The kernel.
         problem: What it shall compute.
-        block: Threads in x, y, z.
+        block: Threads in x, y, z; a kernel of several launches has its own.
         params: Parameters that replace the header's defaults.
         device: Gives `sm_count`, `arch` and the grid's limits.
 
@@ -83,49 +116,90 @@ def configure(
         CaseSkipped: A declared constraint, the kernel's types or the device's grid limits rule the case out.
     """
     _check_problem(kernel, problem, params)
-    parameters = {**kernel.constants, **kernel.parameters, **params}
-    values = {
-        **size_values(problem, device),
-        **parameters,
-        "block_x": block[0],
-        "block_y": block[1],
-        "block_z": block[2],
-        "threads": block[0] * block[1] * block[2],
-    }
+    parameters = {**kernel.integers, **params}
+    known = {**size_values(problem, device), **parameters}
+    shared = known if kernel.launches else {**known, **_block_values(block)}
     try:
         for requirement in kernel.requirements:
-            if not evaluate(requirement.condition, values):
+            if not evaluate(requirement.condition, shared):
                 raise CaseSkipped(f"{requirement.because.replace('{id}', kernel.id)}.")
-        x, y, z = (evaluate(text, values) for text in kernel.launch.grid)
-        dynamic = evaluate(kernel.launch.dynamic_shared_bytes, values)
+        launches = tuple(
+            _launch_of(step, known, kernel, problem, None if kernel.launches else block)
+            for step in kernel.steps
+        )
         boxes = {
-            name: (evaluate(spec.box[0], values), evaluate(spec.box[1], values))
+            name: (evaluate(spec.box[0], shared), evaluate(spec.box[1], shared))
             for name, spec in kernel.tensor_maps.items()
         }
+        workspace = tuple(
+            _array_of(name, array, shared, kernel, problem) for name, array in kernel.workspace.items()
+        )
     except ExpressionError as error:
         raise CaseSkipped(f"The header of {kernel.id} cannot be evaluated for this size: {error}.") from error
-    for axis, extent, limit in zip("xyz", (x, y, z), device.max_grid, strict=True):
-        if not 1 <= extent <= limit:
-            raise CaseSkipped(
-                f"The grid needs {extent} blocks in {axis}; the device launches 1 to {limit}.",
-                fix="Choose a block that covers more in that direction.",
-            )
-    if dynamic < 0:
-        raise CaseSkipped(f"The header of {kernel.id} asks for {dynamic} bytes of dynamic shared memory.")
+    for launch in launches:
+        _check_limits(launch, kernel, device)
     tensor_maps = tuple(
         make_tensor_map(name, spec, boxes[name], problem) for name, spec in kernel.tensor_maps.items()
     )
-    macros = {
-        "real": ELEMENT_TYPES[problem.dtype].c_type,
-        "BLOCK_X": str(block[0]),
-        "BLOCK_Y": str(block[1]),
-        "BLOCK_Z": str(block[2]),
-        **{name: str(value) for name, value in parameters.items()},
-    }
+    macros = {"real": ELEMENT_TYPES[problem.dtype].c_type}
+    if not kernel.launches:
+        macros |= {f"BLOCK_{axis}": str(extent) for axis, extent in zip("XYZ", block, strict=True)}
+    macros |= {name: str(value) for name, value in parameters.items()}
     # A macro that the source never mentions would only split the compile cache.
     words = _words(kernel.source)
     defines = tuple((name, value) for name, value in macros.items() if name in words)
-    return LaunchShape(block, (x, y, z), dynamic, defines, tensor_maps, kernel.launch.cooperative)
+    return LaunchShape(launches, defines, tensor_maps, workspace)
+
+
+def _block_values(block: Extent) -> dict[str, int]:
+    x, y, z = block
+    return {"block_x": x, "block_y": y, "block_z": z, "threads": x * y * z}
+
+
+def _launch_of(
+    step: LaunchStep, known: Mapping[str, int], kernel: Kernel, problem: Problem, block: Extent | None
+) -> OneLaunch:
+    """One launch of a case; without a block, with the one that its formulas come to."""
+    x, y, z = block or (evaluate(text, known) for text in step.block)
+    values = {**known, **_block_values((x, y, z))}
+    names = {*problem.operation.argument_names, *kernel.tensor_maps, *kernel.workspace}
+    grid_x, grid_y, grid_z = (evaluate(text, values) for text in step.grid)
+    return OneLaunch(
+        entry=step.entry,
+        arguments=tuple(text if text in names else evaluate(text, values) for text in step.arguments),
+        block=(x, y, z),
+        grid=(grid_x, grid_y, grid_z),
+        dynamic_shared_bytes=evaluate(step.dynamic_shared_bytes, values),
+        cooperative=step.cooperative,
+    )
+
+
+def _array_of(
+    name: str, array: Workspace, values: Mapping[str, int], kernel: Kernel, problem: Problem
+) -> ArraySpec:
+    shape = tuple(evaluate(text, values) for text in array.shape)
+    if min(shape) < 1:
+        raise CaseSkipped(f"The workspace {name} of {kernel.id} would have the shape {shape}.")
+    return ArraySpec(name, shape, problem.dtype if array.dtype == REAL else array.dtype, "out")
+
+
+def _check_limits(launch: OneLaunch, kernel: Kernel, device: Device) -> None:
+    which = f" of {launch.entry}" if kernel.launches else ""
+    threads = prod(launch.block)
+    if min(launch.block) < 1 or threads > device.max_threads_per_block:
+        raise CaseSkipped(
+            f"A block{which} would have {format_extent(launch.block)} threads; it holds 1 to"
+            f" {device.max_threads_per_block}."
+        )
+    for axis, extent, limit in zip("xyz", launch.grid, device.max_grid, strict=True):
+        if not 1 <= extent <= limit:
+            raise CaseSkipped(
+                f"The grid{which} needs {extent} blocks in {axis}; the device launches 1 to {limit}.",
+                fix="Choose a block that covers more in that direction.",
+            )
+    if launch.dynamic_shared_bytes < 0:
+        dynamic = launch.dynamic_shared_bytes
+        raise CaseSkipped(f"The header of {kernel.id} asks for {dynamic} bytes of dynamic shared memory.")
 
 
 @lru_cache(maxsize=64)
@@ -153,7 +227,7 @@ def _check_problem(kernel: Kernel, problem: Problem, params: Mapping[str, int]) 
             known = ", ".join(kernel.parameters) or "none"
             raise CaseSkipped(f"{kernel.id} has no parameter {name}; those that it has: {known}.")
     for name, scalar in problem.operation.scalars.items():
-        if name in kernel.arguments or problem.scalars[name] == scalar.neutral:
+        if any(name in step.arguments for step in kernel.steps) or problem.scalars[name] == scalar.neutral:
             continue
         if scalar.neutral is None:
             raise CaseSkipped(f"{kernel.id} takes no {name}, without which {problem.operation.name} is none.")

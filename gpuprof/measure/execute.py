@@ -5,21 +5,23 @@
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from math import prod
 from typing import Any
 
-from gpuprof.backends.base import Backend, Findings
+from gpuprof.backends.base import Backend, Findings, Functions
+from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, configure
+from gpuprof.kernels.shape import LaunchShape, OneLaunch, configure
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.problems.formulas import ExpressionError
-from gpuprof.results import Measurement, Occupancy, Resources, Throughput
-from gpuprof.toolchain.cache import compile_cached
+from gpuprof.results import LaunchRecord, Measurement, Occupancy, Resources, Throughput
+from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options
 
-Compile = Callable[[Kernel, LaunchShape], CompiledKernel]
+Compile = Callable[[Kernel, LaunchShape], Functions]
 
 
 class Compiler:
@@ -32,7 +34,7 @@ class Compiler:
     def __init__(self, arch: str) -> None:
         self._arch = arch
         self._pool = ThreadPoolExecutor(max_workers=min(8, usable_cores()))
-        self._ahead: dict[Any, Future[CompiledKernel]] = {}
+        self._ahead: dict[Any, Future[Functions]] = {}
 
     def compile_ahead(self, kernel: Kernel, shape: LaunchShape) -> None:
         """Start compiling in the background."""
@@ -40,8 +42,8 @@ class Compiler:
         if key not in self._ahead:
             self._ahead[key] = self._pool.submit(self._compile, kernel, shape)
 
-    def __call__(self, kernel: Kernel, shape: LaunchShape) -> CompiledKernel:
-        """The compiled kernel.
+    def __call__(self, kernel: Kernel, shape: LaunchShape) -> Functions:
+        """The compiled kernel's functions, by name.
 
         Raises:
             CompileError: NVRTC rejected it.
@@ -49,9 +51,10 @@ class Compiler:
         future = self._ahead.get((kernel.id, shape.defines))
         return future.result() if future else self._compile(kernel, shape)
 
-    def _compile(self, kernel: Kernel, shape: LaunchShape) -> CompiledKernel:
+    def _compile(self, kernel: Kernel, shape: LaunchShape) -> Functions:
         options = compiler_options(self._arch, shape.defines, kernel.compile_options)
-        return compile_cached(kernel.source, kernel.file_name, kernel.entry, options)
+        compiled = compile_entries_cached(kernel.source, kernel.file_name, kernel.entries, options)
+        return dict(zip(kernel.entries, compiled, strict=True))
 
 
 def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Measurement, bool]:
@@ -85,7 +88,7 @@ def _measure_kernel(
     result = unmeasured(case, kernel, "skipped", None, "the case ended before")
     try:
         shape = configure(kernel, case.problem, case.block, case.params, backend.device)
-        result = replace(result, grid=shape.grid)
+        result = replace(result, block=shape.largest.block, grid=shape.largest.grid)
         compiled = compile_kernel(kernel, shape)
         result = _with_resources(result, backend, shape, compiled)
         findings = backend.run(kernel, case.problem, shape, compiled)
@@ -122,28 +125,43 @@ def _with_findings(result: Measurement, backend: Backend, findings: Findings) ->
 
 
 def _with_resources(
-    result: Measurement, backend: Backend, shape: LaunchShape, compiled: CompiledKernel
+    result: Measurement, backend: Backend, shape: LaunchShape, compiled: Functions
 ) -> Measurement:
-    result = replace(
+    """What the compiler says; of several launches the largest stands for the case."""
+    records = [_launch_record(launch, compiled[launch.entry], backend.device) for launch in shape.launches]
+    main = records[shape.launches.index(shape.largest)]
+    first = compiled[shape.launches[0].entry]
+    return replace(
         result,
+        resources=main.resources,
+        resources_reason=None,
+        occupancy=main.occupancy,
+        occupancy_reason=main.occupancy_reason,
+        launches=tuple(records) if len(records) > 1 else (),
+        compile_options=first.options,
+        log=first.log,
+    )
+
+
+def _launch_record(launch: OneLaunch, compiled: CompiledKernel, device: Device) -> LaunchRecord:
+    record = LaunchRecord(
+        entry=launch.entry,
+        block=launch.block,
+        grid=launch.grid,
         resources=Resources(
             registers_per_thread=compiled.registers_per_thread,
             static_shared_bytes=compiled.static_shared_bytes,
-            dynamic_shared_bytes=shape.dynamic_shared_bytes,
+            dynamic_shared_bytes=launch.dynamic_shared_bytes,
             spill_bytes=compiled.spill_bytes,
         ),
-        resources_reason=None,
-        compile_options=compiled.options,
-        log=compiled.log,
     )
     try:
         held = theoretical_occupancy(
-            backend.device,
-            threads_per_block=shape.block[0] * shape.block[1] * shape.block[2],
+            device,
+            threads_per_block=prod(launch.block),
             registers_per_thread=compiled.registers_per_thread,
-            shared_bytes_per_block=compiled.static_shared_bytes + shape.dynamic_shared_bytes,
+            shared_bytes_per_block=record.resources.shared_bytes,
         )
     except GpuprofError as error:
-        return replace(result, occupancy_reason=str(error))
-    occupancy = Occupancy(held.theoretical_pct, held.limiter, held.blocks_per_sm)
-    return replace(result, occupancy=occupancy, occupancy_reason=None)
+        return replace(record, occupancy_reason=str(error))
+    return replace(record, occupancy=Occupancy(held.theoretical_pct, held.limiter, held.blocks_per_sm))

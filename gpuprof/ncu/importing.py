@@ -11,10 +11,13 @@ from gpuprof.kernels.catalog import entry_of
 from gpuprof.ncu.metrics import copies_in
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, profile_of
 from gpuprof.ncu.read import ProfiledLaunch
+from gpuprof.ncu.several_launches import combined
 from gpuprof.results import Measurement, Run
 from gpuprof.text import Extent, format_extent
 
 Key = tuple[str, Extent, Extent, int | None]
+#: A case by its index in the run, and the number of one of its launches.
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +61,21 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
             )
     entries = {record.id: entry_of(record) for record in run.kernels}
     keys = {
-        index: _key(case, entries[case.ran])
+        (index, number): key
         for index, case in enumerate(run.cases)
         if case.outcome == "ok" and case.grid is not None and case.ran in entries
+        for number, key in enumerate(_keys(case, entries[case.ran]))
     }
     found = _in_order(keys, launches) or _by_code(run, keys, launches)
     profiles: dict[int, CaseProfile] = {}
-    for index, launch in found.items():
-        source = run.kernel(run.cases[index].ran).source
-        profiles[index] = profile_of(launch, copies_in(source))
+    for index in dict.fromkeys(index for index, _ in found):
+        case = run.cases[index]
+        held = [found.get((index, number)) for number in range(max(1, len(case.launches)))]
+        own = [launch for launch in held if launch is not None]
+        if len(own) == len(held):
+            copies = copies_in(run.kernel(case.ran).source)
+            largest = next(i for i, one in enumerate(own) if (one.block, one.grid) == (case.block, case.grid))
+            profiles[index] = combined([profile_of(launch, copies) for launch in own], largest)
     if not profiles:
         raise InputError(
             f"No launch in {report.name} belongs to a case of the results for certain.",
@@ -77,10 +86,13 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
     return Imported(NcuOutcome(profiles, (report,)), left)
 
 
-def _key(case: Measurement, entry: str) -> Key:
+def _keys(case: Measurement, entry: str) -> list[Key]:
+    """What tells each launch of a case."""
+    if case.launches:
+        return [(one.entry, one.block, one.grid, one.resources.registers_per_thread) for one in case.launches]
     assert case.grid is not None
     registers = case.resources.registers_per_thread if case.resources else None
-    return entry, case.block, case.grid, registers
+    return [(entry, case.block, case.grid, registers)]
 
 
 def _matches(key: Key, launch: ProfiledLaunch) -> bool:
@@ -92,35 +104,38 @@ def _matches(key: Key, launch: ProfiledLaunch) -> bool:
     return (launch.kernel, launch.block, launch.grid) == (entry, block, grid) and same_code
 
 
-def _in_order(keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[int, ProfiledLaunch]:
-    """One launch for each case in the run's order, or nothing."""
+def _in_order(keys: dict[Place, Key], launches: Sequence[ProfiledLaunch]) -> dict[Place, ProfiledLaunch]:
+    """One launch for each of the cases' in the run's order, or nothing."""
     if len(launches) != len(keys):
         return {}
     pairs = list(zip(keys.items(), launches, strict=True))
     if not all(_matches(key, launch) for (_, key), launch in pairs):
         return {}
-    return {index: launch for (index, _), launch in pairs}
+    return {place: launch for (place, _), launch in pairs}
 
 
-def _by_code(run: Run, keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[int, ProfiledLaunch]:
+def _by_code(
+    run: Run, keys: dict[Place, Key], launches: Sequence[ProfiledLaunch]
+) -> dict[Place, ProfiledLaunch]:
     """Launches by what fits them alone, counting as one the cases that ran one kernel on one problem."""
-    alike: dict[tuple[object, ...], list[int]] = {}
-    for index, key in keys.items():
-        case = run.cases[index]
-        alike.setdefault((case.ran, case.problem.key, tuple(case.params.items()), key), []).append(index)
-    firsts = {indices[0]: keys[indices[0]] for indices in alike.values()}
+    alike: dict[tuple[object, ...], list[Place]] = {}
+    for place, key in keys.items():
+        case = run.cases[place[0]]
+        same = (case.ran, case.problem.key, tuple(case.params.items()), place[1], key)
+        alike.setdefault(same, []).append(place)
+    firsts = {places[0]: keys[places[0]] for places in alike.values()}
     found = _by_key(firsts, launches)
-    return {index: found[held[0]] for held in alike.values() if held[0] in found for index in held}
+    return {place: found[held[0]] for held in alike.values() if held[0] in found for place in held}
 
 
-def _by_key(keys: dict[int, Key], launches: Sequence[ProfiledLaunch]) -> dict[int, ProfiledLaunch]:
+def _by_key(keys: dict[Place, Key], launches: Sequence[ProfiledLaunch]) -> dict[Place, ProfiledLaunch]:
     """Launches and cases that fit each other and nothing else."""
     found = {}
-    for index, key in keys.items():
+    for place, key in keys.items():
         own = [launch for launch in launches if _matches(key, launch)]
         rivals = [other for other in keys.values() if own and _matches(other, own[0])]
         if len(own) == 1 and len(rivals) == 1:
-            found[index] = own[0]
+            found[place] = own[0]
     return found
 
 

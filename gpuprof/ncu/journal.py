@@ -8,7 +8,7 @@ process, it tells which case was on the GPU then, and so which launch of the rep
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -52,12 +52,14 @@ class Launched:
         block: Threads in x, y, z.
         grid: Blocks in x, y, z.
         copies: Which counters cannot see all that the kernel does.
+        launches: How many launches its case takes.
     """
 
     entry: str
     block: Extent
     grid: Extent
     copies: Copies
+    launches: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,8 @@ class Event:
     """One line of the journal.
 
     Args:
-        kind: `opened` the GPU, `started` a case, `refused` it before its launch, `launching` it, `done`, or
-            `failed`, after which nothing follows.
+        kind: `opened` the GPU, `started` a case, `refused` it before a launch, `launching` one of its
+            launches, `done` with that, or `failed`, after which nothing follows.
         index: The case, except for `opened` and for a failure to open the GPU.
         pid: The process, for `opened`.
         reason: Why, for `refused` and `failed`.
@@ -133,12 +135,13 @@ class Attempt:
 
 def attempts(events: Sequence[Event]) -> list[Attempt]:
     """The launches of a journal that reached the GPU, in order, and whether each came back."""
-    ends = {event.index: event.kind for event in events if event.kind in ("done", "refused")}
-    return [
-        Attempt(event.index, event.launched, ends.get(event.index) == "done")
-        for event in events
-        if event.kind == "launching"
-        and event.index is not None
-        and event.launched is not None
-        and ends.get(event.index) != "refused"
-    ]
+    made: list[Attempt] = []
+    for event in events:
+        if event.kind == "launching" and event.index is not None and event.launched is not None:
+            made.append(Attempt(event.index, event.launched, False))
+        elif made and event.index == made[-1].index and not made[-1].done:
+            if event.kind == "done":
+                made[-1] = replace(made[-1], done=True)
+            elif event.kind == "refused":
+                made.pop()
+    return made

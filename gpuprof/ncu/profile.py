@@ -3,6 +3,7 @@
 """Profile the cases of a run under Nsight Compute: all in one process, and past those that break it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from pathlib import Path
 
 from gpuprof.measure.case import Case
@@ -12,6 +13,7 @@ from gpuprof.ncu.invocation import Ended, NcuOptions, run_ncu
 from gpuprof.ncu.journal import Attempt, Event, Job, Task, attempts
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, merge, profilable, profile_of, without_profile
 from gpuprof.ncu.read import ProfiledLaunch, read_report
+from gpuprof.ncu.several_launches import combined
 from gpuprof.results import Run
 from gpuprof.store import write_run
 from gpuprof.text import format_extent
@@ -184,7 +186,7 @@ def settle(ended: Ended, launches: Sequence[ProfiledLaunch]) -> Mapping[int, Cas
 
     Launches stand in a report in the order in which they were made, and the journal names them in that order.
     A report may lack only the launch that ended the process; every profile is held against its launch's
-    kernel, block and grid.
+    kernel, block and grid. A case that takes several launches has a profile when all of them have one.
 
     Args:
         ended: The process's end and journal.
@@ -202,15 +204,25 @@ def settle(ended: Ended, launches: Sequence[ProfiledLaunch]) -> Mapping[int, Cas
         for event in ended.events
         if event.kind in ("refused", "failed") and event.index is not None
     }
-    for number, attempt in enumerate(made):
-        if number < len(launches):
-            profiles[attempt.index] = _checked(attempt, launches[number])
+    brought: dict[int, list[tuple[Attempt, CaseProfile]]] = {}
+    for attempt, launch in zip(made, launches, strict=False):
+        brought.setdefault(attempt.index, []).append((attempt, _checked(attempt, launch)))
+    for attempt in made:
+        held = brought.get(attempt.index, [])
+        if len(held) == attempt.launched.launches:
+            profiles[attempt.index] = combined([profile for _, profile in held], _largest(held))
         else:
             profiles.setdefault(attempt.index, without_profile(_blame(ended)))
     started = [event.index for event in ended.events if event.kind == "started" and event.index is not None]
     if started and started[-1] not in profiles:
         profiles[started[-1]] = without_profile(_blame(ended))
     return profiles
+
+
+def _largest(held: Sequence[tuple[Attempt, CaseProfile]]) -> int:
+    """Which of a case's launches has the most threads."""
+    threads = [prod(attempt.launched.grid) * prod(attempt.launched.block) for attempt, _ in held]
+    return threads.index(max(threads))
 
 
 def _checked(attempt: Attempt, launch: ProfiledLaunch) -> CaseProfile:

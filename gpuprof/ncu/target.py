@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The process that Nsight Compute profiles: launches each case of a job exactly once between profiler marks.
+"""The process that Nsight Compute profiles: runs each case of a job exactly once between profiler marks.
 
 Run by ncu as `python -m gpuprof.ncu.target JOB.json` with `--profile-from-start off`. Nothing is timed and no
 launch waits behind another, because Nsight Compute serialises launches.
@@ -10,10 +10,10 @@ import os
 import sys
 from pathlib import Path
 
-from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.gpu.arrays import ArrayKeeper
-from gpuprof.backends.gpu.context import Function, GpuContext
+from gpuprof.backends.gpu.context import GpuContext
 from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.query import query_device
 from gpuprof.errors import CaseFailure, GpuprofError
 from gpuprof.kernels.shape import configure
@@ -62,33 +62,22 @@ class Target:
         shape = configure(kernel, case.problem, case.block, case.params, self._device)
         compiled = self._compile(kernel, shape)
         arrays = self._arrays.of(case.problem)
-        function = Function(compiled.cubin, kernel.entry)
-        function.reserve_shared(
-            shape.dynamic_shared_bytes,
-            compiled.static_shared_bytes,
-            self._device.shared_bytes_per_block_optin,
-        )
-        arguments = arrays.arguments(bind_arguments(kernel, case.problem, shape, compiled))
-        arrays.prepare()
-        self._context.synchronize()
-        launched = Launched(kernel.entry, shape.block, shape.grid, copies_in(compiled.ptx))
-        self._journal.write(Event("launching", index, launched=launched))
-        api = driver()
-        call("starting the profiler", api.cuProfilerStart())
-        try:
-            function.launch(
-                shape.grid,
-                shape.block,
-                shape.dynamic_shared_bytes,
-                self._context.stream,
-                arguments,
-                cooperative=shape.cooperative,
-            )
+        stream = self._context.stream
+        with LoadedCase(kernel, shape, compiled, arrays, self._device, stream) as loaded:
+            arrays.prepare()
             self._context.synchronize()
-        finally:
-            api.cuProfilerStop()
-        self._journal.write(Event("done", index))
-        function.unload()
+            api = driver()
+            call("starting the profiler", api.cuProfilerStart())
+            try:
+                for number, one in enumerate(shape.launches):
+                    copies = copies_in(compiled[one.entry].ptx)
+                    launched = Launched(one.entry, one.block, one.grid, copies, len(loaded))
+                    self._journal.write(Event("launching", index, launched=launched))
+                    loaded.queue_one(number)
+                    self._context.synchronize()
+                    self._journal.write(Event("done", index))
+            finally:
+                api.cuProfilerStop()
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from gpuprof.files import replace_text
 from gpuprof.schema import from_json, to_json
 from gpuprof.toolchain.includes import UnknownInclude, included_files
-from gpuprof.toolchain.nvrtc import CompiledKernel, compile_source, nvrtc_version
+from gpuprof.toolchain.nvrtc import CompiledKernel, compile_entries, nvrtc_version
 
 #: Entries kept; the least recently written go first.
 _MAX_ENTRIES = 1000
@@ -30,6 +30,13 @@ def cache_directory() -> Path | None:
 
 
 def compile_cached(source: str, file_name: str, entry: str, options: Sequence[str]) -> CompiledKernel:
+    """Compile a source for one of its kernels; see `compile_entries_cached`."""
+    return compile_entries_cached(source, file_name, (entry,), options)[0]
+
+
+def compile_entries_cached(
+    source: str, file_name: str, entries: Sequence[str], options: Sequence[str]
+) -> tuple[CompiledKernel, ...]:
     """Compile a source, or return what an earlier compilation of the same text and options gave.
 
     A cache that cannot be read or written costs time, never a failure.
@@ -40,29 +47,29 @@ def compile_cached(source: str, file_name: str, entry: str, options: Sequence[st
     """
     directory = cache_directory()
     if directory is None:
-        return compile_source(source, file_name, entry, options)
+        return compile_entries(source, file_name, entries, options)
     try:
         included = included_files(source, options)
     except UnknownInclude:
-        return compile_source(source, file_name, entry, options)
+        return compile_entries(source, file_name, entries, options)
     files = [[str(path), hashlib.sha256(content).hexdigest()] for path, content in sorted(included.items())]
-    identity = [nvrtc_version(), file_name, entry, list(options), source, files]
+    identity = [nvrtc_version(), file_name, list(entries), list(options), source, files]
     path = directory / f"{_digest(identity)}.json"
     cached = _read(path)
     if cached is not None:
         return cached
-    compiled = compile_source(source, file_name, entry, options)
+    compiled = compile_entries(source, file_name, entries, options)
     _write(path, compiled)
     return compiled
 
 
-def _read(path: Path) -> CompiledKernel | None:
+def _read(path: Path) -> tuple[CompiledKernel, ...] | None:
     """An entry, or None where it is missing or damaged in any way."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        if document["sha256"] != _digest(document["kernel"]):
+        if document["sha256"] != _digest(document["kernels"]):
             return None
-        return from_json(CompiledKernel, document["kernel"])
+        return tuple(from_json(CompiledKernel, kernel) for kernel in document["kernels"])
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
 
@@ -71,10 +78,10 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _write(path: Path, compiled: CompiledKernel) -> None:
-    kernel = to_json(compiled)
+def _write(path: Path, compiled: Sequence[CompiledKernel]) -> None:
+    kernels = to_json(compiled)
     try:
-        replace_text(path, json.dumps({"sha256": _digest(kernel), "kernel": kernel}))
+        replace_text(path, json.dumps({"sha256": _digest(kernels), "kernels": kernels}))
         # Of the directory's files only those that a cache writes: the rest may be the user's.
         names = ("[0-9a-f]" * 64 + ".json", ".writing-*")
         files = (file for name in names for file in path.parent.glob(name))

@@ -113,16 +113,26 @@ def compiler_options(
 
 
 def compile_source(source: str, file_name: str, entry: str, options: Sequence[str]) -> CompiledKernel:
+    """Compile one source file for one of its kernels; see `compile_entries`."""
+    return compile_entries(source, file_name, (entry,), options)[0]
+
+
+def compile_entries(
+    source: str, file_name: str, entries: Sequence[str], options: Sequence[str]
+) -> tuple[CompiledKernel, ...]:
     """Compile one source file.
 
     Args:
         source: CUDA C++ text.
         file_name: Name shown in diagnostics and line information.
-        entry: Name of the `extern "C"` kernel in it.
+        entries: Names of `extern "C"` kernels in it.
         options: As `compiler_options` makes them.
 
+    Returns:
+        Each of the kernels, all of the same module.
+
     Raises:
-        CompileError: NVRTC rejected the source, or it does not define `entry`.
+        CompileError: NVRTC rejected the source, or it does not define one of the kernels.
         BackendUnavailable: NVRTC is not installed.
     """
     nvrtc = _nvrtc()
@@ -139,6 +149,18 @@ def compile_source(source: str, file_name: str, entry: str, options: Sequence[st
         cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
+    made = (cubin, ptx, log, tuple(options))
+    return tuple(_compiled_kernel(entry, file_name, *made) for entry in entries)
+
+
+def _compiled_kernel(
+    entry: str, file_name: str, cubin: bytes, ptx: str, log: str, options: tuple[str, ...]
+) -> CompiledKernel:
+    """One kernel of a compiled file.
+
+    Raises:
+        CompileError: The file does not define it.
+    """
     report = _ptxas_report(log, entry)
     if report is None:
         raise CompileError(
@@ -161,7 +183,7 @@ def compile_source(source: str, file_name: str, entry: str, options: Sequence[st
         static_shared_bytes=int(shared[1]) if shared else 0,
         spill_bytes=int(spills[1]) + int(spills[2]) if spills else 0,
         log=log.strip("\0 \n"),
-        options=tuple(options),
+        options=options,
     )
 
 

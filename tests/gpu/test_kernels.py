@@ -7,7 +7,7 @@ import itertools
 import pytest
 from problem_support import Transpose, ladder, problem_for
 
-from gpuprof.backends.gpu.context import Function
+from gpuprof.backends.gpu.context import Module
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import shipped_operation
@@ -87,17 +87,19 @@ def test_occupancy_equals_the_drivers(backend, compiler, kernel):
         shape = configure_or_none(kernel, problem, block, backend.device)
         if shape is None:
             continue
-        compiled = compiler(kernel, shape)
-        function = Function(compiled.cubin, kernel.entry)
+        compiled = compiler(kernel, shape)[kernel.entry]
+        module = Module(compiled.cubin, kernel.id)
+        function = module.function(kernel.entry)
         threads = block[0] * block[1] * block[2]
-        function.reserve_shared(shape.dynamic_shared_bytes, compiled.static_shared_bytes, 0)
-        expected = function.active_blocks_per_sm(threads, shape.dynamic_shared_bytes)
-        function.unload()
+        dynamic_bytes = shape.launches[0].dynamic_shared_bytes
+        function.reserve_shared(dynamic_bytes, compiled.static_shared_bytes, 0)
+        expected = function.active_blocks_per_sm(threads, dynamic_bytes)
+        module.unload()
         occupancy = theoretical_occupancy(
             backend.device,
             threads_per_block=threads,
             registers_per_thread=compiled.registers_per_thread,
-            shared_bytes_per_block=compiled.static_shared_bytes + shape.dynamic_shared_bytes,
+            shared_bytes_per_block=compiled.static_shared_bytes + dynamic_bytes,
         )
         assert occupancy.blocks_per_sm == expected, (kernel.id, block)
 

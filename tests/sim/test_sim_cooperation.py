@@ -16,8 +16,8 @@ def test_no_sample_of_blocks_that_wait_for_each_other():
     kernel, card = find_kernel("gemm", "streamk_8x16"), load_card("h200")
     problem = Gemm(1024, 1024, 1024)
     shape = configure(kernel, problem, kernel.launch.block, {}, card)
-    assert shape.cooperative
+    assert shape.launches[0].cooperative
     options = compiler_options("sm_90", shape.defines, kernel.compile_options)
     compiled = compile_source(kernel.source, kernel.file_name, kernel.entry, options)
     with pytest.raises(CaseSkipped, match="blocks wait for each other"):
-        SimBackend(card, seed=0).run(kernel, problem, shape, compiled)
+        SimBackend(card, seed=0).run(kernel, problem, shape, {kernel.entry: compiled})

@@ -259,7 +259,10 @@ def test_shipped_choice_fits_every_size_on_every_card(device):
         problem = Gemm(m, n, k, alpha=0.5, beta=2.0)
         chosen = choose(kernel, problem, device)
         shape = configure(chosen, problem, chosen.launch.block, {}, device)
-        assert shape.dynamic_shared_bytes <= device.shared_bytes_per_block_optin, (chosen.id, problem)
+        assert shape.launches[0].dynamic_shared_bytes <= device.shared_bytes_per_block_optin, (
+            chosen.id,
+            problem,
+        )
 
 
 def test_shipped_choice_changes_with_the_size():

@@ -37,8 +37,14 @@ extents = st.integers(1, 20_000)
 blocks = st.tuples(st.integers(1, 64), st.integers(1, 64)).filter(lambda block: block[0] * block[1] <= 1024)
 
 
-def launch(kernel, problem, block=None, device=DEVICE, **params):
+def shape_of(kernel, problem, block=None, device=DEVICE, **params):
     return configure(kernel, problem, block or kernel.launch.block, params, device)
+
+
+def launch(kernel, problem, block=None, device=DEVICE, **params):
+    """The one launch of a case."""
+    (only,) = shape_of(kernel, problem, block, device, **params).launches
+    return only
 
 
 def with_header(extra="", op="gemm", body="", **replaced):
@@ -175,20 +181,20 @@ def test_negative_shared_memory_is_no_launch():
 def test_macros_are_defined_only_where_the_source_mentions_them():
     extra = "parameters = { TILE = 8, DEPTH = 2 }\n# DEPTH BLOCK_X BLOCK_Y real"
     kernel = with_header(extra=extra, body="real f() { return TILE * BLOCK_Y; } // REAL BLOCK_XY")
-    shape = launch(kernel, Gemm(64, 64, 64), TILE=16)
+    shape = shape_of(kernel, Gemm(64, 64, 64), TILE=16)
     assert dict(shape.defines) == {"real": "float", "TILE": "16", "BLOCK_Y": "32"}
 
 
 def test_element_type_follows_the_problem():
     kernel = find_kernel("gemm", "naive")
-    assert dict(launch(kernel, Gemm(8, 8, 8, "f32")).defines) == {"real": "float"}
-    assert dict(launch(kernel, Gemm(8, 8, 8, "f64")).defines) == {"real": "double"}
+    assert dict(shape_of(kernel, Gemm(8, 8, 8, "f32")).defines) == {"real": "float"}
+    assert dict(shape_of(kernel, Gemm(8, 8, 8, "f64")).defines) == {"real": "double"}
 
 
 def test_equal_macros_for_every_size_so_that_one_compilation_serves_all():
     for kernel in (kernel for op in ("gemm", "transpose") for kernel in ladder(op) if kernel.id in TILES):
         problems = [Gemm(n, n, n) if kernel.operation == "gemm" else Transpose(n, n) for n in (64, 100)]
-        assert len({launch(kernel, problem).defines for problem in problems}) == 1
+        assert len({shape_of(kernel, problem).defines for problem in problems}) == 1
 
 
 def test_block_of_too_many_threads_is_refused():

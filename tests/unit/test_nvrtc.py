@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import sys
+from math import prod
 
 import pytest
 from problem_support import find_kernel, ladder, problem_for
@@ -17,7 +18,13 @@ from gpuprof.kernels.shape import configure
 from gpuprof.toolchain import cache, nvrtc
 from gpuprof.toolchain.cache import cache_directory, compile_cached
 from gpuprof.toolchain.includes import included_files
-from gpuprof.toolchain.nvrtc import compile_source, compiler_options, nvrtc_version, supported_archs
+from gpuprof.toolchain.nvrtc import (
+    compile_entries,
+    compile_source,
+    compiler_options,
+    nvrtc_version,
+    supported_archs,
+)
 
 SHIPPED = [kernel for op in ("gemm", "transpose") for kernel in ladder(op) if not kernel.choices]
 ARCHS = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
@@ -46,7 +53,7 @@ def test_shipped_kernel_compiles_without_spills(kernel, arch):
             compiled, shape = compile_shipped(kernel, arch, dtype)
         except CaseSkipped as reason:
             pytest.skip(str(reason))
-        threads = shape.block[0] * shape.block[1] * shape.block[2]
+        threads = prod(shape.launches[0].block)
         assert compiled.cubin.startswith(b"\x7fELF")
         assert f".target {arch}" in compiled.ptx
         assert f".entry {kernel.entry}(" in compiled.ptx
@@ -163,9 +170,9 @@ def compilations(monkeypatch):
 
     def spy(source, file_name, *rest):
         seen.append(file_name)
-        return compile_source(source, file_name, *rest)
+        return compile_entries(source, file_name, *rest)
 
-    monkeypatch.setattr(cache, "compile_source", spy)
+    monkeypatch.setattr(cache, "compile_entries", spy)
     return seen
 
 
@@ -203,8 +210,8 @@ def test_another_compiler_version_compiles_anew(directory, compilations, monkeyp
 
 def _resealed(text, **changes):
     """An entry with other content under a digest that fits it."""
-    kernel = {**json.loads(text)["kernel"], **changes}
-    return json.dumps({"sha256": cache._digest(kernel), "kernel": kernel})
+    kernels = [{**json.loads(text)["kernels"][0], **changes}]
+    return json.dumps({"sha256": cache._digest(kernels), "kernels": kernels})
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ class ProblemArrays:
         self._initial = {spec.name: Buffer(spec.nbytes) for spec in problem.outputs if spec.is_read}
         for name, array in host.items():
             self._initial.get(name, self._buffers[name]).upload(array)
+        self._workspace: dict[str, Buffer] = {}
         self._inputs = [spec.name for spec in problem.arrays if not spec.is_output]
         self._expected: dict[str, Buffer] = {}
         self._magnitude: dict[str, Buffer | None] = {}
@@ -71,9 +72,20 @@ class ProblemArrays:
         """Whether an output holds something before a kernel runs."""
         return bool(self._initial)
 
+    def make_workspace(self, specs: Sequence[ArraySpec]) -> None:
+        """Give the arrays of another kernel back, and make those of this one.
+
+        Raises:
+            CaseFailure: They do not fit.
+        """
+        while self._workspace:
+            self._workspace.popitem()[1].free()
+        for spec in specs:
+            self._workspace[spec.name] = Buffer(spec.nbytes)
+
     def address(self, name: str) -> int:
-        """Where an array starts on the device."""
-        return self._buffers[name].address
+        """Where an array starts on the device, be it the problem's or the kernel's own."""
+        return (self._workspace.get(name) or self._buffers[name]).address
 
     def buffer(self, name: str) -> Buffer:
         """The device memory of an array."""
@@ -97,13 +109,15 @@ class ProblemArrays:
         return Arguments(packed)
 
     def prepare(self) -> None:
-        """Make all as if no kernel had run: inputs, guards, and outputs poisoned or as they were."""
+        """Make all as if no kernel had run: inputs, guards, and the rest poisoned or as it was."""
         if not self.inputs_intact():
             for name, array in self.problem.inputs(self._seed).items():
                 if name in self._inputs:
                     self._buffers[name].upload(array)
-        for buffer in self._buffers.values():
+        for buffer in (*self._buffers.values(), *self._workspace.values()):
             buffer.poison_guards()
+        for buffer in self._workspace.values():
+            buffer.fill(POISON)
         for spec in self.problem.outputs:
             if spec.is_read:
                 self._buffers[spec.name].copy_from(self._initial[spec.name])
@@ -130,7 +144,7 @@ class ProblemArrays:
 
     def free(self) -> None:
         """Give all device memory back."""
-        kept = (self._buffers, self._initial, self._expected, self._magnitude)
+        kept = (self._buffers, self._workspace, self._initial, self._expected, self._magnitude)
         for buffer in (self._result, *(buffer for held in kept for buffer in held.values())):
             if buffer is not None:
                 buffer.free()
@@ -174,7 +188,7 @@ class ProblemArrays:
         return f"first wrong element: {where} is {shown[0]}, expected {shown[1]}"
 
     def _check_surroundings(self) -> str:
-        for name, buffer in self._buffers.items():
+        for name, buffer in {**self._buffers, **self._workspace}.items():
             if place := buffer.overrun():
                 return f"the kernel wrote {place} of {name}"
         if not self.inputs_intact():

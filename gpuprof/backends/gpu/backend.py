@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 
-from gpuprof.backends.arguments import bind_arguments
-from gpuprof.backends.base import Findings
+from gpuprof.backends.base import Findings, Functions
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
-from gpuprof.backends.gpu.context import Arguments, Buffer, Function, GpuContext
+from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.host import time_on_host
 from gpuprof.backends.gpu.libraries import Libraries
+from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.proof import describe_wrong, verify_again, verify_first
 from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.timer import EventTimer, Launch
@@ -25,7 +25,7 @@ from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Clocks, TimingPair, Verification
 from gpuprof.statistics import Budget, percentile, sample_until, summarise
-from gpuprof.toolchain.nvrtc import CompiledKernel, supported_archs
+from gpuprof.toolchain.nvrtc import supported_archs
 
 #: A warm sample averages enough launches that the events' own cost and resolution (about 1 us) vanish.
 _WARM_SAMPLE_US = 100.0
@@ -102,37 +102,16 @@ class GpuBackend:
         """Arrays, reference and magnitudes on the device."""
         return ProblemArrays.device_bytes(problem)
 
-    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
-        """Verify one case, then time it cold and warm.
+    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
+        """Verify one case, then time it cold and warm; several launches are timed as one.
 
         Raises:
             CaseFailure: Loading, launching or running the kernel failed.
         """
-        bound = bind_arguments(kernel, problem, shape, compiled)
         arrays = self._arrays.of(problem)
-        function = Function(compiled.cubin, kernel.entry)
-        try:
-            function.reserve_shared(
-                shape.dynamic_shared_bytes,
-                compiled.static_shared_bytes,
-                self.device.shared_bytes_per_block_optin,
-            )
-            arguments = arrays.arguments(bound)
-            stream = self._context.stream
-
-            def launch() -> None:
-                function.launch(
-                    shape.grid,
-                    shape.block,
-                    shape.dynamic_shared_bytes,
-                    stream,
-                    arguments,
-                    cooperative=shape.cooperative,
-                )
-
-            return self._verify_and_time(arrays, launch)
-        finally:
-            self._unload(function)
+        stream = self._context.stream
+        with LoadedCase(kernel, shape, compiled, arrays, self.device, stream) as case:
+            return self._verify_and_time(arrays, case.queue, len(case))
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """Verify and time a reference as if it were a kernel.
@@ -167,7 +146,14 @@ class GpuBackend:
             counters_reason=no_cache,
         )
 
-    def _verify_and_time(self, arrays: ProblemArrays, launch: Launch) -> Findings:
+    def _verify_and_time(self, arrays: ProblemArrays, launch: Launch, launches: int = 1) -> Findings:
+        """Verify, time, and verify again.
+
+        Args:
+            arrays: The problem's.
+            launch: Queues the case.
+            launches: How many commands that takes.
+        """
         elapsed_s = 0.0
 
         def launch_once() -> None:
@@ -181,7 +167,7 @@ class GpuBackend:
         if not verification.passed:
             return _incorrect(verification, later=False)
         before = self._clocks.read()
-        timing = self._time(launch, 1e6 * elapsed_s)
+        timing = self._time(launch, launches, 1e6 * elapsed_s)
         after = self._clocks.read()
         again = verify_again(arrays, launch_once)
         if not again.passed:
@@ -200,16 +186,9 @@ class GpuBackend:
     def _flush(self) -> None:
         self._arrays.code("f32").queue("flush_l2", self._flush_arguments)
 
-    def _unload(self, function: Function) -> None:
-        """Unload without hiding the error of a kernel that destroyed the context."""
-        try:
-            function.unload()
-        except CaseFailure as error:
-            if not error.fatal:
-                raise
-
-    def _time(self, launch: Launch, estimate_us: float) -> TimingPair:
+    def _time(self, launch: Launch, launches: int, estimate_us: float) -> TimingPair:
         timer = self._timer
+        most = timer.max_batch(launches)
         # The host's clock tells a long launch well enough; a short one is lost in it.
         first = estimate_us if estimate_us > _LONG_LAUNCH_US else timer.cold(launch, 1, settle=1)[0]
         settle = 2 if first < 1000.0 else 0
@@ -217,16 +196,16 @@ class GpuBackend:
         def take_cold(count: int) -> tuple[list[float], bool]:
             return timer.cold(launch, count, settle=settle), self._undisturbed()
 
-        cold = sample_until(take_cold, first, self._budget, timer.max_batch)
+        cold = sample_until(take_cold, first, self._budget, most)
         estimate = percentile(sorted(cold.kept), 0.5)
-        group = max(1, min(timer.max_batch, round(_WARM_SAMPLE_US / max(estimate, 0.5))))
+        group = max(1, min(most, round(_WARM_SAMPLE_US / max(estimate, 0.5))))
 
         def take_warm(count: int) -> tuple[list[float], bool]:
-            return timer.warm(launch, count, group=group), self._undisturbed()
+            return timer.warm(launch, count, group=group, launches=launches), self._undisturbed()
 
         # Where a cold launch takes far longer than the cache holds, warm tells little: spend less on it.
         warm_budget = replace(self._budget, seconds=self._budget.seconds / 4)
-        warm = sample_until(take_warm, estimate, warm_budget, timer.max_batch, group)
+        warm = sample_until(take_warm, estimate, warm_budget, most, group)
         return TimingPair(
             summarise(cold.kept, cold.dropped, throttled=cold.throttled),
             summarise(warm.kept, warm.dropped, group, warm.throttled),
@@ -246,7 +225,7 @@ class GpuBackend:
 
         launch()
         self._context.synchronize()
-        samples = self._timer.cold(launch, self._timer.max_batch, settle=2)
+        samples = self._timer.cold(launch, self._timer.max_batch(1), settle=2)
         return percentile(sorted(samples), 0.5)
 
     def _with_copy_bandwidth(self, device: Device) -> Device:

@@ -107,14 +107,38 @@ class Arguments:
         self.address = ctypes.addressof(self._pointers)
 
 
-class Function:
-    """One kernel of a loaded cubin."""
+class Module:
+    """A loaded cubin, whose kernels share its variables.
 
-    def __init__(self, cubin: bytes, entry: str) -> None:
-        api = driver()
+    Args:
+        cubin: Machine code.
+        name: What to call it in messages.
+    """
+
+    def __init__(self, cubin: bytes, name: str) -> None:
+        self._name = name
+        self._handle = call(f"loading {name}", driver().cuModuleLoadData(cubin))
+
+    def function(self, entry: str) -> "Function":
+        """One of its kernels."""
+        return Function(self._handle, entry)
+
+    def unload(self) -> None:
+        """Free it; its functions must not be used again."""
+        call(f"unloading {self._name}", driver().cuModuleUnload(self._handle))
+
+
+class Function:
+    """One kernel of a loaded module.
+
+    Args:
+        module: The driver's handle of the module.
+        entry: The kernel's name.
+    """
+
+    def __init__(self, module: Any, entry: str) -> None:
         self.name = entry
-        self._module = call(f"loading {entry}", api.cuModuleLoadData(cubin))
-        self._handle = call(f"finding {entry}", api.cuModuleGetFunction(self._module, entry.encode()))
+        self._handle = call(f"finding {entry}", driver().cuModuleGetFunction(module, entry.encode()))
 
     def reserve_shared(self, dynamic_bytes: int, static_bytes: int, limit: int) -> None:
         """Raise the kernel's limit of dynamic shared memory.
@@ -174,10 +198,6 @@ class Function:
         result = api.cuLaunchCooperativeKernel(*shape) if cooperative else api.cuLaunchKernel(*shape, 0)
         if result[0].value:
             call(f"launching {self.name}", result)
-
-    def unload(self) -> None:
-        """Free the module; the function must not be used again."""
-        call("unloading a module", driver().cuModuleUnload(self._module))
 
 
 class GpuContext:

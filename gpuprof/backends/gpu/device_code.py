@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from gpuprof.backends.gpu.context import Arguments, Function, GpuContext
+from gpuprof.backends.gpu.context import Arguments, Function, GpuContext, Module
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.text import Extent
 from gpuprof.toolchain.cache import compile_cached
@@ -56,7 +56,7 @@ class DeviceCode:
     def _function(self, name: str) -> Function:
         if name not in self._functions:
             compiled = compile_cached(self._source, self._file_name, name, self._options)
-            self._functions[name] = Function(compiled.cubin, name)
+            self._functions[name] = Module(compiled.cubin, name).function(name)
         return self._functions[name]
 
 

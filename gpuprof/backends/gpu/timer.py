@@ -17,6 +17,8 @@ from gpuprof.backends.gpu.driver import DriverError, call, driver
 #: Samples queued behind one closed gate. The driver blocks the host when about a thousand commands wait, and
 #: a blocked host could not open the gate.
 _BATCH = 64
+#: Most commands behind one gate where a sample takes several launches: those, a flush and two events.
+_COMMANDS = 512
 #: Longest a gate stays closed. Queueing a batch takes milliseconds; longer means that a driver call waits for
 #: the device behind the gate, for example to load code lazily, and only opening it lets both go on.
 _GATE_SECONDS = 1.0
@@ -89,18 +91,17 @@ class EventTimer:
         flags = api.CUevent_flags.CU_EVENT_DEFAULT
         self._events = [call("creating an event", api.cuEventCreate(flags)) for _ in range(2 * _BATCH)]
 
-    @property
-    def max_batch(self) -> int:
-        """Most samples of one launch each that fit behind one gate."""
-        return _BATCH
+    def max_batch(self, launches: int) -> int:
+        """Most samples that fit behind one gate, where each takes so many launches."""
+        return max(1, min(_BATCH, _COMMANDS // (launches + 3)))
 
     def cold(self, launch: Launch, samples: int, *, settle: int) -> list[float]:
-        """Microseconds of single launches, each after a flush of the L2 cache.
+        """Microseconds of a case, each time after a flush of the L2 cache.
 
         Args:
-            launch: Queues one launch.
+            launch: Queues its launch, or all of them.
             samples: How many to take, at most `max_batch`.
-            settle: Untimed launches in front, which bring instruction cache and clocks up.
+            settle: Untimed ones in front, which bring instruction cache and clocks up.
         """
         with self.gate.closed():
             for _ in range(settle):
@@ -113,16 +114,17 @@ class EventTimer:
                 self._record(2 * i + 1)
         return self._intervals(samples)
 
-    def warm(self, launch: Launch, samples: int, *, group: int) -> list[float]:
-        """Microseconds per launch of groups of back-to-back launches.
+    def warm(self, launch: Launch, samples: int, *, group: int, launches: int = 1) -> list[float]:
+        """Microseconds of a case in groups back to back.
 
         Args:
-            launch: Queues one launch.
+            launch: Queues its launch, or all of them.
             samples: How many groups to time, at most `max_batch`.
-            group: Launches in each group; each sample is their mean.
+            group: Times the case runs in each group; each sample is their mean.
+            launches: How many the case takes.
         """
         times: list[float] = []
-        per_gate = max(1, min(samples, 4 * _BATCH // group))
+        per_gate = max(1, min(samples, 4 * _BATCH // (group * launches)))
         while len(times) < samples:
             count = min(per_gate, samples - len(times))
             with self.gate.closed():

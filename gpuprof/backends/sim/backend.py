@@ -4,13 +4,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from gpuprof.backends.arguments import Argument as BoundArgument
 from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
-from gpuprof.backends.base import Findings
+from gpuprof.backends.base import Findings, Functions
 from gpuprof.backends.sim.verification import References
 from gpuprof.counters import OF_EXECUTOR
 from gpuprof.devices.device import Device, parse_arch
@@ -24,20 +24,21 @@ from gpuprof.executor import (
     LineCounters,
     Sample,
     choose_blocks,
+    combined,
     encode_tensor_map,
     launch,
     load_program,
 )
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape
+from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.machine import available_memory_bytes
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import BackendName, Counter, SourceLine
-from gpuprof.toolchain.cache import compile_cached
-from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options
+from gpuprof.toolchain.cache import compile_entries_cached
+from gpuprof.toolchain.nvrtc import compiler_options
 
 #: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
 #: nothing to what is counted.
@@ -51,9 +52,27 @@ _FULL_GRID_ELEMENTS = 1 << 23
 _FULL_GRID_LANES = 1 << 28
 #: Blocks run of a larger grid: its kinds (interior, right and bottom edge, corner), the larger ones twice.
 _SAMPLED_BLOCKS = 6
+_RUN_WHOLE = "Choose a smaller --sizes, or --sim-blocks all and patience."
 _NO_TIME = "the executor counts; it measures no time"
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What executing one case left and counted.
+
+    Args:
+        buffers: Device memory, by array.
+        counters: Of all launches together.
+        caveat: Why the counts are estimates; None where they are not.
+        lines: Counts by source line.
+    """
+
+    buffers: Mapping[str, Buffer]
+    counters: Mapping[str, Counter]
+    caveat: str | None
+    lines: tuple[SourceLine, ...]
 
 
 class SimBackend:
@@ -104,29 +123,23 @@ class SimBackend:
         """
         raise CaseSkipped(f"The executor counts kernels; a library has none to count: {name} needs a GPU.")
 
-    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: CompiledKernel) -> Findings:
+    def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
         """Execute one case, verify what it wrote, and report its counts.
 
         Raises:
             CaseFailure: The kernel broke a rule of CUDA; the message names line, block and thread.
-            CaseSkipped: It uses an instruction that the executor does not know.
+            CaseSkipped: It uses an instruction that the executor does not know, or would have to run whole
+                and is too large for that.
         """
-        _check_shared(self.device, kernel, compiled.static_shared_bytes + shape.dynamic_shared_bytes)
-        bound = bind_arguments(kernel, problem, shape, compiled)
-        program = load_program(self._ptx(kernel, shape, compiled), kernel.entry)
-        references = self._references_of(problem)
-        memory, arguments, buffers = _device_memory(bound, problem, references.inputs)
-        sample = self._sample(problem, shape)
-        result = launch(
-            program,
-            shape.grid,
-            shape.block,
-            arguments,
-            memory,
-            shape.dynamic_shared_bytes,
-            sample or "all",
-        )
-        verification = references.verify(buffers, whole=sample is None)
+        samples = self._samples(problem, shape)
+        sampled = any(sample is not None for sample in samples)
+        if sampled and len(shape.launches) > 1:
+            raise CaseSkipped(
+                "Its launches build on each other, so that the executor would have to run whole grids.",
+                fix=_RUN_WHOLE,
+            )
+        executed = self._execute(kernel, problem, shape, compiled, samples)
+        verification = self._references_of(problem).verify(executed.buffers, whole=not sampled)
         return Findings(
             "ok" if verification.passed else "incorrect",
             reason=None
@@ -136,20 +149,61 @@ class SimBackend:
             timing_reason=_NO_TIME,
             event_floor_reason=_NO_TIME,
             clocks_reason=_NO_TIME,
-            counters=counters_of(result),
-            counters_reason=_sampling_caveat(result),
-            lines=lines_of(result),
+            counters=executed.counters,
+            counters_reason=executed.caveat,
+            lines=executed.lines,
         )
+
+    def count(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> "Executed":
+        """Execute one case that was verified elsewhere, for its counts.
+
+        Raises:
+            CaseFailure: As for `run`.
+            CaseSkipped: As for `run`.
+        """
+        return self._execute(kernel, problem, shape, compiled, self._samples(problem, shape))
+
+    def _execute(
+        self,
+        kernel: Kernel,
+        problem: Problem,
+        shape: LaunchShape,
+        compiled: Functions,
+        samples: Sequence[Sample | None],
+    ) -> "Executed":
+        """Run each launch, or a sample of its blocks."""
+        for one in shape.launches:
+            needed = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
+            _check_shared(self.device, kernel, needed)
+        bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
+        ptx = self._ptx(kernel, shape, compiled)
+        programs = {entry: load_program(ptx, entry) for entry in kernel.entries}
+        memory, buffers = _device_memory(problem, self._references_of(problem).inputs, shape.workspace)
+        results = [
+            launch(
+                programs[one.entry],
+                one.grid,
+                one.block,
+                _arguments(values, buffers),
+                memory,
+                one.dynamic_shared_bytes,
+                sample or "all",
+            )
+            for one, values, sample in zip(shape.launches, bound, samples, strict=True)
+        ]
+        result = combined(results) if len(results) > 1 else results[0]
+        return Executed(buffers, counters_of(result), _sampling_caveat(result), lines_of(result))
 
     @property
     def _ptx_arch(self) -> str:
         return self.device.arch if self.device.capability <= parse_arch(_NEWEST_PTX) else _NEWEST_PTX
 
-    def _ptx(self, kernel: Kernel, shape: LaunchShape, compiled: CompiledKernel) -> str:
-        if compiled.arch == self._ptx_arch:
-            return compiled.ptx
+    def _ptx(self, kernel: Kernel, shape: LaunchShape, compiled: Functions) -> str:
+        first = compiled[kernel.entries[0]]
+        if first.arch == self._ptx_arch:
+            return first.ptx
         options = compiler_options(self._ptx_arch, shape.defines, kernel.compile_options)
-        return compile_cached(kernel.source, kernel.file_name, kernel.entry, options).ptx
+        return compile_entries_cached(kernel.source, kernel.file_name, kernel.entries, options)[0].ptx
 
     def _references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""
@@ -158,11 +212,18 @@ class SimBackend:
             self._references = References(problem, problem.inputs(self._seed))
         return self._references
 
-    def _sample(self, problem: Problem, shape: LaunchShape) -> Sample | None:
-        """The blocks to run, or None for all."""
+    def _samples(self, problem: Problem, shape: LaunchShape) -> list[Sample | None]:
+        """The blocks to run of each launch, or None for all.
+
+        Raises:
+            CaseSkipped: Blocks wait for each other, and are too many to run all.
+        """
+        return [self._sample(problem, one) for one in shape.launches]
+
+    def _sample(self, problem: Problem, one: OneLaunch) -> Sample | None:
         if self._blocks == 0:
             return None
-        total, threads = math.prod(shape.grid), math.prod(shape.block)
+        total, threads = math.prod(one.grid), math.prod(one.block)
         small = (
             problem.flops <= 2 * _FULL_GRID_FMAS
             and max(spec.elements for spec in problem.arrays) <= _FULL_GRID_ELEMENTS
@@ -170,13 +231,13 @@ class SimBackend:
         )
         if self._blocks is None and small:
             return None
-        if shape.cooperative:
+        if one.cooperative:
             raise CaseSkipped(
                 "Its blocks wait for each other, so that the executor would have to run the whole grid.",
-                fix="Choose a smaller --sizes, or --sim-blocks all and patience.",
+                fix=_RUN_WHOLE,
             )
         wanted = self._blocks or _SAMPLED_BLOCKS
-        return choose_blocks(shape.grid, wanted) if wanted < total else None
+        return choose_blocks(one.grid, wanted) if wanted < total else None
 
 
 def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
@@ -192,14 +253,21 @@ def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
 
 
 def _device_memory(
-    bound: Sequence[BoundArgument], problem: Problem, inputs: Mapping[str, Array]
-) -> tuple[GlobalMemory, list[Argument], dict[str, Buffer]]:
-    """Fresh device memory with poisoned outputs, the kernel's arguments, and the arrays' buffers."""
+    problem: Problem, inputs: Mapping[str, Array], workspace: Sequence[ArraySpec]
+) -> tuple[GlobalMemory, dict[str, Buffer]]:
+    """Fresh device memory with poisoned outputs and workspace, and each array's buffer."""
     memory = GlobalMemory()
     buffers: dict[str, Buffer] = {}
     for spec in problem.arrays:
         content = inputs[spec.name] if spec.is_read else _poison(spec)
         buffers[spec.name] = memory.allocate(content, spec.name, read_only=not spec.is_output)
+    for spec in workspace:
+        buffers[spec.name] = memory.allocate(_poison(spec), spec.name)
+    return memory, buffers
+
+
+def _arguments(bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer]) -> list[Argument]:
+    """A launch's arguments as the executor takes them."""
     arguments: list[Argument] = []
     for argument in bound:
         match argument:
@@ -211,7 +279,7 @@ def _device_memory(
                 address = buffers[made.array].address
                 shape = (made.row_bytes,), made.box, made.swizzle_bytes
                 arguments.append(encode_tensor_map(address, made.item_bytes, made.extents, *shape))
-    return memory, arguments, buffers
+    return arguments
 
 
 def _poison(spec: ArraySpec) -> Array:

@@ -82,10 +82,16 @@ class Buffer:
 
 
 class GlobalMemory:
-    """All allocations of one device."""
+    """All allocations of one device.
+
+    Attributes:
+        buffers: The allocations, by address.
+        variables: Those that modules brought along, by the module's text and the variable's name.
+    """
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
+        self.variables: dict[tuple[str, str], Buffer] = {}
         self._next = _FIRST_ADDRESS
 
     def allocate(self, array: NDArray[Any], name: str, *, read_only: bool = False) -> Buffer:

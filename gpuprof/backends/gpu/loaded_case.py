@@ -1,0 +1,101 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A case on the device: its module, its functions and their arguments, ready to be launched."""
+
+from types import TracebackType
+from typing import Any
+
+from gpuprof.backends.arguments import bind_arguments
+from gpuprof.backends.base import Functions
+from gpuprof.backends.gpu.arrays import ProblemArrays
+from gpuprof.backends.gpu.context import Module
+from gpuprof.devices.device import Device
+from gpuprof.errors import CaseFailure
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape
+
+
+class LoadedCase:
+    """The launches of a case, in order; as a context it gives module and workspace back at its end.
+
+    Args:
+        kernel: The kernel.
+        shape: Its launches.
+        compiled: Its functions, all of one module.
+        arrays: The problem's arrays, which hold the kernel's workspace until the end.
+        device: Gives the limit of shared memory.
+        stream: Where launches are queued.
+
+    Raises:
+        CaseFailure: A function cannot be loaded or launched so, or the workspace does not fit.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        shape: LaunchShape,
+        compiled: Functions,
+        arrays: ProblemArrays,
+        device: Device,
+        stream: Any,
+    ) -> None:
+        bound = [
+            bind_arguments(kernel, arrays.problem, shape, one, compiled[one.entry]) for one in shape.launches
+        ]
+        self._arrays = arrays
+        self._stream = stream
+        self._module = Module(compiled[shape.launches[0].entry].cubin, kernel.id)
+        try:
+            functions = {entry: self._module.function(entry) for entry in kernel.entries}
+            for one in shape.launches:
+                functions[one.entry].reserve_shared(
+                    max(other.dynamic_shared_bytes for other in shape.launches if other.entry == one.entry),
+                    compiled[one.entry].static_shared_bytes,
+                    device.shared_bytes_per_block_optin,
+                )
+            arrays.make_workspace(shape.workspace)
+            self._launches = [
+                (one, functions[one.entry], arrays.arguments(values))
+                for one, values in zip(shape.launches, bound, strict=True)
+            ]
+        except BaseException:
+            self._release()
+            raise
+
+    def __enter__(self) -> "LoadedCase":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._release()
+
+    def __len__(self) -> int:
+        """How many launches the case takes."""
+        return len(self._launches)
+
+    def queue(self) -> None:
+        """Queue all launches, in order."""
+        for index in range(len(self._launches)):
+            self.queue_one(index)
+
+    def queue_one(self, index: int) -> None:
+        """Queue one of the launches."""
+        one, function, arguments = self._launches[index]
+        function.launch(
+            one.grid,
+            one.block,
+            one.dynamic_shared_bytes,
+            self._stream,
+            arguments,
+            cooperative=one.cooperative,
+        )
+
+    def _release(self) -> None:
+        """Give everything back without hiding the error of a kernel that destroyed the context."""
+        try:
+            self._arrays.make_workspace(())
+            self._module.unload()
+        except CaseFailure as error:
+            if not error.fatal:
+                raise

@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a header says of launches: `[launch]`, or `[[launches]]` in order, and the workspace between them."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from gpuprof.kernels.kernel import NO_LAUNCH, Launch, LaunchStep, Workspace
+from gpuprof.operation import Operation
+from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
+from gpuprof.problems.formulas import ExpressionError, evaluate
+from gpuprof.tables import TableReader, is_identifier, is_integer
+
+T = TypeVar("T")
+
+#: More launches than anybody writes down one by one; the driver queues a case's as a whole.
+MOST_LAUNCHES = 64
+#: Fields of a header that say of one launch what each of several says of itself.
+_OF_ONE_LAUNCH = ("launch", "entry", "arguments")
+
+
+def read_launch(reader: TableReader) -> Launch:
+    """The table `[launch]`.
+
+    Raises:
+        HeaderError: A field is missing, unknown or of the wrong type.
+    """
+    block = reader.take("block", list)
+    if not 1 <= len(block) <= 3 or not all(is_integer(extent) and 0 < extent < 2**31 for extent in block):
+        raise reader.error("block", f"must be one to three positive integers, not {block!r}")
+    launch = Launch(
+        block=_triple(block, 1),
+        any_block=reader.take("any_block", bool, False),
+        grid=_read_grid(reader),
+        dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, "0"),
+        cooperative=reader.take("cooperative", bool, False),
+    )
+    reader.finish()
+    return launch
+
+
+def read_launches(reader: TableReader) -> tuple[LaunchStep, ...]:
+    """The tables `[[launches]]`; none where the header has one launch.
+
+    Raises:
+        HeaderError: A field is missing, unknown or of the wrong type.
+    """
+    if "launches" not in reader:
+        return ()
+    for name in _OF_ONE_LAUNCH:
+        if name in reader:
+            raise reader.error(name, "does not go with launches", fix="Each of the launches has its own.")
+    steps = tuple(map(_read_step, reader.sections("launches")))
+    if not 1 <= len(steps) <= MOST_LAUNCHES:
+        raise reader.error("launches", f"has {len(steps)} entries, not 1 to {MOST_LAUNCHES}")
+    return steps
+
+
+def _read_step(reader: TableReader) -> LaunchStep:
+    entry = reader.take("entry", str)
+    if not is_identifier(entry):
+        raise reader.error("entry", f"must be a C identifier, not {entry!r}")
+    block = reader.take("block", list)
+    if not 1 <= len(block) <= 3 or not all(isinstance(extent, str) or is_integer(extent) for extent in block):
+        raise reader.error("block", f"must be one to three integers or formulas, not {block!r}")
+    step = LaunchStep(
+        entry=entry,
+        arguments=reader.strings("arguments"),
+        block=_triple([str(extent) for extent in block], "1"),
+        grid=_read_grid(reader),
+        dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, "0"),
+        cooperative=reader.take("cooperative", bool, False),
+    )
+    reader.finish()
+    return step
+
+
+def placeholder(reader: TableReader, steps: Sequence[LaunchStep], integers: Mapping[str, int]) -> Launch:
+    """In the place of `[launch]` where there are several: the first one's block, which may not be chosen.
+
+    Args:
+        reader: The header, for the message.
+        steps: The launches.
+        integers: The kernel's parameters and constants.
+
+    Raises:
+        HeaderError: A block is a formula of something else, or is none.
+    """
+    blocks = []
+    for step in steps:
+        try:
+            blocks.append([evaluate(text, integers) for text in step.block])
+        except ExpressionError as error:
+            raise reader.error("launches.block", f"of {step.entry} has no value: {error}") from error
+        if min(blocks[-1]) < 1 or max(blocks[-1]) >= 2**31:
+            raise reader.error("launches.block", f"of {step.entry} is {blocks[-1]}, not positive")
+    launch = NO_LAUNCH
+    return Launch(_triple(blocks[0], 1), launch.any_block, launch.grid, launch.dynamic_shared_bytes)
+
+
+def read_workspace(reader: TableReader, operation: Operation) -> Mapping[str, Workspace]:
+    """The tables `[workspace.NAME]`.
+
+    Raises:
+        HeaderError: A field is missing, unknown or of the wrong type, or a name is taken.
+    """
+    arrays = {}
+    for name, entry in reader.named_sections("workspace"):
+        if name in operation.argument_names:
+            raise reader.error(f"workspace.{name}", f"is the name of something that {operation.name} has")
+        shape = entry.strings("shape")
+        if not shape:
+            raise entry.error("shape", "must be one or more formulas")
+        dtype = entry.choice("dtype", (REAL, *ELEMENT_TYPES), REAL)
+        entry.finish()
+        arrays[name] = Workspace(shape, dtype)
+    return arrays
+
+
+def _read_grid(reader: TableReader) -> tuple[str, str, str]:
+    grid = reader.strings("grid")
+    if not 1 <= len(grid) <= 3:
+        raise reader.error("grid", "must be one to three expressions")
+    return _triple(grid, "1")
+
+
+def _triple(values: Sequence[T], filler: T) -> tuple[T, T, T]:
+    x, y, z = (*values, filler, filler)[:3]
+    return x, y, z

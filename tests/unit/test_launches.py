@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`[[launches]]` and `[workspace]` of a header: what they may say, and the launches that they come to."""
+
+from pathlib import Path
+
+import pytest
+from launch_sources import TWO_PASS_SUM
+from unit_support import DEVICE
+
+from gpuprof.errors import CaseSkipped, HeaderError, InputError
+from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.kernels.header import read_kernels
+from gpuprof.kernels.shape import check_block, configure
+from gpuprof.problems.problem import ArraySpec, Problem
+
+
+def read(old="", new=""):
+    assert old in TWO_PASS_SUM
+    source = TWO_PASS_SUM.replace(old, new) if old else TWO_PASS_SUM
+    file = read_kernels(source, Path("sums.cu"), shipped_operation)
+    return file.kernels[0], file.operation
+
+
+def shape_at(n, kernel, operation, dtype="f32", **params):
+    return configure(kernel, Problem.of(operation, (n,), dtype), kernel.launch.block, params, DEVICE)
+
+
+def test_launches_in_order_with_their_workspace():
+    kernel, operation = read()
+    first, second = shape_at(1000, kernel, operation).launches
+    assert (first.entry, first.arguments) == ("block_sums", ("n", "x", "partial"))
+    assert (first.block, first.grid, first.dynamic_shared_bytes) == ((128, 1, 1), (4, 1, 1), 512)
+    assert (second.arguments, second.grid) == ((4, "partial", "y"), (1, 1, 1))
+    assert shape_at(1000, kernel, operation).workspace == (ArraySpec("partial", (4,), "f32", "out"),)
+    assert kernel.entries == ("block_sums",)
+    assert kernel.launch.block == (128, 1, 1)
+
+
+def test_parameters_move_every_formula():
+    kernel, operation = read()
+    shape = shape_at(1000, kernel, operation, THREADS=64)
+    assert [one.block for one in shape.launches] == [(64, 1, 1)] * 2
+    assert shape.launches[0].grid == (8, 1, 1)
+    assert shape.workspace[0].shape == (8,)
+    assert dict(shape.defines) == {"real": "float", "THREADS": "64"}
+
+
+def test_the_largest_launch_is_the_one_of_the_most_threads():
+    kernel, operation = read('grid = ["1"]', 'grid = ["99"]')
+    assert shape_at(1000, kernel, operation).largest.grid == (99, 1, 1)
+    assert shape_at(30_000, kernel, operation).largest.grid == (118, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("dimensions", "entry = 'k'\ndimensions", "entry does not go with launches"),
+        ("dimensions", "arguments = ['n']\ndimensions", "arguments does not go with launches"),
+        ("[workspace", "[launch]\nblock = [1]\n[workspace", "launch does not go with launches"),
+        ('entry = "block_sums"', "", "the header lacks launches.entry"),
+        ('entry = "block_sums"', 'entry = "a b"', "launches.entry must be"),
+        ('block = ["THREADS"]', "block = []", "launches.block must be one to three"),
+        ('block = ["THREADS"]', "block = [1.5]", "launches.block must be one to three"),
+        (
+            'block = ["THREADS"]',
+            'block = ["n"]',
+            "launches.block of block_sums has no value: unknown name 'n'",
+        ),
+        ('block = ["THREADS"]', 'block = ["THREADS - 128"]', r"launches.block of block_sums is \[0, 1, 1\]"),
+        ('block = ["THREADS"]', 'block = ["THREADS"]\nany_block = true', "unknown field launches.any_block"),
+        ('"n", "x", "partial"', '"n", "x", "other"', "arguments names 'other'"),
+        ('"n", "x", "partial"', '"n +", "x", "partial"', "'n \\+' is not an expression"),
+        ('"n", "x", "partial"', '"n + m", "x", "partial"', "uses 'm'; known are"),
+        ("[workspace.partial]", "[workspace.x]", "workspace.x is the name of something that total has"),
+        ("partial", "THREADS", "workspace.THREADS is the name of something else"),
+        ('shape = ["cdiv(n, 2 * THREADS)"]', "shape = []", "workspace.partial.shape must be"),
+        ('shape = ["cdiv(n, 2 * THREADS)"]', 'shape = ["block_x"]', "uses 'block_x'; known are"),
+        (
+            'shape = ["cdiv(n, 2 * THREADS)"]',
+            'shape = ["n"]\ndtype = "f12"',
+            "dtype is 'f12', not one of real",
+        ),
+        ('condition = "n', 'condition = "threads', "uses 'threads'; known are"),
+    ],
+)
+def test_what_launches_cannot_say(old, new, words):
+    with pytest.raises(HeaderError, match=words):
+        read(old, new)
+
+
+def test_there_are_not_none_and_not_thousands():
+    launches = TWO_PASS_SUM[TWO_PASS_SUM.index("[[launches]]") : TWO_PASS_SUM.index("[[require]]")]
+    none = TWO_PASS_SUM.replace(launches, "").replace("dimensions", "launches = []\ndimensions")
+    with pytest.raises(HeaderError, match="launches has 0 entries, not 1 to 64"):
+        read_kernels(none, Path("sums.cu"), shipped_operation)
+    with pytest.raises(HeaderError, match="launches has 66 entries, not 1 to 64"):
+        read(launches, launches * 33)
+
+
+def test_a_block_cannot_be_chosen():
+    kernel, _ = read()
+    check_block(kernel, (128, 1, 1))
+    with pytest.raises(InputError, match="sums takes several launches, each with a block of its own"):
+        check_block(kernel, (64, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('grid = ["1"]', 'grid = ["n - 1000"]', "The grid of block_sums needs 0 blocks in x"),
+        (
+            'shape = ["cdiv(n, 2 * THREADS)"]',
+            'shape = ["n - 1000"]',
+            "The workspace partial of sums would",
+        ),
+    ],
+)
+def test_a_launch_without_a_value_is_skipped(old, new, words):
+    with pytest.raises(CaseSkipped, match=words):
+        shape_at(1000, *read(old, new))
+
+
+def test_a_parameter_that_makes_no_block_is_skipped():
+    kernel, operation = read()
+    with pytest.raises(CaseSkipped, match="A block of block_sums would have 2048x1 threads; it holds"):
+        shape_at(1000, kernel, operation, THREADS=2048)
+
+
+def test_a_kernel_of_one_launch_may_have_a_workspace_and_formulas_as_arguments():
+    source = """/*gpuprof
+operation = "transpose"
+arguments = ["nx * ny", "in", "scratch", "out", "TILE"]
+parameters = { TILE = 4 }
+[workspace.scratch]
+shape = ["threads", "nx"]
+dtype = "i64"
+[launch]
+block = [32, 8]
+grid = ["1"]
+*/
+"""
+    (kernel,) = read_kernels(source, Path("k.cu"), shipped_operation).kernels
+    problem = Problem.of(shipped_operation("transpose"), (6, 7))
+    shape = configure(kernel, problem, (32, 8, 1), {"TILE": 5}, DEVICE)
+    assert shape.launches[0].arguments == (42, "in", "scratch", "out", 5)
+    assert shape.workspace == (ArraySpec("scratch", (256, 6), "i64", "out"),)
