@@ -38,7 +38,7 @@ class Rung:
         pct_of_fastest: Speed relative to the fastest rung, in percent.
         verdict: What limits it.
         is_reference: A vendor's or host implementation to compare with, not a rung.
-        is_ceiling: It only copies: it bounds what a transpose can reach.
+        is_ceiling: It computes less, and bounds what the others can reach.
         is_fastest: No other rung that computes the result is faster.
     """
 

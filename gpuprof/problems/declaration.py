@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from keyword import iskeyword
 from pathlib import Path
 from typing import get_args
 
@@ -95,7 +96,11 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
     if all(array.role == "in" for array in arrays.values()):
         raise reader.error("arrays", "have nothing to check: none is out or inout")
     _check_coded(reader, operation)
-    return replace(operation, checks=_read_checks(reader.section("check", {}), operation))
+    return replace(
+        operation,
+        checks=_read_checks(reader.section("check", {}), operation),
+        ceiling_checks=_read_ceiling_checks(reader, operation),
+    )
 
 
 def _check_coded(reader: TableReader, operation: Operation) -> None:
@@ -123,7 +128,8 @@ def _check_names(reader: TableReader, dimensions: tuple[str, ...], names: tuple[
             raise reader.error("dimensions", f"names {name!r}, which is no name of letters, digits and _")
         if names.count(name) > 1:
             raise reader.error("dimensions", f"names {name!r}, which something else is called too")
-        if name in RESERVED:
+        # Code does not read its names in formulas, whose language is a part of Python's.
+        if name in RESERVED or (iskeyword(name) and "coded" not in reader):
             raise reader.error("dimensions", f"names {name!r}, which formulas use for something else")
 
 
@@ -204,6 +210,15 @@ def _read_work(reader: TableReader, names: tuple[str, ...]) -> Work:
         raise reader.error("flops", "is 0, and the operation rated by it")
     reader.finish()
     return work
+
+
+def _read_ceiling_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:
+    """Checks of the kernels that an option calls a ceiling; without any they are those of all kernels."""
+    if "ceiling" not in reader:
+        return {}
+    if not any(option.ceiling for option in operation.options.values()):
+        raise reader.error("ceiling", "has checks for kernels that no option calls a ceiling")
+    return _read_checks(reader.section("ceiling"), operation)
 
 
 def _read_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:

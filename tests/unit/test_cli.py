@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from problem_support import ladder
+from problem_support import ladder, shipped_kernels
 from unit_support import gpuprof, write_transpose_kernel
 
 from gpuprof.commands.profile import Destination, exit_code
 from gpuprof.commands.texts import build_request
 from gpuprof.errors import ExitCode
-from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.measure.plan import plan_cases
 from gpuprof.reading import read_run
 
@@ -74,7 +74,7 @@ def loaded(*arguments, cwd):
     [
         ["--version"],
         ["--help"],
-        *([command, "--help"] for command in ("gemm", "transpose", "run", "report", "import", "list")),
+        *([command, "--help"] for command in (*shipped_names(), "run", "report", "import", "list")),
         *([command, "-h"] for command in ("devices", "doctor")),
     ],
 )
@@ -127,17 +127,22 @@ def test_version(tmp_path):
 def test_help_names_every_command(tmp_path):
     process = gpuprof("--help", cwd=tmp_path)
     assert process.returncode == 0
-    for command in ("gemm", "transpose", "report", "list", "devices"):
+    for command in (*shipped_names(), "report", "list", "devices"):
         assert f"\n  {command} " in process.stdout
 
 
 def test_list_names_every_kernel_with_its_published_name_and_block(tmp_path):
     process = gpuprof("list", cwd=tmp_path)
     assert process.returncode == 0
-    lines = process.stdout.splitlines()
-    for kernel in (*ladder("gemm"), *ladder("transpose")):
-        names = [kernel.id, *kernel.aliases]
-        rows = [line for line in lines if not line.startswith(" ")]
+    sections = {}
+    for line in process.stdout.splitlines():
+        if line.startswith("gpuprof "):
+            sections[line.split()[1]] = rows = []
+        elif line and not line.startswith(" "):
+            rows.append(line)
+    assert tuple(sections) == shipped_names()
+    for kernel in shipped_kernels():
+        names, rows = [kernel.id, *kernel.aliases], sections[kernel.operation]
         (line,) = [line for line in rows if line.replace(",", " ").split()[: len(names)] == names]
         block = f"{kernel.launch.block[0]}x{kernel.launch.block[1]}"
         assert ("varies" if kernel.choices else block) in line
