@@ -195,4 +195,5 @@ class Kernel:
             moves=self.moves,
             after=self.after,
             choices=self.choices,
+            parameters=self.parameters,
         )

@@ -22,8 +22,8 @@ from gpuprof.text import Extent, format_extent
 
 #: Largest extent: kernels take sizes as 32-bit integers, and tile arithmetic needs headroom above them.
 MAX_EXTENT = 2**31 - 2**16
-#: More variants of one kernel than anybody means to ask for.
-_MOST_VARIANTS = 10_000
+#: Sets of parameters of one kernel in one run: each is compiled, proved and measured.
+MOST_VARIANTS = 256
 
 
 @dataclass(frozen=True)
@@ -116,11 +116,19 @@ def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Se
             if parameter in kernel.constants:
                 fix = f"{parameter} is a constant of its source. {fix}"
             raise InputError(f"{kernel.id} has no parameter {parameter!r}.", fix=fix)
-    if math.prod(map(len, params.values())) > _MOST_VARIANTS:
+    values = [list(dict.fromkeys(each)) for each in params.values()]
+    count = math.prod(map(len, values))
+    if count > MOST_VARIANTS:
+        factors = " x ".join(str(len(each)) for each in values)
         raise InputError(
-            f"{kernel.id} would run in more than {_MOST_VARIANTS} variants.", fix="Name fewer values."
+            f"{kernel.id} would run with {count} sets of parameters ({factors}); a run takes"
+            f" {MOST_VARIANTS} of one kernel.",
+            fix="Name fewer values, or split them over several runs.",
         )
-    combinations = product(*map(dict.fromkeys, params.values()))
+    if not count:
+        empty = next(name for name, each in params.items() if not each)
+        raise InputError(f"{kernel.id} is given no value for {empty}.", fix="Name at least one.")
+    combinations = product(*values)
     variants = tuple(dict(zip(params, values, strict=True)) for values in combinations)
     return Selection(kernel, variants, name)
 

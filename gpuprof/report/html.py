@@ -16,7 +16,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.status import status_of
 from gpuprof.report.agreement_text import agreement_headline, format_difference
 from gpuprof.report.cells import block_phrase, format_block
-from gpuprof.report.charts import SWEEP_LABELS, sweep_text
+from gpuprof.report.charts import SWEEP_LABELS, parameter_text, sweep_text
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.page import build_page
 from gpuprof.report.profile_table import PROFILE_COLUMNS
@@ -80,6 +80,7 @@ def _environment() -> Environment:
         profile_columns=PROFILE_COLUMNS,
         sweep_labels=SWEEP_LABELS,
         sweep_text=sweep_text,
+        parameter_text=parameter_text,
         count=numbers.count,
         bound=bound,
         exact=numbers.exact,

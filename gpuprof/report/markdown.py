@@ -16,6 +16,7 @@ from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import Cell, format_block, missing
 from gpuprof.report.ladder_table import explanation, headline, resource_columns, rung_columns
 from gpuprof.report.profile_table import PROFILE_COLUMNS, profile_rows
+from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.shortened import shortened
 from gpuprof.results import Run
 from gpuprof.text import visible
@@ -80,6 +81,8 @@ def _section(run: Run, group: Group, ladder: Ladder) -> str:
     sentence = headline(run, group, ladder)
     if sentence:
         lines += ["", _text(sentence)]
+    for line in parameter_lines(run, group, ladder.size.label):
+        lines += ["", _text(line)]
     without = [rung for rung in ladder.rungs if not status_of(run, rung.case).usable]
     if without:
         lines.append("")
