@@ -15,8 +15,8 @@ from gpuprof.analysis.speed import Speed, rate, why_no_speed
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import Cell, format_block, missing
 from gpuprof.report.ladder_table import explanation, headline, resource_columns, rung_columns
-from gpuprof.report.profile_table import PROFILE_COLUMNS, profile_rows
 from gpuprof.report.parameters_text import parameter_lines
+from gpuprof.report.profile_table import PROFILE_COLUMNS, profile_rows
 from gpuprof.report.shortened import shortened
 from gpuprof.results import Run
 from gpuprof.text import visible
