@@ -283,7 +283,7 @@ NONE = ("--device", "none")
             ["gemm", "--all", "-k", "naive"],
             "gpuprof: --all and --kernel exclude each other.\n  Drop one of them.\n",
         ),
-        (["list", "fft"], "gpuprof: There is no operation 'fft'.\n  Choose one of gemm, transpose.\n"),
+        (["list", "fft"], f"gpuprof: There is no operation 'fft'.\n  Choose one of {', '.join(shipped_names())}.\n"),
         (
             ["report", "nothing.json"],
             "gpuprof: Cannot read nothing.json: No such file or directory.\n"
