@@ -17,6 +17,7 @@ from gpuprof.kernels.catalog import (
 )
 from gpuprof.kernels.header import read_kernels
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.operation import Operation
 
 
@@ -45,13 +46,16 @@ class Source:
         return f"the source {self.name!r}"
 
 
-def ladder_of(paths: Sequence[Path | Source], operation: Operation | None = None) -> Ladder:
+def ladder_of(
+    paths: Sequence[Path | Source], operation: Operation | None = None, command: Preprocessing = NOTHING
+) -> Ladder:
     """The kernels of folders and files as one ladder; all must compute one operation.
 
     Args:
         paths: Folders that hold an `operation.toml`, and `.cu` files or sources. A file whose header declares
             no operation is of that of the folders or of the other files, or of one that comes with gpuprof.
         operation: What they compute, where that is known already.
+        command: Folders of headers and macros from the command line.
 
     Raises:
         InputError: A path is neither, or two kernels have one id.
@@ -60,7 +64,7 @@ def ladder_of(paths: Sequence[Path | Source], operation: Operation | None = None
     kernels: dict[str, Kernel] = {}
     # Folders first: their operation is what the files' headers may leave out.
     for path in sorted(paths, key=lambda path: not path.is_dir()):
-        found = _load(path, operation)
+        found = _load(path, operation, command)
         if operation is not None and found.operation != operation:
             raise HeaderError(
                 f"{path} is of the operation {found.operation.name}, what was named before it of "
@@ -78,15 +82,15 @@ def ladder_of(paths: Sequence[Path | Source], operation: Operation | None = None
     return Ladder(operation, in_order(kernels.values()))
 
 
-def _load(path: Path | Source, operation: Operation | None) -> Ladder:
+def _load(path: Path | Source, operation: Operation | None, command: Preprocessing) -> Ladder:
     if isinstance(path, Source):
-        text = read_kernels(path.text, path.path, shipped_operation, operation)
+        text = read_kernels(path.text, path.path, shipped_operation, operation, command)
         return Ladder(text.operation, text.kernels)
     if path.is_dir():
-        return load_ladder(path)
+        return load_ladder(path, command)
     if path.suffix != ".cu":
         raise InputError(
             f"{path} is no folder and no kernel file.", fix="Name a folder with operation.toml, or .cu files."
         )
-    file = load_kernels(path, asked=operation)
+    file = load_kernels(path, operation, command)
     return Ladder(file.operation, file.kernels)

@@ -89,7 +89,7 @@ def test_occupancy_equals_the_drivers(backend, compiler, kernel):
             continue
         compiled = compiler(kernel, shape)[kernel.entry]
         module = Module(compiled.cubin, kernel.id)
-        function = module.function(kernel.entry)
+        function = module.function(compiled.entry)
         threads = block[0] * block[1] * block[2]
         dynamic_bytes = shape.launches[0].dynamic_shared_bytes
         function.reserve_shared(dynamic_bytes, compiled.static_shared_bytes, 0)
