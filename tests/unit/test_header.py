@@ -14,7 +14,7 @@ from unit_support import MINIMAL, load_kernel, parse_kernel, write_transpose_ker
 from gpuprof.commands.texts import build_request
 from gpuprof.errors import ExitCode, HeaderError
 from gpuprof.kernels import catalog
-from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_ladder, shipped_operation
+from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.header import MOVABLE, read_kernels
 from gpuprof.kernels.kernel import Requirement
 from gpuprof.measure.plan import plan_cases
@@ -289,7 +289,11 @@ def test_unknown_variable_is_refused_when_the_file_is_read(source):
 
 @pytest.mark.parametrize(
     ("name", "fix"),
-    [("fft", "Choose one of gemm, transpose."), ("gem", "Did you mean gemm?"), ("", "Choose one of gemm,")],
+    [
+        ("fft", f"Choose one of {', '.join(shipped_names())}."),
+        ("gem", "Did you mean gemm?"),
+        ("", "Choose one of gemm,"),
+    ],
 )
 def test_unknown_operation_says_which_there_are(name, fix):
     error = refusal(header(problem=f"problem = '{name}'"))
@@ -385,7 +389,7 @@ def test_names_are_unique_in_any_case(op):
 def test_shipped_kernel_says_what_a_report_shows(kernel):
     assert kernel in ladder(kernel.operation)
     assert all((kernel.title, kernel.idea, kernel.change, kernel.bottleneck))
-    assert kernel.choices or f"{kernel.entry}(" in kernel.source
+    assert all(f"{entry}(" in kernel.source for entry in kernel.entries)
     threads = kernel.launch.block[0] * kernel.launch.block[1] * kernel.launch.block[2]
     assert threads <= 1024
     assert kernel.source.startswith("// SPDX-FileCopyrightText: The gpuprof developers\n")
