@@ -25,6 +25,7 @@ PLANNED = [
     case.name for case in plan_cases(build_request(shipped_ladder("gemm"), [], True, "128", None, "f32"))
 ]
 COMPILED = "Compiled, not run: only compilation was asked for."
+LADDERS = ", ".join(shipped_names())
 SAMPLES = Path(__file__).parents[2] / "samples"
 HEAVY = ("numpy", "cuda", "plotly", "jinja2")
 
@@ -283,7 +284,7 @@ NONE = ("--device", "none")
             ["gemm", "--all", "-k", "naive"],
             "gpuprof: --all and --kernel exclude each other.\n  Drop one of them.\n",
         ),
-        (["list", "fft"], f"gpuprof: There is no operation 'fft'.\n  Choose one of {', '.join(shipped_names())}.\n"),
+        (["list", "fft"], f"gpuprof: There is no operation 'fft'.\n  Choose one of {LADDERS}.\n"),
         (
             ["report", "nothing.json"],
             "gpuprof: Cannot read nothing.json: No such file or directory.\n"
