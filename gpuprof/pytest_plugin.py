@@ -72,7 +72,8 @@ class GpuprofFixture:
 
         device = str(options.setdefault("device", self.device))
         options.setdefault("lines", True)
-        options.setdefault("save", self._next_file())
+        if "save" not in options:
+            options["save"] = self._next_file()
         with _turn(None if device.startswith(("sim", "none")) else self._lock):
             run = gpuprof.profile(what, **options)
         item = self._config.stash.get(_running, None)

@@ -597,12 +597,9 @@ def tuned_run() -> Run:
             params = {"BM": bm, "BN": bn, "BK": 8, "STAGES": stages}
             time = scale * (1 + 0.09 * (index * 5 % 12))
             cases.append(replace(gemm_case("mine", problem, time, (256, 1, 1)), params=params))
-        cases += [
-            replace(
-                gemm_case("other", problem, scale * (2 + unroll / 40), (32, 8, 1)), params={"UNROLL": unroll}
-            )
-            for unroll in (1, 2, 4, 8)
-        ]
+        for unroll in (1, 2, 4, 8):
+            case = gemm_case("other", problem, scale * (2 + unroll / 40), (32, 8, 1))
+            cases.append(replace(case, params={"UNROLL": unroll}))
     wrong = replace(cases[3], outcome="incorrect", reason="5 of 64 elements are wrong.", timing=None)
     kernels = [
         record("mine", "gemm", 10, study="", parameters={"BM": 128, "BN": 128, "BK": 8, "STAGES": 1}),
