@@ -27,7 +27,7 @@ from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, integer_range
 from gpuprof.problems.formulas import ExpressionError, variables
 from gpuprof.problems.generators import check_generator, default_generator
 from gpuprof.problems.sizes import parse_sizes
-from gpuprof.tables import TableReader, is_identifier, read_toml
+from gpuprof.tables import Place, TableReader, is_identifier, read_toml
 
 FILE_NAME = "operation.toml"
 #: Names that formulas of launches and work know besides an operation's own.
@@ -47,7 +47,7 @@ def load_operation(path: Path) -> Operation:
         text = path.read_text(encoding="utf-8-sig")
     except PATH_ERRORS as error:
         raise HeaderError(f"Cannot read the operation {path}: {reason(error)}.") from error
-    reader = TableReader(read_toml(text, str(path)), str(path), fix=_EXAMPLE)
+    reader = TableReader(read_toml(text, str(path)), Place(str(path), text), fix=_EXAMPLE)
     operation = read_operation(reader, reader.take("name", str))
     reader.finish()
     return operation

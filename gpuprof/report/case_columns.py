@@ -57,10 +57,12 @@ def case_columns(run: Run, ladders: list[Ladder], *, ascii_only: bool = False) -
     def kernel(row: CaseRow) -> str:
         return f"{row.case.kernel} (ref)" if row.rung.is_reference else row.case.kernel
 
+    # Where a kernel has several rows, nothing else tells them apart.
+    several = any(len(rung.cases) > 1 for ladder in ladders for rung in ladder.rungs)
     case = [
         CaseColumn("kernel", 0, kernel, right=False),
         CaseColumn("size", 2, lambda row: row.case.problem.label, right=False),
-        CaseColumn("block", 5, lambda row: format_block(row.case, brief=True), right=False),
+        CaseColumn("block", 1 if several else 5, lambda row: format_block(row.case, brief=True), right=False),
         CaseColumn("outcome", 1, outcome, right=False),
     ]
     if len(ladders) == 1:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from statistics import quantiles
 
@@ -590,6 +591,26 @@ def many_run() -> Run:
     return run("gpu", kernels, cases)
 
 
+def tuned_run() -> Run:
+    """Kernels with sets of parameters: three that matter at two sizes, one at one size, one wrong set."""
+    cases = []
+    for edge, scale in ((1024, 40.0), (4096, 2600.0)):
+        problem = Gemm(edge, edge, edge)
+        for index, (bm, bn, stages) in enumerate(product((64, 128), (32, 64, 128), (1, 2))):
+            params = {"BM": bm, "BN": bn, "BK": 8, "STAGES": stages}
+            time = scale * (1 + 0.09 * (index * 5 % 12))
+            cases.append(replace(gemm_case("mine", problem, time, (256, 1, 1)), params=params))
+        for unroll in (1, 2, 4, 8):
+            case = gemm_case("other", problem, scale * (2 + unroll / 40), (32, 8, 1))
+            cases.append(replace(case, params={"UNROLL": unroll}))
+    wrong = replace(cases[3], outcome="incorrect", reason="5 of 64 elements are wrong.", timing=None)
+    kernels = [
+        record("mine", "gemm", 10, study="", parameters={"BM": 128, "BN": 128, "BK": 8, "STAGES": 1}),
+        record("other", "gemm", 20, study="", parameters={"UNROLL": 16}),
+    ]
+    return run("gpu", kernels, [*cases[:3], wrong, *cases[4:]])
+
+
 RUNS = {
     "gemm": gemm_run,
     "transpose": transpose_run,
@@ -601,4 +622,5 @@ RUNS = {
     "empty": empty_run,
     "all_failed": all_failed_run,
     "hostile": hostile_run,
+    "tuned": tuned_run,
 }
