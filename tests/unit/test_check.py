@@ -88,6 +88,11 @@ def test_integers_are_told_apart_as_integers(got, expected, magnitude, is_wrong,
     assert (compared.max_abs_error, compared.max_rel_error) == (error, pytest.approx(share))
 
 
+def test_error_that_underflow_explains_takes_no_share_of_the_magnitude():
+    compared = compare(np.array([0.5]), np.array([0.0]), np.array([0.0]), LOOSE)
+    assert (compared.wrong.tolist(), compared.max_abs_error, compared.max_rel_error) == ([False], 0.5, 0.0)
+
+
 def test_nothing_to_compare_is_no_error():
     for kind in (np.float64, np.int64):
         nothing = np.array([], kind)
