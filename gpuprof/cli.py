@@ -18,6 +18,7 @@ from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_opera
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder
+    from gpuprof.kernels.preprocessing import Preprocessing
 
 app = typer.Typer(
     name="gpuprof",
@@ -45,18 +46,23 @@ def _root(
     pass
 
 
+def _shipped(name: str, command: "Preprocessing") -> "Ladder":
+    """A ladder that comes with gpuprof; what the preprocessor is told is for kernels beside it."""
+    return shipped_ladder(name)
+
+
 def _add_ladder_commands() -> None:
     """One command for each operation that comes with gpuprof."""
     for name in shipped_names():
         operation = shipped_operation(name)
-        command = measuring_command(partial(shipped_ladder, name), operation.help, operation)
+        command = measuring_command(partial(_shipped, name), operation.help, operation)
         app.command(name)(command)
 
 
-def _ladder_of(paths: list[Path]) -> "Ladder":
+def _ladder_of(paths: list[Path], command: "Preprocessing") -> "Ladder":
     from gpuprof.kernels.paths import ladder_of
 
-    return ladder_of(paths)
+    return ladder_of(paths, command)
 
 
 _add_ladder_commands()

@@ -3,22 +3,25 @@
 """From the arguments that a header names to what the compiled kernel takes: checked, sized, in order."""
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpuprof.backends.pointees import points_to
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
+from gpuprof.kernels.entries import base_name
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.toolchain.nvrtc import CompiledKernel
-from gpuprof.toolchain.signature import Parameter, declared_types, parameters_of
+from gpuprof.toolchain.signature import Declared, Parameter, declared_parameters, parameters_of
 
 #: Integers narrower than this cannot hold a size.
 _SIZE_BYTES = 4
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
-_FLOATS_BY_NAME = ("float", "double")
+_HALF_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +59,26 @@ def bind_arguments(
     Raises:
         CaseFailure: The kernel's parameters do not fit; the message names each that does not.
     """
-    parameters = parameters_of(compiled.ptx, launch.entry)
-    names = launch.arguments
+    parameters = parameters_of(compiled.ptx, compiled.entry)
+    declared = declared_parameters(
+        (kernel.source, *kernel.headers.values()), launch.entry, dict(shape.defines)
+    )
+    names, function = list(map(str, launch.arguments)), base_name(launch.entry)
+    if declared is None or len(declared) != len(parameters):
+        declared = tuple(Declared("", "", "") for _ in parameters)
     if len(names) != len(parameters):
         raise CaseFailure(
-            f"The header of {kernel.id} names {len(names)} arguments ({', '.join(map(str, names))});"
-            f" {_called(kernel, launch)} takes {len(parameters)}.",
-            fix="Make arguments in the header say what the kernel takes, in order.",
+            f"The header of {kernel.id} names {len(names)} arguments ({', '.join(names)}); {function} takes"
+            f" {_counted(declared)}.",
+            fix=reordering(names, declared)
+            or "Make arguments in the header say what the kernel takes, in order.",
         )
     maps = {made.argument: made for made in shape.tensor_maps}
     workspace = {spec.name: spec for spec in shape.workspace}
-    types = declared_types(kernel.source, launch.entry) or ()
     bound: list[Argument] = []
     misfits: list[str] = []
-    for index, (name, parameter) in enumerate(zip(names, parameters, strict=True)):
-        written = types[index] if len(types) == len(names) else None
+    given = zip(launch.arguments, parameters, declared, strict=True)
+    for index, (name, parameter, written) in enumerate(given, 1):
         if isinstance(name, int):
             argument: Argument | None
             argument, wanted = _size(str(name), name, parameter)
@@ -84,41 +92,50 @@ def bind_arguments(
         else:
             argument, wanted = _array(workspace.get(name) or problem.array(name), parameter, written)
         if argument is None:
-            found = f"{written} ({parameter.text})" if written else parameter.text
-            misfits.append(f"{name} is {wanted}, and the kernel takes {found} in its place")
+            taken = f"`{written.text}`, {parameter.text}" if written.text else parameter.text
+            misfits.append(f"argument {index} of {function} is {taken}, and {name} is {wanted}")
         else:
             bound.append(argument)
     if misfits:
-        name = launch.entry if kernel.launches else kernel.id
         raise CaseFailure(
-            f"The arguments of {name} do not fit: {'; '.join(misfits)}.",
-            fix="Mend the kernel's parameters, or the order of arguments in its header.",
+            f"The arguments of {kernel.id} do not fit: {'; '.join(misfits)}.",
+            fix=reordering(names, declared)
+            or "Mend the kernel's parameters, or the order of arguments in its header.",
         )
     return tuple(bound)
+
+
+def _counted(declared: Sequence[Declared]) -> str:
+    texts = ", ".join(one.text for one in declared)
+    return f"{len(declared)}: {texts}" if texts.strip(", ") else str(len(declared))
+
+
+def reordering(names: Sequence[str], declared: Sequence[Declared]) -> str:
+    """What the header should say where the kernel's parameters bear the arguments' names in another order.
+
+    Args:
+        names: The header's arguments.
+        declared: The kernel's parameters.
+
+    Returns:
+        A sentence; empty where the names do not tell.
+    """
+    known = {name.lower(): name for name in names}
+    wanted = [known.get(one.name.lower(), "") for one in declared]
+    if wanted == list(names) or sorted(wanted) != sorted(names) or len(known) != len(names):
+        return ""
+    listed = ", ".join(f'"{name}"' for name in wanted)
+    return f"By its parameters' names: arguments = [{listed}]."
 
 
 def _takes_map(parameter: Parameter) -> bool:
     return parameter.is_struct and parameter.nbytes == TENSOR_MAP_BYTES
 
 
-def _called(kernel: Kernel, launch: OneLaunch) -> str:
-    """A launch's function in a sentence: where there is only one, it needs no name."""
-    return launch.entry if kernel.launches else "its kernel"
-
-
-def _array(spec: ArraySpec, parameter: Parameter, written: str | None) -> tuple[Argument | None, str]:
-    element = ELEMENT_TYPES[spec.dtype].c_type
-    fits = parameter.may_be_pointer
-    if written is not None and fits:
-        pointee = written.removesuffix("*").strip()
-        fits = written.endswith("*") or not _is_plain_number(written)
-        fits = fits and not (pointee in _FLOATS_BY_NAME and element in _FLOATS_BY_NAME and pointee != element)
-    return (ArrayArgument(spec.name) if fits else None), f"an array of {element}"
-
-
-def _is_plain_number(written: str) -> bool:
-    words = {"int", "long", "short", "char", "unsigned", "signed", "size_t", "bool", "float", "double"}
-    return set(written.split()) <= words
+def _array(spec: ArraySpec, parameter: Parameter, written: Declared) -> tuple[Argument | None, str]:
+    element = ELEMENT_TYPES[spec.dtype]
+    fits = parameter.may_be_pointer and points_to(written.type, element) is not False
+    return (ArrayArgument(spec.name) if fits else None), f"an array of {element.c_type}"
 
 
 def _size(name: str, value: int, parameter: Parameter) -> tuple[Argument | None, str]:
@@ -133,9 +150,13 @@ def _number(name: str, problem: Problem, parameter: Parameter) -> tuple[Argument
     """A scalar: whatever the kernel takes it as, it is the number that the reference computes with."""
     kind, value = ELEMENT_TYPES[problem.scalar_type(name)], problem.rounded(name)
     if kind.roundoff:
-        fits = parameter.is_float and parameter.nbytes in _FLOATS
+        # A half is a struct of its bits.
+        is_half = parameter.is_struct and parameter.nbytes == kind.nbytes == _HALF_BYTES
+        fits = (parameter.is_float or is_half) and parameter.nbytes in _FLOATS
         content = struct.pack(_FLOATS[parameter.nbytes], value) if fits else b""
     else:
         fits = parameter.is_integer and parameter.nbytes >= kind.nbytes
         content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0) if fits else b""
-    return (ValueArgument(name, content) if fits else None), f"a number of type {kind.c_type}"
+    return (
+        ValueArgument(name, content) if fits else None
+    ), f"a number of type {kind.c_type} ({kind.nbytes} bytes)"

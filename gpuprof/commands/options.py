@@ -4,10 +4,13 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from gpuprof.errors import InputError
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder
@@ -90,10 +93,21 @@ Set = Annotated[
     typer.Option("--set", metavar="NAME=VALUE", help="A number that the operation takes besides its sizes."),
 ]
 
+Include = Annotated[
+    list[Path] | None,
+    typer.Option("--include", "-I", metavar="DIR", help="A folder of headers that your own kernels include."),
+]
+Define = Annotated[
+    list[str] | None,
+    typer.Option("--define", "-D", metavar="NAME[=VALUE]", help="A macro for your own kernels."),
+]
+
 #: What every command that measures takes, in the order in which its help shows them: annotation and default.
 _MEASURING: dict[str, tuple[Any, Any]] = {
     "kernel": (Kernels, None),
     "everything": (Everything, False),
+    "include": (Include, None),
+    "define": (Define, None),
     "sizes": (None, None),
     "block": (Block, None),
     "dtype": (Dtype, "f32"),
@@ -127,7 +141,8 @@ def measuring_command(
     """A function that Typer makes a command of: it measures a ladder.
 
     Args:
-        find_ladder: Gives the ladder, from the values of `more`.
+        find_ladder: Gives the ladder, from the values of `more` and, as `command`, what the preprocessor is
+            told.
         help_text: The command's help.
         operation: What is measured, where it is known before the command runs: its scalars become options.
         more: Further parameters in front of the shared ones: annotation and default.
@@ -151,7 +166,9 @@ def measuring_command(
             if name.startswith("scalar_")
         }
         given = {name: value for name, value in scalars.items() if value is not None}
-        raise typer.Exit(_measure(find_ladder(**own), given, **values))
+        if operation is not None:
+            _check_own_kernels(values)
+        raise typer.Exit(_measure(partial(find_ladder, **own), given, **values))
 
     command.__doc__ = help_text
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -168,14 +185,26 @@ def _scalar_help(scalar: Any) -> str:
     return f"{scalar.help or 'A number that kernels take.'}  [default: {scalar.default:g}]"
 
 
-def _measure(ladder: "Ladder", scalars: Mapping[str, float], **given: Any) -> int:
+def _check_own_kernels(given: Mapping[str, Any]) -> None:
+    """Refuse what would have no effect: the shipped kernels include nothing and know no macros of a user's.
+
+    Raises:
+        InputError: `-I` or `-D` came without a kernel file.
+    """
+    if (given["include"] or given["define"]) and not any(".cu" in text for text in given["kernel"] or []):
+        raise InputError("-I and -D are for kernels of your own.", fix="Name one with -k FILE.cu.")
+
+
+def _measure(find_ladder: "Callable[..., Ladder]", scalars: Mapping[str, float], **given: Any) -> int:
     """Measure as the options say; the exit status."""
     from gpuprof.commands.profile import Destination, ncu_options, profile
     from gpuprof.commands.texts import build_request, parse_assignments, parse_sim_blocks
+    from gpuprof.kernels.preprocessing import parse_preprocessing
     from gpuprof.measure.run import RunOptions
 
+    preprocessing = parse_preprocessing(given["include"] or [], given["define"] or [])
     request = build_request(
-        ladder,
+        find_ladder(command=preprocessing),
         given["kernel"] or [],
         given["everything"],
         given["sizes"],
@@ -183,6 +212,7 @@ def _measure(ladder: "Ladder", scalars: Mapping[str, float], **given: Any) -> in
         given["dtype"],
         scalars={**parse_assignments(given["set_"] or []), **scalars},
         references=given["reference"],
+        command=preprocessing,
     )
     options = RunOptions(
         device=given["device"],

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder
+from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.sizes import NUMBER, is_size, parse_sizes, split_list
@@ -66,7 +67,9 @@ def parse_assignments(texts: list[str]) -> dict[str, float]:
     return found
 
 
-def choose_kernels(ladder: Ladder, texts: list[str], everything: bool) -> list[Selection]:
+def choose_kernels(
+    ladder: Ladder, texts: list[str], everything: bool, command: Preprocessing = NOTHING
+) -> list[Selection]:
     """The kernels a user named; none for the whole ladder.
 
     Args:
@@ -74,6 +77,7 @@ def choose_kernels(ladder: Ladder, texts: list[str], everything: bool) -> list[S
         texts: As typed behind `--kernel`: ids, published names or `.cu` files, separated by commas, each
             perhaps with parameters: `reg_8x8:BK=16`, `mine.cu:BM=64|128,BN=64`.
         everything: Whether `--all` was given.
+        command: Folders of headers and macros, for files of the user's own.
 
     Raises:
         InputError: A name is unknown, or both `--all` and `--kernel` were given.
@@ -85,7 +89,7 @@ def choose_kernels(ladder: Ladder, texts: list[str], everything: bool) -> list[S
         select(kernel, params, name)
         for text in texts
         for name, params in _named_kernels(text)
-        for kernel in find_kernels(ladder, name)
+        for kernel in find_kernels(ladder, name, command)
     ]
 
 
@@ -145,6 +149,7 @@ def build_request(
     *,
     scalars: Mapping[str, float] | None = None,
     references: str = "none",
+    command: Preprocessing = NOTHING,
 ) -> Request:
     """Turn a command line's texts into a checked request.
 
@@ -154,7 +159,7 @@ def build_request(
     operation = ladder.operation
     return make_request(
         ladder,
-        choose_kernels(ladder, kernels, everything),
+        choose_kernels(ladder, kernels, everything, command),
         parse_sizes(sizes or operation.default_sizes, operation.dimensions),
         parse_blocks(block) if block is not None else (),
         dtype,

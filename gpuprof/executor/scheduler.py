@@ -158,7 +158,9 @@ class Scheduler:
             elif block.end is End.EXIT:
                 strand.block = EXIT_BLOCK
             elif block.end is End.TRAP:
-                batch.fault(FaultKind.TRAP, "executes a trap instruction", block.line, strand.mask.first())
+                batch.fault(
+                    FaultKind.TRAP, "fails an assertion or executes a trap", block.line, strand.mask.first()
+                )
             else:
                 strand.block = block.target
             if batch.stall is not None:

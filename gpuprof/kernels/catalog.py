@@ -12,6 +12,7 @@ from pathlib import Path
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, reason
 from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.kernels.kernel import Kernel, Study
+from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.results import KernelRecord
@@ -78,8 +79,12 @@ def shipped_ladder(name: str) -> Ladder:
     return load_ladder(KERNEL_ROOT / name)
 
 
-def load_ladder(folder: Path) -> Ladder:
+def load_ladder(folder: Path, command: Preprocessing = NOTHING) -> Ladder:
     """The ladder of a folder: its `operation.toml` and every `.cu` file beside it.
+
+    Args:
+        folder: The folder.
+        command: Folders of headers and macros from the command line.
 
     Raises:
         HeaderError: A file is faulty, computes something else, or the folder holds no kernel; two kernels
@@ -89,7 +94,7 @@ def load_ladder(folder: Path) -> Ladder:
     studies = _load_studies(folder)
     kernels: list[Kernel] = []
     for path in sorted(folder.glob("*.cu")):
-        file = load_kernels(path, asked=operation)
+        file = load_kernels(path, operation, command)
         if file.operation != operation:
             raise HeaderError(f"{path} is a {file.operation.name} kernel; {folder} holds {operation.name}.")
         kernels += [_cited(kernel, studies) for kernel in file.kernels]
@@ -99,12 +104,13 @@ def load_ladder(folder: Path) -> Ladder:
     return Ladder(operation, in_order(kernels))
 
 
-def load_kernels(path: Path, asked: Operation | None = None) -> KernelFile:
+def load_kernels(path: Path, asked: Operation | None = None, command: Preprocessing = NOTHING) -> KernelFile:
     """Read one kernel file; of a header without declarations the operation is a shipped one.
 
     Args:
         path: The file.
         asked: The operation that the user wants a kernel of, where one was named.
+        command: Folders of headers and macros from the command line.
 
     Raises:
         HeaderError: The file cannot be read or its header is faulty.
@@ -113,7 +119,7 @@ def load_kernels(path: Path, asked: Operation | None = None) -> KernelFile:
         source = path.read_text(encoding="utf-8-sig")
     except PATH_ERRORS as error:
         raise HeaderError(f"Cannot read the kernel file {path}: {reason(error)}.") from error
-    return read_kernels(source, path, shipped_operation, asked)
+    return read_kernels(source, path, shipped_operation, asked, command)
 
 
 def entry_of(record: KernelRecord) -> str:

@@ -16,8 +16,17 @@ from typing import cast, get_args
 from gpuprof.copy_engine import SWIZZLES
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
+from gpuprof.kernels.entries import entry_complaint
 from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Requirement, Study
-from gpuprof.kernels.launch_tables import placeholder, read_launch, read_launches, read_workspace
+from gpuprof.kernels.launch_tables import (
+    placeholder,
+    read_launch,
+    read_launches,
+    read_workspace,
+    refuse_one_launch,
+)
+from gpuprof.kernels.macros import clash
+from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, prepared, read_define, read_preprocessing
 from gpuprof.kernels.tensor_map import TensorMapSpec
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import declares_operation, read_operation
@@ -86,7 +95,11 @@ class KernelFile:
 
 
 def read_kernels(
-    source: str, path: Path, find_operation: FindOperation, asked: Operation | None = None
+    source: str,
+    path: Path,
+    find_operation: FindOperation,
+    asked: Operation | None = None,
+    command: Preprocessing = NOTHING,
 ) -> KernelFile:
     """Read a kernel file's header.
 
@@ -96,6 +109,7 @@ def read_kernels(
         find_operation: Tells what the header's operation declares, unless the header does so itself.
         asked: The operation that the user wants a kernel of: a header that says none is of this one, and what
             is missing is shown for it.
+        command: Folders and macros from the command line, besides the header's.
 
     Raises:
         HeaderError: The header is missing, is not TOML, or a field is missing, unknown or of the wrong type.
@@ -112,9 +126,14 @@ def read_kernels(
     if "choose" in reader:
         _refuse_what_the_chosen_brings(reader, (*_OF_THE_CHOSEN, *(["options"] if old else ())))
     compile_options = reader.strings("options" if old else "compile_options", [])
+    preprocessing = read_preprocessing(reader, path.parent)
     operation = _read_operation(reader, find_operation, asked)
     kernel = replace(_read_kernel(reader, source, path, operation), compile_options=compile_options)
-    variants = tuple(_read_variant(entry, kernel) for entry in reader.sections("variants")) or (kernel,)
+    if not kernel.choices:
+        kernel = prepared(kernel, path, preprocessing, command)
+    variants = tuple(
+        _read_variant(entry, kernel, operation, command.define) for entry in reader.sections("variants")
+    ) or (kernel,)
     reader.finish()
     ids = [variant.id for variant in variants]
     for variant in variants:
@@ -247,8 +266,9 @@ def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> 
     for name in kernel.workspace:
         if name in (*kernel.integers, *kernel.tensor_maps, *LAUNCH_VARIABLES):
             raise reader.error(f"workspace.{name}", "is the name of something else")
-    if not kernel.choices and not all(map(is_identifier, kernel.entries)):
-        raise reader.error("entry", f"must be a C identifier, not {kernel.entry!r}")
+    for entry in kernel.entries:
+        if complaint := entry_complaint(entry):
+            raise reader.error("launches.entry" if kernel.launches else "entry", complaint)
     if not kernel.choices and not kernel.dtypes:
         raise reader.error("dtypes", f"must name one or more of {', '.join(RUN_TYPES)}")
     for value in kernel.dtypes:
@@ -262,10 +282,23 @@ def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> 
             raise reader.error(f"constants.{name}", "is a parameter too")
         if name in operation.argument_names or name in LAUNCH_VARIABLES:
             raise reader.error(f"parameters.{name}", "is the name of something else")
+    if found := clash(kernel.source, integers):
+        name, line = found
+        raise reader.error(
+            f"parameters.{name}",
+            f"is given a value on line {line} of the source too",
+            f"Remove it there: gpuprof defines {name} as a macro. A default may stand between #ifndef {name}"
+            " and #endif.",
+        )
 
 
-def _read_variant(reader: TableReader, kernel: Kernel) -> Kernel:
-    """A rung of its own that differs from its file in texts and parameters."""
+def _read_variant(
+    reader: TableReader, kernel: Kernel, operation: Operation, defined: Mapping[str, str]
+) -> Kernel:
+    """A rung of its own: its file's header with other texts, parameters, macros, or another of its functions.
+
+    Macros of the command line, `defined`, come before the variant's.
+    """
     name = reader.take("id", str)
     if not is_identifier(name):
         raise reader.error("id", f"must be a name of letters, digits and _, not {name!r}")
@@ -274,6 +307,8 @@ def _read_variant(reader: TableReader, kernel: Kernel) -> Kernel:
         if key not in kernel.parameters:
             known = ", ".join(kernel.parameters) or "none"
             raise reader.error(f"parameters.{key}", f"is no parameter of this file; those are {known}")
+    if kernel.launches:
+        refuse_one_launch(reader)
     variant = replace(
         kernel,
         id=name,
@@ -283,17 +318,30 @@ def _read_variant(reader: TableReader, kernel: Kernel) -> Kernel:
         change=reader.take("change", str, kernel.change),
         bottleneck=reader.take("bottleneck", str, kernel.bottleneck),
         aliases=reader.strings("aliases", []),
+        entry=reader.take("entry", str, kernel.entry),
+        arguments=reader.strings("arguments", list(kernel.arguments)),
+        dtypes=reader.strings("dtypes", list(kernel.dtypes)),
+        launch=read_launch(reader.section("launch", {}), kernel.launch),
+        requirements=tuple(map(_read_requirement, reader.sections("require"))) or kernel.requirements,
         parameters={**kernel.parameters, **parameters},
+        defines={**kernel.defines, **_read_own_define(reader, kernel), **defined},
         published=tuple(_read_published(entry) for entry in reader.sections("published")),
         moves=_read_moves(reader) or kernel.moves,
         after=reader.take("after", str, kernel.after),
     )
     if variant.launches:
         variant = replace(variant, launch=placeholder(reader, variant.launches, variant.integers))
-    if variant.after == variant.id:
-        raise reader.error("after", f"is {variant.after!r}, this kernel itself")
     reader.finish()
+    _check_kernel(reader, variant, operation)
     return variant
+
+
+def _read_own_define(reader: TableReader, kernel: Kernel) -> Mapping[str, str]:
+    define = read_define(reader)
+    for name in define:
+        if name in kernel.parameters or name in kernel.constants:
+            raise reader.error(f"define.{name}", "is a parameter of this file")
+    return define
 
 
 def _read_options(reader: TableReader, operation: Operation) -> Mapping[str, str]:

@@ -42,7 +42,7 @@ class LaunchStep:
     """One of the launches that a kernel takes, in order.
 
     Args:
-        entry: Name of its function.
+        entry: Its function: a name, or an instance of a template.
         arguments: What it takes, in order: names of the operation's, of tensor maps and of workspace arrays,
             or formulas of integers.
         block: Threads in x, y, z: formulas of the kernel's own integers.
@@ -104,11 +104,14 @@ class Kernel:
         operation: Name of the operation that it computes.
         options: The variant of the operation, where it is not the default: `layout = "col"`.
         dtypes: Element types that it is written for.
-        entry: Name of its function; empty with several launches, which name their own.
+        entry: Its function: a name, or an instance of a template such as `sgemm<BM, BN>`, in which parameters
+            and macros stand for their values; empty with several launches, which name their own.
         arguments: What it takes, in order, as in `LaunchStep`; empty with several launches.
         parameters: Integers that it can be tuned by, macros of its source, with their defaults.
         constants: Integers that its source and its launch share and that nobody may change; macros too.
         compile_options: Options for the compiler besides gpuprof's own.
+        defines: Macros besides those, with their text.
+        headers: Files of the user's own that the source includes, by the names that it uses for them.
         moves: What the step to this kernel does to counters and resources, for the same problem.
         after: Id of the kernel that the step starts from; empty for whichever stands below it.
         tensor_maps: Arguments that are tensor maps, by name.
@@ -141,6 +144,8 @@ class Kernel:
     requirements: tuple[Requirement, ...]
     published: tuple[PublishedFigure, ...]
     compile_options: tuple[str, ...] = ()
+    defines: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
     moves: Mapping[str, Direction] = field(default_factory=dict)
     after: str = ""
     tensor_maps: Mapping[str, TensorMapSpec] = field(default_factory=dict)
@@ -170,8 +175,11 @@ class Kernel:
 
     @property
     def source_hash(self) -> str:
-        """SHA-256 of the whole file, header included, in hexadecimal."""
-        return hashlib.sha256(self.source.encode()).hexdigest()
+        """SHA-256 of the whole file, its header, included files and macros included, in hexadecimal."""
+        texts = [self.source]
+        for given in (self.headers, self.defines):
+            texts += [text for pair in sorted(given.items()) for text in pair]
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def record(self) -> KernelRecord:
         """The kernel as a results file keeps it."""

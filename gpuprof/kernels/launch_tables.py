@@ -9,7 +9,7 @@ from gpuprof.kernels.kernel import NO_LAUNCH, Launch, LaunchStep, Workspace
 from gpuprof.operation import Operation
 from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
 from gpuprof.problems.formulas import ExpressionError, evaluate
-from gpuprof.tables import TableReader, is_identifier, is_integer
+from gpuprof.tables import TableReader, is_integer
 
 T = TypeVar("T")
 
@@ -19,21 +19,26 @@ MOST_LAUNCHES = 64
 _OF_ONE_LAUNCH = ("launch", "entry", "arguments")
 
 
-def read_launch(reader: TableReader) -> Launch:
+def read_launch(reader: TableReader, default: Launch | None = None) -> Launch:
     """The table `[launch]`.
+
+    Args:
+        reader: The table.
+        default: Says what the table leaves out, as the file's does for its variants.
 
     Raises:
         HeaderError: A field is missing, unknown or of the wrong type.
     """
-    block = reader.take("block", list)
+    block = reader.take("block", list, list(default.block) if default else None)
     if not 1 <= len(block) <= 3 or not all(is_integer(extent) and 0 < extent < 2**31 for extent in block):
         raise reader.error("block", f"must be one to three positive integers, not {block!r}")
+    base = default or NO_LAUNCH
     launch = Launch(
         block=_triple(block, 1),
-        any_block=reader.take("any_block", bool, False),
-        grid=_read_grid(reader),
-        dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, "0"),
-        cooperative=reader.take("cooperative", bool, False),
+        any_block=reader.take("any_block", bool, base.any_block),
+        grid=_read_grid(reader, list(default.grid) if default else None),
+        dynamic_shared_bytes=reader.take("dynamic_shared_bytes", str, base.dynamic_shared_bytes),
+        cooperative=reader.take("cooperative", bool, base.cooperative),
     )
     reader.finish()
     return launch
@@ -47,24 +52,30 @@ def read_launches(reader: TableReader) -> tuple[LaunchStep, ...]:
     """
     if "launches" not in reader:
         return ()
-    for name in _OF_ONE_LAUNCH:
-        if name in reader:
-            raise reader.error(name, "does not go with launches", fix="Each of the launches has its own.")
+    refuse_one_launch(reader)
     steps = tuple(map(_read_step, reader.sections("launches")))
     if not 1 <= len(steps) <= MOST_LAUNCHES:
         raise reader.error("launches", f"has {len(steps)} entries, not 1 to {MOST_LAUNCHES}")
     return steps
 
 
+def refuse_one_launch(reader: TableReader) -> None:
+    """Refuse what says of one launch what each of several says of itself.
+
+    Raises:
+        HeaderError: There is such a field.
+    """
+    for name in _OF_ONE_LAUNCH:
+        if name in reader:
+            raise reader.error(name, "does not go with launches", fix="Each of the launches has its own.")
+
+
 def _read_step(reader: TableReader) -> LaunchStep:
-    entry = reader.take("entry", str)
-    if not is_identifier(entry):
-        raise reader.error("entry", f"must be a C identifier, not {entry!r}")
     block = reader.take("block", list)
     if not 1 <= len(block) <= 3 or not all(isinstance(extent, str) or is_integer(extent) for extent in block):
         raise reader.error("block", f"must be one to three integers or formulas, not {block!r}")
     step = LaunchStep(
-        entry=entry,
+        entry=reader.take("entry", str),
         arguments=reader.strings("arguments"),
         block=_triple([str(extent) for extent in block], "1"),
         grid=_read_grid(reader),
@@ -117,8 +128,8 @@ def read_workspace(reader: TableReader, operation: Operation) -> Mapping[str, Wo
     return arrays
 
 
-def _read_grid(reader: TableReader) -> tuple[str, str, str]:
-    grid = reader.strings("grid")
+def _read_grid(reader: TableReader, default: list[str] | None = None) -> tuple[str, str, str]:
+    grid = reader.strings("grid", default)
     if not 1 <= len(grid) <= 3:
         raise reader.error("grid", "must be one to three expressions")
     return _triple(grid, "1")

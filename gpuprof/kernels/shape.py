@@ -4,14 +4,16 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped, InputError
+from gpuprof.kernels.entries import with_values
 from gpuprof.kernels.header import header_end
 from gpuprof.kernels.kernel import Kernel, LaunchStep, Workspace
+from gpuprof.kernels.macros import own_names
 from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
 from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
 from gpuprof.problems.formulas import ExpressionError, evaluate
@@ -27,7 +29,7 @@ class OneLaunch:
     """One launch of a case.
 
     Args:
-        entry: Name of the function.
+        entry: The function, values in the place of macros: `sgemm<64, 64>`.
         arguments: What it takes, in order: names, or the numbers that formulas came to.
         block: Threads of a block in x, y, z.
         grid: Blocks in x, y, z.
@@ -68,6 +70,11 @@ class LaunchShape:
     def largest(self) -> OneLaunch:
         """The launch of the most threads, the first among equals: it stands for a case that takes several."""
         return max(self.launches, key=lambda launch: launch.threads)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Its functions, each once."""
+        return tuple(dict.fromkeys(launch.entry for launch in self.launches))
 
 
 def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PER_BLOCK) -> None:
@@ -145,9 +152,12 @@ def configure(
     if not kernel.launches:
         macros |= {f"BLOCK_{axis}": str(extent) for axis, extent in zip("XYZ", block, strict=True)}
     macros |= {name: str(value) for name, value in parameters.items()}
+    defined = {**macros, **kernel.defines}
+    launches = tuple(replace(launch, entry=with_values(launch.entry, defined)) for launch in launches)
     # A macro that the source never mentions would only split the compile cache.
-    words = _words(kernel.source)
+    words = _words(kernel.source).union(*map(_words, kernel.headers.values())) - own_names(kernel.source)
     defines = tuple((name, value) for name, value in macros.items() if name in words)
+    defines += tuple(kernel.defines.items())
     return LaunchShape(launches, defines, tensor_maps, workspace)
 
 

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from gpuprof.backends.base import Backend, Findings, Functions
+from gpuprof.backends.compiling import compile_kernel
 from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
@@ -18,8 +19,7 @@ from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.results import LaunchRecord, Measurement, Occupancy, Resources, Throughput
-from gpuprof.toolchain.cache import compile_entries_cached
-from gpuprof.toolchain.nvrtc import CompiledKernel, compiler_options
+from gpuprof.toolchain.nvrtc import CompiledKernel
 
 Compile = Callable[[Kernel, LaunchShape], Functions]
 
@@ -38,7 +38,7 @@ class Compiler:
 
     def compile_ahead(self, kernel: Kernel, shape: LaunchShape) -> None:
         """Start compiling in the background."""
-        key = (kernel.id, shape.defines)
+        key = _key(kernel, shape)
         if key not in self._ahead:
             self._ahead[key] = self._pool.submit(self._compile, kernel, shape)
 
@@ -48,13 +48,15 @@ class Compiler:
         Raises:
             CompileError: NVRTC rejected it.
         """
-        future = self._ahead.get((kernel.id, shape.defines))
+        future = self._ahead.get(_key(kernel, shape))
         return future.result() if future else self._compile(kernel, shape)
 
     def _compile(self, kernel: Kernel, shape: LaunchShape) -> Functions:
-        options = compiler_options(self._arch, shape.defines, kernel.compile_options)
-        compiled = compile_entries_cached(kernel.source, kernel.file_name, kernel.entries, options)
-        return dict(zip(kernel.entries, compiled, strict=True))
+        return compile_kernel(kernel, shape, self._arch)
+
+
+def _key(kernel: Kernel, shape: LaunchShape) -> tuple[object, ...]:
+    return kernel.id, shape.entries, shape.defines
 
 
 def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Measurement, bool]:

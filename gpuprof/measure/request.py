@@ -11,6 +11,7 @@ from pathlib import Path
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shape import MAX_THREADS_PER_BLOCK, check_block
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.dtypes import RUN_TYPES, largest
@@ -78,12 +79,13 @@ class Request:
         return Problem.of(self.operation, size, self.dtype, self.scalars, options)
 
 
-def find_kernels(ladder: Ladder, name: str) -> tuple[Kernel, ...]:
+def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) -> tuple[Kernel, ...]:
     """The kernel that a ladder has under a name, or those of a file of the user's own.
 
     Args:
         ladder: Where to look for an id or a published name.
         name: One of these, or the path of a `.cu` file.
+        command: Folders of headers and macros from the command line, for a file.
 
     Raises:
         InputError: There is none.
@@ -91,7 +93,7 @@ def find_kernels(ladder: Ladder, name: str) -> tuple[Kernel, ...]:
     """
     if not name.endswith(".cu"):
         return (ladder.find(name),)
-    file = load_kernels(Path(name), asked=ladder.operation)
+    file = load_kernels(Path(name), ladder.operation, command)
     if file.operation != ladder.operation:
         raise HeaderError(f"{name} is a {file.operation.name} kernel, not a {ladder.operation.name} kernel.")
     for kernel in file.kernels:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import entry_of
+from gpuprof.kernels.entries import function_name
 from gpuprof.ncu.metrics import copies_in
 from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, profile_of
 from gpuprof.ncu.read import ProfiledLaunch
@@ -59,7 +60,7 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
                 f" the results are of {run.device.name} ({run.device.compute_capability}).",
                 fix="Profile on the same kind of GPU.",
             )
-    entries = {record.id: entry_of(record) for record in run.kernels}
+    entries = {record.id: function_name(entry_of(record)) for record in run.kernels}
     keys = {
         (index, number): key
         for index, case in enumerate(run.cases)
@@ -89,7 +90,10 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
 def _keys(case: Measurement, entry: str) -> list[Key]:
     """What tells each launch of a case."""
     if case.launches:
-        return [(one.entry, one.block, one.grid, one.resources.registers_per_thread) for one in case.launches]
+        return [
+            (function_name(one.entry), one.block, one.grid, one.resources.registers_per_thread)
+            for one in case.launches
+        ]
     assert case.grid is not None
     registers = case.resources.registers_per_thread if case.resources else None
     return [(entry, case.block, case.grid, registers)]

@@ -16,6 +16,7 @@ from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.query import query_device
 from gpuprof.errors import CaseFailure, GpuprofError
+from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler
@@ -71,7 +72,7 @@ class Target:
             try:
                 for number, one in enumerate(shape.launches):
                     copies = copies_in(compiled[one.entry].ptx)
-                    launched = Launched(one.entry, one.block, one.grid, copies, len(loaded))
+                    launched = Launched(function_name(one.entry), one.block, one.grid, copies, len(loaded))
                     self._journal.write(Event("launching", index, launched=launched))
                     loaded.queue_one(number)
                     self._context.synchronize()

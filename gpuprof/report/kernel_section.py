@@ -45,6 +45,7 @@ class SizeColumn:
     label: str
     block: str
     grid: str
+    launches: tuple[str, ...]
     waves: str
     status: Status
     case: Measurement
@@ -213,6 +214,11 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
         label=ladder.size.label,
         block=format_block(case, brief=True),
         grid=f"{format_extent(case.grid)} ({numbers.count(blocks)})" if case.grid and blocks else "",
+        launches=tuple(
+            f"{one.entry}: {format_extent(one.grid)} blocks of {format_extent(one.block)},"
+            f" {one.resources.registers_per_thread} registers"
+            for one in case.launches
+        ),
         waves=numbers.significant(filled) if filled is not None else "",
         status=status_of(run, case),
         case=case,

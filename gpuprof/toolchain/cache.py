@@ -5,7 +5,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from gpuprof.files import replace_text
 from gpuprof.schema import from_json, to_json
 from gpuprof.toolchain.includes import UnknownInclude, included_files
 from gpuprof.toolchain.nvrtc import CompiledKernel, compile_entries, nvrtc_version
+from gpuprof.toolchain.program import make_program
 
 #: Entries kept; the least recently written go first.
 _MAX_ENTRIES = 1000
@@ -29,36 +30,59 @@ def cache_directory() -> Path | None:
         return None
 
 
-def compile_cached(source: str, file_name: str, entry: str, options: Sequence[str]) -> CompiledKernel:
+def compile_cached(
+    source: str,
+    file_name: str,
+    entry: str,
+    options: Sequence[str],
+    headers: Mapping[str, str] | None = None,
+) -> CompiledKernel:
     """Compile a source for one of its kernels; see `compile_entries_cached`."""
-    return compile_entries_cached(source, file_name, (entry,), options)[0]
+    return compile_entries_cached(source, file_name, (entry,), options, headers)[0]
 
 
 def compile_entries_cached(
-    source: str, file_name: str, entries: Sequence[str], options: Sequence[str]
+    source: str,
+    file_name: str,
+    entries: Sequence[str],
+    options: Sequence[str],
+    headers: Mapping[str, str] | None = None,
 ) -> tuple[CompiledKernel, ...]:
     """Compile a source, or return what an earlier compilation of the same text and options gave.
 
     A cache that cannot be read or written costs time, never a failure.
 
+    Args:
+        source: CUDA C++ text.
+        file_name: Name shown in diagnostics and line information.
+        entries: The kernels that are wanted, as `compile_entries` takes them.
+        options: As `compiler_options` makes them.
+        headers: Files of the user's own that the source includes, by name.
+
     Raises:
         CompileError: NVRTC rejected the source.
         BackendUnavailable: NVRTC is not installed.
     """
+    version = nvrtc_version()
+    program = make_program(source, headers or {}, options, version[0])
     directory = cache_directory()
     if directory is None:
-        return compile_entries(source, file_name, entries, options)
+        return compile_entries(program, file_name, entries)
     try:
-        included = included_files(source, options)
+        included = included_files((program.source, *program.headers.values()), program.options)
     except UnknownInclude:
-        return compile_entries(source, file_name, entries, options)
+        return compile_entries(program, file_name, entries)
     files = [[str(path), hashlib.sha256(content).hexdigest()] for path, content in sorted(included.items())]
-    identity = [nvrtc_version(), file_name, list(entries), list(options), source, files]
+    cuda = program.cuda_headers
+    texts = [program.source, *map(list, program.headers.items())]
+    # CUDA's own headers do not change under their version: they are too many to read each time.
+    foreign = [*cuda.options, *cuda.versions] if cuda else []
+    identity = [version, file_name, list(entries), list(program.options), texts, files, foreign]
     path = directory / f"{_digest(identity)}.json"
     cached = _read(path)
     if cached is not None:
         return cached
-    compiled = compile_entries(source, file_name, entries, options)
+    compiled = compile_entries(program, file_name, entries)
     _write(path, compiled)
     return compiled
 
@@ -79,7 +103,7 @@ def _digest(value: Any) -> str:
 
 
 def _write(path: Path, compiled: Sequence[CompiledKernel]) -> None:
-    kernels = to_json(compiled)
+    kernels = [to_json(kernel) for kernel in compiled]
     try:
         replace_text(path, json.dumps({"sha256": _digest(kernels), "kernels": kernels}))
         # Of the directory's files only those that a cache writes: the rest may be the user's.

@@ -1,14 +1,13 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which files a source includes: what decides its machine code besides its own text."""
+"""Which files on this machine a compilation may read: what decides its machine code besides its own text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-#: An include directive; of a name that a macro stands for, only that there is one.
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]*)"|<([^>\n]*)>|(\S))', re.MULTILINE)
-_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
+from gpuprof.cuda_source.include_names import included_names
+
 _OPTIONS = re.compile(r"(?:-I|--include-path=)\s*(?P<path>.+)\Z")
 _PRE_INCLUDES = re.compile(r"(?:-include|--pre-include)[= ]\s*(?P<path>.+)\Z")
 
@@ -17,14 +16,14 @@ class UnknownInclude(Exception):
     """A source includes a file whose name only the preprocessor knows."""
 
 
-def included_files(source: str, options: Sequence[str]) -> dict[Path, bytes]:
-    """Every file that a source may include, with its content.
+def included_files(texts: Iterable[str], options: Sequence[str]) -> dict[Path, bytes]:
+    """Every file that texts may include, with its content.
 
     Conditions are not evaluated, and where a name is found in several places all of them count: a file too
     many costs a compilation, one too few the truth.
 
     Args:
-        source: The text.
+        texts: The source, and what is compiled with it.
         options: The compiler's, of which the include paths are searched after the working directory.
 
     Raises:
@@ -34,7 +33,7 @@ def included_files(source: str, options: Sequence[str]) -> dict[Path, bytes]:
     folders += [Path(match["path"]) for option in options if (match := _OPTIONS.match(option))]
     found: dict[Path, bytes] = {}
     names = [match["path"] for option in options if (match := _PRE_INCLUDES.match(option))]
-    pending = [(Path(), source)]
+    pending = [(Path(), text) for text in texts]
     while pending:
         folder, text = pending.pop()
         names += _names_in(text)
@@ -49,13 +48,11 @@ def included_files(source: str, options: Sequence[str]) -> dict[Path, bytes]:
     return found
 
 
-def _names_in(text: str) -> list[str]:
-    names = []
-    for quoted, angled, other in _INCLUDE.findall(_COMMENT.sub(" ", text)):
-        if other:
-            raise UnknownInclude
-        names.append(quoted or angled)
-    return names
+def _names_in(text: str) -> tuple[str, ...]:
+    includes = included_names(text)
+    if includes.by_macro:
+        raise UnknownInclude
+    return includes.names
 
 
 def _content(path: Path) -> bytes | None:

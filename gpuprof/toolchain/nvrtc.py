@@ -5,7 +5,7 @@
 import ctypes
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +13,8 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import Any
 
 from gpuprof.errors import BackendUnavailable, CompileError
+from gpuprof.toolchain.complaints import explain, no_such_kernel
+from gpuprof.toolchain.program import Program, make_program
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(?<!\d)(\d+) bytes smem")
@@ -25,7 +27,7 @@ class CompiledKernel:
     """What NVRTC made of one source.
 
     Args:
-        entry: Name of the kernel function.
+        entry: Name of the kernel function in the machine code, mangled where C++ does so.
         arch: Architecture of the cubin, for example `sm_90`.
         cubin: Machine code.
         ptx: The PTX it was assembled from.
@@ -112,21 +114,26 @@ def compiler_options(
     )
 
 
-def compile_source(source: str, file_name: str, entry: str, options: Sequence[str]) -> CompiledKernel:
+def compile_source(
+    source: str,
+    file_name: str,
+    entry: str,
+    options: Sequence[str],
+    headers: Mapping[str, str] | None = None,
+) -> CompiledKernel:
     """Compile one source file for one of its kernels; see `compile_entries`."""
-    return compile_entries(source, file_name, (entry,), options)[0]
+    program = make_program(source, headers or {}, options, nvrtc_version()[0])
+    return compile_entries(program, file_name, (entry,))[0]
 
 
-def compile_entries(
-    source: str, file_name: str, entries: Sequence[str], options: Sequence[str]
-) -> tuple[CompiledKernel, ...]:
+def compile_entries(program: Program, file_name: str, entries: Sequence[str]) -> tuple[CompiledKernel, ...]:
     """Compile one source file.
 
     Args:
-        source: CUDA C++ text.
+        program: The source, with all that it needs.
         file_name: Name shown in diagnostics and line information.
-        entries: Names of `extern "C"` kernels in it.
-        options: As `compiler_options` makes them.
+        entries: Each of its kernels that is wanted: a function's name, or an instance of a template such as
+            `sgemm<64, 64>`.
 
     Returns:
         Each of the kernels, all of the same module.
@@ -136,38 +143,45 @@ def compile_entries(
         BackendUnavailable: NVRTC is not installed.
     """
     nvrtc = _nvrtc()
-    status, program = nvrtc.nvrtcCreateProgram(source.encode(), os.fsencode(file_name), 0, [], [])
+    texts = [text.encode() for text in program.headers.values()]
+    names = [os.fsencode(name) for name in program.headers]
+    status, handle = nvrtc.nvrtcCreateProgram(
+        program.source.encode(), os.fsencode(file_name), len(names), texts, names
+    )
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise CompileError(f"NVRTC cannot start on {file_name}: {status.name}.", log="")
+    options = program.all_options
     try:
-        encoded = [option.encode() for option in options]
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
-        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        for entry in entries:
+            nvrtc.nvrtcAddNameExpression(handle, entry.encode())
+        encoded = [os.fsencode(option) for option in options]
+        (status,) = nvrtc.nvrtcCompileProgram(handle, len(encoded), encoded)
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, handle)
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise CompileError(f"{file_name} does not compile ({status.name}): {_first_error(log)}", log=log)
-        ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
-        cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+            raise explain(program, file_name, entries, status.name, log)
+        ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, handle)
+        cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, handle)
+        lowered = [nvrtc.nvrtcGetLoweredName(handle, entry.encode()) for entry in entries]
     finally:
-        nvrtc.nvrtcDestroyProgram(program)
-    made = (cubin, ptx, log, tuple(options))
-    return tuple(_compiled_kernel(entry, file_name, *made) for entry in entries)
+        nvrtc.nvrtcDestroyProgram(handle)
+    made = (cubin, ptx, log, options)
+    compiled = []
+    for entry, (_, name) in zip(entries, lowered, strict=True):
+        report = _ptxas_report(log, name.decode()) if name else None
+        if report is None:
+            raise no_such_kernel(program, file_name, entry, log)
+        compiled.append(_compiled_kernel(name.decode(), report, *made))
+    return tuple(compiled)
 
 
 def _compiled_kernel(
-    entry: str, file_name: str, cubin: bytes, ptx: str, log: str, options: tuple[str, ...]
+    entry: str, report: str, cubin: bytes, ptx: str, log: str, options: tuple[str, ...]
 ) -> CompiledKernel:
-    """One kernel of a compiled file.
+    """One kernel of a compiled file, with what ptxas reports of it.
 
     Raises:
-        CompileError: The file does not define it.
+        CompileError: It reports no registers.
     """
-    report = _ptxas_report(log, entry)
-    if report is None:
-        raise CompileError(
-            f'{file_name} defines no kernel extern "C" __global__ {entry}.',
-            log=log,
-            fix="Name the kernel like its file, or set entry in the header.",
-        )
     arch = next(option.split("=")[1] for option in options if option.startswith("--gpu-architecture="))
     shared = _SHARED.search(report)
     spills = _SPILLS.search(report)
@@ -194,14 +208,6 @@ def _ptxas_report(log: str, entry: str) -> str | None:
         if name == entry:
             return text
     return None
-
-
-def _first_error(log: str) -> str:
-    """NVRTC's first error line, or a hint where to look."""
-    for line in log.splitlines():
-        if "error" in line:
-            return line.strip()
-    return "see the log."
 
 
 def _bytes(size_of: Any, read: Any, program: Any) -> bytes:

@@ -3,7 +3,11 @@
 """The parameters that a compiled kernel really takes, read from its PTX."""
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from gpuprof.cuda_source.brackets import split_list
+from gpuprof.cuda_source.functions import kernel_functions
 
 _PARAMETER = re.compile(
     r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>\w+)\s*(?P<pointer>\.ptr\b[^\w$%]*(?:\.\w+\s*\d*\s*)*)?"
@@ -93,45 +97,75 @@ def _parameter(match: "re.Match[str]", tells_pointers: bool) -> Parameter:
     )
 
 
-def declared_types(source: str, entry: str) -> tuple[str, ...] | None:
-    """C++ types of a kernel's parameters as its source writes them; None where that cannot be told.
-
-    PTX knows neither what a pointer points to nor, below compute capability 10, which integer is a pointer.
-    Macros and templates are not expanded: a type is for a message, or to notice what is plainly wrong.
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One parameter as the source declares it.
 
     Args:
-        source: The whole file.
-        entry: The kernel's name.
+        text: The whole declaration: `const real *__restrict__ in`.
+        type: Without qualifiers, macros and template parameters replaced: `float *`; empty for a form that is
+            not understood.
+        name: Empty where it has none.
     """
-    code = _without_comments(source)
-    for match in re.finditer(rf"\b{re.escape(entry)}\s*\(", code):
-        head = code[max(0, match.start() - _LONGEST_HEAD) : match.start()]
-        if "__global__" not in re.split(r"[;{}]", head)[-1]:
-            continue
-        end = code.find(")", match.end())
-        texts = [text.strip() for text in code[match.end() : end].split(",")] if end > 0 else []
-        types = [_type_of(text) for text in texts if text and text != "void"]
-        return None if any(kind is None for kind in types) else tuple(kind for kind in types if kind)
+
+    text: str
+    type: str
+    name: str
+
+
+def declared_parameters(
+    texts: Iterable[str], entry: str, macros: Mapping[str, str]
+) -> tuple[Declared, ...] | None:
+    """A kernel's parameters as its source writes them; None where it is not found.
+
+    PTX knows neither what a pointer points to nor, below compute capability 10, which integer is a pointer.
+    What the source says is for a message, or to notice what is plainly wrong.
+
+    Args:
+        texts: The file and those that it includes.
+        entry: The kernel, as an instance where it is a template.
+        macros: Those that it is compiled with.
+    """
+    name, _, rest = entry.partition("<")
+    name = name.strip()
+    for text in texts:
+        for function in kernel_functions(text):
+            if name in (function.name, function.name.rpartition("::")[2]):
+                known = {
+                    **macros,
+                    **_template_values(function.template or (), rest.strip().removesuffix(">")),
+                }
+                return tuple(_declared(part, known) for part in function.parameters if part != "void")
     return None
 
 
-#: Of a declaration, what stands before the kernel's name: qualifiers and launch bounds.
-_LONGEST_HEAD = 400
 _QUALIFIERS = re.compile(r"\b(?:const|volatile|restrict|__restrict__|__restrict|__grid_constant__)\b")
+_DECLARATION = re.compile(
+    r"(?P<base>[\w:<>,\s]+?)\s*(?P<stars>[*&\s]*)(?:\b(?P<name>[A-Za-z_]\w*)\s*(?P<array>\[\s*\w*\s*\])?)"
+)
+#: A longer declaration is no parameter that anybody wrote.
+_LONGEST_DECLARATION = 500
 
 
-def _without_comments(source: str) -> str:
-    return re.sub(r"//[^\n]*|/\*.*?(?:\*/|\Z)", " ", source, flags=re.DOTALL)
+def _template_values(parameters: Sequence[str], arguments: str) -> dict[str, str]:
+    """Values of a template's parameters by name: the instance's, or their defaults."""
+    given = split_list(arguments)
+    values = {}
+    for index, parameter in enumerate(parameters):
+        declaration, _, default = parameter.partition("=")
+        words = declaration.split()
+        value = given[index] if index < len(given) else default.strip()
+        if words and value:
+            values[words[-1]] = value
+    return values
 
 
-def _type_of(text: str) -> str | None:
-    """The type of `const real *__restrict__ in`: `real *`; None for a form that is not understood."""
+def _declared(text: str, known: Mapping[str, str]) -> Declared:
+    """What the declaration `const real *__restrict__ in` says."""
     plain = " ".join(_QUALIFIERS.sub(" ", text).split())
-    match = re.fullmatch(
-        r"\s*(?P<base>[\w:<>\s]+?)\s*(?P<stars>[*&\s]*)\b(?P<name>[A-Za-z_]\w*)\s*(?P<array>\[\s*\w*\s*\])?\s*",
-        plain,
-    )
+    match = _DECLARATION.fullmatch(plain) if len(plain) <= _LONGEST_DECLARATION else None
     if match is None:
-        return None
+        return Declared(text, "", "")
+    base = re.sub(r"[A-Za-z_]\w*", lambda word: known.get(word[0], word[0]), match["base"])
     stars = "".join(match["stars"].split()) + ("*" if match["array"] else "")
-    return f"{' '.join(match['base'].split())} {stars}".strip()
+    return Declared(text, f"{' '.join(base.split())} {stars}".strip(), match["name"])

@@ -110,7 +110,7 @@ def test_occupancy_equals_the_drivers(backend, compiler, kernel):
         for one in shape.launches:
             compiled = functions[one.entry]
             module = Module(compiled.cubin, kernel.id)
-            function = module.function(one.entry)
+            function = module.function(compiled.entry)
             threads = one.block[0] * one.block[1] * one.block[2]
             function.reserve_shared(one.dynamic_shared_bytes, compiled.static_shared_bytes, 0)
             expected = function.active_blocks_per_sm(threads, one.dynamic_shared_bytes)

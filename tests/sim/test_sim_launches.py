@@ -96,4 +96,10 @@ def test_the_arguments_of_each_launch_are_checked(tmp_path):
     short = write_two_pass_sum(tmp_path, old='["n", "x", "partial"]', new='["x", "partial"]')
     case = profile(short).case()
     assert case.outcome == "failed"
-    assert case.reason.startswith("The header of sums names 2 arguments (x, partial); block_sums takes 3.")
+    assert case.reason.startswith("The header of sums names 2 arguments (x, partial); block_sums takes 3: ")
+
+
+def test_the_report_shows_every_launch(tmp_path):
+    page = profile(write_two_pass_sum(tmp_path), sizes=65536).to_html()
+    assert "block_sums: 256x1 blocks of 128x1" in page
+    assert "block_sums: 1x1 blocks of 128x1" in page

@@ -28,6 +28,7 @@ HOUSE: dict[str, str] = {
     "copy_engine": "Facts about CUDA's copy engine that both backends and headers need.",
     "counters": "The one table of counters.",
     "operation": "What an operation declares, as data.",
+    "cuda_source": "CUDA C++ read as text: functions, includes, what is for the host.",
     "console": "Everything that is printed goes through it.",
     "files": "Writing files whole or not at all.",
     "json_schema": "The published schema of dataclasses.",

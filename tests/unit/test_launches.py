@@ -59,7 +59,7 @@ def test_the_largest_launch_is_the_one_of_the_most_threads():
         ("dimensions", "arguments = ['n']\ndimensions", "arguments does not go with launches"),
         ("[workspace", "[launch]\nblock = [1]\n[workspace", "launch does not go with launches"),
         ('entry = "block_sums"', "", "the header lacks launches.entry"),
-        ('entry = "block_sums"', 'entry = "a b"', "launches.entry must be"),
+        ('entry = "block_sums"', 'entry = "a b"', "launches.entry must name a function"),
         ('block = ["THREADS"]', "block = []", "launches.block must be one to three"),
         ('block = ["THREADS"]', "block = [1.5]", "launches.block must be one to three"),
         (

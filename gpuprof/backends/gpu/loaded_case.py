@@ -46,7 +46,7 @@ class LoadedCase:
         self._stream = stream
         self._module = Module(compiled[shape.launches[0].entry].cubin, kernel.id)
         try:
-            functions = {entry: self._module.function(entry) for entry in kernel.entries}
+            functions = {entry: self._module.function(function.entry) for entry, function in compiled.items()}
             for one in shape.launches:
                 functions[one.entry].reserve_shared(
                     max(other.dynamic_shared_bytes for other in shape.launches if other.entry == one.entry),

@@ -4,13 +4,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from gpuprof.backends.arguments import Argument as BoundArgument
 from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
 from gpuprof.backends.base import Findings, Functions
+from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.verification import References
 from gpuprof.counters import OF_EXECUTOR
 from gpuprof.devices.device import Device, parse_arch
@@ -37,8 +38,6 @@ from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import BackendName, Counter, SourceLine
-from gpuprof.toolchain.cache import compile_entries_cached
-from gpuprof.toolchain.nvrtc import compiler_options
 
 #: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
 #: nothing to what is counted.
@@ -184,8 +183,11 @@ class SimBackend:
             needed = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
             _check_shared(self.device, kernel, needed)
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
-        ptx = self._ptx(kernel, shape, compiled)
-        programs = {entry: load_program(ptx, entry) for entry in kernel.entries}
+        # What went wrong is told by the name that the header uses, not by the mangled one.
+        programs = {
+            entry: replace(load_program(function.ptx, function.entry), kernel=entry)
+            for entry, function in self._executed(kernel, shape, compiled).items()
+        }
         memory, buffers = _device_memory(problem, self._references_of(problem).inputs, shape.workspace)
         results = [
             launch(
@@ -207,12 +209,10 @@ class SimBackend:
     def _ptx_arch(self) -> str:
         return self.device.arch if self.device.capability <= parse_arch(_NEWEST_PTX) else _NEWEST_PTX
 
-    def _ptx(self, kernel: Kernel, shape: LaunchShape, compiled: Functions) -> str:
-        first = compiled[kernel.entries[0]]
-        if first.arch == self._ptx_arch:
-            return first.ptx
-        options = compiler_options(self._ptx_arch, shape.defines, kernel.compile_options)
-        return compile_entries_cached(kernel.source, kernel.file_name, kernel.entries, options)[0].ptx
+    def _executed(self, kernel: Kernel, shape: LaunchShape, compiled: Functions) -> Functions:
+        """What of the compiled functions is executed: those of an architecture that the executor knows."""
+        first = compiled[shape.launches[0].entry]
+        return compiled if first.arch == self._ptx_arch else compile_kernel(kernel, shape, self._ptx_arch)
 
     def _references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""

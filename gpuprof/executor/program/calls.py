@@ -25,12 +25,15 @@ from gpuprof.executor.program.ptx import (
     Vec,
 )
 
+#: What CUDA calls when the condition of an `assert` does not hold: the launch ends there.
+_ASSERTION_FAILS = "__assertfail"
+
 
 def inline_calls(entry: Function, module: Module) -> Function:
     """Return `entry` with its calls replaced by the bodies of what they call.
 
     Raises:
-        UnsupportedInstruction: It calls something without a body (`printf`, `assert`, `malloc`), through a
+        UnsupportedInstruction: It calls something without a body (`printf`, `malloc`), through a
             pointer, or recursively.
     """
     return _Inliner(entry, module).run()
@@ -96,6 +99,9 @@ class _Inliner:
         self, item: Instruction, passed: dict[str, str], path: tuple[str, ...]
     ) -> Iterator[Instruction | Label]:
         name = next((operand.name for operand in item.operands if isinstance(operand, Sym)), None)
+        if name == _ASSERTION_FAILS:
+            yield replace(item, opcode=("trap",), operands=())
+            return
         callee = self.module.functions.get(name) if name else None
         if callee is None or name in path or item.guard:
             raise UnsupportedInstruction(f"call of {name or 'a function pointer'}", item.line)

@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The `__global__` functions of a source: their names, where they stand and what they take."""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+
+from gpuprof.cuda_source.brackets import end_of, split_list, without_template_lists
+from gpuprof.cuda_source.declarations import declarations
+from gpuprof.cuda_source.masking import line_of, masked, without_directives
+
+#: Macros that stand for macros, and functions of a file, that anybody writes.
+_DEEPEST_MACROS = 8
+_MOST_FUNCTIONS = 1000
+#: The longest text between `__global__` and a function's parameters: attributes, type and name.
+_LONGEST_HEAD = 1000
+_CALLED = re.compile(r"(?P<name>~?\b[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*)\s*\(")
+_ATTRIBUTES = re.compile(r"__\w+__|alignas|decltype")
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(?P<name>\w+)[ \t]+(?P<body>(?:[^\\\n]|\\.)*)", re.M | re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFunction:
+    """One `__global__` function.
+
+    Args:
+        name: Its name, namespaces included.
+        line: Where it stands, counted from 1.
+        parameters: Each one's declaration, as the source writes it.
+        template: Its template's parameters, as the source writes them; None where it is no template.
+    """
+
+    name: str
+    line: int
+    parameters: tuple[str, ...]
+    template: tuple[str, ...] | None
+
+    @property
+    def entry(self) -> str:
+        """How a header names it: `sgemm`, or `sgemm<BM, BN>` for a template."""
+        if self.template is None:
+            return self.name
+        return f"{self.name}<{', '.join(map(_template_name, self.template))}>"
+
+
+def annotations(source: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Words that mark functions, and the macros of a source that stand for them.
+
+    Args:
+        source: The text.
+        words: For example `__global__`.
+    """
+    found = list(words)
+    macros = [(match["name"], set(re.findall(r"\w+", match["body"]))) for match in _MACRO.finditer(source)]
+    for _ in range(_DEEPEST_MACROS):
+        more = [name for name, body in macros if name not in found and body.intersection(found)]
+        if not more:
+            break
+        found += more
+    return tuple(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=16)
+def kernel_functions(source: str) -> tuple[KernelFunction, ...]:
+    """Every `__global__` function of a source, in order, as far as its text tells; each name once."""
+    code = without_directives(masked(source))
+    marks = re.compile(rf"\b(?:{'|'.join(map(re.escape, annotations(masked(source), ('__global__',))))})\b")
+    found: dict[str, KernelFunction] = {}
+    for mark in marks.finditer(code):
+        function = _function_at(source, code, mark.start(), mark.end())
+        if function is not None:
+            found.setdefault(function.name, function)
+        if len(found) == _MOST_FUNCTIONS:
+            break
+    return tuple(found.values())
+
+
+def _function_at(source: str, code: str, mark: int, position: int) -> KernelFunction | None:
+    """The function that a mark belongs to."""
+    limit = position + _LONGEST_HEAD
+    while (match := _CALLED.search(code, position, limit)) and _ATTRIBUTES.fullmatch(match["name"]):
+        position = end_of(code, match.end() - 1) or len(code)
+    if match is None or re.search(r"[;{}]", code[position : match.start()]):
+        return None
+    end = end_of(code, match.end() - 1)
+    if end is None:
+        return None
+    begin, namespaces = _surroundings(source, mark)
+    before = code[begin:mark]
+    _, lists = without_template_lists(before)
+    if re.search(r"\btemplate\s*\Z", before):  # an explicit instantiation
+        return None
+    name = re.sub(r"\s", "", match["name"])
+    return KernelFunction(
+        name="::".join((*filter(None, namespaces), name)),
+        line=line_of(source, match.start()),
+        parameters=tuple(_plain(part) for part in split_list(code[match.end() : end - 1])),
+        template=tuple(map(_plain, split_list(lists[-1]))) if lists else None,
+    )
+
+
+def _surroundings(source: str, position: int) -> tuple[int, tuple[str, ...]]:
+    """Where the declaration around a position begins, and in which namespaces."""
+    cut = declarations(source) or ()
+    index = bisect_right(cut, position, key=lambda declaration: declaration.begin) - 1
+    if index >= 0 and position < cut[index].end:
+        return cut[index].begin, cut[index].namespaces
+    code = without_directives(masked(source))
+    return max(code.rfind(mark, 0, position) for mark in ";}") + 1, ()
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _template_name(parameter: str) -> str:
+    """The name of a template's parameter: `int BM = 64` is `BM`."""
+    words = re.findall(r"\w+", parameter.partition("=")[0])
+    return words[-1] if words else "…"
+
+
+def template_names(source: str) -> frozenset[str]:
+    """Names of the parameters of every template in a source; no macro may be called like one."""
+    _, lists = without_template_lists(without_directives(masked(source)))
+    return frozenset(_template_name(part) for parts in lists for part in split_list(parts))

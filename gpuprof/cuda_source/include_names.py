@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which files a source names in its include directives."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpuprof.cuda_source.masking import uncommented
+
+#: An include directive; of a name that a macro stands for, only that there is one.
+_INCLUDE = re.compile(
+    r"^(?P<directive>[ \t]*#[ \t]*include[ \t]*)"
+    r'(?:"(?P<quoted>[^"\n]*)"|<(?P<angled>[^>\n]*)>|(?P<macro>[^\s"<]))',
+    re.MULTILINE,
+)
+#: A macro whose text is the name of a file, and may stand in a directive.
+_NAMED = re.compile(r'^[ \t]*#[ \t]*define[ \t]+\w+[ \t]+(?:"([^"\n]+)"|<([^>\n]+)>)[ \t]*$', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Includes:
+    """What a text includes, conditions not evaluated.
+
+    Args:
+        quoted: Names in quotes, which are looked for beside the file first, and names that macros stand for.
+        angled: Names in angle brackets.
+        by_macro: Whether a directive names a macro.
+    """
+
+    quoted: tuple[str, ...]
+    angled: tuple[str, ...]
+    by_macro: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        return tuple(dict.fromkeys((*self.quoted, *self.angled)))
+
+
+def included_names(text: str) -> Includes:
+    """The names in a text's include directives, in order, each once."""
+    code = uncommented(text)
+    found = list(_INCLUDE.finditer(code))
+    by_macro = any(match["macro"] for match in found)
+    named = [quoted or angled for quoted, angled in _NAMED.findall(code)] if by_macro else []
+    quoted = [match["quoted"] for match in found if match["quoted"]]
+    angled = [match["angled"] for match in found if match["angled"]]
+    return Includes(tuple(dict.fromkeys((*quoted, *named))), tuple(dict.fromkeys(angled)), by_macro)
+
+
+def with_names(text: str, rename: Callable[[str, bool], str | None]) -> str:
+    """A text whose include directives name other files.
+
+    Args:
+        text: The text.
+        rename: Gives the new name for a name and whether it stood in quotes; None to leave it.
+    """
+    parts: list[str] = []
+    position = 0
+    for match in _INCLUDE.finditer(uncommented(text)):
+        name = match["quoted"] or match["angled"]
+        new = rename(name, match["quoted"] is not None) if name else None
+        if new is not None:
+            parts += (text[position : match.start()], f'{match["directive"]}"{new}"')
+            position = match.end()
+    return "".join((*parts, text[position:]))

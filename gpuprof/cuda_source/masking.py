@@ -1,0 +1,46 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Sources with the parts blanked that are no code, so that every position and line number stays."""
+
+import re
+from functools import lru_cache
+
+_NO_CODE = re.compile(
+    r"""
+    //(?:[^\\\n]|\\.)*                                     # a comment, perhaps continued on the next line
+    | /\*.*?(?:\*/|\Z)
+    | \bR"(?P<mark>[^\s()\\]{0,16})\(.*?(?:\)(?P=mark)"|\Z)
+    | "(?:[^"\\\n]|\\.)*"?
+    | (?<![0-9A-Fa-f])'(?:[^'\\\n]|\\.)*'?                 # no digit separator: 1'000
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_COMMENT = re.compile(r"//(?:[^\\\n]|\\.)*|/\*.*?(?:\*/|\Z)|(?P<text>\"(?:[^\"\\\n]|\\.)*\"?)", re.DOTALL)
+#: A preprocessor directive in masked code, with the lines that continue it.
+DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\\\n]|\\.)*", re.MULTILINE | re.DOTALL)
+
+
+def blank(text: str) -> str:
+    """Spaces in the place of a text, its line ends kept."""
+    return "\n".join(" " * len(line) for line in text.split("\n"))
+
+
+@lru_cache(maxsize=16)
+def masked(source: str) -> str:
+    """A source whose comments and literals are blank, of the same length and with the same lines."""
+    return _NO_CODE.sub(lambda match: blank(match[0]), source)
+
+
+def uncommented(source: str) -> str:
+    """A source whose comments are blank and whose strings stay, as include directives need them."""
+    return _COMMENT.sub(lambda match: match["text"] or blank(match[0]), source)
+
+
+def without_directives(code: str) -> str:
+    """Masked code whose preprocessor directives are blank too."""
+    return DIRECTIVE.sub(lambda match: blank(match[0]), code)
+
+
+def line_of(text: str, position: int) -> int:
+    """The line on which a position stands, counted from 1."""
+    return text.count("\n", 0, position) + 1

@@ -1,0 +1,49 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How a header names a kernel's function: by its name, or as an instance of a template."""
+
+import re
+from collections.abc import Mapping
+
+#: A function's name, namespaces included, and perhaps a template's arguments: constants and types.
+_ENTRY = re.compile(
+    r"(?:::)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*(?:<(?P<arguments>[\w\s:,.<>()*&|^~!?+\-/%=]*)>)?\s*\Z"
+)
+_LONGEST = 500
+
+
+def entry_complaint(entry: str) -> str:
+    """What is wrong with an entry, as the rest of a sentence; empty for a good one."""
+    match = _ENTRY.match(entry)
+    if match is None or len(entry) > _LONGEST:
+        return f"must name a function, such as sgemm, or an instance such as sgemm<BM, BN>, not {entry!r}"
+    arguments = match["arguments"] or ""
+    if arguments.count("(") != arguments.count(")"):
+        return f"has parentheses that do not match: {entry!r}"
+    return ""
+
+
+def base_name(entry: str) -> str:
+    """An entry's function without the template's arguments: `sgemm<64, 64>` is `sgemm`."""
+    return re.sub(r"\s", "", entry.partition("<")[0]).removeprefix("::")
+
+
+def function_name(entry: str) -> str:
+    """An entry as profilers call it: `mine::sgemm<64, 64>` is `sgemm`."""
+    return base_name(entry).rpartition("::")[2]
+
+
+def with_values(entry: str, values: Mapping[str, str]) -> str:
+    """An entry with values in the place of the macros that it names: `sgemm<BM>` is `sgemm<64>`.
+
+    Args:
+        entry: As the header says.
+        values: By name, as the compiler reads them; a negative number is put in parentheses.
+    """
+    name, bracket, arguments = entry.partition("<")
+
+    def value(match: "re.Match[str]") -> str:
+        text = values.get(match[0], match[0])
+        return f"({text})" if text.startswith("-") else text
+
+    return name.strip() + bracket + re.sub(r"\b[A-Za-z_]\w*", value, arguments).strip()

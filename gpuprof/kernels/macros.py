@@ -1,0 +1,56 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Macros against the names that a source declares itself, which a macro of the same name would destroy."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from gpuprof.cuda_source.brackets import without_template_lists
+from gpuprof.cuda_source.functions import template_names
+from gpuprof.cuda_source.masking import line_of, masked
+
+#: Words that a declaration of an integer begins with, in front of its name.
+_INTEGER = r"(?:int|unsigned|long|short|char|bool|auto|size_t|u?int(?:8|16|32|64)?(?:_t)?|uint)"
+
+
+@lru_cache(maxsize=16)
+def own_names(source: str) -> frozenset[str]:
+    """Names that a source gives a meaning of its own: its templates' parameters, types, and macros.
+
+    Such a name is not made a macro: `template <int BM>` could not be read, and `#define real float` wins.
+    """
+    code = masked(source)
+    defined = re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", code, re.MULTILINE)
+    unless = re.findall(r"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[^\n]*!\s*defined\s*\(?\s*)(\w+)", code, re.MULTILINE)
+    types = re.findall(r"\busing\s+(\w+)\s*=", code)
+    types += re.findall(r"\btypedef\b[^;{}()]{0,200}?\b(\w+)\s*;", code)
+    return frozenset((*types, *(set(defined) - set(unless)))) | template_names(source)
+
+
+def clash(source: str, names: Iterable[str]) -> tuple[str, int] | None:
+    """A parameter of the header's that the source gives a value itself, and on which line; None for none.
+
+    Both cannot be: the source's value would win over the one that the launch is worked out with. What stands
+    between `#ifndef NAME` and `#endif` is a default, and fine.
+
+    Args:
+        source: The whole file.
+        names: The header's parameters and constants.
+    """
+    code = masked(source)
+    plain, _ = without_template_lists(code)
+    for name in names:
+        if re.search(
+            rf"^[ \t]*#[ \t]*if(?:ndef[ \t]+|[^\n]*!\s*defined\s*\(?\s*){name}\b", code, re.MULTILINE
+        ):
+            continue
+        macro = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}\b", code, re.MULTILINE)
+        if macro is not None:
+            return name, line_of(code, macro.start())
+        if name not in template_names(source):
+            declared = rf"\b{_INTEGER}\s+(?:const\s+)?{name}\s*[=,;)({{\[]"
+            if re.search(declared, plain):
+                match = re.search(declared, code)
+                return name, line_of(code, match.start()) if match else 1
+    return None

@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Folders of headers and macros that a kernel file is compiled with, from its header and the command line."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gpuprof.errors import PATH_ERRORS, HeaderError, InputError
+from gpuprof.kernels.carried import carried_files
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.tables import TableReader, is_identifier, is_integer
+
+#: Macros that every kernel gets.
+OWN_MACROS = ("real", "BLOCK_X", "BLOCK_Y", "BLOCK_Z")
+#: A file of CUDA's own headers, and one of the host's, by which their folders are known.
+_OF_CUDA = ("cuda_runtime_api.h", "cuda_fp16.h", "cuda/std/version")
+_OF_HOST = "stdio.h"
+
+
+@dataclass(frozen=True, slots=True)
+class Preprocessing:
+    """What the preprocessor is told.
+
+    Args:
+        include: Folders in which included files are looked for, in order.
+        define: Macros with their text.
+    """
+
+    include: tuple[Path, ...] = ()
+    define: Mapping[str, str] = field(default_factory=dict)
+
+
+NOTHING = Preprocessing()
+
+
+def parse_preprocessing(folders: Iterable[Path], definitions: Iterable[str]) -> Preprocessing:
+    """What was typed behind `-I` and `-D`.
+
+    Args:
+        folders: As typed.
+        definitions: As typed: `NAME` or `NAME=VALUE`.
+
+    Raises:
+        InputError: A folder is none or holds the host's headers, or a definition is none.
+    """
+    define = {}
+    for text in definitions:
+        name, equals, value = text.partition("=")
+        if not is_identifier(name) or _is_unfit(value):
+            raise InputError(
+                f"-D {text!r} is no definition.", fix="Write NAME or NAME=VALUE, for example -D TILE=32."
+            )
+        define[name] = value if equals else "1"
+    include = tuple(folders)
+    for folder in include:
+        if complaint := _folder_complaint(folder):
+            raise InputError(f"-I {str(folder)!r} {complaint}.")
+    return Preprocessing(include, define)
+
+
+def read_preprocessing(reader: TableReader, folder: Path) -> Preprocessing:
+    """The fields `include` and `define` of a header.
+
+    Args:
+        reader: The header.
+        folder: That of the kernel file, which `include` is relative to.
+
+    Raises:
+        HeaderError: One of them is faulty.
+    """
+    include = tuple(folder / name for name in reader.strings("include", []))
+    for path in include:
+        if complaint := _folder_complaint(path):
+            raise reader.error("include", f"names {str(path)!r}, which {complaint}")
+    return Preprocessing(include, read_define(reader))
+
+
+def read_define(reader: TableReader) -> Mapping[str, str]:
+    """The table `define`: integers, texts, or `true` for a macro that is only there.
+
+    Raises:
+        HeaderError: An entry is neither, or no macro can be called so.
+    """
+    define = {}
+    for name, value in reader.take("define", dict, {}).items():
+        if not is_identifier(name):
+            raise reader.error("define", f"names {name!r}, which is no name of a macro")
+        if name in OWN_MACROS:
+            raise reader.error(f"define.{name}", "is a macro of gpuprof's own")
+        if value is True:
+            define[name] = "1"
+        elif (is_integer(value) and abs(value) < 2**64) or (isinstance(value, str) and not _is_unfit(value)):
+            define[name] = str(value)
+        else:
+            raise reader.error(f"define.{name}", f"must be an integer, a line of text or true, not {value!r}")
+    return define
+
+
+def prepared(kernel: Kernel, path: Path, header: Preprocessing, command: Preprocessing) -> Kernel:
+    """A kernel with what it is compiled with: macros, and the files that it includes.
+
+    Args:
+        kernel: As read.
+        path: Its file.
+        header: What its header says.
+        command: What was typed, which comes first.
+
+    Raises:
+        HeaderError: A macro is a parameter of the kernel, or an included file cannot travel.
+        InputError: The same, where it was typed.
+    """
+    for names, error in ((header.define, HeaderError), (command.define, InputError)):
+        for name in names:
+            if name in kernel.parameters or name in kernel.constants:
+                raise error(
+                    f"{path}: {name} is a parameter of the header, and cannot be defined besides.",
+                    fix=f"Write -k {path}:{name}=VALUE, or change it under [parameters].",
+                )
+            if name in OWN_MACROS:
+                raise error(
+                    f"{path}: {name} is a macro of gpuprof's own.",
+                    fix="--dtype and --block decide over them.",
+                )
+    folders = [*command.include, *header.include]
+    own = [folder for folder in folders if not _holds(folder, _OF_CUDA)]
+    # CUDA's own headers are too many to travel: they are read where they stand.
+    installed = tuple(f"--include-path={folder}" for folder in folders if folder not in own)
+    return replace(
+        kernel,
+        defines={**header.define, **command.define},
+        headers=carried_files(kernel.source, path, own),
+        compile_options=(*kernel.compile_options, *installed),
+    )
+
+
+def _is_unfit(text: str) -> bool:
+    return re.search(r"[\r\n\0]", text) is not None
+
+
+def _folder_complaint(folder: Path) -> str:
+    """What is wrong with a folder of headers, as the rest of a sentence; empty for a good one."""
+    try:
+        if not folder.is_dir():
+            return "is no folder"
+    except PATH_ERRORS:
+        return "is no folder"
+    if _holds(folder, (_OF_HOST,)):
+        return "holds the host's headers, which are not for device code"
+    return ""
+
+
+def _holds(folder: Path, names: Iterable[str]) -> bool:
+    try:
+        return any((folder / name).is_file() for name in names)
+    except PATH_ERRORS:
+        return False

@@ -1,0 +1,140 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What NVRTC complains of, as one sentence with what to do about it."""
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
+from gpuprof.cuda_source.include_names import included_names
+from gpuprof.errors import CompileError
+from gpuprof.toolchain.cuda_headers import HEADERS_FIX
+from gpuprof.toolchain.program import Program
+
+#: The name under which NVRTC reports on the kernels that are asked for.
+_NAMES = "__nv_name_map"
+_NO_FILE = re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"\n]+)"')
+_UNDEFINED = re.compile(r'identifier "(?P<name>\w+)" is undefined')
+_NO_MEMBER = re.compile(r'namespace "(?:cuda::)?std" has no member')
+#: How NVIDIA's headers are called, as far as they are for device code.
+_OF_CUDA = re.compile(
+    r"(?:cuda|cub|thrust|cooperative_groups|crt|nv)/"
+    r"|(?:cuda_\w+|cooperative_groups|mma|math_constants|cuComplex|sm_\d+_\w+|library_types)\.h(?:pp)?\Z"
+)
+#: Of NVIDIA too, in packages of their own.
+_OTHER_PACKAGES = {"curand": "nvidia-curand", "cutlass/": "nvidia-cutlass", "cute/": "nvidia-cutlass"}
+_MOST_LISTED = 8
+
+
+def explain(program: Program, file_name: str, entries: Sequence[str], status: str, log: str) -> CompileError:
+    """The error of a source that NVRTC rejected.
+
+    Args:
+        program: What was compiled.
+        file_name: Its name.
+        entries: The kernels that were asked for.
+        status: NVRTC's word for it.
+        log: Its output.
+    """
+    errors = [line.strip() for line in log.splitlines() if "error" in line]
+    own = [line for line in errors if not line.startswith(_NAMES) and not _is_count(line)]
+    if own or not errors:
+        first = own[0] if own else "see the log."
+        what = f"{file_name} does not compile ({status}): {first}"
+        return CompileError(what, log=log, fix=_fix_of(program, own))
+    why = re.sub(rf"^{_NAMES}\(\d+\): error: ", "", errors[0]).rstrip(".")
+    if "Error in parsing name" in why or "Extra tokens" in why:
+        why = "it is no name of a function"
+    wanted = next((entry for entry in entries if entry.split("<")[0].strip() in log), entries[0])
+    return no_such_kernel(program, file_name, wanted, log, why)
+
+
+def no_such_kernel(program: Program, file_name: str, entry: str, log: str, why: str = "") -> CompileError:
+    """The error of a kernel that a file does not define.
+
+    Args:
+        program: What was compiled.
+        file_name: Its name.
+        entry: The kernel that was asked for.
+        log: NVRTC's output.
+        why: Why it is none, as a clause, where more is known than that.
+    """
+    wanted = entry.partition("<")[0].strip()
+    texts = (program.source, *program.headers.values())
+    functions = sorted(
+        (function for text in texts for function in kernel_functions(text)),
+        key=lambda function: -_likeness(wanted, function.name),
+    )
+    if not functions:
+        return CompileError(
+            f"{file_name} defines no kernel {entry}: there is no __global__ function in it.", log=log
+        )
+    near = functions[0]
+    reason = f": {why}" if near.name.rpartition("::")[2] == wanted.rpartition("::")[2] and why else ""
+    listed = ", ".join(map(_described, functions[:_MOST_LISTED]))
+    more = f" and {len(functions) - _MOST_LISTED} more" if len(functions) > _MOST_LISTED else ""
+    return CompileError(
+        f"{file_name} defines no kernel {entry}{reason}. Its __global__ functions: {listed}{more}.",
+        log=log,
+        fix=f'Set entry in the header, for example entry = "{near.entry}".',
+    )
+
+
+def _described(function: KernelFunction) -> str:
+    return f"{function.entry} (line {function.line})"
+
+
+def _likeness(wanted: str, name: str) -> float:
+    return SequenceMatcher(None, wanted.lower(), name.lower()).ratio()
+
+
+def _is_count(line: str) -> bool:
+    return re.match(r"\d+ (?:catastrophic )?errors? detected", line) is not None
+
+
+def _fix_of(program: Program, errors: Sequence[str]) -> str:
+    """What to do about the first error, where gpuprof knows; else nothing."""
+    first = errors[0] if errors else ""
+    if match := _NO_FILE.search(first):
+        return _about_file(program, match["name"])
+    if _NO_MEMBER.search(first) and _lacks_cuda_headers(program):
+        return f"For the device, std:: is part of CUDA's headers, which were not found. {HEADERS_FIX}"
+    if match := _UNDEFINED.search(first):
+        return _about_name(program, match["name"])
+    if "host function" in first or "__host__ function" in first:
+        return "Mark it __device__, or keep host code between #ifndef __CUDACC_RTC__ and #endif."
+    return ""
+
+
+def _about_file(program: Program, name: str) -> str:
+    if _OF_CUDA.match(name):
+        if _lacks_cuda_headers(program):
+            return f"CUDA's headers were not found. {HEADERS_FIX}"
+        return "CUDA's headers were found, but not this one: see gpuprof doctor."
+    for prefix, package in _OTHER_PACKAGES.items():
+        if name.startswith(prefix):
+            return f"It comes with the package {package}, or a whole toolkit: name its folder with -I DIR."
+    return (
+        "It is looked for beside the kernel file, and in the folders of -I DIR and of include in the header."
+    )
+
+
+def _lacks_cuda_headers(program: Program) -> bool:
+    return (
+        program.cuda_headers is None
+        or not program.cuda_headers.directories
+        or bool(program.cuda_headers.missing)
+    )
+
+
+def _about_name(program: Program, name: str) -> str:
+    if name in ("half", "__half", "half2", "__half2") and "cuda_fp16.h" not in _included(program):
+        return "Add #include <cuda_fp16.h>."
+    if name in program.left_out:
+        return f"{name} is a function of the host, which kernels cannot call: mark it __device__."
+    return ""
+
+
+def _included(program: Program) -> tuple[str, ...]:
+    return included_names(program.source).names

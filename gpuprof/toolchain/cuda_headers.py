@@ -1,0 +1,124 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA's own headers on this machine: an installed toolkit's, or those of the extra `headers`."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+#: What to do where there are none.
+HEADERS_FIX = (
+    "Set CUDA_HOME to an installed toolkit, or in gpuprof's checkout run: pip install '.[headers]'"
+    " (the packages nvidia-cuda-runtime, nvidia-cuda-crt and nvidia-cuda-cccl)."
+)
+#: One header of each part that may be installed by itself, and what the part is for.
+_PARTS = {
+    "cuda_fp16.h": "the runtime's (cuda_fp16.h, cooperative_groups.h, mma.h)",
+    "crt/mma.h": "the compiler's (crt)",
+    "cuda/std/version": "CUDA's C++ library (cuda/std, cub)",
+}
+_VERSIONS = (
+    ("cuda_runtime_api.h", re.compile(r"#define\s+CUDART_VERSION\s+(\d+)"), 1000, 10),
+    ("cuda/std/__cccl/version.h", re.compile(r"#define\s+CCCL_VERSION\s+(\d+)"), 1_000_000, 1000),
+)
+#: The versions stand near the top of long files.
+_TOP_CHARACTERS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class CudaHeaders:
+    """Where CUDA's headers are.
+
+    Args:
+        directories: To search, in order; empty where none were found.
+        missing: The parts that were not found, in words.
+        versions: What the headers say they are, for example `CUDA 13.0`.
+    """
+
+    directories: tuple[Path, ...]
+    missing: tuple[str, ...]
+    versions: tuple[str, ...]
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The compiler's options that have it look there."""
+        return tuple(f"--include-path={directory}" for directory in self.directories)
+
+
+def find_cuda_headers(cuda_major: int) -> CudaHeaders:
+    """Look for CUDA's headers.
+
+    A toolkit that `CUDA_HOME` or `CUDA_PATH` names comes first, then the packages, then the toolkit of the
+    `nvcc` on the path, then `/usr/local/cuda`.
+
+    Args:
+        cuda_major: NVRTC's; packages of the same major version come before others.
+    """
+    found: list[Path] = []
+    missing = []
+    places = list(dict.fromkeys(_places(cuda_major)))
+    for header, part in _PARTS.items():
+        place = next((place for place in places if _is_file(place / header)), None)
+        if place is None:
+            missing.append(part)
+        elif place not in found:
+            found.append(place)
+    return CudaHeaders(tuple(found), tuple(missing), tuple(filter(None, map(_version, found))))
+
+
+def holds_cuda_headers(directory: Path) -> bool:
+    """Whether a directory is one of CUDA's."""
+    return any(_is_file(directory / header) for header in (*_PARTS, "cuda_runtime_api.h"))
+
+
+def _places(cuda_major: int) -> Iterator[Path]:
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if root := os.environ.get(variable):
+            yield from _of_toolkit(Path(root))
+    yield from _of_packages(cuda_major)
+    if nvcc := shutil.which("nvcc"):
+        yield from _of_toolkit(Path(os.path.realpath(nvcc)).parent.parent)
+    yield from _of_toolkit(Path("/usr/local/cuda"))
+
+
+def _of_toolkit(root: Path) -> Iterator[Path]:
+    for include in (root / "include", root / "targets" / f"{os.uname().machine}-linux" / "include"):
+        # Debian's toolkit shares /usr/include with the host's headers, which are not for the device.
+        if include != Path("/usr/include"):
+            yield from (include, include / "cccl")
+
+
+def _of_packages(cuda_major: int) -> Iterator[Path]:
+    spec = find_spec("nvidia")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        folders = sorted(Path(place).glob("cu[0-9]*"), key=lambda path: path.name != f"cu{cuda_major}")
+        folders += [Path(place, name) for name in ("cuda_runtime", "cuda_cccl", "cuda_nvcc")]
+        for folder in folders:
+            yield from (folder / "include", folder / "include" / "cccl")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+@cache
+def _version(directory: Path) -> str:
+    """What the headers of a directory say that they are; empty where they do not."""
+    for (name, pattern, major, minor), word in zip(_VERSIONS, ("CUDA", "CCCL"), strict=True):
+        try:
+            with (directory / name).open(encoding="utf-8", errors="replace") as file:
+                match = pattern.search(file.read(_TOP_CHARACTERS))
+        except (OSError, ValueError):
+            continue
+        if match is not None:
+            number = int(match[1])
+            return f"{word} {number // major}.{number % major // minor}"
+    return ""

@@ -1,0 +1,77 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What NVRTC is given for a kernel file: device code, headers by name, and where to find the rest."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuprof.cuda_source.host_code import device_parts
+from gpuprof.cuda_source.include_names import included_names
+from gpuprof.cuda_source.masking import masked
+from gpuprof.toolchain.cuda_headers import CudaHeaders, find_cuda_headers
+from gpuprof.toolchain.host_headers import GIVEN, GIVEN_BY_NVCC, GIVEN_NAMES, HOST_HEADERS, USES_STD
+
+#: Options with which a file says itself that everything in it is for the device.
+DEVICE_BY_DEFAULT = ("-default-device", "--device-as-default-execution-space")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One compilation's whole input, but for the files that NVRTC finds on this machine.
+
+    Args:
+        source: The device code of the file, line for line.
+        headers: Texts by the names that include them.
+        options: NVRTC's.
+        cuda_headers: CUDA's own headers on this machine, where the program names any; else None.
+        left_out: Names of the file's functions, types and variables that are for the host.
+    """
+
+    source: str
+    headers: Mapping[str, str]
+    options: tuple[str, ...]
+    cuda_headers: CudaHeaders | None
+    left_out: frozenset[str] = frozenset()
+
+    @property
+    def all_options(self) -> tuple[str, ...]:
+        """NVRTC's options, and those that have it look for CUDA's headers."""
+        return (*self.options, *(self.cuda_headers.options if self.cuda_headers else ()))
+
+
+def make_program(source: str, carried: Mapping[str, str], options: Sequence[str], cuda_major: int) -> Program:
+    """Put together what a kernel file needs.
+
+    Args:
+        source: The whole file.
+        carried: Files of the user's own that it includes, by the names that it uses for them.
+        options: As the header and `compiler_options` say.
+        cuda_major: NVRTC's major version.
+    """
+    options = list(options)
+    texts, left_out = {"": source, **carried}, frozenset[str]()
+    if not any(option in DEVICE_BY_DEFAULT for option in options):
+        parts = device_parts(texts)
+        texts, left_out = parts.texts, parts.left_out
+        if parts.unmarked:
+            options.append(DEVICE_BY_DEFAULT[1])
+    names = set(_names_in(texts.values()))
+    headers = {name: text for name, text in HOST_HEADERS.items() if names}
+    code = [masked(text) for text in texts.values()]
+    uses_std = any(re.search(r"\bstd\s*::", text) for text in code)
+    if uses_std and names:
+        options.append(f"-D{USES_STD}")
+    if any(GIVEN_NAMES.intersection(re.findall(r"\w+", text)) for text in code):
+        headers = {**HOST_HEADERS, **GIVEN}
+        options.append(f"--pre-include={GIVEN_BY_NVCC}")
+    foreign = names - carried.keys() - HOST_HEADERS.keys()
+    forwarded = uses_std and any("cuda/std" in HOST_HEADERS.get(name, "") for name in names)
+    found = find_cuda_headers(cuda_major) if foreign or forwarded else None
+    source = texts.pop("")
+    return Program(source, {**headers, **texts}, tuple(options), found, left_out)
+
+
+def _names_in(texts: Iterable[str]) -> Iterator[str]:
+    for text in texts:
+        yield from included_names(text).names

@@ -1,0 +1,76 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of several launches on a real GPU: verified and timed as one, each time with clean workspace."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from launch_sources import THROUGH_A_VARIABLE, write_two_pass_sum
+
+from gpuprof.kernels.catalog import load_kernels
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.ncu.journal import Job, Task, attempts, read_journal, write_job
+from gpuprof.problems.problem import Problem
+
+
+def case_of(path, *sizes, dtype="f32"):
+    file = load_kernels(path)
+    return Case.of(file.kernels[0], Problem.of(file.operation, sizes, dtype))
+
+
+def measure(backend, case):
+    measurement, lost = measure_case(case, backend, Compiler(backend.compile_arch))
+    assert not lost
+    return measurement
+
+
+@pytest.mark.parametrize("n", [1, 257, 65536])
+def test_launches_are_timed_as_one(backend, tmp_path, n):
+    measurement = measure(backend, case_of(write_two_pass_sum(tmp_path), n))
+    assert measurement.outcome == "ok", measurement.reason
+    assert measurement.timing.cold.median_us > 0
+    assert [one.entry for one in measurement.launches] == ["block_sums", "block_sums"]
+
+
+def test_functions_of_one_module_share_its_variables(backend, tmp_path):
+    path = tmp_path / "scaled.cu"
+    path.write_text(THROUGH_A_VARIABLE)
+    measurement = measure(backend, case_of(path, 256))
+    assert measurement.outcome == "ok", measurement.reason
+
+
+def test_workspace_starts_poisoned_and_its_guards_are_watched(backend, tmp_path):
+    wide = write_two_pass_sum(tmp_path, old='shape = ["cdiv', new='shape = ["1 + cdiv', name="wide")
+    given = '"cdiv(n, 2 * THREADS)", "partial"'
+    wide.write_text(wide.read_text().replace(given, given.replace("cdiv", "1 + cdiv", 1)))
+    good = write_two_pass_sum(tmp_path)
+    narrow = write_two_pass_sum(
+        tmp_path, old='shape = ["cdiv(n, 2 * THREADS)"]', new='shape = ["1"]', name="narrow"
+    )
+    outcomes = [measure(backend, case_of(path, 1000)) for path in (good, wide, good, narrow, good)]
+    assert [one.outcome for one in outcomes] == ["ok", "incorrect", "ok", "incorrect", "ok"]
+    assert "nan" in outcomes[1].reason
+    assert "wrote past the end of partial" in outcomes[3].reason.lower()
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
+def test_every_launch_is_run_and_clean(tmp_path, gpu_count, tool):
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        if os.environ.get("GPUPROF_REQUIRE_GPU"):
+            pytest.fail("compute-sanitizer is required, and not installed")
+        pytest.skip("compute-sanitizer is not installed")
+    journal = tmp_path / "journal"
+    write_job(
+        Job(0, 0, str(journal), (Task(0, case_of(write_two_pass_sum(tmp_path), 5000)),)), tmp_path / "job"
+    )
+    command = [sanitizer, "--tool", tool, sys.executable, "-m", "gpuprof.ncu.target", str(tmp_path / "job")]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert [attempt.done for attempt in attempts(read_journal(Path(journal)))] == [True, True]
+    assert " SUMMARY: 0 " in process.stdout + process.stderr
