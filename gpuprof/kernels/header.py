@@ -436,14 +436,14 @@ def _check_formulas(kernel: Kernel, path: Path, operation: Operation) -> None:
     texts += [text for spec in kernel.tensor_maps.values() for text in spec.box]
     texts += [text for array in kernel.workspace.values() for text in array.shape]
     # Where there are several launches, each has a block of its own: nothing else knows one.
-    _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, path)
+    _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, kernel, path)
     names = {*operation.argument_names, *kernel.tensor_maps, *kernel.workspace}
     for step in kernel.steps:
         numbers = [text for text in step.arguments if text not in names]
-        _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, path)
+        _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, kernel, path)
 
 
-def _refuse_unknown(texts: Sequence[str], known: set[str], path: Path) -> None:
+def _refuse_unknown(texts: Sequence[str], known: set[str], kernel: Kernel, path: Path) -> None:
     for text in texts:
         try:
             unknown = sorted(variables(text) - known)

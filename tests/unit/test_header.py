@@ -213,8 +213,11 @@ def test_missing_launch_section_is_named():
         (header(extra="layout = 'diagonal'"), "layout is 'diagonal', not one of row, col"),
         (header(extra="dtypes = ['f32', 'bf16']"), "dtypes has 'bf16', not one of f32, f64, f16"),
         (header(extra="dtypes = []"), "dtypes"),
-        (header(extra="entry = 'a-b'"), "entry must be a C identifier, not 'a-b'"),
-        (header(extra="entry = ''"), "entry must be a C identifier"),
+        (
+            header(extra="entry = 'a-b'"),
+            "entry must name a function, such as sgemm, or an instance such as sgemm<BM, BN>, not 'a-b'",
+        ),
+        (header(extra="entry = ''"), "entry must name a function"),
         (
             header(extra="result = 'copie'", op="transpose"),
             "result is 'copie', not one of transpose, copy",
