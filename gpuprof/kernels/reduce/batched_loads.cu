@@ -31,8 +31,8 @@ shape = ["min(cdiv(n, 4 * LOADS * BLOCK), BLOCKS_PER_SM * sm_count)"]
 
 [parameters]
 BLOCK = 256       # threads per block
-LOADS = 8         # 16-byte loads of a thread in flight
-BLOCKS_PER_SM = 8 # most blocks in the first launch, for each SM
+LOADS = 4         # 16-byte loads of a thread in flight
+BLOCKS_PER_SM = 4 # most blocks in the first launch, for each SM
 
 [[require]]
 condition = "BLOCK >= 32 and BLOCK <= 1024 and BLOCK % 32 == 0 and BLOCKS_PER_SM >= 1 and LOADS >= 1"

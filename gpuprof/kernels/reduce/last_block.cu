@@ -24,8 +24,8 @@ grid = ["min(cdiv(n, 4 * LOADS * block_x), BLOCKS_PER_SM * sm_count)"]
 shape = ["min(cdiv(n, 4 * LOADS * block_x), BLOCKS_PER_SM * sm_count)"]
 
 [parameters]
-LOADS = 8         # 16-byte loads of a thread in flight
-BLOCKS_PER_SM = 8 # most blocks for each SM
+LOADS = 4         # 16-byte loads of a thread in flight
+BLOCKS_PER_SM = 4 # most blocks for each SM
 
 [[require]]
 condition = "block_x % 32 == 0 and block_y == 1 and block_z == 1 and BLOCKS_PER_SM >= 1 and LOADS >= 1"

@@ -17,12 +17,12 @@ shared_load_wavefronts = "falls"
 registers_per_thread = "rises"
 
 [launch]
-block = [256]
+block = [512]
 any_block = true
 grid = ["rows"]
 
 [parameters]
-VECTORS = 8 # 16-byte words of a row per thread
+VECTORS = 4 # 16-byte words of a row per thread
 
 [[require]]
 condition = "block_x % 32 == 0 and block_y == 1 and block_z == 1"
@@ -40,7 +40,7 @@ because = "{id} keeps a row in registers: it has room for 4 * VECTORS columns a 
 static __device__ __forceinline__ float4 load4(const real *source, int count, bool vector)
 {
     if (vector)
-        return count > 0 ? __ldcs((const float4 *)source) : make_float4(NOTHING, NOTHING, NOTHING, NOTHING);
+        return count > 0 ? *(const float4 *)source : make_float4(NOTHING, NOTHING, NOTHING, NOTHING);
     return make_float4(count > 0 ? source[0] : NOTHING, count > 1 ? source[1] : NOTHING,
                        count > 2 ? source[2] : NOTHING, count > 3 ? source[3] : NOTHING);
 }
@@ -49,7 +49,7 @@ static __device__ __forceinline__ void store4(real *target, float4 value, int co
 {
     if (vector) {
         if (count > 0)
-            __stcs((float4 *)target, value);
+            *(float4 *)target = value;
     } else {
         if (count > 0)
             target[0] = value.x;

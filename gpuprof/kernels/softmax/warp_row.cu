@@ -39,7 +39,7 @@ because = "{id} keeps a row in a warp's registers: it has room for 128 * VECTORS
 static __device__ __forceinline__ float4 load4(const real *source, int count, bool vector)
 {
     if (vector)
-        return count > 0 ? __ldcs((const float4 *)source) : make_float4(NOTHING, NOTHING, NOTHING, NOTHING);
+        return count > 0 ? *(const float4 *)source : make_float4(NOTHING, NOTHING, NOTHING, NOTHING);
     return make_float4(count > 0 ? source[0] : NOTHING, count > 1 ? source[1] : NOTHING,
                        count > 2 ? source[2] : NOTHING, count > 3 ? source[3] : NOTHING);
 }
@@ -48,7 +48,7 @@ static __device__ __forceinline__ void store4(real *target, float4 value, int co
 {
     if (vector) {
         if (count > 0)
-            __stcs((float4 *)target, value);
+            *(float4 *)target = value;
     } else {
         if (count > 0)
             target[0] = value.x;
