@@ -121,11 +121,8 @@ def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Se
     values = [list(dict.fromkeys(each)) for each in params.values()]
     count = math.prod(map(len, values))
     if count > MOST_VARIANTS:
-        factors = " x ".join(str(len(each)) for each in values)
-        raise InputError(
-            f"{kernel.id} would run with {count} sets of parameters ({factors}); a run takes"
-            f" {MOST_VARIANTS} of one kernel.",
-            fix="Name fewer values, or split them over several runs.",
+        raise _too_many(
+            kernel, f"{count} sets of parameters ({' x '.join(str(len(each)) for each in values)})"
         )
     if not count:
         empty = next(name for name, each in params.items() if not each)
@@ -135,11 +132,18 @@ def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Se
     return Selection(kernel, variants, name)
 
 
+def _too_many(kernel: Kernel, what: str) -> InputError:
+    return InputError(
+        f"{kernel.id} would run with {what}; a run takes {MOST_VARIANTS} of one kernel.",
+        fix="Name fewer values, or split them over several runs.",
+    )
+
+
 def merge(selections: Iterable[Selection]) -> tuple[Selection, ...]:
     """Selections in rung order, those of one kernel as one.
 
     Raises:
-        InputError: Two different kernels have one id.
+        InputError: Two different kernels have one id, or one has too many sets of parameters.
     """
     found: dict[str, Selection] = {}
     for selection in selections:
@@ -150,8 +154,10 @@ def merge(selections: Iterable[Selection]) -> tuple[Selection, ...]:
                 f"{other.name} and {selection.name} have one id, {kernel.id!r}.",
                 fix="Rename one of the files.",
             )
-        more = tuple(params for params in selection.params if params not in other.params)
-        found[kernel.id] = replace(other, params=other.params + more)
+        params = other.params + tuple(each for each in selection.params if each not in other.params)
+        if len(params) > MOST_VARIANTS:
+            raise _too_many(kernel, f"{len(params)} sets of parameters")
+        found[kernel.id] = replace(other, params=params)
     return tuple(found[kernel.id] for kernel in in_order(each.kernel for each in found.values()))
 
 

@@ -292,8 +292,8 @@ def _check(
     wanted = _tolerance("relative", relative, name), _tolerance("absolute", absolute, name)
     roundoff = ELEMENT_TYPES[element_type(name, given.dtype)].roundoff
     if wanted == (None, None) and roundoff:
-        finite = np.abs(values[np.isfinite(values)].astype(np.float64))
-        mean = float(finite.mean()) if finite.size else 0.0
+        finite = np.isfinite(values)
+        mean = float(np.abs(values).mean(dtype=np.float64, where=finite)) if finite.any() else 0.0
         wanted = DEFAULT_ROUNDOFFS * roundoff, DEFAULT_ROUNDOFFS * roundoff * mean
     share, offset = (repr(float(error or 0.0)) if error else "0" for error in wanted)
     return Check(value=stored, relative=share, absolute=offset)

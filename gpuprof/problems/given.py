@@ -10,8 +10,10 @@ in a folder for as long as the run lasts.
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuprof.errors import InputError, reason
 from gpuprof.problems.behaviour import Array, Behaviour, Expected
@@ -69,13 +71,21 @@ class GivenBehaviour(Behaviour):
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """The results that were given."""
-        expected = {}
-        for spec in problem.outputs:
-            values = _load(problem.operation.checks[spec.name].value).reshape(-1)
-            fractional = ELEMENT_TYPES[spec.dtype].roundoff
-            values = values.astype(np.float64 if fractional else numpy_dtype(spec.dtype))
-            expected[spec.name] = Expected(values, np.abs(values).astype(np.float64))
-        return expected
+        return {spec.name: _expected(problem, spec.name, ...) for spec in problem.outputs}
+
+    def reference_at(
+        self, problem: Problem, inputs: Mapping[str, Array], output: str, indices: NDArray[np.intp]
+    ) -> Expected:
+        """Some elements of a result that was given: the others need not be read."""
+        return _expected(problem, output, indices)
+
+
+def _expected(problem: Problem, output: str, indices: Any) -> Expected:
+    """Elements of an output as they must be."""
+    values = _load(problem.operation.checks[output].value).reshape(-1)[indices]
+    dtype = problem.array(output).dtype
+    values = values.astype(np.float64 if ELEMENT_TYPES[dtype].roundoff else numpy_dtype(dtype))
+    return Expected(values, np.abs(values).astype(np.float64))
 
 
 def _load(name: str) -> Array:

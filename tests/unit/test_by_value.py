@@ -222,3 +222,14 @@ def test_a_full_disk_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(np, "save", fail)
     with pytest.raises(InputError, match=r"no room for 48 bytes of arguments in .*: No space left on device"):
         read(tmp_path, {"y": Y}, {"y": Y})
+
+
+def test_some_elements_are_those_of_the_whole(in_folder):
+    call = read(in_folder, {"x": X, "y": None, "z": None}, {"y": -X, "z": np.arange(5) - 2})
+    problem = problem_of(call)
+    whole = problem.reference({})
+    for name, indices in (("y", np.array([3, 0, 11])), ("z", np.array([4, 1]))):
+        some = problem.reference_at({}, name, indices)
+        np.testing.assert_array_equal(some.values, whole[name].values[indices])
+        np.testing.assert_array_equal(some.magnitude, np.abs(whole[name].values[indices]))
+        assert some.values.dtype == whole[name].values.dtype

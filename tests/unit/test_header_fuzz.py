@@ -207,7 +207,7 @@ def line_of(text, begin):
         ("parameters = { WIDTH = 16 }", "parameters = { WIDE = 16 }", "parameters.WIDE is no parameter"),
         ("rate = ", "rates = ", "unknown field work.rates"),
         ("aliases = ", "alias = ", "unknown field alias"),
-        ("bytes = ", "byte = ", "the header lacks work.bytes"),
+        ('bytes = "(rows', 'byte = "(rows', "the header lacks work.bytes"),
         ('id = "row_sum_16"', 'id = "row sum"', "id must be a name of letters"),
     ],
 )
