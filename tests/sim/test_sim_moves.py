@@ -17,7 +17,7 @@ MOVERS = [kernel for kernel in shipped_kernels() if kernel.moves]
 #: Sizes at which a ladder's steps show, where 256 is too small: of more elements than a GPU has threads.
 LADDER_SIZES = {"reduce": "600001", "softmax": "64x1024"}
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
-SIZES = {"streamk_12x16": "384x1024x64"}
+SIZES = {"streamk_12x16": "384x1024x64", "registers": "16x8192"}
 
 
 @pytest.fixture(scope="module")
