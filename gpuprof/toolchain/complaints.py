@@ -10,7 +10,7 @@ from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.errors import CompileError
 from gpuprof.toolchain.cuda_headers import HEADERS_FIX
-from gpuprof.toolchain.program import Program
+from gpuprof.toolchain.nvrtc_program import Program
 
 #: The name under which NVRTC reports on the kernels that are asked for.
 _NAMES = "__nv_name_map"
