@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpuprof.api.measuring import Interrupted, load, operations, profile
     from gpuprof.api.run import Case, Figures, NotMeasured, Run
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
+    from gpuprof.kernels.paths import Source
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ _PLACES = {
     "Case": "gpuprof.api.run",
     "Figures": "gpuprof.api.run",
     "NotMeasured": "gpuprof.api.run",
+    "Source": "gpuprof.kernels.paths",
     "GpuprofError": "gpuprof.errors",
     "InputError": "gpuprof.errors",
     "HeaderError": "gpuprof.errors",
@@ -46,6 +48,7 @@ __all__ = [
     "NotMeasured",
     "ResultsError",
     "Run",
+    "Source",
     "__version__",
     "load",
     "operations",

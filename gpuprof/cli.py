@@ -62,7 +62,7 @@ def _add_ladder_commands() -> None:
 def _ladder_of(paths: list[Path], command: "Preprocessing") -> "Ladder":
     from gpuprof.kernels.paths import ladder_of
 
-    return ladder_of(paths, command)
+    return ladder_of(paths, command=command)
 
 
 _add_ladder_commands()

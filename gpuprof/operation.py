@@ -135,6 +135,7 @@ class Operation:
         inputs: Formula of each array's first content, by the array's name.
         work: What it needs.
         checks: How outputs are checked, by the array's name.
+        ceiling_checks: The same for kernels that only bound the others; empty where they compute the same.
         references: What else computes it.
         help: One sentence for the command line.
         coded: Name of the class in `problems` that says what a declaration cannot; empty for none.
@@ -150,6 +151,7 @@ class Operation:
     inputs: Mapping[str, str]
     work: Work
     checks: Mapping[str, Check]
+    ceiling_checks: Mapping[str, Check] = field(default_factory=dict)
     references: tuple[ReferenceDeclaration, ...] = ()
     help: str = ""
     coded: str = ""

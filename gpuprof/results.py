@@ -80,10 +80,12 @@ class Choice:
     Args:
         kernel: Its id.
         when: Formula of the problem's dimensions and the device's figures.
+        because: One sentence on where the condition's numbers come from; may be empty.
     """
 
     kernel: str
     when: str
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,6 +405,7 @@ class KernelRecord:
         moves: What its header says the step from `after` does, by the name of the figure.
         after: Id of the kernel that the step starts from; empty for the rung below it in the run.
         choices: The kernels that it chooses among, in the order in which their conditions are tried.
+        parameters: Integers that it can be tuned by, with their defaults.
         on_host: Whether it ran on the CPU, so that the GPU's peaks are not its limits.
     """
 
@@ -427,6 +430,7 @@ class KernelRecord:
     on_host: bool = False
     citation: str = ""
     citation_url: str = ""
+    parameters: Mapping[str, Integer] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

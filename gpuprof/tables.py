@@ -11,7 +11,62 @@ from typing import Any
 
 from gpuprof.errors import HeaderError
 
+#: Where a field stands: names of tables, a number behind that of a list of tables, and its own name.
+Field = tuple[str | int, ...]
+
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_TABLE = re.compile(r"[ \t]*\[(?P<list>\[?)(?P<name>[^\[\]=\n]+)\]")
+_FIELD = re.compile(r"[ \t]*(?P<name>(?:[\w.-]|\"[^\"\n]*\"|'[^'\n]*')+)[ \t]*=(?!=)")
+
+
+class Place(str):
+    """A file's name, for messages, that knows on which lines its fields stand.
+
+    Args:
+        name: The file.
+        text: TOML.
+        line: Where the text starts in the file.
+    """
+
+    def __new__(cls, name: str, text: str, line: int = 1) -> "Place":
+        """The name, with the lines of the fields."""
+        place = super().__new__(cls, name)
+        place._lines = {(): line, **_lines_of(text, line)}
+        return place
+
+    _lines: dict[Field, int]
+
+    def at(self, field: Field) -> str:
+        """The file and the line of a field, or of the nearest table around it: `mine.cu:7`."""
+        while field not in self._lines:
+            field = field[:-1]
+        return f"{self}:{self._lines[field]}"
+
+
+def _lines_of(text: str, first: int) -> dict[Field, int]:
+    """The line of each table and of each field that begins one; those within a value have none."""
+    lines: dict[Field, int] = {}
+    table: Field = ()
+    counts: dict[Field, int] = {}
+    quotes = ""
+    for number, line in enumerate(text.split("\n"), first):
+        if quotes:
+            quotes = "" if line.count(quotes) % 2 else quotes
+            continue
+        if match := _TABLE.match(line):
+            table = _path_of(match["name"])
+            if match["list"]:
+                counts[table] = counts.get(table, -1) + 1
+                table = (*table, counts[table])
+            lines.setdefault(table, number)
+        elif match := _FIELD.match(line):
+            lines.setdefault((*table, *_path_of(match["name"])), number)
+        quotes = next((mark for mark in ('"""', "'''") if line.count(mark) % 2), "")
+    return lines
+
+
+def _path_of(name: str) -> Field:
+    return tuple(part.strip().strip("\"'") for part in name.split("."))
 
 
 def read_toml(text: str, where: str, line: int = 0) -> dict[str, Any]:
@@ -26,7 +81,8 @@ def read_toml(text: str, where: str, line: int = 0) -> dict[str, Any]:
         HeaderError: It is not TOML.
     """
     try:
-        return tomllib.loads(text)
+        # Behind as many empty lines as stand before it, so that the parser counts those of the file.
+        return tomllib.loads("\n" * (line - 1) + text)
     except (ValueError, RecursionError) as error:  # not only TOMLDecodeError: also a number of 5000 digits
         begin = f"the header that starts on line {line}" if line else "the file"
         raise HeaderError(f"{where}: {begin} is not TOML: {error}.") from error
@@ -50,9 +106,13 @@ class TableReader:
         where: The file, for messages.
         name: What stands in front of the fields' names: `launch.` for those of a table `launch`.
         fix: What to do about a field that is missing.
+        path: Where the table stands in the file; told by `name` when None.
     """
 
-    def __init__(self, table: Mapping[str, Any], where: str, name: str = "", fix: str = "") -> None:
+    def __init__(
+        self, table: Mapping[str, Any], where: str, name: str = "", fix: str = "", path: Field | None = None
+    ) -> None:
+        self.path: Field = tuple(name.split(".")[:-1]) if path is None else path
         self.table = dict(table)
         self.where = where
         self.name = name
@@ -71,7 +131,7 @@ class TableReader:
         self._taken.add(key)
         if key not in self.table:
             if default is None:
-                raise HeaderError(f"{self.where}: the header lacks {self.name}{key}.", fix=self.fix)
+                raise HeaderError(f"{self._at(key)}: the header lacks {self.name}{key}.", fix=self.fix)
             return default
         value = self.table.pop(key)
         if kind is float and is_integer(value) and abs(value) < 2**63:
@@ -98,14 +158,18 @@ class TableReader:
 
     def section(self, key: str, default: dict[str, Any] | None = None) -> "TableReader":
         """A table within this one."""
-        return TableReader(self.take(key, dict, default), self.where, f"{self.name}{key}.", self.fix)
+        table = self.take(key, dict, default)
+        return TableReader(table, self.where, f"{self.name}{key}.", self.fix, (*self.path, key))
 
     def sections(self, key: str) -> list["TableReader"]:
         """A list of tables, which may be missing."""
         entries = self.take(key, list, [])
         if not all(isinstance(entry, dict) for entry in entries):
             raise self.error(key, f"must be a list of tables, not {entries!r}")
-        return [TableReader(entry, self.where, f"{self.name}{key}.", self.fix) for entry in entries]
+        return [
+            TableReader(entry, self.where, f"{self.name}{key}.", self.fix, (*self.path, key, index))
+            for index, entry in enumerate(entries)
+        ]
 
     def named_sections(self, key: str) -> list[tuple[str, "TableReader"]]:
         """The tables of a table, by their names, which must be identifiers."""
@@ -125,7 +189,12 @@ class TableReader:
             problem: What is the matter with it, as the rest of a sentence.
             fix: What to do about it.
         """
-        return HeaderError(f"{self.where}: {self.name}{key} {problem}.", fix=fix)
+        return HeaderError(f"{self._at(key)}: {self.name}{key} {problem}.", fix=fix)
+
+    def _at(self, key: str) -> str:
+        """The file, with the line of a field where that is known."""
+        path = (*self.path, *key.split("."))
+        return self.where.at(path) if isinstance(self.where, Place) else self.where
 
     def finish(self) -> None:
         """Refuse fields that nobody took.
@@ -136,4 +205,4 @@ class TableReader:
         for key in self.table:
             near = difflib.get_close_matches(key, self._taken, n=1)
             fix = f"Did you mean {self.name}{near[0]}?" if near else ""
-            raise HeaderError(f"{self.where}: the header has an unknown field {self.name}{key}.", fix=fix)
+            raise HeaderError(f"{self._at(key)}: the header has an unknown field {self.name}{key}.", fix=fix)

@@ -18,8 +18,11 @@ def no_width():
 
 @pytest.fixture(scope="session", autouse=True)
 def compile_cache(tmp_path_factory):
-    """Keep the user's compile cache out of the tests, and theirs out of it."""
-    directory = tmp_path_factory.mktemp("compile-cache")
+    """Keep the user's compile cache out of the tests, and theirs out of it; tests in parallel share one."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        directory = tmp_path_factory.getbasetemp().parent / "compile-cache"
+    else:
+        directory = tmp_path_factory.mktemp("compile-cache")
     previous = os.environ.get("GPUPROF_CACHE_DIR")
     os.environ["GPUPROF_CACHE_DIR"] = str(directory)
     yield directory

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems and kernels of the shipped ladders in few words."""
 
-from gpuprof.kernels.catalog import shipped_ladder, shipped_operation
+from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.problems.problem import Problem
 
@@ -34,6 +34,11 @@ def problem_id(problem: Problem) -> str:
 def ladder(name: str) -> tuple[Kernel, ...]:
     """The kernels of a shipped ladder."""
     return shipped_ladder(name).kernels
+
+
+def shipped_kernels() -> tuple[Kernel, ...]:
+    """The kernels of all shipped ladders."""
+    return tuple(kernel for name in shipped_names() for kernel in ladder(name))
 
 
 def find_kernel(name: str, kernel: str) -> Kernel:

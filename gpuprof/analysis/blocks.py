@@ -64,7 +64,7 @@ def build_sweeps(run: Run, group: Group) -> tuple[Sweep, ...]:
 def _sweep(run: Run, group: Group, size: SizeSlice, kernel: str) -> Sweep | None:
     cases = [case for case in size.cases if case.kernel == kernel]
     blocks = {(case.block[0], case.block[1]) for case in cases}
-    if len(blocks) < 2:
+    if len(blocks) < 2 or _follow_from_parameters(cases):
         return None
     metric = _metric(run, group)
     sign = -1.0 if FIGURES[metric].better == "lower" else 1.0
@@ -88,6 +88,12 @@ def _sweep(run: Run, group: Group, size: SizeSlice, kernel: str) -> Sweep | None
     return Sweep(
         kernel, size.label, metric, tuple(xs), tuple(ys), tuple(tuple(cell(x, y) for x in xs) for y in ys)
     )
+
+
+def _follow_from_parameters(cases: list[Measurement]) -> bool:
+    """Whether each set of parameters ran with one block only: then the parameters are what was swept."""
+    sets = {tuple(case.params.items()): case.block for case in cases}
+    return len(sets) > 1 and all(sets[tuple(case.params.items())] == case.block for case in cases)
 
 
 def _metric(run: Run, group: Group) -> str:

@@ -527,6 +527,7 @@ _MADE_OF_COUNTERS = (
         "number",
         "Shared-memory passes per warp-wide step of useful work.",
         _derived(counters.shared_wavefronts_per_step),
+        phrase="shared-memory passes a step",
         better="lower",
     ),
     _figure(

@@ -38,7 +38,7 @@ class Rung:
         pct_of_fastest: Speed relative to the fastest rung, in percent.
         verdict: What limits it.
         is_reference: A vendor's or host implementation to compare with, not a rung.
-        is_ceiling: It only copies: it bounds what a transpose can reach.
+        is_ceiling: It computes less, and bounds what the others can reach.
         is_fastest: No other rung that computes the result is faster.
     """
 
@@ -176,11 +176,12 @@ def _climb(run: Run, rung: Rung, before: Rung | None) -> Rung:
     if before is None or not status_of(run, rung.case).usable:
         return rung
     gain = before.speed.median_us / rung.speed.median_us if before.speed and rung.speed else None
+    noise = uncertainty(before.speed) + uncertainty(rung.speed)
     return replace(
         rung,
         previous=before.kernel.id,
         gain=gain,
-        gain_is_clear=gain is not None and abs(gain - 1.0) > _uncertainty(before) + _uncertainty(rung),
+        gain_is_clear=gain is not None and abs(gain - 1.0) > noise,
         changes=changes(run, before.case, rung.case),
     )
 
@@ -196,7 +197,7 @@ def _claims(run: Run, rung: Rung, before: Rung | None) -> tuple[Claim, ...]:
     return claims(run, record.moves, start, rung.case, absent)
 
 
-def _uncertainty(rung: Rung) -> float:
-    """Half width of the interval around a rung's time, relative; the threshold where that is unknown."""
-    width = rung.speed.timing.ci95_rel if rung.speed else None
+def uncertainty(speed: Speed | None) -> float:
+    """Half width of the interval around a time, relative; the threshold where that is unknown."""
+    width = speed.timing.ci95_rel if speed else None
     return max(NOISE_LIMIT if width is None else width, NOISE_LIMIT / 2)

@@ -2,23 +2,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure from Python, and read results back."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
 
+from gpuprof.api.calling import BareLaunch, Call, LaunchValue, bare_ladder, call_request, launched
 from gpuprof.api.run import Run
 from gpuprof.errors import InputError
-from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
-from gpuprof.kernels.paths import ladder_of
-from gpuprof.measure.request import Selection, find_kernels, make_request, select
+from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
+from gpuprof.kernels.paths import Source, ladder_of
+from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.measure.run import Progress, RunOptions, measure
 from gpuprof.operation import Operation, ReferenceDeclaration
+from gpuprof.problems.declaration import FILE_NAME, load_operation
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.reading import read_run
 from gpuprof.results import Run as Record
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
 
+if TYPE_CHECKING:
+    from gpuprof.problems.by_value import Argument, Expectation, Tolerance
+
+#: An operation's name, a folder, a kernel file or its text.
+What = str | Path | Source
 #: One extent for all dimensions, or one for each: a tuple is one thing, a list is several.
 Extents = int | tuple[int, ...]
 Values = Mapping[str, int | Sequence[int]]
@@ -47,14 +56,29 @@ class _Silent:
 
 
 def profile(
-    what: str | Path | Sequence[str | Path],
+    what: What | Sequence[What],
     *,
+    operation: str | Path | None = None,
     kernels: str | Path | Sequence[str | Path] | Mapping[str, Values] = (),
+    params: Values | None = None,
     sizes: Extents | list[Extents] | None = None,
     blocks: Extents | list[Extents] | None = None,
     dtype: str = "f32",
     scalars: Mapping[str, float] | None = None,
     references: Collection[Which] = (),
+    args: "Mapping[str, Argument] | None" = None,
+    expect: "Mapping[str, Expectation] | None" = None,
+    relative: "Tolerance" = None,
+    absolute: "Tolerance" = None,
+    flops: int | str | None = None,
+    bytes: int | str | None = None,
+    grid: LaunchValue | None = None,
+    block: LaunchValue | list[LaunchValue] | None = None,
+    entry: str = "",
+    arguments: Sequence[str] = (),
+    dynamic_shared_bytes: int | str | Callable[[Mapping[str, int]], int | str] = 0,
+    cooperative: bool = False,
+    compile_options: Sequence[str] = (),
     device: str | int = "auto",
     arch: str | None = None,
     seed: int = 0,
@@ -67,24 +91,52 @@ def profile(
 ) -> Run:
     """Compile, run, verify and measure kernels, each in a worker process, as the command line does.
 
+    What kernels compute is told in one of three ways: by their headers; by `operation`; or by one call,
+    `args` and what to `expect` of it. With `grid` and `block` a kernel needs no header, and one that it has
+    is not read.
+
     Args:
         what: An operation that comes with gpuprof, such as `"gemm"`; or a folder with an `operation.toml`,
-            `.cu` files, or several of these.
+            `.cu` files or `Source` texts, or several of these.
+        operation: Of files that do not say it themselves: the name of an operation that comes with gpuprof,
+            an `operation.toml`, or its folder.
         kernels: Which of them: ids, published names or further `.cu` files; or these with values for their
             parameters, `{"reg_8x8": {"BK": [8, 16]}}`. All when empty.
+        params: Values for parameters of all of these, one or several each: `{"BM": [64, 128]}`. Every
+            combination is a case. Of a kernel without a header they are its parameters, and the first value
+            of each is its default.
         sizes: One problem size or a list: `4096`, `(512, 1024, 256)`, `[128, 4096]`. The operation's own when
             None.
         blocks: A block to run instead of each kernel's own, or a list: `256`, `(8, 32)`, `[128, 256]`.
-        dtype: Element type of the run.
+        dtype: Element type of the run; of a call, its arrays tell.
         scalars: Numbers that the operation takes besides its sizes.
         references: What to measure beside the kernels on a GPU: `"vendor"`'s libraries, NumPy on the `"cpu"`.
+        args: Arguments of the kernels by name, in their order: numbers, NumPy arrays, or anything with
+            `__array__` or `__dlpack__`; None for an output that starts poisoned. Arrays of which nothing is
+            expected are inputs, and must stay as they are.
+        expect: What outputs must hold, by name: an array, or a function of all arguments that returns one.
+        relative: Error allowed, as a share of an element's expected value; one number, or one by output.
+            Unless this or `absolute` is given, 32 unit roundoffs of the element's value and as many of the
+            mean value; integers must be equal.
+        absolute: Error allowed besides.
+        flops: Floating-point operations that a call needs, for a rate: a number or a formula of the sizes.
+        bytes: Fewest bytes that a call must move; every array once when None.
+        grid: Blocks in x, y and z: numbers, formulas as in headers such as `"cdiv(n, block_x)"`, or a
+            function of sizes, parameters and block (`block_x`, `threads` …) that returns them.
+        block: Threads of a block, likewise of sizes and parameters; a list for one case each.
+        entry: Name of the function; the file's own name, or its only kernel, when empty.
+        arguments: With `operation` and `grid`: what the kernel takes, in order; all of the operation's when
+            empty.
+        dynamic_shared_bytes: Dynamic shared memory of one block: a number, a formula or a function.
+        cooperative: Whether blocks wait for each other, and all must be on the device at once.
+        compile_options: Options for the compiler besides gpuprof's own.
         device: `"auto"`, a GPU's number, `"sim"` or `"sim:CARD"` for the executor, `"none"` to compile only.
         arch: Without a GPU, the architecture to stand in for, such as `"sm_90"`.
         seed: Of the random inputs.
         timeout_s: Longest that one case may take.
         seconds_per_case: Kernel time to spend sampling one case.
         sim_blocks: Blocks that the executor runs of each grid; chosen by size when None.
-        lines: On a GPU, count per source line too, with the executor.
+        lines: On a GPU, count with the executor too, in total and per source line.
         save: A results file that holds every case as soon as it is done.
         progress: Told about every step.
 
@@ -97,16 +149,6 @@ def profile(
         BackendUnavailable: The device cannot be used.
         Interrupted: Ctrl-C; it holds what was measured.
     """
-    ladder = _ladder(what)
-    request = make_request(
-        ladder,
-        _selections(ladder, kernels),
-        _sizes(ladder.operation, sizes),
-        _blocks(blocks),
-        dtype,
-        scalars,
-        _references(ladder.operation, references),
-    )
     options = RunOptions(
         device=str(device),
         arch=arch,
@@ -116,7 +158,48 @@ def profile(
         sim_blocks=0 if sim_blocks == "all" else sim_blocks,
         lines=lines,
     )
+    launch = _launch(grid, block, params or {}, entry, dynamic_shared_bytes, cooperative, compile_options)
+    files = _listed(what)
+    if args is not None or expect is not None:
+        _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes, blocks=blocks)
+        _refuse("args and expect", scalars=scalars, references=references, arguments=arguments)
+        call = Call(args or {}, expect or {}, relative, absolute, flops, bytes)
+        with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
+            request = call_request(_files(files), launch, call, Path(folder))
+            return _measured(request, replace(options, given_arrays=folder), save, progress)
+    _refuse("a declared operation", relative=relative, absolute=absolute, flops=flops, bytes=bytes)
+    selections: Sequence[Selection] = ()
+    if launch is None:
+        _refuse("a header", entry=entry, arguments=arguments, compile_options=compile_options)
+        ladder = _ladder(files, operation)
+        selections = _selections(ladder, kernels, params or {})
+    else:
+        _refuse("grid and block", kernels=kernels, blocks=blocks)
+        ladder = bare_ladder(_files(files), launch, _operation(operation), dtype, arguments)
+    request = make_request(
+        ladder,
+        selections,
+        _sizes(ladder.operation, sizes),
+        _blocks(blocks),
+        dtype,
+        scalars,
+        _references(ladder.operation, references),
+    )
+    if launch is not None:
+        request = replace(request, selections=launched(ladder, launch))
+    return _measured(request, options, save, progress)
 
+
+def _launch(grid: Any, block: Any, *rest: Any) -> BareLaunch | None:
+    """How kernels without a header are launched; None where headers say it."""
+    if (grid is None) != (block is None):
+        raise InputError("Of grid and block only one is given.", fix="A kernel without a header needs both.")
+    return None if grid is None else BareLaunch(grid, block, *rest)
+
+
+def _measured(
+    request: Request, options: RunOptions, save: str | Path | None, progress: Progress | None
+) -> Run:
     def keep(run: Record) -> ResultsFile:
         assert save is not None
         return ResultsFile(Path(save), run, replace=False)
@@ -141,24 +224,53 @@ def operations() -> tuple[str, ...]:
     return shipped_names()
 
 
-def _ladder(what: str | Path | Sequence[str | Path]) -> Ladder:
-    if isinstance(what, str) and what in shipped_names():
-        return shipped_ladder(what)
-    paths = [Path(what)] if isinstance(what, (str, Path)) else list(map(Path, what))
-    if isinstance(what, str) and not paths[0].exists() and paths[0].suffix != ".cu":
-        return shipped_ladder(what)  # which says what there is
-    return ladder_of(paths)
+def _refuse(why: str, **given: Any) -> None:
+    """Refuse arguments of `profile` that contradict others."""
+    for name, value in given.items():
+        if value is not None and not (isinstance(value, (str, tuple, dict)) and not value):
+            raise InputError(f"{name} does not go with {why}.", fix="Leave one of them out.")
+
+
+def _listed(what: What | Sequence[What]) -> list[What]:
+    return [what] if isinstance(what, (str, Path, Source)) else list(what)
+
+
+def _files(what: Sequence[What]) -> list[Path | Source]:
+    return [each if isinstance(each, Source) else Path(each) for each in what]
+
+
+def _operation(what: str | Path | None) -> Operation:
+    """The operation that is named."""
+    if what is None:
+        raise InputError(
+            "Nothing says what the kernel computes.", fix="Give args and expect, or an operation."
+        )
+    if isinstance(what, str) and (what in shipped_names() or not Path(what).exists()):
+        return shipped_operation(what)
+    path = Path(what)
+    return load_operation(path / FILE_NAME if path.is_dir() else path)
+
+
+def _ladder(what: Sequence[What], operation: str | Path | None) -> Ladder:
+    first = what[0] if what else None
+    if isinstance(first, str) and len(what) == 1 and operation is None:
+        named = not Path(first).exists() and Path(first).suffix != ".cu"
+        if named or first in shipped_names():
+            return shipped_ladder(first)
+    return ladder_of(_files(what), None if operation is None else _operation(operation))
 
 
 def _selections(
-    ladder: Ladder, kernels: str | Path | Sequence[str | Path] | Mapping[str, Values]
+    ladder: Ladder, kernels: str | Path | Sequence[str | Path] | Mapping[str, Values], params: Values
 ) -> list[Selection]:
     if isinstance(kernels, (str, Path)):
         kernels = [kernels]
     if not isinstance(kernels, Mapping):
         kernels = {str(name): {} for name in kernels}
+    if params and not kernels:
+        kernels = {kernel.id: {} for kernel in ladder.kernels}
     return [
-        select(kernel, {key: _values(each) for key, each in values.items()}, str(name))
+        select(kernel, {key: _values(each) for key, each in {**params, **values}.items()}, str(name))
         for name, values in kernels.items()
         for kernel in find_kernels(ladder, str(name))
     ]

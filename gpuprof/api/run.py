@@ -2,16 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as Python programs see it: cases, their figures and counters as plain values."""
 
+import os
 import sys
+import webbrowser
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from gpuprof.analysis.counters import held as counted
 from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import Rung, build_ladder
 from gpuprof.analysis.status import status_of
+from gpuprof.analysis.verdict import clues_of
 from gpuprof.errors import GpuprofError, InputError
 from gpuprof.files import check_writable, replace_text
 from gpuprof.schema import to_json
@@ -47,8 +52,16 @@ class Figures(Mapping[str, Any]):
         """
         reading = self._known[name].read(self._subject)
         if reading.value is None:
-            raise NotMeasured(f"{name} of {self._subject.case.kernel} is not known: {reading.reason}.")
+            what = f"{name} of {self._subject.case.kernel} is not known: {reading.reason}."
+            raise NotMeasured(what, fix=self._remedy(name))
         return reading.value
+
+    def _remedy(self, name: str) -> str:
+        """How a program gets a figure that it does not have."""
+        uncounted = self._subject.run.backend == "gpu" and not counted(self._subject.case)
+        if uncounted and self._known[name].group in ("Counters", FIGURES["sector_ratio"].group):
+            return "With profile(lines=True) the executor counts it."
+        return ""
 
     def __getattr__(self, name: str) -> Any:
         """The same by attribute; an unknown name is an AttributeError."""
@@ -83,8 +96,9 @@ class Figures(Mapping[str, Any]):
         return sum(1 for _ in self)
 
     def __repr__(self) -> str:
-        """The figures that this case has."""
-        return f"Figures({dict(self)})"
+        """How many there are, and of what; `dict(figures)` has their values."""
+        case = self._subject.case
+        return f"<{len(self)} figures of {case.kernel} {case.problem.label}>"
 
     def __dir__(self) -> list[str]:
         """For completion: the figures that this case has, too."""
@@ -100,13 +114,13 @@ class Case:
     """
 
     def __init__(self, run: "Run", index: int) -> None:
-        self._run = run
+        self.run = run
         self._index = index
 
     @property
     def record(self) -> "Measurement":
         """Everything that the results file holds of it."""
-        return self._run.record.cases[self._index]
+        return self.run.record.cases[self._index]
 
     @property
     def kernel(self) -> str:
@@ -159,6 +173,16 @@ class Case:
         return self.record.reason or ""
 
     @property
+    def why(self) -> tuple[str, ...]:
+        """Why the case stands where it stands: what changed since the rung below, and what holds it back."""
+        from gpuprof.report.ladder_table import explanation
+
+        rung = self.run.rung_of(self._index)
+        if rung is not None:
+            return explanation(self.run.record, rung)
+        return (self.reason,) if self.reason else clues_of(self.record)
+
+    @property
     def is_reference(self) -> bool:
         """Whether it is a library's or the host's implementation, to compare with."""
         return self.record.is_reference
@@ -186,7 +210,7 @@ class Case:
 
     @property
     def _subject(self) -> Subject:
-        return Subject(self._run.record, self.record, self._run.rung_of(self._index))
+        return Subject(self.run.record, self.record, self.run.rung_of(self._index))
 
     def to_dict(self) -> dict[str, Any]:
         """One flat row: what it is, how it ended, and every figure that it has."""
@@ -207,7 +231,7 @@ class Case:
         """The row in short, with the reason where it is not ok."""
         params = "".join(f" {name}={value}" for name, value in self.params.items())
         time = self.figures.get("median_us")
-        end = f"{time:.4g} us" if time is not None else status_of(self._run.record, self.record).word
+        end = f"{time:.4g} us" if time is not None else status_of(self.run.record, self.record).word
         why = f": {self.reason}" if self.reason else ""
         return f"<{self.kernel} {self.size} {format_extent(self.block)}{params}: {end}{why}>"
 
@@ -284,17 +308,38 @@ class Run:
 
         return render_html(self.record)
 
-    def show(self) -> None:
-        """Print the tables as the command line does."""
-        from gpuprof.report.terminal import print_run
-
-        print_run(self.record, file=sys.stdout)
-
-    def save(self, directory: str | Path, *, force: bool = False) -> Path:
-        """Write `results.json` and `report.html` into a directory, which is made.
+    def show(self, *, browser: bool | None = None) -> Path | None:
+        """Open the report in a browser, or print the tables where there is none.
 
         Args:
-            directory: Where they go.
+            browser: Whether there is one; found out when None: it takes a desktop, or `BROWSER` in the
+                environment.
+
+        Returns:
+            The report, a temporary file that the system clears away; None where the tables were printed.
+        """
+        if not (_has_desktop() if browser is None else browser):
+            from gpuprof.report.terminal import print_run
+
+            print_run(self.record, file=sys.stdout)
+            return None
+        report = Path(mkdtemp(prefix="gpuprof-report-")) / "report.html"
+        replace_text(report, self.to_html())
+        webbrowser.open(report.as_uri())
+        return report
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: compact tables."""
+        from gpuprof.report.notebook import render_notebook
+
+        return render_notebook(self.record)
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the results and their report.
+
+        Args:
+            path: A directory, which is made, for `results.json` and `report.html`; or the results file, whose
+                name ends in .json, and the report goes beside it.
             force: Whether existing files may be replaced.
 
         Returns:
@@ -303,10 +348,12 @@ class Run:
         Raises:
             InputError: They exist, or cannot be written.
         """
-        folder = Path(directory)
-        results, report = folder / "results.json", folder / "report.html"
-        for path in (results, report):
-            check_writable(path, force)
+        named = Path(path)
+        alone = named.suffix == ".json"
+        results = named if alone else named / "results.json"
+        report = named.with_suffix(".html") if alone else named / "report.html"
+        for file in (results, report):
+            check_writable(file, force)
         write_run(self.record, results)
         replace_text(report, self.to_html())
         return results
@@ -333,6 +380,19 @@ class Run:
         ok = sum(case.ok for case in self.cases)
         operations = ", ".join(dict.fromkeys(case.record.problem.operation for case in self.cases))
         return f"<gpuprof run: {operations} on {self.device} ({self.backend}), {ok} of {len(self)} cases ok>"
+
+
+def _has_desktop() -> bool:
+    """Whether a browser would open a window: one for the terminal would take it from the program."""
+    if os.environ.get("BROWSER"):
+        return True
+    if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        return False
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True
 
 
 _COUNTERS = {name: figure for name, figure in FIGURES.items() if figure.group == "Counters"}

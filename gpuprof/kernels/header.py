@@ -35,7 +35,7 @@ from gpuprof.problems.formulas import ExpressionError, variables
 from gpuprof.quantities import Positive
 from gpuprof.results import Choice, Direction, PublishedFigure
 from gpuprof.schema import complaint_about
-from gpuprof.tables import TableReader, is_identifier, is_integer, read_toml
+from gpuprof.tables import Place, TableReader, is_identifier, is_integer, read_toml
 
 _OPENING = re.compile(r"/\*gpuprof\b")
 #: Variables every header formula may use besides the problem's dimensions and the kernel's own integers.
@@ -120,7 +120,8 @@ def read_kernels(
         raise HeaderError(f"{path} has no /*gpuprof … */ header at its top.", fix=fix)
     begin, end = found
     line = source[:begin].count("\n") + 1
-    reader = TableReader(read_toml(source[begin:end], str(path), line), str(path), fix=fix)
+    text = source[begin:end]
+    reader = TableReader(read_toml(text, str(path), line), Place(str(path), text, line), fix=fix)
     # `options` once meant the compiler's; an operation in a header has a table of that name.
     old = not isinstance(reader.table.get("options", {}), dict)
     if "choose" in reader:
@@ -394,7 +395,9 @@ def _read_choices(reader: TableReader) -> tuple[Choice, ...]:
         return ()
     choices = []
     for entry in reader.sections("choose"):
-        choices.append(Choice(entry.take("kernel", str), entry.take("when", str)))
+        choices.append(
+            Choice(entry.take("kernel", str), entry.take("when", str), entry.take("because", str, ""))
+        )
         entry.finish()
     if not choices:
         raise reader.error("choose", "must name at least one kernel")
@@ -454,20 +457,29 @@ def _check_formulas(kernel: Kernel, path: Path, operation: Operation) -> None:
     texts += [text for spec in kernel.tensor_maps.values() for text in spec.box]
     texts += [text for array in kernel.workspace.values() for text in array.shape]
     # Where there are several launches, each has a block of its own: nothing else knows one.
-    _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, path)
+    _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, kernel, path)
     names = {*operation.argument_names, *kernel.tensor_maps, *kernel.workspace}
     for step in kernel.steps:
         numbers = [text for text in step.arguments if text not in names]
-        _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, path)
+        _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, kernel, path)
 
 
-def _refuse_unknown(texts: Sequence[str], known: set[str], path: Path) -> None:
+def _refuse_unknown(texts: Sequence[str], known: set[str], kernel: Kernel, path: Path) -> None:
     for text in texts:
         try:
             unknown = sorted(variables(text) - known)
         except ExpressionError as error:
-            raise HeaderError(f"{path}: {error}.") from error
+            raise HeaderError(f"{_place_of(text, kernel, path)}: {error}.") from error
         if unknown:
+            names = ", ".join(sorted(known))
             raise HeaderError(
-                f"{path}: the expression {text!r} uses {unknown[0]!r}; known are {', '.join(sorted(known))}."
+                f"{_place_of(text, kernel, path)}: the expression {text!r} uses {unknown[0]!r};"
+                f" known are {names}."
             )
+
+
+def _place_of(formula: str, kernel: Kernel, path: Path) -> str:
+    """The file and the first line of its header that holds a formula."""
+    begin, end = _find_header(kernel.source) or (0, 0)
+    at = kernel.source.find(formula, begin, end)
+    return f"{path}:{kernel.source.count(chr(10), 0, at) + 1}" if at >= 0 else str(path)

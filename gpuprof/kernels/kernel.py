@@ -203,4 +203,5 @@ class Kernel:
             moves=self.moves,
             after=self.after,
             choices=self.choices,
+            parameters=self.parameters,
         )

@@ -3,35 +3,71 @@
 """The ladder that folders and kernel files of a user's own make up."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuprof.errors import HeaderError, InputError
-from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels, load_ladder
+from gpuprof.kernels.catalog import (
+    Ladder,
+    check_choices,
+    in_order,
+    load_kernels,
+    load_ladder,
+    shipped_operation,
+)
+from gpuprof.kernels.header import read_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.operation import Operation
 
 
-def ladder_of(paths: Sequence[Path], command: Preprocessing = NOTHING) -> Ladder:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kernel file that exists as text only; it stands wherever a `.cu` file may.
+
+    Args:
+        text: The file's text.
+        name: Its name, without the ending: the kernel's id, and its function unless something else is said.
+    """
+
+    text: str
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """What the file would be called."""
+        return Path(f"{self.name}.cu")
+
+    def is_dir(self) -> bool:
+        """It is no folder."""
+        return False
+
+    def __str__(self) -> str:
+        return f"the source {self.name!r}"
+
+
+def ladder_of(
+    paths: Sequence[Path | Source], operation: Operation | None = None, command: Preprocessing = NOTHING
+) -> Ladder:
     """The kernels of folders and files as one ladder; all must compute one operation.
 
     Args:
-        paths: Folders that hold an `operation.toml`, and `.cu` files. A file whose header declares no
-            operation is of that of the folders or of the other files, or of one that comes with gpuprof.
+        paths: Folders that hold an `operation.toml`, and `.cu` files or sources. A file whose header declares
+            no operation is of that of the folders or of the other files, or of one that comes with gpuprof.
+        operation: What they compute, where that is known already.
         command: Folders of headers and macros from the command line.
 
     Raises:
         InputError: A path is neither, or two kernels have one id.
         HeaderError: A file is faulty, or two compute different operations.
     """
-    operation: Operation | None = None
     kernels: dict[str, Kernel] = {}
     # Folders first: their operation is what the files' headers may leave out.
     for path in sorted(paths, key=lambda path: not path.is_dir()):
         found = _load(path, operation, command)
         if operation is not None and found.operation != operation:
             raise HeaderError(
-                f"{path} is of the operation {found.operation.name}, the paths before it of "
+                f"{path} is of the operation {found.operation.name}, what was named before it of "
                 f"{operation.name}.",
                 fix="Measure one operation at a time.",
             )
@@ -39,14 +75,17 @@ def ladder_of(paths: Sequence[Path], command: Preprocessing = NOTHING) -> Ladder
         for kernel in found.kernels:
             if kernels.setdefault(kernel.id, kernel) != kernel:
                 raise InputError(f"Two kernels have the id {kernel.id!r}.", fix="Rename one of the files.")
-    if operation is None:
+    if operation is None or not kernels:
         raise InputError("There is nothing to run.", fix="Name a folder or a .cu file.")
     for kernel in kernels.values():
         check_choices(kernel, kernels.values())
     return Ladder(operation, in_order(kernels.values()))
 
 
-def _load(path: Path, operation: Operation | None, command: Preprocessing) -> Ladder:
+def _load(path: Path | Source, operation: Operation | None, command: Preprocessing) -> Ladder:
+    if isinstance(path, Source):
+        text = read_kernels(path.text, path.path, shipped_operation, operation, command)
+        return Ladder(text.operation, text.kernels)
     if path.is_dir():
         return load_ladder(path, command)
     if path.suffix != ".cu":

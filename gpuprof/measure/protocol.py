@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """First request: which backend to open."""
+    """First request: which backend to open, and where the arrays lie that a program gave."""
 
     device: str
     arch: str | None
@@ -30,6 +30,7 @@ class Open:
     sim_blocks: int | None = None
     lines: bool = False
     libraries: tuple[str, ...] = ()
+    given_arrays: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from gpuprof.text import Extent, format_extent
 
 #: Largest extent: kernels take sizes as 32-bit integers, and tile arithmetic needs headroom above them.
 MAX_EXTENT = 2**31 - 2**16
-#: More variants of one kernel than anybody means to ask for.
-_MOST_VARIANTS = 10_000
+#: Sets of parameters of one kernel in one run: each is compiled, proved and measured.
+MOST_VARIANTS = 256
 
 
 @dataclass(frozen=True)
@@ -118,20 +118,32 @@ def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Se
             if parameter in kernel.constants:
                 fix = f"{parameter} is a constant of its source. {fix}"
             raise InputError(f"{kernel.id} has no parameter {parameter!r}.", fix=fix)
-    if math.prod(map(len, params.values())) > _MOST_VARIANTS:
-        raise InputError(
-            f"{kernel.id} would run in more than {_MOST_VARIANTS} variants.", fix="Name fewer values."
+    values = [list(dict.fromkeys(each)) for each in params.values()]
+    count = math.prod(map(len, values))
+    if count > MOST_VARIANTS:
+        raise _too_many(
+            kernel, f"{count} sets of parameters ({' x '.join(str(len(each)) for each in values)})"
         )
-    combinations = product(*map(dict.fromkeys, params.values()))
+    if not count:
+        empty = next(name for name, each in params.items() if not each)
+        raise InputError(f"{kernel.id} is given no value for {empty}.", fix="Name at least one.")
+    combinations = product(*values)
     variants = tuple(dict(zip(params, values, strict=True)) for values in combinations)
     return Selection(kernel, variants, name)
+
+
+def _too_many(kernel: Kernel, what: str) -> InputError:
+    return InputError(
+        f"{kernel.id} would run with {what}; a run takes {MOST_VARIANTS} of one kernel.",
+        fix="Name fewer values, or split them over several runs.",
+    )
 
 
 def merge(selections: Iterable[Selection]) -> tuple[Selection, ...]:
     """Selections in rung order, those of one kernel as one.
 
     Raises:
-        InputError: Two different kernels have one id.
+        InputError: Two different kernels have one id, or one has too many sets of parameters.
     """
     found: dict[str, Selection] = {}
     for selection in selections:
@@ -142,8 +154,10 @@ def merge(selections: Iterable[Selection]) -> tuple[Selection, ...]:
                 f"{other.name} and {selection.name} have one id, {kernel.id!r}.",
                 fix="Rename one of the files.",
             )
-        more = tuple(params for params in selection.params if params not in other.params)
-        found[kernel.id] = replace(other, params=other.params + more)
+        params = other.params + tuple(each for each in selection.params if each not in other.params)
+        if len(params) > MOST_VARIANTS:
+            raise _too_many(kernel, f"{len(params)} sets of parameters")
+        found[kernel.id] = replace(other, params=params)
     return tuple(found[kernel.id] for kernel in in_order(each.kernel for each in found.values()))
 
 

@@ -60,6 +60,7 @@ class RunOptions:
         seconds_per_case: Kernel time spent on sampling one case.
         sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
         lines: Whether the executor annotates a GPU run line by line.
+        given_arrays: Folder of the arrays that a program gave, for operations made of them.
     """
 
     device: str = "auto"
@@ -69,6 +70,7 @@ class RunOptions:
     seconds_per_case: float = 0.25
     sim_blocks: int | None = None
     lines: bool = False
+    given_arrays: str = ""
 
 
 def measure(
@@ -105,6 +107,7 @@ def measure(
         sim_blocks=options.sim_blocks,
         lines=options.lines,
         libraries=tuple(dict.fromkeys(reference.library for reference in request.references)),
+        given_arrays=options.given_arrays,
     )
     worker = WorkerProcess(open_request)
     try:
@@ -209,7 +212,7 @@ def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tupl
         seed=options.seed,
         operations={request.operation.name: request.operation},
         kernels=(
-            *(kernel.record() for kernel in request.kernels),
+            *{kernel.id: kernel.record() for kernel in request.kernels}.values(),
             *(
                 _reference_record(request.operation.name, reference)
                 for reference in request.references

@@ -31,6 +31,7 @@ from gpuprof.measure.protocol import (
     decode,
     encode,
 )
+from gpuprof.problems.given import look_in
 from gpuprof.statistics import Budget
 
 
@@ -59,6 +60,8 @@ class Worker:
         raise TypeError(f"no request: {request!r}")
 
     def _open(self, request: Open) -> Opened:
+        if request.given_arrays:
+            look_in(request.given_arrays)
         budget = Budget(seconds=request.seconds_per_case)
         self._backend, reason = open_backend(
             request.device,

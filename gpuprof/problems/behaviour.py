@@ -132,7 +132,7 @@ class Behaviour:
         }
         expected = {}
         for spec in problem.outputs:
-            check = problem.operation.checks[spec.name]
+            check = problem.checks[spec.name]
             result = _of_shape(spec, check.value, evaluate_arrays(check.value, values))
             floats = is_float(spec.dtype)
             result = result.astype(np.float64) if floats else _as_integers(spec, check, result)

@@ -51,6 +51,10 @@ CODED = {
     ),
 }
 
+#: What `coded` says of an operation that a program made of arrays, and no declaration may say.
+GIVEN = "given"
+_OF_GIVEN = Code("gpuprof.problems.given", "GivenBehaviour", (), ())
+
 
 def behaviour_of(operation: Operation) -> "Behaviour":
     """What an operation's problems do."""
@@ -59,7 +63,7 @@ def behaviour_of(operation: Operation) -> "Behaviour":
 
 @cache
 def _behaviour(coded: str) -> "Behaviour":
-    code = CODED.get(coded)
+    code = {**CODED, GIVEN: _OF_GIVEN}.get(coded)
     module = import_module(code.module if code else "gpuprof.problems.behaviour")
     behaviour: Behaviour = getattr(module, code.behaviour if code else "Behaviour")()
     return behaviour

@@ -5,6 +5,7 @@
 import keyword
 from collections.abc import Iterable
 from dataclasses import replace
+from keyword import iskeyword
 from pathlib import Path
 from typing import get_args
 
@@ -27,7 +28,7 @@ from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, integer_range
 from gpuprof.problems.formulas import ExpressionError, variables
 from gpuprof.problems.generators import check_generator, default_generator
 from gpuprof.problems.sizes import parse_sizes
-from gpuprof.tables import TableReader, is_identifier, read_toml
+from gpuprof.tables import Place, TableReader, is_identifier, read_toml
 
 FILE_NAME = "operation.toml"
 #: Names that formulas of launches and work know besides an operation's own.
@@ -47,7 +48,7 @@ def load_operation(path: Path) -> Operation:
         text = path.read_text(encoding="utf-8-sig")
     except PATH_ERRORS as error:
         raise HeaderError(f"Cannot read the operation {path}: {reason(error)}.") from error
-    reader = TableReader(read_toml(text, str(path)), str(path), fix=_EXAMPLE)
+    reader = TableReader(read_toml(text, str(path)), Place(str(path), text), fix=_EXAMPLE)
     operation = read_operation(reader, reader.take("name", str))
     reader.finish()
     return operation
@@ -96,7 +97,11 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
     if all(array.role == "in" for array in arrays.values()):
         raise reader.error("arrays", "have nothing to check: none is out or inout")
     _check_coded(reader, operation)
-    return replace(operation, checks=_read_checks(reader.section("check", {}), operation))
+    return replace(
+        operation,
+        checks=_read_checks(reader.section("check", {}), operation),
+        ceiling_checks=_read_ceiling_checks(reader, operation),
+    )
 
 
 def _check_coded(reader: TableReader, operation: Operation) -> None:
@@ -126,7 +131,8 @@ def _check_names(reader: TableReader, dimensions: tuple[str, ...], names: tuple[
             raise reader.error("dimensions", f"names {name!r}, a word of the language that formulas are in")
         if names.count(name) > 1:
             raise reader.error("dimensions", f"names {name!r}, which something else is called too")
-        if name in RESERVED:
+        # Code does not read its names in formulas, whose language is a part of Python's.
+        if name in RESERVED or (iskeyword(name) and "coded" not in reader):
             raise reader.error("dimensions", f"names {name!r}, which formulas use for something else")
 
 
@@ -207,6 +213,15 @@ def _read_work(reader: TableReader, names: tuple[str, ...]) -> Work:
         raise reader.error("flops", "is 0, and the operation rated by it")
     reader.finish()
     return work
+
+
+def _read_ceiling_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:
+    """Checks of the kernels that an option calls a ceiling; without any they are those of all kernels."""
+    if "ceiling" not in reader:
+        return {}
+    if not any(option.ceiling for option in operation.options.values()):
+        raise reader.error("ceiling", "has checks for kernels that no option calls a ceiling")
+    return _read_checks(reader.section("ceiling"), operation)
 
 
 def _read_checks(reader: TableReader, operation: Operation) -> dict[str, Check]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.operation import Operation, Role
+from gpuprof.operation import Check, Operation, Role
 from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, is_float
 from gpuprof.problems.formulas import ExpressionError, evaluate_real
 from gpuprof.results import ProblemRecord, size_label
@@ -130,6 +130,12 @@ class Problem:
         )
 
     @property
+    def checks(self) -> Mapping[str, Check]:
+        """How outputs are held against their references, by name."""
+        operation = self.operation
+        return (operation.ceiling_checks if self.is_ceiling else {}) or operation.checks
+
+    @property
     def real_bytes(self) -> int:
         """Bytes of an element of the run's type."""
         return ELEMENT_TYPES[self.dtype].nbytes
@@ -217,7 +223,7 @@ class Problem:
         from gpuprof.problems.dtypes import largest, smallest, wider
 
         dtype = self.array(output).dtype
-        check = self.operation.checks[output]
+        check = self.checks[output]
         # Where sums are kept in a wider type, the result is rounded once more, to its own.
         computed = wider(dtype, check.accumulate) if check.accumulate and is_float(dtype) else dtype
         values = {

@@ -11,15 +11,19 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.blocks import Sweep
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.parameters import Panel, ParameterSweep, Point
 from gpuprof.analysis.roofline import Roofline
 from gpuprof.analysis.scaling import Series
 from gpuprof.analysis.status import status_of
-from gpuprof.report.cells import block_phrase
+from gpuprof.report.cells import block_phrase, format_block
 from gpuprof.report.metrics import Bar, Metric, ladder_metrics
 from gpuprof.results import Run
 from gpuprof.text import visible
 
 Chart = dict[str, Any]
+
+#: Figures that differ by more than this factor are coloured by their logarithm: one must not fade the rest.
+_WIDE = 4.0
 
 SWEEP_LABELS = {
     "gflops": "GFLOP/s",
@@ -99,22 +103,74 @@ def roofline_chart(roofline: Roofline) -> Chart:
 
 def sweep_chart(sweep: Sweep) -> Chart:
     """A matrix with a text in each cell."""
+    values = [cell.value for row in sweep.cells for cell in row if cell and cell.value is not None]
+    texts = [
+        [
+            "" if cell is None else cell.case.outcome if cell.value is None else sweep_text(cell.value)
+            for cell in row
+        ]
+        for row in sweep.cells
+    ]
     return {
-        "kind": "heat",
+        "kind": "matrix",
+        "logarithmic": False,
         "label": SWEEP_LABELS[sweep.metric],
         "reversed": sweep.lower_is_better,
+        "x_title": "block.x, threads",
+        "y_title": "block.y, threads",
         "xs": list(sweep.xs),
         "ys": list(sweep.ys),
+        "low": min(values, default=0.0),
+        "high": max(values, default=0.0),
         "z": [[cell.value if cell else None for cell in row] for row in sweep.cells],
-        "text": [
-            [
-                "" if cell is None else cell.case.outcome if cell.value is None else sweep_text(cell.value)
-                for cell in row
-            ]
-            for row in sweep.cells
+        "text": texts,
+        "hover": [
+            [f"block {x}x{y}: {text or 'not run'}" for x, text in zip(sweep.xs, row, strict=True)]
+            for y, row in zip(sweep.ys, texts, strict=True)
         ],
         "best": [[bool(cell and cell.is_best) for cell in row] for row in sweep.cells],
+        "default": [[False for _ in row] for row in sweep.cells],
     }
+
+
+def parameter_chart(sweep: ParameterSweep, panel: Panel) -> Chart:
+    """One of several small charts: bars over one parameter, or a matrix over two.
+
+    Colours and heights share one scale within a size.
+    """
+    values = [point.value for point in sweep.points if point.value is not None]
+    points = panel.points
+    return {
+        "kind": "matrix" if sweep.ys else "bars",
+        "logarithmic": bool(values) and 0.0 < _WIDE * min(values) < max(values),
+        "label": "",
+        "reversed": sweep.figure.better == "lower",
+        "x_title": sweep.names[0],
+        "y_title": sweep.names[1] if sweep.ys else "",
+        "xs": list(sweep.xs),
+        "ys": list(sweep.ys),
+        "low": min(values, default=0.0),
+        "high": max(values, default=0.0),
+        "z": [[point.value if point else None for point in row] for row in points],
+        "text": [[parameter_text(sweep, point) for point in row] for row in points],
+        "hover": [[parameter_hover(sweep, point) for point in row] for row in points],
+        "best": [[bool(point and point.is_best) for point in row] for row in points],
+        "default": [[bool(point and point.is_default) for point in row] for row in points],
+    }
+
+
+def parameter_hover(sweep: ParameterSweep, point: Point | None) -> str:
+    """A point in full."""
+    if point is None:
+        return "not run"
+    return visible(f"{format_block(point.case)}: {parameter_text(sweep, point)}")
+
+
+def parameter_text(sweep: ParameterSweep, point: Point | None) -> str:
+    """A point's figure, or how it ended; empty where it did not run."""
+    if point is None:
+        return ""
+    return point.case.outcome if point.value is None else sweep.figure.write(point.value)
 
 
 def sweep_text(value: float) -> str:

@@ -3,6 +3,7 @@
 """The HTML report: one self-contained file that opens anywhere and fetches nothing."""
 
 import base64
+import functools
 import hashlib
 import json
 from importlib.resources import files
@@ -15,7 +16,7 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.status import status_of
 from gpuprof.report.agreement_text import agreement_headline, format_difference
 from gpuprof.report.cells import block_phrase, format_block
-from gpuprof.report.charts import SWEEP_LABELS, sweep_text
+from gpuprof.report.charts import SWEEP_LABELS, parameter_text, sweep_text
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.page import build_page
 from gpuprof.report.profile_table import PROFILE_COLUMNS
@@ -43,6 +44,24 @@ def render_html(run: Run) -> str:
     whole, run = run, shortened(run)
     page = build_page(run)
     scripts = [_plotly() if page.charts else "", "\n".join(_asset(name) for name in _SCRIPTS)]
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            page=page,
+            run=run,
+            policy=_policy(scripts),
+            style=Markup(_asset("style.css")),
+            dark=Markup(_asset("dark.css")),
+            scripts=[Markup(script) for script in scripts if script],
+            data=_data_block({"run": to_json(whole), "charts": page.charts}),
+        )
+    )
+
+
+@functools.cache
+def _environment() -> Environment:
+    """The templates with all that they call; kept, because compiling them takes longer than filling them."""
     environment = Environment(
         loader=PackageLoader("gpuprof.report"),
         autoescape=True,
@@ -61,6 +80,7 @@ def render_html(run: Run) -> str:
         profile_columns=PROFILE_COLUMNS,
         sweep_labels=SWEEP_LABELS,
         sweep_text=sweep_text,
+        parameter_text=parameter_text,
         count=numbers.count,
         bound=bound,
         exact=numbers.exact,
@@ -68,21 +88,15 @@ def render_html(run: Run) -> str:
         significant=numbers.significant,
         time_us=numbers.time_us,
     )
-    return environment.get_template("report.html.j2").render(
-        page=page,
-        run=run,
-        policy=_policy(scripts),
-        style=Markup(_asset("style.css")),
-        dark=Markup(_asset("dark.css")),
-        scripts=[Markup(script) for script in scripts if script],
-        data=_data_block({"run": to_json(whole), "charts": page.charts}),
-    )
+    return environment
 
 
+@functools.cache
 def _asset(name: str) -> str:
     return files("gpuprof.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
+@functools.cache
 def _plotly() -> str:
     # Importing Plotly takes longer than anything else here, so that only a report with charts pays for it.
     from plotly.offline import get_plotlyjs

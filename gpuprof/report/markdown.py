@@ -15,6 +15,8 @@ from gpuprof.analysis.speed import Speed, rate, why_no_speed
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import Cell, format_block, missing
 from gpuprof.report.ladder_table import explanation, headline, resource_columns, rung_columns
+from gpuprof.report.parameters_text import parameter_lines
+from gpuprof.report.profile_table import PROFILE_COLUMNS, profile_rows
 from gpuprof.report.shortened import shortened
 from gpuprof.results import Run
 from gpuprof.text import visible
@@ -79,13 +81,28 @@ def _section(run: Run, group: Group, ladder: Ladder) -> str:
     sentence = headline(run, group, ladder)
     if sentence:
         lines += ["", _text(sentence)]
+    for line in parameter_lines(run, group, ladder.size.label):
+        lines += ["", _text(line)]
     without = [rung for rung in ladder.rungs if not status_of(run, rung.case).usable]
     if without:
         lines.append("")
     for rung in without:
         reason = " ".join(explanation(run, rung))
         lines.append(f"- {_code(rung.kernel.id)} {status_of(run, rung.case).word}: {_text(reason)}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_profile(run, ladder)])
+
+
+def _profile(run: Run, ladder: Ladder) -> Iterator[str]:
+    """The columns that optimisation studies print, where Nsight Compute counted."""
+    rows = profile_rows(run, ladder)
+    if not rows:
+        return
+    yield from ("", "Counted by Nsight Compute:", "")
+    yield "| Kernel | " + " | ".join(_text(column.label) for column in PROFILE_COLUMNS) + " |"
+    yield "|:--|" + "--:|" * len(PROFILE_COLUMNS)
+    for row in rows:
+        cells = [_NOT_MEASURED if cell.text is None else _text(cell.text) for cell in row.cells]
+        yield f"| {_code(row.rung.kernel.id)} | {' | '.join(cells)} |"
 
 
 def _row(run: Run, rung: Rung, columns: tuple[_Column, ...]) -> str:

@@ -3,6 +3,7 @@
 """The whole report as data for the template: what is shown, in which order, under which anchors."""
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +13,15 @@ from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
 from gpuprof.analysis.modes import MODES
+from gpuprof.analysis.parameters import Panel, ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
-from gpuprof.report.charts import ladder_chart, roofline_chart, scaling_chart, sweep_chart
+from gpuprof.report.charts import ladder_chart, parameter_chart, roofline_chart, scaling_chart, sweep_chart
 from gpuprof.report.device_facts import device_facts
 from gpuprof.report.figures_table import FiguresTable, figures_table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
 from gpuprof.report.ladder_table import RungColumn, headline, rung_columns
+from gpuprof.report.parameters_text import sweep_sentence
 from gpuprof.report.profile_table import ProfileRow, profile_rows
 from gpuprof.results import Run
 
@@ -44,6 +47,14 @@ class SweepView:
 
 
 @dataclass(frozen=True, slots=True)
+class ParametersView:
+    """All sets of parameters of one kernel: sizes, each with its sentence, its panels and their charts."""
+
+    kernel: str
+    sizes: tuple[tuple[ParameterSweep, str, tuple[tuple[Panel, str], ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GroupView:
     """One problem family: its ladders and the charts across sizes and blocks."""
 
@@ -58,6 +69,7 @@ class GroupView:
     roofline_chart: str | None
     sweeps: tuple[SweepView, ...]
     opened_sweep: int
+    parameters: tuple[ParametersView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,26 @@ def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[st
         roofline_chart=add(roofline_chart(roofline)) if roofline else None,
         sweeps=tuple(SweepView(sweep, add(sweep_chart(sweep))) for sweep in sweeps),
         opened_sweep=_most_telling(sweeps, sizes[opened]),
+        parameters=_parameters(run, group, add),
+    )
+
+
+def _parameters(run: Run, group: Group, add: Callable[[Any], str]) -> tuple[ParametersView, ...]:
+    sweeps = build_parameter_sweeps(run, group)
+    return tuple(
+        ParametersView(
+            kernel,
+            tuple(
+                (
+                    sweep,
+                    sweep_sentence(run, sweep),
+                    tuple((panel, add(parameter_chart(sweep, panel))) for panel in sweep.panels),
+                )
+                for sweep in sweeps
+                if sweep.kernel == kernel
+            ),
+        )
+        for kernel in dict.fromkeys(sweep.kernel for sweep in sweeps)
     )
 
 

@@ -10,17 +10,16 @@ from gpuprof.analysis.why import reasons
 from gpuprof.report.cells import Cell, column_of
 from gpuprof.results import Run
 
-PROFILE_COLUMNS = (
-    column_of(FIGURES["theoretical_occupancy_pct"]),
-    column_of(FIGURES["achieved_occupancy_pct"]),
-    *(
-        column_of(FIGURES[key], label=FIGURES[key].phrase.capitalize())
-        for key in (
-            "global_load_throughput_gbps",
-            "global_load_efficiency_pct",
-            "global_store_efficiency_pct",
-        )
-    ),
+#: Their headings stand alone, without those of groups.
+PROFILE_COLUMNS = tuple(
+    column_of(FIGURES[key], label=label)
+    for key, label in {
+        "theoretical_occupancy_pct": "Theoretical occupancy",
+        "achieved_occupancy_pct": "Achieved occupancy",
+        "global_load_throughput_gbps": "Load throughput",
+        "global_load_efficiency_pct": "Load efficiency",
+        "global_store_efficiency_pct": "Store efficiency",
+    }.items()
 )
 
 

@@ -4,8 +4,6 @@
 
 import shutil
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TextIO
 
 from rich.cells import cell_len, set_cell_size
@@ -13,15 +11,16 @@ from rich.console import Console
 from rich.text import Text
 
 from gpuprof.analysis.banners import banners
-from gpuprof.analysis.figures import FIGURES, Figure, Subject, headline_rate
 from gpuprof.analysis.groups import Group, groups
-from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
+from gpuprof.analysis.ladder import Ladder, build_ladder
 from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.status import status_of
-from gpuprof.report.cells import cell_of, format_block
+from gpuprof.report.case_columns import CaseColumn, CaseRow, case_columns, says_anything
+from gpuprof.report.cells import format_block
 from gpuprof.report.ladder_table import headline
+from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.shortened import shortened
-from gpuprof.results import Measurement, Run
+from gpuprof.results import Run
 from gpuprof.text import one_line, visible
 
 _GAP = 2
@@ -36,28 +35,6 @@ _TONES = {"good": "green", "bad": "red", "muted": "dim"}
 _LEVELS = {"bad": ("✗", "x", "red"), "warning": ("!", "!", "yellow"), "note": ("i", "i", "dim")}
 #: Said below the table in any case, with each row's reason.
 _SAID_BY_ROWS = {"incorrect", "failed", "over_limit"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    run: Run
-    rung: Rung
-    case: Measurement
-
-    @property
-    def shown(self) -> Rung | None:
-        """The rung, for the one case that stands for it."""
-        return self.rung if self.case is self.rung.case else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column; of those that do not fit, the ones with the highest `rank` go first."""
-
-    label: str
-    rank: int
-    read: Callable[[_Row], str]
-    right: bool = True
 
 
 class _Writer:
@@ -143,10 +120,12 @@ def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder])
     if len(ladders) == 1:
         title += f", {ladders[0].size.label}"
     writer.title(title)
-    rows = [[_Row(run, rung, case) for rung in ladder.rungs for case in rung.cases] for ladder in ladders]
+    rows = [[CaseRow(run, rung, case) for rung in ladder.rungs for case in rung.cases] for ladder in ladders]
     everything = [row for held in rows for row in held]
     columns = [
-        column for column in _columns(writer, run, group, ladders) if _says_anything(column, everything)
+        column
+        for column in case_columns(run, ladders, ascii_only=writer.ascii)
+        if says_anything(column, everything)
     ]
     _print_table(writer, _fitting(writer, columns, everything), rows)
     for row in everything:
@@ -160,8 +139,8 @@ def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder])
                 _TONES[status.tone],
             )
     for ladder in ladders:
-        sentence = headline(run, group, ladder)
-        if sentence:
+        sentences = (headline(run, group, ladder), *parameter_lines(run, group, ladder.size.label))
+        for sentence in filter(None, sentences):
             writer.wrapped("=", f"{ladder.size.label}: {sentence}" if len(ladders) > 1 else sentence, "bold")
 
 
@@ -176,7 +155,7 @@ def _print_cautions(writer: _Writer, run: Run) -> None:
         writer.wrapped(ascii_symbol if writer.ascii else symbol, text, style)
 
 
-def _print_table(writer: _Writer, columns: list[_Column], slices: list[list[_Row]]) -> None:
+def _print_table(writer: _Writer, columns: list[CaseColumn], slices: list[list[CaseRow]]) -> None:
     widths = {
         column.label: _width(writer, column, [row for rows in slices for row in rows]) for column in columns
     }
@@ -201,7 +180,7 @@ def _print_table(writer: _Writer, columns: list[_Column], slices: list[list[_Row
             writer.styled(_line(writer, columns, widths, cells))
 
 
-def _line(writer: _Writer, columns: list[_Column], widths: dict[str, int], cells: list[Text]) -> Text:
+def _line(writer: _Writer, columns: list[CaseColumn], widths: dict[str, int], cells: list[Text]) -> Text:
     """Cells side by side, without blanks at the end."""
     line = Text()
     for column, cell in zip(columns, cells, strict=True):
@@ -218,100 +197,17 @@ def _line(writer: _Writer, columns: list[_Column], widths: dict[str, int], cells
     return line
 
 
-def _width(writer: _Writer, column: _Column, rows: list[_Row]) -> int:
+def _width(writer: _Writer, column: CaseColumn, rows: list[CaseRow]) -> int:
     return max(cell_len(writer.cell(text)) for text in (column.label, *(column.read(row) for row in rows)))
 
 
-def _fitting(writer: _Writer, columns: list[_Column], rows: list[_Row]) -> list[_Column]:
+def _fitting(writer: _Writer, columns: list[CaseColumn], rows: list[CaseRow]) -> list[CaseColumn]:
     """Drop the least important columns until the rest fit."""
     widths = {column.label: _width(writer, column, rows) for column in columns}
     kept = list(columns)
     while len(kept) > 2 and sum(widths[column.label] + _GAP for column in kept) - _GAP > writer.width:
         kept.remove(max(kept, key=lambda column: column.rank))
     return kept
-
-
-def _says_anything(column: _Column, rows: list[_Row]) -> bool:
-    return any(column.read(row).strip("– ") for row in rows)
-
-
-def _columns(writer: _Writer, run: Run, group: Group, ladders: list[Ladder]) -> list[_Column]:
-    def outcome(row: _Row) -> str:
-        status = status_of(run, row.case)
-        return f"{status.ascii_symbol if writer.ascii else status.symbol} {status.word}"
-
-    def kernel(row: _Row) -> str:
-        return f"{row.case.kernel} (ref)" if row.rung.is_reference else row.case.kernel
-
-    case = [
-        _Column("kernel", 0, kernel, right=False),
-        _Column("size", 2, lambda row: row.case.problem.label, right=False),
-        _Column("block", 5, lambda row: format_block(row.case, brief=True), right=False),
-        _Column("outcome", 1, outcome, right=False),
-    ]
-    if len(ladders) == 1:
-        del case[1]
-    if run.backend == "gpu":
-        return [*case, *_timed(run, ladders), *_RESOURCES]
-    return [*case, *(_COUNTED if run.backend == "sim" else ()), *_RESOURCES]
-
-
-def _timed(run: Run, ladders: list[Ladder]) -> list[_Column]:
-    def figure(key: str, rank: int, label: str = "") -> _Column:
-        return _Column(label or _heading(key), rank, lambda row: _text_of(FIGURES[key], row))
-
-    references = {ladder.reference for ladder in ladders if ladder.reference}
-    # Each size has its own fastest reference; a name in the heading must hold for all of them.
-    yardstick = "reference" if len(references) > 1 else next(iter(references), "fastest")
-    share = FIGURES["pct_of_reference" if references else "pct_of_fastest"]
-
-    def relative(row: _Row) -> str:
-        return "" if row.shown is None else _text_of(share, row).replace("–", "")
-
-    def gain(row: _Row) -> str:
-        if row.shown is None or row.shown.gain is None:
-            return ""
-        return ("" if row.shown.gain_is_clear else "≈ ") + _text_of(FIGURES["gain"], row)
-
-    return [
-        figure("median_us", 0),
-        figure("ci95_pct", 7),
-        figure("warm_us", 8),
-        _Column("rate", 1, lambda row: _text_of(headline_rate(run, row.case), row)),
-        figure("pct_of_limit", 3),
-        _Column("gain", 4, gain),
-        _Column(f"of {yardstick}", 6, relative),
-    ]
-
-
-def _text_of(figure: Figure, row: _Row) -> str:
-    return cell_of(figure, Subject(row.run, row.case, row.shown)).text or "–"
-
-
-def _heading(key: str) -> str:
-    short = FIGURES[key].short
-    return short[:1].lower() + short[1:]
-
-
-def _plain(ranks: dict[str, int]) -> tuple[_Column, ...]:
-    """Columns of figures, each with its rank."""
-
-    def column(key: str, rank: int) -> _Column:
-        return _Column(_heading(key), rank, lambda row: _text_of(FIGURES[key], row))
-
-    return tuple(column(key, rank) for key, rank in ranks.items())
-
-
-_COUNTED = _plain(
-    {
-        "sector_ratio": 2,
-        "global_load_efficiency_pct": 2,
-        "global_store_efficiency_pct": 3,
-        "shared_wavefronts_per_step": 4,
-        "bank_conflicts": 6,
-    }
-)
-_RESOURCES = _plain({"registers_per_thread": 9, "shared_bytes": 11, "theoretical_occupancy_pct": 10})
 
 
 def _holds_unicode(file: TextIO) -> bool:

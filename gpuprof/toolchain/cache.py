@@ -11,9 +11,9 @@ from typing import Any
 
 from gpuprof.files import replace_text
 from gpuprof.schema import from_json, to_json
-from gpuprof.toolchain.compilation import make_program
 from gpuprof.toolchain.includes import UnknownInclude, included_files
 from gpuprof.toolchain.nvrtc import CompiledKernel, compile_entries, nvrtc_version
+from gpuprof.toolchain.nvrtc_program import make_program
 
 #: Entries kept; the least recently written go first.
 _MAX_ENTRIES = 1000

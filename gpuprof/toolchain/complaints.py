@@ -9,8 +9,8 @@ from difflib import SequenceMatcher
 from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.errors import CompileError
-from gpuprof.toolchain.compilation import Program
 from gpuprof.toolchain.cuda_headers import HEADERS_FIX
+from gpuprof.toolchain.nvrtc_program import Program
 
 #: The name under which NVRTC reports on the kernels that are asked for.
 _NAMES = "__nv_name_map"

@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from typing import Any
 
 from gpuprof.errors import BackendUnavailable, CompileError
-from gpuprof.toolchain.compilation import Program, make_program
 from gpuprof.toolchain.complaints import explain, no_such_kernel
+from gpuprof.toolchain.nvrtc_program import Program, make_program
 
 _REGISTERS = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(?<!\d)(\d+) bytes smem")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The bank-conflict rule against the wavefronts that Nsight Compute counted on an H200."""
+"""The bank-conflict rule against the wavefronts that Nsight Compute counted on an H200, and lane by lane."""
 
 import json
 from pathlib import Path
@@ -23,3 +23,34 @@ def test_every_shared_pattern_takes_the_hardwares_wavefronts(kind, size):
     total, ideal = wavefronts(offsets, active, size, load=kind == "ld")
     np.testing.assert_array_equal(total, [row[4] for row in rows])
     np.testing.assert_array_equal(total - ideal, [row[5] for row in rows])
+
+
+def distinct_words_of_the_busiest_bank(address, active, size):
+    """32 banks, successive 32-bit words in successive ones (CUDA Programming Guide); lanes served at once."""
+    words = {int(a) // 4 + i for a in address[active] for i in range(max(1, size // 4))}
+    return max(sum(word % 32 == bank for word in words) for bank in range(32))
+
+
+@pytest.mark.parametrize("load", [True, False])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_lanes_that_share_a_word_share_its_wavefront(size, load):
+    rng = np.random.default_rng(size)
+    offsets = rng.integers(1024, size=(200, 32)) // rng.integers(1, 40, size=(200, 1)) * size
+    active = rng.random((200, 32)) < rng.random((200, 1)) * 1.2
+    active[0] = False
+    total, ideal = wavefronts(offsets, active, size, load=load)
+    expected = [distinct_words_of_the_busiest_bank(*row, size) for row in zip(offsets, active, strict=True)]
+    np.testing.assert_array_equal(total, expected)
+    np.testing.assert_array_equal(ideal, active.any(axis=1))
+
+
+@pytest.mark.parametrize(("size", "groups"), [(8, 2), (16, 4)])
+def test_wide_stores_are_served_in_halves_and_quarters(size, groups):
+    rng = np.random.default_rng(size)
+    offsets = rng.integers(256, size=(200, 32)) // rng.integers(1, 40, size=(200, 1)) * size
+    active = rng.random((200, 32)) < rng.random((200, 1)) * 1.2
+    total, ideal = wavefronts(offsets, active, size, load=False)
+    for row, (address, lanes) in enumerate(zip(offsets, active, strict=True)):
+        parts = list(zip(address.reshape(groups, -1), lanes.reshape(groups, -1), strict=True))
+        assert total[row] == sum(distinct_words_of_the_busiest_bank(*part, size) for part in parts)
+        assert ideal[row] == sum(lane.any() for _, lane in parts)

@@ -120,7 +120,7 @@ def test_overrun_of_one_kernel_is_not_the_next_ones_where_the_output_is_read(bac
     """With beta the output is restored and not filled: its guard must be poisoned anew all the same."""
     problem = Gemm(64, 64, 64, beta=0.5)
     good = find_kernel("gemm", "naive")
-    past_the_end = good.source.replace("C[", "if (M > 0) C[(size_t)M * N] = 0; C[", 1)
+    past_the_end = good.source.replace("    *c = beta", "    C[(size_t)M * N] = 0;\n    *c = beta")
     assert past_the_end != good.source
     outcomes = []
     for kernel in (good, dataclasses.replace(good, source=past_the_end), good, good):

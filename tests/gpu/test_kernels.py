@@ -5,7 +5,7 @@
 import itertools
 
 import pytest
-from problem_support import Transpose, ladder, problem_for
+from problem_support import Transpose, ladder, problem_for, shipped_kernels
 
 from gpuprof.backends.gpu.context import Module
 from gpuprof.devices.occupancy import theoretical_occupancy
@@ -15,34 +15,49 @@ from gpuprof.kernels.shape import check_block, configure
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 
-GEMM_SIZES = [
-    *((1, 1, 1), (1, 1, 37), (1, 129, 5), (131, 1, 7), (2, 3, 4), (31, 33, 17), (32, 32, 32)),
-    *((64, 96, 80), (127, 65, 129), (128, 128, 128), (130, 258, 67), (257, 129, 300)),
-    # Ragged, but with rows of whole 16-byte words, as bulk copies need them; several blocks share the last.
-    *((1, 4, 4), (193, 260, 20), (97, 516, 300)),
-]
-TRANSPOSE_SIZES = [(1, 1), (1, 97), (97, 1), (3, 5), (31, 33), (64, 64), (100, 36), (127, 1023), (512, 260)]
+#: By operation; for one that is not here, some that fit no tile.
+SIZES = {
+    "gemm": [
+        *((1, 1, 1), (1, 1, 37), (1, 129, 5), (131, 1, 7), (2, 3, 4), (31, 33, 17), (32, 32, 32)),
+        *((64, 96, 80), (127, 65, 129), (128, 128, 128), (130, 258, 67), (257, 129, 300)),
+        # Ragged, but with rows of whole 16-byte words, as bulk copies need them; blocks share the last.
+        *((1, 4, 4), (193, 260, 20), (97, 516, 300)),
+    ],
+    "transpose": [(1, 1), (1, 97), (97, 1), (3, 5), (31, 33), (64, 64), (100, 36), (127, 1023), (512, 260)],
+    "reduce": [(1,), (2,), (31,), (33,), (256,), (1023,), (1 << 16,), (100_003,), (5_000_001,), (1 << 24,)],
+    "softmax": [
+        *((1, 1), (1, 5), (200, 1), (3, 33), (7, 256), (65, 1000), (128, 1024), (3, 1026)),
+        *((5, 4100), (1000, 8192), (3, 8193), (2, 30_001), (1, 58_113)),
+    ],
+}
+RAGGED = [1, 3, 33, 130]
+#: Scalars other than the defaults, for kernels that take them.
+SCALARS = {"gemm": {"alpha": -1.5, "beta": 0.75}}
+#: For kernels of matrices, and for those that take blocks of one row only.
 BLOCKS = [None, (8, 32, 1), (32, 8, 1), (16, 16, 1), (7, 5, 1), (1, 1, 1), (64, 2, 1), (32, 32, 1)]
+ROW_BLOCKS = [None, (32, 1, 1), (100, 1, 1), (1024, 1, 1)]
 
 
-def gemms(kernel):
-    takes_beta = kernel.choices or "beta" in kernel.arguments
-    scalings = [(1.0, 0.0), (-1.5, 0.75)] if takes_beta else [(1.0, 0.0)]
-    dtypes = kernel.dtypes or ("f32",)
-    for (m, n, k), dtype, (alpha, beta) in itertools.product(GEMM_SIZES, dtypes, scalings):
-        yield problem_for(kernel, m, n, k, dtype=dtype, alpha=alpha, beta=beta)
+def problems_of(kernel):
+    dimensions = shipped_operation(kernel.operation).dimensions
+    sizes = SIZES.get(kernel.operation) or [(size,) * len(dimensions) for size in RAGGED]
+    scalings = [{}]
+    if (scalars := SCALARS.get(kernel.operation)) and (kernel.choices or scalars.keys() <= taken(kernel)):
+        scalings.append(scalars)
+    for size, dtype, scalars in itertools.product(sizes, kernel.dtypes or ("f32",), scalings):
+        yield problem_for(kernel, *size, dtype=dtype, **scalars)
 
 
-def transposes(kernel):
-    for (nx, ny), dtype in itertools.product(TRANSPOSE_SIZES, kernel.dtypes):
-        yield problem_for(kernel, nx, ny, dtype=dtype)
+def taken(kernel):
+    """The names of what a kernel takes."""
+    return {name for step in kernel.steps for name in step.arguments}
 
 
 def blocks_of(kernel):
     if kernel.choices:
         yield kernel.launch.block
         return
-    for block in BLOCKS:
+    for block in BLOCKS if kernel.operation in ("gemm", "transpose") else ROW_BLOCKS:
         chosen = block or kernel.launch.block
         try:
             check_block(kernel, chosen, 1024)
@@ -51,16 +66,20 @@ def blocks_of(kernel):
         yield chosen
 
 
+def kernel_id(kernel):
+    """Kernels of two ladders may have one id."""
+    return f"{kernel.operation}-{kernel.id}"
+
+
 @pytest.fixture(scope="module")
 def compiler(backend):
     return Compiler(backend.compile_arch)
 
 
-@pytest.mark.parametrize("kernel", [*ladder("gemm"), *ladder("transpose")], ids=lambda kernel: kernel.id)
+@pytest.mark.parametrize("kernel", shipped_kernels(), ids=kernel_id)
 def test_correct_at_every_size_and_block(backend, compiler, kernel):
-    problems = gemms(kernel) if kernel.operation == "gemm" else transposes(kernel)
     ran = 0
-    for problem in problems:
+    for problem in problems_of(kernel):
         for block in dict.fromkeys(blocks_of(kernel)):
             case = Case.of(kernel, problem, block, alternatives=ladder(kernel.operation))
             measurement, lost = measure_case(case, backend, compiler)
@@ -78,8 +97,8 @@ def test_correct_at_every_size_and_block(backend, compiler, kernel):
 
 @pytest.mark.parametrize(
     "kernel",
-    [kernel for op in ("gemm", "transpose") for kernel in ladder(op) if not kernel.choices],
-    ids=lambda kernel: kernel.id,
+    [kernel for kernel in shipped_kernels() if not kernel.choices],
+    ids=kernel_id,
 )
 def test_occupancy_equals_the_drivers(backend, compiler, kernel):
     problem = problem_for(kernel, *(128 for _ in shipped_operation(kernel.operation).dimensions))
@@ -87,21 +106,22 @@ def test_occupancy_equals_the_drivers(backend, compiler, kernel):
         shape = configure_or_none(kernel, problem, block, backend.device)
         if shape is None:
             continue
-        compiled = compiler(kernel, shape)[kernel.entry]
-        module = Module(compiled.cubin, kernel.id)
-        function = module.function(compiled.entry)
-        threads = block[0] * block[1] * block[2]
-        dynamic_bytes = shape.launches[0].dynamic_shared_bytes
-        function.reserve_shared(dynamic_bytes, compiled.static_shared_bytes, 0)
-        expected = function.active_blocks_per_sm(threads, dynamic_bytes)
-        module.unload()
-        occupancy = theoretical_occupancy(
-            backend.device,
-            threads_per_block=threads,
-            registers_per_thread=compiled.registers_per_thread,
-            shared_bytes_per_block=compiled.static_shared_bytes + dynamic_bytes,
-        )
-        assert occupancy.blocks_per_sm == expected, (kernel.id, block)
+        functions = compiler(kernel, shape)
+        for one in shape.launches:
+            compiled = functions[one.entry]
+            module = Module(compiled.cubin, kernel.id)
+            function = module.function(compiled.entry)
+            threads = one.block[0] * one.block[1] * one.block[2]
+            function.reserve_shared(one.dynamic_shared_bytes, compiled.static_shared_bytes, 0)
+            expected = function.active_blocks_per_sm(threads, one.dynamic_shared_bytes)
+            module.unload()
+            occupancy = theoretical_occupancy(
+                backend.device,
+                threads_per_block=threads,
+                registers_per_thread=compiled.registers_per_thread,
+                shared_bytes_per_block=compiled.static_shared_bytes + one.dynamic_shared_bytes,
+            )
+            assert occupancy.blocks_per_sm == expected, (one.entry, one.block)
 
 
 def configure_or_none(kernel, problem, block, device):

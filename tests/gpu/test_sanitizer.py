@@ -13,27 +13,36 @@ import sys
 from pathlib import Path
 
 import pytest
-from problem_support import ladder, problem_for, problem_id
+from problem_support import problem_for, problem_id, shipped_kernels
 
+from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.measure.case import Case
 from gpuprof.ncu.journal import Job, Task, read_journal, write_job
 
-#: The fourth is ragged too, but has rows of whole 16-byte words, as bulk copies need them.
-GEMM_SIZES = [(33, 17, 65), (128, 128, 128), (259, 131, 300), (97, 516, 540), (512, 512, 512)]
-TRANSPOSE_SIZES = [(33, 65), (128, 128), (777, 1000), (1024, 1024)]
+#: By operation; for one that is not here, some that fit no tile.
+SIZES = {
+    # The fourth is ragged too, but has rows of whole 16-byte words, as bulk copies need them.
+    "gemm": [(33, 17, 65), (128, 128, 128), (259, 131, 300), (97, 516, 540), (512, 512, 512)],
+    "transpose": [(33, 65), (128, 128), (777, 1000), (1024, 1024)],
+    "reduce": [(1001,), (1,), (65_536,), (1_000_003,)],
+    "softmax": [(5, 77), (3, 1000), (64, 1024), (33, 4100), (3, 9001)],
+}
+RAGGED = [33, 130]
+#: Scalars of the sizes whose first extent is odd, for kernels that take them; the others have the defaults.
+SCALARS = {"gemm": {"alpha": 1.5, "beta": 0.5}}
 
 
 def problems():
     # What a kernel chooses is launched as a kernel of its own.
-    for kernel in (kernel for kernel in ladder("gemm") if not kernel.choices):
-        for size in GEMM_SIZES:
-            for dtype in kernel.dtypes if size == GEMM_SIZES[0] else ("f32",):
-                beta = 0.5 if "beta" in kernel.arguments and size[0] % 2 else 0.0
-                yield kernel, problem_for(kernel, *size, dtype=dtype, alpha=1.5, beta=beta)
-    for kernel in (kernel for kernel in ladder("transpose") if not kernel.choices):
-        for size in TRANSPOSE_SIZES:
-            for dtype in kernel.dtypes if size == TRANSPOSE_SIZES[0] else ("f32",):
-                yield kernel, problem_for(kernel, *size, dtype=dtype)
+    for kernel in (kernel for kernel in shipped_kernels() if not kernel.choices):
+        dimensions = shipped_operation(kernel.operation).dimensions
+        sizes = SIZES.get(kernel.operation) or [(size,) * len(dimensions) for size in RAGGED]
+        taken = {name for step in kernel.steps for name in step.arguments}
+        for size in sizes:
+            for dtype in kernel.dtypes if size == sizes[0] else ("f32",):
+                scalars = SCALARS.get(kernel.operation, {})
+                scaled = size[0] % 2 and scalars.keys() <= taken
+                yield kernel, problem_for(kernel, *size, dtype=dtype, **(scalars if scaled else {}))
 
 
 @pytest.fixture(scope="module")
@@ -62,19 +71,20 @@ def unexplained(job, launches):
     refusals = {
         event.index: event.reason for event in read_journal(Path(job.journal)) if event.kind == "refused"
     }
-    kernels = {kernel.id: kernel for op in ("gemm", "transpose") for kernel in ladder(op)}
+    kernels = {(kernel.operation, kernel.id): kernel for kernel in shipped_kernels()}
     left = []
     for task in job.tasks:
         name = task.case.name
-        declared = [one.because.replace("{id}", name) for one in kernels[name].requirements]
+        kernel = kernels[task.case.problem.operation.name, name]
+        declared = [one.because.replace("{id}", name) for one in kernel.requirements]
         reason = refusals.get(task.index, "")
         if task.index not in launches and not any(reason.startswith(because) for because in declared):
             left.append((name, problem_id(task.case.problem), reason or "no word of it"))
-    ran = {task.case.name for task in job.tasks if task.index in launches}
+    ran = {(task.case.problem.operation.name, task.case.name) for task in job.tasks if task.index in launches}
     return left + [
-        (kernel.id, "never launched")
-        for kernel in kernels.values()
-        if not kernel.choices and kernel.id not in ran
+        (*name, "never launched")
+        for name, kernel in kernels.items()
+        if not kernel.choices and name not in ran
     ]
 
 

@@ -3,6 +3,7 @@
 """Reading raw pages; the tables are synthetic, in the documented form."""
 
 import csv
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,10 @@ from ncu_support import FIXTURES, table
 
 from gpuprof.counters import COUNTERS
 from gpuprof.ncu.diagnosis import NcuReadError
+from gpuprof.ncu.find import Ncu
 from gpuprof.ncu.metrics import Copies, copies_in
 from gpuprof.ncu.outcome import profile_of, without_profile
-from gpuprof.ncu.read import parse_raw_csv
+from gpuprof.ncu.read import parse_raw_csv, raw_csv
 
 LAUNCH = {"kernel": "naive", "block": "(32, 32, 1)", "grid": "(128, 128, 1)"}
 
@@ -137,6 +139,42 @@ def test_instances_must_add_up():
         parse_raw_csv(table([LAUNCH], {metric: "6 (BAR: 2; EXIT: 3)"}))
     (launch,) = parse_raw_csv(table([LAUNCH], {metric: "6"}))
     assert profile_of(launch, Copies()).counters["barriers"].value is None
+
+
+@pytest.mark.parametrize(
+    "cell", ["5 (BAR 5)", "5 (BAR: 2; BAR: 3)", "5 (BAR: x; EXIT: 5)", "5 (: 5)", "5 (BAR: 5; )", "5 ()"]
+)
+def test_instances_in_another_form_are_not_guessed(cell):
+    with pytest.raises(NcuReadError, match="lists the instances of"):
+        parse_raw_csv(table([LAUNCH], {COUNTERS["barriers"].metrics[0]: cell}))
+
+
+def test_sizes_are_read_axis_by_axis():
+    (launch,) = parse_raw_csv(table([{"kernel": "k", "block": "(32, 4, 2)", "grid": "(7, 5, 3)"}]))
+    assert (launch.block, launch.grid) == ((32, 4, 2), (7, 5, 3))
+
+
+PAGE = table([LAUNCH])
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "complaint"),
+    [
+        (PAGE, 1, "it ended with status 1 and no table"),
+        ("==PROF== nothing", 0, "it ended with status 0 and no table"),
+        ("==ERROR== The file is of the future.", 2, r"run\.ncu-rep: The file is of the future\. "),
+        ("==ERROR== ERR_NVGPUCTRPERM", 1, "NVreg_RestrictProfilingToAdminUsers=0"),
+    ],
+)
+def test_page_of_an_ncu_that_failed_is_no_table(tmp_path, output, status, complaint):
+    (tmp_path / "page").write_text(output)
+    program = tmp_path / "ncu"
+    program.write_text(f'#!/bin/sh\ncat "{tmp_path}/page"\nexit {status}\n')
+    program.chmod(0o755)
+    with pytest.raises(NcuReadError, match=complaint) as error:
+        raw_csv(Path("run.ncu-rep"), Ncu(str(program)))
+    if "ERR_" not in output:
+        assert "the Nsight Compute that wrote it" in str(error.value)
 
 
 def test_a_ratio_over_nothing_is_not_measured():

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from statistics import quantiles
 
@@ -534,7 +535,10 @@ when = "N % 4 == 0"
 def chosen_run() -> Run:
     """A kernel that chooses: one of the run's, one that is not in the run, and none."""
     small, large, ragged = Gemm(128, 128, 128), Gemm(4096, 4096, 4096), Gemm(4095, 4095, 4095)
-    choices = (Choice("reg_2x1", "M * N <= 256 * sm_count"), Choice("float4_4x4", "N % 4 == 0"))
+    choices = (
+        Choice("reg_2x1", "M * N <= 256 * sm_count"),
+        Choice("float4_4x4", "N % 4 == 0", "Four elements a load."),
+    )
     kernels = [
         record("naive", "gemm", 10),
         record("reg_2x1", "gemm", 40),
@@ -587,6 +591,26 @@ def many_run() -> Run:
     return run("gpu", kernels, cases)
 
 
+def tuned_run() -> Run:
+    """Kernels with sets of parameters: three that matter at two sizes, one at one size, one wrong set."""
+    cases = []
+    for edge, scale in ((1024, 40.0), (4096, 2600.0)):
+        problem = Gemm(edge, edge, edge)
+        for index, (bm, bn, stages) in enumerate(product((64, 128), (32, 64, 128), (1, 2))):
+            params = {"BM": bm, "BN": bn, "BK": 8, "STAGES": stages}
+            time = scale * (1 + 0.09 * (index * 5 % 12))
+            cases.append(replace(gemm_case("mine", problem, time, (256, 1, 1)), params=params))
+        for unroll in (1, 2, 4, 8):
+            case = gemm_case("other", problem, scale * (2 + unroll / 40), (32, 8, 1))
+            cases.append(replace(case, params={"UNROLL": unroll}))
+    wrong = replace(cases[3], outcome="incorrect", reason="5 of 64 elements are wrong.", timing=None)
+    kernels = [
+        record("mine", "gemm", 10, study="", parameters={"BM": 128, "BN": 128, "BK": 8, "STAGES": 1}),
+        record("other", "gemm", 20, study="", parameters={"UNROLL": 16}),
+    ]
+    return run("gpu", kernels, [*cases[:3], wrong, *cases[4:]])
+
+
 RUNS = {
     "gemm": gemm_run,
     "transpose": transpose_run,
@@ -598,4 +622,5 @@ RUNS = {
     "empty": empty_run,
     "all_failed": all_failed_run,
     "hostile": hostile_run,
+    "tuned": tuned_run,
 }

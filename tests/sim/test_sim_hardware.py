@@ -10,6 +10,7 @@ from problem_support import find_kernel, problem_for
 
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.cards import load_card
+from gpuprof.kernels.catalog import shipped_names
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 
@@ -30,7 +31,7 @@ def executor():
 
 
 def cases():
-    for op in ("gemm", "transpose"):
+    for op in (name for name in shipped_names() if name in COUNTED):
         for row in COUNTED[op]:
             name = f"{row['kernel']}-{'x'.join(map(str, row['size']))}-{'x'.join(map(str, row['block']))}"
             yield pytest.param(op, row, id=f"{name}-{row.get('dtype', 'f32')}")

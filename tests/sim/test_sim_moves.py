@@ -5,7 +5,7 @@
 import functools
 
 import pytest
-from problem_support import ladder
+from problem_support import shipped_kernels
 from typer.testing import CliRunner
 
 from gpuprof.analysis.groups import groups
@@ -13,9 +13,11 @@ from gpuprof.analysis.ladder import build_ladder
 from gpuprof.cli import app
 from gpuprof.reading import read_run
 
-MOVERS = [kernel for op in ("gemm", "transpose") for kernel in ladder(op) if kernel.moves]
+MOVERS = [kernel for kernel in shipped_kernels() if kernel.moves]
+#: Sizes at which a ladder's steps show, where 256 is too small: of more elements than a GPU has threads.
+LADDER_SIZES = {"reduce": "600001", "softmax": "64x1024"}
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
-SIZES = {"streamk_12x16": "384x1024x64"}
+SIZES = {"streamk_12x16": "384x1024x64", "registers": "16x8192"}
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +36,9 @@ def rung_of(tmp_path_factory):
 
     def rung(kernel):
         apart = ("--kernel", f"{kernel.after},{kernel.id}")
+        size = SIZES.get(kernel.id) or LADDER_SIZES.get(kernel.operation, "256")
         kernels = apart if kernel.id in SIZES else ("--all",)
-        return rungs(kernel.operation, SIZES.get(kernel.id, "256"), kernels).rung(kernel.id)
+        return rungs(kernel.operation, size, kernels).rung(kernel.id)
 
     return rung
 

@@ -4,6 +4,8 @@
 
 import subprocess
 import sys
+import tempfile
+import webbrowser
 from pathlib import Path
 
 import pytest
@@ -84,6 +86,15 @@ def test_a_figure_that_was_not_measured_says_why(run):
     assert case.figures.why_not("block_threads") == ""
 
 
+def test_a_counter_that_a_gpu_did_not_count_names_what_counts_it(measured):
+    case = measured.case("naive", size="4096")
+    with pytest.raises(gpuprof.NotMeasured, match=r"hardware counters were not asked .*lines=True"):
+        _ = case.counters.global_load_efficiency_pct
+    with pytest.raises(gpuprof.NotMeasured, match=r"not comparable|no rung") as caught:
+        _ = case.figures.gain
+    assert "lines=True" not in str(caught.value)
+
+
 def test_an_unknown_figure_is_named(run):
     case = run.cases[0]
     with pytest.raises(AttributeError, match="no figure 'load_efficiency'"):
@@ -110,6 +121,7 @@ def test_cases_are_found_by_what_they_are(run, measured):
     with pytest.raises(gpuprof.InputError, match="0 cases fit kernel='nave'"):
         run.case("nave")
     assert measured.case("cublas", size="4096").is_reference
+    assert repr(run.cases[0].figures).endswith(" figures of naive 32>")
 
 
 def test_times_and_places_on_the_ladder_come_from_a_file(measured):
@@ -126,12 +138,48 @@ def test_times_and_places_on_the_ladder_come_from_a_file(measured):
     assert below.reason in repr(below)
 
 
-def test_a_run_shows_itself(run, capsys):
+def test_a_run_shows_itself(run, capsys, monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
     assert repr(run) == "<gpuprof run: gemm on NVIDIA H200 (sim), 6 of 6 cases ok>"
-    run.show()
+    assert run.show() is None
     assert "reg_8x8" in capsys.readouterr().out
     assert "`reg_8x8`" in run.to_markdown()
     assert run.to_json()["schema_version"] == 2
+
+
+def test_a_run_opens_in_a_browser_where_there_is_one(run, capsys, monkeypatch, tmp_path):
+    opened = []
+    monkeypatch.setenv("BROWSER", "any")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    path = run.show()
+    assert opened == [path.as_uri()]
+    assert path.is_relative_to(tmp_path)
+    assert path.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert not capsys.readouterr().out
+    assert run.show(browser=False) is None
+    assert "reg_8x8" in capsys.readouterr().out
+
+
+def test_a_desktop_without_a_browser_prints(run, capsys, monkeypatch):
+    def none():
+        raise webbrowser.Error
+
+    monkeypatch.delenv("BROWSER", raising=False)
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr(webbrowser, "get", none)
+    assert run.show() is None
+    assert "reg_8x8" in capsys.readouterr().out
+
+
+def test_a_case_says_why(run, measured):
+    assert measured.case("smem_tiled", size="4096").why[0].startswith("vs naive: ")
+    failed = measured.case("smem_panel", size="4096")
+    assert failed.why == (failed.reason,)
+    second = run.case("reg_8x8", size="32", params={"BK": 16})
+    assert "occupancy" in " ".join(second.why)
+    assert second.run is run
 
 
 def test_a_saved_run_is_read_back(run, tmp_path):
@@ -141,6 +189,8 @@ def test_a_saved_run_is_read_back(run, tmp_path):
     with pytest.raises(gpuprof.InputError, match="exists"):
         run.save(tmp_path / "out")
     run.save(tmp_path / "out", force=True)
+    assert run.save(tmp_path / "named.json") == tmp_path / "named.json"
+    assert (tmp_path / "named.html").exists()
 
 
 def test_cases_are_in_the_file_as_soon_as_they_are_done(tmp_path):

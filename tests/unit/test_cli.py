@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from problem_support import ladder
+from problem_support import ladder, shipped_kernels
 from unit_support import gpuprof, write_transpose_kernel
 
 from gpuprof.commands.profile import Destination, exit_code
 from gpuprof.commands.texts import build_request
 from gpuprof.errors import ExitCode
-from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.measure.plan import plan_cases
 from gpuprof.reading import read_run
 
@@ -25,6 +25,7 @@ PLANNED = [
     case.name for case in plan_cases(build_request(shipped_ladder("gemm"), [], True, "128", None, "f32"))
 ]
 COMPILED = "Compiled, not run: only compilation was asked for."
+LADDERS = ", ".join(shipped_names())
 SAMPLES = Path(__file__).parents[2] / "samples"
 HEAVY = ("numpy", "cuda", "plotly", "jinja2")
 
@@ -74,7 +75,7 @@ def loaded(*arguments, cwd):
     [
         ["--version"],
         ["--help"],
-        *([command, "--help"] for command in ("gemm", "transpose", "run", "report", "import", "list")),
+        *([command, "--help"] for command in (*shipped_names(), "run", "report", "import", "list")),
         *([command, "-h"] for command in ("devices", "doctor")),
     ],
 )
@@ -127,17 +128,22 @@ def test_version(tmp_path):
 def test_help_names_every_command(tmp_path):
     process = gpuprof("--help", cwd=tmp_path)
     assert process.returncode == 0
-    for command in ("gemm", "transpose", "report", "list", "devices"):
+    for command in (*shipped_names(), "report", "list", "devices"):
         assert f"\n  {command} " in process.stdout
 
 
 def test_list_names_every_kernel_with_its_published_name_and_block(tmp_path):
     process = gpuprof("list", cwd=tmp_path)
     assert process.returncode == 0
-    lines = process.stdout.splitlines()
-    for kernel in (*ladder("gemm"), *ladder("transpose")):
-        names = [kernel.id, *kernel.aliases]
-        rows = [line for line in lines if not line.startswith(" ")]
+    sections = {}
+    for line in process.stdout.splitlines():
+        if line.startswith("gpuprof "):
+            sections[line.split()[1]] = rows = []
+        elif line and not line.startswith(" "):
+            rows.append(line)
+    assert tuple(sections) == shipped_names()
+    for kernel in shipped_kernels():
+        names, rows = [kernel.id, *kernel.aliases], sections[kernel.operation]
         (line,) = [line for line in rows if line.replace(",", " ").split()[: len(names)] == names]
         block = f"{kernel.launch.block[0]}x{kernel.launch.block[1]}"
         assert ("varies" if kernel.choices else block) in line
@@ -278,7 +284,7 @@ NONE = ("--device", "none")
             ["gemm", "--all", "-k", "naive"],
             "gpuprof: --all and --kernel exclude each other.\n  Drop one of them.\n",
         ),
-        (["list", "fft"], "gpuprof: There is no operation 'fft'.\n  Choose one of gemm, transpose.\n"),
+        (["list", "fft"], f"gpuprof: There is no operation 'fft'.\n  Choose one of {LADDERS}.\n"),
         (
             ["report", "nothing.json"],
             "gpuprof: Cannot read nothing.json: No such file or directory.\n"

@@ -55,6 +55,7 @@ HOUSE: dict[str, str] = {
     "commands": "What each command does.",
     "api": "What each command does, for Python programs.",
     "gpuprof": "The door for `import gpuprof`: it names what the API offers and loads it when it is used.",
+    "pytest_plugin": "The door for pytest: a fixture, and its rows in the report of a failing test.",
     "cli": "Parses, calls, prints, exits.",
     "__main__": "The door for `python -m gpuprof`.",
 }
@@ -87,6 +88,7 @@ LIBRARIES: dict[str, set[str]] = {
     "markupsafe": {"report"},
     "ml_dtypes": {"problems"},
     "plotly": {"report"},
+    "pytest": {"pytest_plugin"},
     "rich": {"report", "commands"},
     "typer": {"cli", "commands"},
 }

@@ -41,8 +41,17 @@ def compile_shipped(kernel, arch, dtype="f32"):
     return compile_source(kernel.source, kernel.file_name, kernel.entry, options), shape
 
 
-@pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("kernel", SHIPPED, ids=lambda kernel: kernel.id)
+#: Only a kernel that bounds its registers comes near to a spill; for the others the ends of the range do.
+ARCHS_OF = [
+    (kernel, arch)
+    for kernel in SHIPPED
+    for arch in (ARCHS if "__launch_bounds__" in kernel.source else ("sm_75", "sm_90", "sm_120"))
+]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arch"), ARCHS_OF, ids=[f"{kernel.id}-{arch}" for kernel, arch in ARCHS_OF]
+)
 def test_shipped_kernel_compiles_without_spills(kernel, arch):
     if int(arch[3:]) not in supported_archs():
         assert int(arch[3:]) > 90, f"{arch} must be supported"

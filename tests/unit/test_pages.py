@@ -3,6 +3,7 @@
 """What the README says is true: its tables come from the samples, its commands and kernel work as written."""
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from gpuprof.reading import read_run
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 
@@ -64,7 +66,15 @@ def test_the_readme_holds_one_command_for_the_main_job_and_one_for_the_tests():
     commands = [line for line in README.splitlines() if line.startswith("python3 -m venv")]
     assert len(commands) == 2
     assert commands[0].endswith("gpuprof gemm --all --sizes 128,4096")
-    assert commands[1].endswith("python -m pytest")
+    assert commands[1].endswith("python -m pytest -n auto --dist loadgroup")
+
+
+def test_the_program_of_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (program,) = blocks(README, "python")
+    exec(program, {})
+    run = read_run(tmp_path / "measured" / "results.json")
+    assert [case.outcome for case in run.cases] == ["ok"] * 4
 
 
 def blocks(page, language):
@@ -93,6 +103,30 @@ def test_the_operation_of_the_docs_runs(tmp_path):
         + code
     )
     assert gpuprof.profile(alone, sizes=1000, device="sim").cases[0].ok
+
+
+def test_the_examples_for_python_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    for name, source in zip(("axpy.cu", "turn.cu"), blocks(PYTHON, "cuda"), strict=True):
+        (tmp_path / name).write_text(source)
+    *examples, tests = blocks(PYTHON, "python")
+    values = {}
+    for example in examples:
+        exec(example, values)
+    assert len(values["rows"]) == len(values["again"]) == 3
+    assert " of 3 sets of parameters of turn: " in capsys.readouterr().out
+    (tmp_path / "test_axpy.py").write_text(tests)
+    process = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "gpuprof.pytest_plugin"],
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert process.returncode == 0, process.stdout
+    assert "2 passed" in process.stdout
 
 
 def test_the_docs_name_every_function_and_content():

@@ -357,3 +357,17 @@ def test_size_of_which_nothing_is_verified_names_its_arrays_only():
     with pytest.raises(InputError) as caught:
         check_memory([Gemm(32768, 32768, 32768)], (12 * 2**30,), 2**30)
     assert caught.value.what == "Size 32768 needs 12.0 GiB of memory; there are 1.0 GiB."
+
+
+def test_a_kernel_takes_256_sets_of_parameters():
+    ladder_of_gemm = shipped_ladder("gemm")
+    sixteen = "|".join(map(str, range(1, 17)))
+    (selection,) = choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={sixteen}"], False)
+    assert len(selection.params) == 16
+    many = "|".join(map(str, range(300)))
+    with pytest.raises(InputError, match=r"would run with 300 sets of parameters \(300\); a run takes 256"):
+        choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={many}"], False)
+    halves = ["|".join(map(str, range(begin, begin + 150))) for begin in (1, 1000)]
+    selections = choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={half}" for half in halves], False)
+    with pytest.raises(InputError, match=r"would run with 300 sets of parameters; a run takes 256"):
+        make_request(ladder_of_gemm, selections, [(64, 64, 64)])

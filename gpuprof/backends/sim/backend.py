@@ -66,12 +66,14 @@ class Executed:
         counters: Of all launches together.
         caveat: Why the counts are estimates; None where they are not.
         lines: Counts by source line.
+        combined: Whether blocks changed global memory by atomic operations.
     """
 
     buffers: Mapping[str, Buffer]
     counters: Mapping[str, Counter]
     caveat: str | None
     lines: tuple[SourceLine, ...]
+    combined: bool
 
 
 class SimBackend:
@@ -139,6 +141,12 @@ class SimBackend:
             )
         executed = self._execute(kernel, problem, shape, compiled, samples)
         verification = self._references_of(problem).verify(executed.buffers, whole=not sampled)
+        if sampled and executed.combined and not verification.passed:
+            raise CaseSkipped(
+                "Its blocks combine their results by atomic operations, so that the executor would have to"
+                " run the whole grid.",
+                fix=_RUN_WHOLE,
+            )
         return Findings(
             "ok" if verification.passed else "incorrect",
             reason=None
@@ -194,7 +202,8 @@ class SimBackend:
             for one, values, sample in zip(shape.launches, bound, samples, strict=True)
         ]
         result = combined(results) if len(results) > 1 else results[0]
-        return Executed(buffers, counters_of(result), _sampling_caveat(result), lines_of(result))
+        together = any(buffer.combined for buffer in memory.buffers)
+        return Executed(buffers, counters_of(result), _sampling_caveat(result), lines_of(result), together)
 
     @property
     def _ptx_arch(self) -> str:

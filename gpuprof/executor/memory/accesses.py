@@ -122,12 +122,16 @@ class Touch:
 
     def _place_lanes(self, pattern: SharedPattern, blocks: int, *, merge: bool) -> None:
         shape: tuple[int, ...] = (blocks, self.warps, 32)
+        lanes = pattern.mask.lanes
         if merge and pattern.mask.whole:
             _, warps, width = pattern.address.shape
             shape = (blocks, warps, width)
             self.lead = (self.warps // warps, 32 // width)
+            lanes = np.ones(
+                (1, 1, 1), dtype=np.bool_
+            )  # the mask may be written out for lanes that are merged
         address = np.broadcast_to(pattern.address, shape)
-        self.block, self.warp, self.lane = np.nonzero(np.broadcast_to(pattern.mask.lanes, shape))
+        self.block, self.warp, self.lane = np.nonzero(np.broadcast_to(lanes, shape))
         self.start = address[self.block, self.warp, self.lane]
 
     def _place_chunks(self, pattern: ChunkPattern, blocks: int) -> None:
@@ -141,14 +145,11 @@ class Touch:
         """Return the first touched granule that is true in `where`."""
         return _first(where[self.rows, self.granules])
 
-    def conflict(
-        self, owners: Owners, *, excused: Bools | None = None, only: Bools | None = None
-    ) -> Hit | None:
+    def conflict(self, owners: Owners, *, only: Bools | None = None) -> Hit | None:
         """Return the first touched granule that another thread, not ordered with this one, has touched.
 
         Args:
             owners: Who touched each granule.
-            excused: Granules that do not count.
             only: Lanes that count, of shape (blocks or 1, warps or 1, 32 or 1).
         """
         held = owners[self.rows, self.granules]
@@ -158,8 +159,6 @@ class Touch:
         ordered = held == ORDERED + self.warp.astype(np.int32)[:, None]
         several = (self.owner >= UNORDERED) | (self.owner == SEVERAL_WARPS)
         hit &= ((held != self.owner) | several) & ~(ordered & (self.owner != SEVERAL_WARPS))
-        if excused is not None:
-            hit &= ~excused[self.rows, self.granules]
         if only is not None:
             lanes = only if len(owners) > 1 else only.any(axis=0, keepdims=True)
             shape = (len(owners), self.warps, 32)

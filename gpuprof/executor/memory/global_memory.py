@@ -38,6 +38,7 @@ class Buffer:
         name: What faults call it.
         size: Bytes that may be accessed.
         read_only: True for constants and parameters.
+        combined: True once an atomic operation changed it, so that its content is several blocks' work.
     """
 
     def __init__(self, address: int, content: NDArray[Any], name: str, *, read_only: bool) -> None:
@@ -45,6 +46,7 @@ class Buffer:
         self.name = name
         self.size = content.nbytes
         self.read_only = read_only
+        self.combined = False
         self._dtype = content.dtype
         self._shape = content.shape
         # Padded, so that a view of any access size reaches the last byte.

@@ -25,7 +25,7 @@ from gpuprof.executor.memory.accesses import (
     name_of,
     warp_of,
 )
-from gpuprof.executor.memory.races import Interval, Lasting, Verdict
+from gpuprof.executor.memory.races import TOGETHER, Interval, Lasting, Verdict
 from gpuprof.executor.memory.shared_memory import SharedPattern
 
 
@@ -35,14 +35,16 @@ class PhasedInterval(Interval):
     #: Also: the serial of the bulk copy in flight to a granule, and how many bulk copies still read it.
     LASTING: ClassVar[dict[str, Any]] = {**Interval.LASTING, "flight": np.int64, "sourced": np.int16}
     #: Also: the serial of the bulk copy that arrived, if not everybody has waited for it; and the warps that
-    #: wrote and read a granule, as bits, and when they did so last.
+    #: wrote, read and atomically updated a granule, as bits, and when they did so last.
     PASSING: ClassVar[dict[str, Any]] = {
         **Interval.PASSING,
         "landed": np.int64,
         "writing_warps": np.uint32,
         "reading_warps": np.uint32,
+        "updating_warps": np.uint32,
         "write_time": np.int32,
         "read_time": np.int32,
+        "update_time": np.int32,
     }
 
     flight: NDArray[np.int64]
@@ -50,8 +52,10 @@ class PhasedInterval(Interval):
     landed: NDArray[np.int64]
     writing_warps: NDArray[np.uint32]
     reading_warps: NDArray[np.uint32]
+    updating_warps: NDArray[np.uint32]
     write_time: NDArray[np.int32]
     read_time: NDArray[np.int32]
+    update_time: NDArray[np.int32]
 
     def __init__(self, lasting: Lasting, granule: int, report: Callable[[Verdict], None]) -> None:
         super().__init__(lasting, granule, report)
@@ -105,7 +109,10 @@ class PhasedInterval(Interval):
         self._check_sources(touch, "writes")
         super().write(touch)
         self.landed[touch.rows, touch.granules] = 0
-        self._mark(touch, self.writing_warps, self.write_time)
+        if touch.entry.access in TOGETHER:
+            self._mark(touch, self.updating_warps, self.update_time)
+        else:
+            self._mark(touch, self.writing_warps, self.write_time)
 
     def _start(self, touch: Touch) -> None:
         """A bulk copy to shared memory begins: from now on its bytes belong to nobody."""
@@ -113,7 +120,7 @@ class PhasedInterval(Interval):
         if hit := touch.find(self.flight != 0):
             self.found(FaultKind.ASYNC_COPY, touch, hit, f"{text} {{0}}, to which one is still in flight")
         self._check_sources(touch, text)
-        for owners, did in ((self.reader, "read"), (self.writer, "wrote")):
+        for owners, did in ((self.reader, "read"), (self.writer, "wrote"), (self.updater, "wrote")):
             if hit := touch.conflict(owners):
                 who = name_of(touch.at(owners, hit))
                 self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, which {who} {did}")
@@ -127,9 +134,10 @@ class PhasedInterval(Interval):
     def _source(self, touch: Touch) -> None:
         """A bulk copy from shared memory begins: its bytes must stay as they are."""
         self._check_copies(touch, "copies")
-        if hit := touch.conflict(self.writer):
-            who = name_of(touch.at(self.writer, hit))
-            self.found(FaultKind.SHARED_RACE, touch, hit, f"starts a bulk copy of {{0}}, which {who} wrote")
+        for owners in (self.writer, self.updater):
+            if hit := touch.conflict(owners):
+                text = f"starts a bulk copy of {{0}}, which {name_of(touch.at(owners, hit))} wrote"
+                self.found(FaultKind.SHARED_RACE, touch, hit, text)
         if hit := touch.find(~self.written):
             text = "starts a bulk copy of {0}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
@@ -174,6 +182,7 @@ class PhasedInterval(Interval):
         for owners, warps, when in (
             (self.writer, self.writing_warps, self.write_time),
             (self.reader, self.reading_warps, self.read_time),
+            (self.updater, self.updating_warps, self.update_time),
         ):
             block, place = np.nonzero(owners)
             owner = owners[block, place]
@@ -184,7 +193,6 @@ class PhasedInterval(Interval):
             block, place = block[settled], place[settled]
             owners[block, place] = 0
             warps[block, place] = 0
-        self.atomic &= self.writer != 0
         for serial, lanes in self._observers.items():
             seen = np.asarray((lanes.any(axis=2) & arrived).any(axis=1))[:, None, None]
             self._observers[serial] = lanes | (signal.lanes & seen)

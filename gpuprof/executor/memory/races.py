@@ -36,6 +36,9 @@ from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 #: Judge a long interval in pieces, so that the log stays small.
 _LOG_LIMIT = 1024
 
+#: Accesses that several threads may make at once.
+TOGETHER = (Access.ATOMIC, Access.MBARRIER)
+
 #: What outlives a barrier, per granule.
 Lasting = dict[str, NDArray[Any]]
 
@@ -140,14 +143,14 @@ class Interval:
 
     #: What outlives a barrier: was a granule ever written, and is a copy to it in flight.
     LASTING: ClassVar[dict[str, Any]] = {"written": np.bool_, "in_flight": np.bool_}
-    #: What a barrier settles: who wrote and read it, and whether only by atomic operations.
-    PASSING: ClassVar[dict[str, Any]] = {"writer": np.int32, "reader": np.int32, "atomic": np.bool_}
+    #: What a barrier settles: who wrote it, who read it, and who did an atomic operation on it.
+    PASSING: ClassVar[dict[str, Any]] = {"writer": np.int32, "reader": np.int32, "updater": np.int32}
 
     written: Bools
     in_flight: Bools
     writer: Owners
     reader: Owners
-    atomic: Bools
+    updater: Owners
 
     def __init__(self, lasting: Lasting, granule: int, report: Callable[[Verdict], None]) -> None:
         self.report = report
@@ -197,7 +200,7 @@ class Interval:
         assert isinstance(entry.pattern, SharedPattern)
         synced = entry.pattern.mask.active_warps[..., 0]
         synced = np.broadcast_to(synced, (len(self.written), entry.pattern.mask.warps))
-        for owners in (self.writer, self.reader):
+        for owners in (self.writer, self.reader, self.updater):
             block, place = np.nonzero((owners > 0) & ((owners < ORDERED) | (owners >= UNORDERED)))
             warp = warp_of(owners[block, place])
             chosen = synced[block, warp]
@@ -207,9 +210,10 @@ class Interval:
         """Judge a read."""
         if hit := touch.find(self.in_flight):
             self.found(FaultKind.ASYNC_COPY, touch, hit, "reads {0}, to which a copy is still in flight")
-        if hit := touch.conflict(self.writer):
-            who = name_of(touch.at(self.writer, hit))
-            self.found(FaultKind.SHARED_RACE, touch, hit, f"reads {{0}}, which {who} wrote")
+        for owners in (self.writer, self.updater):
+            if hit := touch.conflict(owners):
+                who = name_of(touch.at(owners, hit))
+                self.found(FaultKind.SHARED_RACE, touch, hit, f"reads {{0}}, which {who} wrote")
         if hit := touch.find(~self.written):
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, "reads {0}, which was never written")
         touch.put_owner(self.reader)
@@ -220,20 +224,19 @@ class Interval:
         if hit := touch.conflict(self.reader):
             who = name_of(touch.at(self.reader, hit))
             self.found(FaultKind.SHARED_RACE, touch, hit, f"writes {{0}}, which {who} read")
-        together = access in (Access.ATOMIC, Access.MBARRIER)
-        excused = self.atomic if together else None
-        if hit := touch.conflict(self.writer, excused=excused):
-            if access is Access.WRITE and changed is not None:
+        together = access in TOGETHER
+        for owners in (self.writer,) if together else (self.writer, self.updater):
+            hit = touch.conflict(owners)
+            if hit and access is Access.WRITE and changed is not None:
                 self.values_matter = True
-                hit = touch.conflict(self.writer, only=changed)
+                hit = touch.conflict(owners, only=changed)
             if hit:
-                who = name_of(touch.at(self.writer, hit))
+                who = name_of(touch.at(owners, hit))
                 text = f"writes {{0}}, where {who} wrote another value"
                 if access is Access.MBARRIER:
                     text = f"uses the mbarrier at {{0}}, which {who} wrote"
                 self.found(FaultKind.SHARED_RACE, touch, hit, text, changed)
-        touch.put_owner(self.writer)
-        touch.put(self.atomic, together)
+        touch.put_owner(self.updater if together else self.writer)
         touch.put(self.in_flight if access is Access.COPY else self.written, True)
 
     def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str, changed: Bools | None = None) -> None:

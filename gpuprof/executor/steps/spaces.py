@@ -104,6 +104,7 @@ class GlobalSpace:
             lanes = np.broadcast_to(part.lanes, old.shape)
             index = np.broadcast_to(self._index(buffer, address, part), old.shape)[lanes]
             content = buffer.view(self.request.size)
+            buffer.combined = True
             old[lanes] = apply(content, index, lanes).view(old.dtype)
             buffer.store(index, content[index], self.request.size)
         return old

@@ -321,31 +321,46 @@ const gpuprof = (() => {
     return { traces, layout };
   }
 
-  // ---------------------------------------------------------------- heat map
+  // ---------------------------------------------------------------- matrix and bars
 
-  function heat(spec, element) {
-    const values = spec.z.flat().filter((value) => value !== null);
-    const low = Math.min(...values);
-    const high = Math.max(...values);
+  const MARGIN = { l: 64, r: 10, t: 30, b: 52 };
+  const marks = (spec, row, column) => (spec.best[row][column] ? " ★" : "") + (spec.default[row][column] ? " ◇" : "");
+
+  /** Texts of a row's cells and the size that they fit in; where none does, only those of marked cells stay. */
+  function fitted(spec, room) {
+    const texts = spec.text.map((row, i) => row.map((text, j) => text + marks(spec, i, j)));
+    const longest = Math.max(...texts.flat().map((text) => textWidth(text, 13)));
+    const size = longest <= room ? 13 : Math.max(10, (13 * room) / longest);
+    if ((longest * size) / 13 <= room) return { texts, size };
+    return { texts: texts.map((row, i) => row.map((_, j) => marks(spec, i, j).trim())), size: 12 };
+  }
+
+  const note = (text) => ({
+    xref: "paper", x: 0, xanchor: "left", yref: "paper", y: 1, yanchor: "bottom", yshift: 6, showarrow: false,
+    text: plain(text), font: { size: 12, color: colour("soft") },
+  });
+
+  function matrix(spec, element) {
+    const margin = { ...MARGIN, t: spec.label ? MARGIN.t : 6 };
     const cell = Math.min(110, (element.clientWidth - 80) / spec.xs.length);
-    const layout = baseLayout(element, 46 * spec.ys.length + 92);
+    const layout = baseLayout(element, 46 * spec.ys.length + margin.t + 62);
     layout.width = Math.min(element.clientWidth, cell * spec.xs.length + 80);
-    layout.margin = { l: 64, r: 10, t: 30, b: 52 };
-    layout.xaxis = axis("block.x, threads", { type: "category", showgrid: false, automargin: false });
-    layout.yaxis = axis("block.y, threads", { type: "category", autorange: "reversed", showgrid: false, automargin: false });
-    layout.annotations.push({
-      xref: "paper", x: 0, xanchor: "left", yref: "paper", y: 1, yanchor: "bottom", yshift: 6, showarrow: false,
-      text: plain(spec.label), font: { size: 12, color: colour("soft") },
-    });
+    layout.margin = margin;
+    layout.xaxis = axis(plain(spec.x_title), { type: "category", showgrid: false, automargin: false });
+    layout.yaxis = axis(plain(spec.y_title), { type: "category", autorange: "reversed", showgrid: false, automargin: false });
+    if (spec.label) layout.annotations.push(note(spec.label));
+    const shade = (value) => (value === null ? null : spec.logarithmic ? Math.log(value) : value);
+    const [low, high] = [shade(spec.low), shade(spec.high)];
     const scale = [[0, colour("heat-low")], [1, colour("heat-high")]];
     const dark = document.documentElement.dataset.effective === "dark";
+    const { texts, size } = fitted(spec, cell - 8);
     spec.ys.forEach((_, row) => spec.xs.forEach((__, column) => {
-      const value = spec.z[row][column];
+      const value = shade(spec.z[row][column]);
       const share = value === null || high === low ? 0 : (value - low) / (high - low);
       const strong = (spec.reversed ? 1 - share : share) > 0.5;
       layout.annotations.push({
-        x: column, y: row, showarrow: false, text: plain(spec.text[row][column]) + (spec.best[row][column] ? " ★" : ""),
-        font: { size: 13, color: strong && value !== null ? (dark ? "#10151a" : "#ffffff") : colour("ink") },
+        x: column, y: row, showarrow: false, text: plain(texts[row][column]),
+        font: { size, color: strong && value !== null ? (dark ? "#10151a" : "#ffffff") : colour("ink") },
       });
       if (spec.best[row][column]) {
         layout.shapes.push({
@@ -356,15 +371,39 @@ const gpuprof = (() => {
     }));
     return {
       traces: [{
-        type: "heatmap", x: spec.xs.map(String), y: spec.ys.map(String), z: spec.z, xgap: 3, ygap: 3,
-        colorscale: scale, reversescale: spec.reversed, showscale: false, zmin: low, zmax: high === low ? low + 1 : high,
-        hovertemplate: "block %{x}x%{y}: %{z:.4~g}<extra></extra>",
+        type: "heatmap", x: spec.xs.map(String), y: spec.ys.map(String), z: spec.z.map((row) => row.map(shade)), xgap: 3, ygap: 3,
+        colorscale: scale, reversescale: spec.reversed, showscale: false,
+        zmin: low, zmax: high === low ? low + 1 : high,
+        text: spec.hover.map((row) => row.map(plain)), hovertemplate: "%{text}<extra></extra>",
       }],
       layout,
     };
   }
 
-  const BUILDERS = { ladder, scaling, roofline, heat };
+  /** Bars over the values of one parameter. */
+  function bars(spec, element) {
+    const layout = baseLayout(element, 210);
+    const cell = (element.clientWidth - 24) / spec.xs.length;
+    const { texts, size } = fitted(spec, cell - 4);
+    layout.margin = { l: 12, r: 12, t: 6, b: 52 };
+    layout.xaxis = axis(plain(spec.x_title), { type: "category", showgrid: false, automargin: false });
+    layout.yaxis = { visible: false, fixedrange: true, range: [0, (spec.high || 1) * 1.2] };
+    layout.bargap = 0.3;
+    spec.xs.forEach((_, column) => layout.annotations.push({
+      x: column, y: spec.z[0][column] || 0, yanchor: "bottom", showarrow: false, text: plain(texts[0][column]),
+      font: { size, color: colour(spec.z[0][column] === null ? "bad" : "ink") },
+    }));
+    return {
+      traces: [{
+        type: "bar", x: spec.xs.map(String), y: spec.z[0].map((value) => value || 0),
+        marker: { color: spec.best[0].map((best) => colour(best ? "accent-strong" : "accent")) },
+        text: spec.hover[0].map(plain), textposition: "none", hovertemplate: "%{text}<extra></extra>",
+      }],
+      layout,
+    };
+  }
+
+  const BUILDERS = { ladder, scaling, roofline, matrix, bars };
 
   /** Draws one chart if it is on screen at all; a hidden one has no width to draw into. */
   function draw(element) {

@@ -1,0 +1,215 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel that ran with several sets of parameters, as small multiples."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from gpuprof.analysis.figures import FIGURES, Figure, Subject
+from gpuprof.analysis.groups import Group, SizeSlice, kernel_record
+from gpuprof.analysis.kinds import is_reference
+from gpuprof.analysis.ladder import uncertainty
+from gpuprof.analysis.speed import speed_of
+from gpuprof.analysis.status import status_of
+from gpuprof.results import Measurement, Run
+
+#: By backend, figures that tell parameters apart; the first that differs is shown.
+_TELLING = {
+    "gpu": ("median_us",),
+    "sim": ("sector_ratio", "shared_wavefronts_per_step", "theoretical_occupancy_pct"),
+    "none": ("theoretical_occupancy_pct", "registers_per_thread"),
+}
+#: Counts within this share are alike.
+_ALIKE = 1e-3
+
+Params = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One set of parameters.
+
+    Args:
+        case: The best case with it, over blocks.
+        value: The figure that is compared; None where the case has none.
+        is_best: No other set of this size is better.
+        is_default: The set is the header's.
+    """
+
+    case: Measurement
+    value: float | None
+    is_best: bool = False
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One part of a sweep: all values of its first two parameters.
+
+    Args:
+        fixed: Values of the other parameters, which are the same here.
+        points: Rows by `Sweep.ys`, columns by `Sweep.xs`; None where such a set did not run.
+    """
+
+    fixed: Params
+    points: tuple[tuple[Point | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSweep:
+    """All sets of parameters of one kernel at one size.
+
+    Args:
+        kernel: The kernel's id.
+        size: The size's label.
+        metric: Key of the figure that is compared.
+        names: Parameters that have several values, in the header's order.
+        default: The header's values, of these and of others that differ from it; empty where unknown.
+        xs: Values of the first parameter, ascending.
+        ys: Values of the second, ascending; empty where there is none.
+        panels: One for each combination of the values of all others.
+    """
+
+    kernel: str
+    size: str
+    metric: str
+    names: tuple[str, ...]
+    default: Params
+    xs: tuple[int, ...]
+    ys: tuple[int, ...]
+    panels: tuple[Panel, ...]
+
+    @property
+    def figure(self) -> Figure:
+        """The figure that is compared."""
+        return FIGURES[self.metric]
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Every set that ran."""
+        return tuple(
+            point for panel in self.panels for row in panel.points for point in row if point is not None
+        )
+
+    @property
+    def best(self) -> tuple[Point, ...]:
+        """The best sets: one, or all that share the best count."""
+        return tuple(point for point in self.points if point.is_best)
+
+    @property
+    def default_point(self) -> Point | None:
+        """The header's set; None where it did not run."""
+        return next((point for point in self.points if point.is_default), None)
+
+
+def build_parameter_sweeps(run: Run, group: Group) -> tuple[ParameterSweep, ...]:
+    """Every kernel of a group that ran with several sets of parameters, at each of its sizes."""
+    cases = [case for size in group.sizes for case in size.cases]
+    sweeps = []
+    for kernel in dict.fromkeys(case.kernel for case in cases):
+        own = [case for case in cases if case.kernel == kernel]
+        names = varying(own)
+        if names and not is_reference(run, own[0]):
+            metric = _metric(run, own)
+            sweeps += [_sweep(run, size, kernel, metric, names) for size in group.sizes if _has(size, kernel)]
+    return tuple(sweeps)
+
+
+def varying(cases: list[Measurement]) -> tuple[str, ...]:
+    """Parameters of which a kernel's cases have several values; of one that chooses others, none."""
+    if any(case.chosen for case in cases):
+        return ()
+    names = [name for name in cases[0].params if all(name in case.params for case in cases)]
+    return tuple(name for name in names if len({case.params[name] for case in cases}) > 1)
+
+
+def is_clear_gain(run: Run, first: Measurement, second: Measurement) -> bool:
+    """Whether two times differ by more than their intervals and the noise threshold allow by chance."""
+    fast, slow = speed_of(run, first), speed_of(run, second)
+    if fast is None or slow is None:
+        return False
+    return abs(slow.median_us / fast.median_us - 1.0) > uncertainty(fast) + uncertainty(slow)
+
+
+def _has(size: SizeSlice, kernel: str) -> bool:
+    return any(case.kernel == kernel for case in size.cases)
+
+
+def _metric(run: Run, cases: list[Measurement]) -> str:
+    known = [
+        (key, [value for case in cases if (value := _value(run, case, key)) is not None])
+        for key in _TELLING[run.backend]
+    ]
+    for key, values in known:
+        if values and max(values) - min(values) > _ALIKE * abs(max(values)):
+            return key
+    return next((key for key, values in known if values), known[0][0])
+
+
+def _value(run: Run, case: Measurement, metric: str) -> float | None:
+    return FIGURES[metric].value(Subject(run, case)) if status_of(run, case).usable else None
+
+
+def _sweep(run: Run, size: SizeSlice, kernel: str, metric: str, names: tuple[str, ...]) -> ParameterSweep:
+    best: dict[tuple[int, ...], Point] = {}
+    sign = 1.0 if FIGURES[metric].better == "lower" else -1.0
+    default = kernel_record(run, kernel).parameters
+    for case in size.cases:
+        if case.kernel != kernel:
+            continue
+        value = _value(run, case, metric)
+        key = tuple(case.params[name] for name in names)
+        older = best.get(key)
+        if older is None or older.value is None or (value is not None and sign * value < sign * older.value):
+            alike = bool(default) and all(case.params.get(name) == value for name, value in default.items())
+            best[key] = Point(case, value, is_default=alike)
+    best = _with_best(best, sign, exact=metric == "median_us")
+    columns = [sorted({key[place] for key in best}) for place in range(len(names))]
+    xs, ys, rest = columns[0], columns[1] if len(names) > 1 else [], columns[2:]
+    heads: list[tuple[int, ...]] = [(y,) for y in ys] or [()]
+    panels = []
+    for others in product(*rest):
+        rows = tuple(tuple(best.get((x, *y, *others)) for x in xs) for y in heads)
+        if any(point for row in rows for point in row):
+            panels.append(Panel(dict(zip(names[2:], others, strict=True)), rows))
+    return ParameterSweep(
+        kernel,
+        size.label,
+        metric,
+        names,
+        _told_default(size, kernel, names, default),
+        tuple(xs),
+        tuple(ys),
+        tuple(panels),
+    )
+
+
+def _with_best(
+    points: dict[tuple[int, ...], Point], sign: float, *, exact: bool
+) -> dict[tuple[int, ...], Point]:
+    """The points with the best marked; of times one, of counts all that are alike."""
+    values = [sign * point.value for point in points.values() if point.value is not None]
+    if not values:
+        return points
+    top = min(values)
+    slack = 0.0 if exact else _ALIKE * abs(top)
+    return {
+        key: Point(
+            point.case,
+            point.value,
+            is_best=point.value is not None and sign * point.value <= top + slack,
+            is_default=point.is_default,
+        )
+        for key, point in points.items()
+    }
+
+
+def _told_default(size: SizeSlice, kernel: str, names: tuple[str, ...], default: Params) -> Params:
+    """The default, without parameters that every case has as the header says."""
+    cases = [case for case in size.cases if case.kernel == kernel]
+    return {
+        name: value
+        for name, value in default.items()
+        if name in names or any(case.params.get(name) != value for case in cases)
+    }

@@ -1,0 +1,292 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels without a header: what a program says of their arguments and their launch, as a request."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuprof.errors import PATH_ERRORS, InputError, reason
+from gpuprof.kernels.bare import bare_kernel, entry_in
+from gpuprof.kernels.catalog import Ladder
+from gpuprof.kernels.header import LAUNCH_VARIABLES
+from gpuprof.kernels.kernel import Kernel, Launch
+from gpuprof.kernels.paths import Source
+from gpuprof.kernels.shape import check_block
+from gpuprof.measure.request import Request, Selection, make_request, select
+from gpuprof.operation import Operation
+from gpuprof.problems.formulas import ExpressionError, evaluate, variables
+from gpuprof.text import Extent
+
+if TYPE_CHECKING:
+    from gpuprof.problems.by_value import Argument, Expectation, Tolerance
+
+#: One extent of a launch: a number, or a formula.
+Extents = int | str | tuple[int | str, ...]
+#: The same, or a function of sizes, parameters and, for a grid, the block.
+LaunchValue = Extents | Callable[[Mapping[str, int]], Extents]
+
+_NAME = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+@dataclass(frozen=True, slots=True)
+class BareLaunch:
+    """How kernels without a header are launched.
+
+    Args:
+        grid: Blocks in x, y and z.
+        block: Threads of a block; a list for one case each.
+        params: Values of macros, one or several each.
+        entry: Name of the function; the file's own, or its only kernel, when empty.
+        dynamic_shared_bytes: Dynamic shared memory of one block.
+        cooperative: Whether blocks wait for each other.
+        compile_options: Options for the compiler besides gpuprof's own.
+    """
+
+    grid: LaunchValue
+    block: LaunchValue | list[LaunchValue]
+    params: Mapping[str, int | Sequence[int]]
+    entry: str = ""
+    dynamic_shared_bytes: int | str | Callable[[Mapping[str, int]], int | str] = 0
+    cooperative: bool = False
+    compile_options: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What kernels are called with, and what is expected of it; as the arguments of `profile`."""
+
+    args: "Mapping[str, Argument]"
+    expect: "Mapping[str, Expectation]"
+    relative: "Tolerance" = None
+    absolute: "Tolerance" = None
+    flops: int | str | None = None
+    nbytes: int | str | None = None
+
+
+def call_request(
+    sources: Sequence[Path | Source], launch: BareLaunch | None, call: Call, folder: Path
+) -> Request:
+    """What to measure of kernels that are called with given arguments.
+
+    Args:
+        sources: Kernel files; their headers, where they have one, are not read.
+        launch: How they are launched.
+        call: Their arguments.
+        folder: Where arrays are kept while they are measured.
+
+    Raises:
+        InputError: An argument, or what is said of the launch, makes no sense.
+    """
+    from gpuprof.problems.by_value import read_call
+
+    if launch is None:
+        raise InputError("A call has no launch.", fix="Give grid and block.")
+    texts = _read(sources)
+    read = read_call(
+        next(iter(texts)),
+        call.args,
+        call.expect,
+        folder,
+        relative=call.relative,
+        absolute=call.absolute,
+        flops=call.flops,
+        nbytes=call.nbytes,
+    )
+    ladder = _bare_ladder(texts, launch, read.operation, read.dtype, tuple(call.args))
+    request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
+    return replace(request, selections=launched(ladder, launch, read.integers))
+
+
+def bare_ladder(
+    sources: Sequence[Path | Source],
+    launch: BareLaunch,
+    operation: Operation,
+    dtype: str,
+    arguments: Sequence[str],
+) -> Ladder:
+    """Kernels without a header that compute a declared operation.
+
+    Args:
+        sources: Kernel files; their headers, where they have one, are not read.
+        launch: How they are launched, for every size.
+        operation: What they compute.
+        dtype: The run's element type.
+        arguments: What they take, in order; all of the operation's when empty.
+
+    Raises:
+        InputError: The operation has no such argument, or a file cannot be read.
+    """
+    names = tuple(arguments) or operation.argument_names
+    for name in names:
+        if name not in operation.argument_names:
+            known = ", ".join(operation.argument_names)
+            raise InputError(f"{operation.name} has no argument {name!r}.", fix=f"It has {known}.")
+    return _bare_ladder(_read(sources), launch, operation, dtype, names)
+
+
+def launched(
+    ladder: Ladder, launch: BareLaunch, integers: Mapping[str, int] | None = None
+) -> tuple[Selection, ...]:
+    """Each kernel with each block and each set of parameters, its launch worked out as far as that goes.
+
+    Args:
+        ladder: Kernels without a header.
+        launch: How they are launched.
+        integers: Sizes and numbers that are the same for all of it.
+
+    Raises:
+        InputError: What is said of the launch makes no sense.
+    """
+    return tuple(
+        selection
+        for kernel in ladder.kernels
+        for selection in _launched(kernel, launch, integers or {}, ladder.operation)
+    )
+
+
+def _bare_ladder(
+    texts: Mapping[str, str], launch: BareLaunch, operation: Operation, dtype: str, arguments: tuple[str, ...]
+) -> Ladder:
+    made = [
+        _bare(stem, text, rung, launch, operation, dtype, arguments)
+        for rung, (stem, text) in enumerate(texts.items())
+    ]
+    return Ladder(operation, tuple(made))
+
+
+def _read(sources: Sequence[Path | Source]) -> dict[str, str]:
+    """The text of each file, by its name without the ending."""
+    texts: dict[str, str] = {}
+    for source in sources:
+        path = source.path if isinstance(source, Source) else source
+        if path.stem in texts:
+            raise InputError(f"Two kernels have the id {path.stem!r}.", fix="Rename one of them.")
+        try:
+            texts[path.stem] = source.text if isinstance(source, Source) else path.read_text("utf-8-sig")
+        except PATH_ERRORS as error:
+            raise InputError(f"Cannot read the kernel file {path}: {reason(error)}.") from error
+    if not texts:
+        raise InputError("There is nothing to run.", fix="Name a .cu file.")
+    return texts
+
+
+def _bare(
+    stem: str,
+    text: str,
+    rung: int,
+    launch: BareLaunch,
+    operation: Operation,
+    dtype: str,
+    arguments: tuple[str, ...],
+) -> Kernel:
+    """A kernel whose launch is still open."""
+    parameters = {name: _values(name, values)[0] for name, values in launch.params.items()}
+    for name in parameters:
+        if not name.isidentifier() or name in (*LAUNCH_VARIABLES, *operation.argument_names):
+            raise InputError(f"{name!r} cannot be a parameter.", fix="Choose a name that means nothing else.")
+    return bare_kernel(
+        text,
+        stem,
+        operation=operation.name,
+        dtypes=(dtype,),
+        entry=launch.entry or entry_in(text, stem),
+        arguments=arguments,
+        launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0", launch.cooperative),
+        parameters=parameters,
+        rung=rung,
+        compile_options=launch.compile_options,
+    )
+
+
+def _launched(
+    kernel: Kernel, launch: BareLaunch, integers: Mapping[str, int], operation: Operation
+) -> Iterator[Selection]:
+    wanted = {name: _values(name, values) for name, values in launch.params.items()}
+    blocks = launch.block if isinstance(launch.block, list) else [launch.block]
+    if not blocks:
+        raise InputError("There is no block in the list.", fix="Name at least one.")
+    known = {*LAUNCH_VARIABLES, *operation.dimensions, *kernel.parameters}
+    for params, given in product(select(kernel, wanted, kernel.id).params, blocks):
+        values = {**integers, **params}
+        block = _block(given, values)
+        check_block(kernel, block)
+        threads = dict(zip(LAUNCH_VARIABLES, (*block, block[0] * block[1] * block[2]), strict=False))
+        grid = _formulas("grid", launch.grid, {**values, **threads}, integers, known)
+        shared = _formulas(
+            "dynamic_shared_bytes", launch.dynamic_shared_bytes, {**values, **threads}, integers, known
+        )
+        x, y, z = (*grid, "1", "1")[:3]
+        made = replace(kernel.launch, block=block, grid=(x, y, z), dynamic_shared_bytes=shared[0])
+        yield Selection(replace(kernel, launch=made), (params,), kernel.id)
+
+
+def _values(name: str, given: int | Sequence[int]) -> list[int]:
+    """The values of a parameter."""
+    values = list(given) if isinstance(given, Sequence) else [given]
+    if not values or not all(isinstance(value, Integral) for value in values):
+        raise InputError(f"params[{name!r}] must be integers, not {given!r}.")
+    return [int(value) for value in values]
+
+
+def _block(given: LaunchValue, values: Mapping[str, int]) -> Extent:
+    """The threads of a block in x, y and z."""
+    texts = _formulas("block", given, values, values, set())
+    try:
+        extents = [evaluate(text, {}) for text in texts]
+    except ExpressionError as error:
+        raise InputError(f"The block has no value: {error}.") from error
+    x, y, z = (*extents, 1, 1)[:3]
+    if min(x, y, z) < 1:
+        raise InputError(f"The block would be {x}x{y}x{z}.", fix="Each extent is at least 1.")
+    return x, y, z
+
+
+def _formulas(
+    what: str,
+    given: Any,
+    values: Mapping[str, int],
+    constants: Mapping[str, int],
+    known: set[str],
+) -> tuple[str, ...]:
+    """What is said of one part of a launch, as formulas.
+
+    Args:
+        what: The part, for messages.
+        given: A number, a formula, a tuple of these, or a function of `values` that gives one of them.
+        values: What a function is called with.
+        constants: Names that are replaced by their numbers.
+        known: Names that formulas may use besides.
+
+    Raises:
+        InputError: It is none of these, or names something unknown.
+    """
+    if callable(given):
+        given = given(dict(values))
+    extents = given if isinstance(given, tuple) else (given,)
+    if not 1 <= len(extents) <= 3:
+        raise InputError(f"{what} {given!r} has {len(extents)} extents.", fix="Give one to three.")
+    texts = []
+    for extent in extents:
+        if isinstance(extent, bool) or not isinstance(extent, (str, Integral)):
+            raise InputError(
+                f"{what} {given!r} is neither a number nor a formula.", fix="For example (32, 8), or a text."
+            )
+        text = str(extent)
+        try:
+            unknown = sorted(variables(text) - known - constants.keys())
+            if unknown:
+                names = ", ".join(sorted({*known, *constants}))
+                raise ExpressionError(f"unknown name {unknown[0]!r}; known are {names}")
+        except ExpressionError as error:
+            raise InputError(f"{what} {text!r} cannot be used: {error}.") from error
+        texts.append(_NAME.sub(lambda match: _number(match[0], constants), text))
+    return tuple(texts)
+
+
+def _number(name: str, constants: Mapping[str, int]) -> str:
+    return f"({constants[name]})" if name in constants else name

@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels without a header, of which the caller says what a header would."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from gpuprof.errors import InputError
+from gpuprof.kernels.kernel import Kernel, Launch, Study
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+#: A kernel's declaration up to its name, launch bounds left out.
+_KERNEL = re.compile(
+    r"\b(?:__global__\s+(?:static\s+|inline\s+)*void|void\s+__global__)\s+([A-Za-z_]\w*)\s*\("
+)
+_LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)")
+
+
+def kernels_in(source: str) -> tuple[str, ...]:
+    """Names of the kernels that a source defines, as far as its text tells."""
+    code = _LAUNCH_BOUNDS.sub(" ", _COMMENT.sub(" ", source))
+    return tuple(dict.fromkeys(match[1] for match in _KERNEL.finditer(code)))
+
+
+def entry_in(source: str, stem: str) -> str:
+    """The kernel of a source: the one that is called like its file, else the only one.
+
+    Raises:
+        InputError: There is none, or several of which none is called so.
+    """
+    found = kernels_in(source)
+    if stem in found or not found:
+        return stem
+    if len(found) > 1:
+        raise InputError(
+            f"{stem} holds {len(found)} kernels: {', '.join(found)}.", fix=f'Say which: entry="{found[0]}".'
+        )
+    return found[0]
+
+
+def bare_kernel(
+    source: str,
+    stem: str,
+    *,
+    operation: str,
+    dtypes: Sequence[str],
+    entry: str,
+    arguments: Sequence[str],
+    launch: Launch,
+    parameters: Mapping[str, int],
+    rung: float = 0.0,
+    compile_options: Sequence[str] = (),
+) -> Kernel:
+    """A kernel of which a program says everything.
+
+    Args:
+        source: The whole file.
+        stem: The kernel's id, and its file's name without the ending.
+        operation: Name of the operation that it computes.
+        dtypes: Element types that it is written for.
+        entry: Name of its function.
+        arguments: What it takes, in order.
+        launch: How it is launched.
+        parameters: Macros of its source that it can be tuned by, with their defaults.
+        rung: Its place beside others.
+        compile_options: Options for the compiler besides gpuprof's own.
+    """
+    return Kernel(
+        id=stem,
+        file_name=f"{stem}.cu",
+        source=source,
+        operation=operation,
+        title=stem,
+        rung=rung,
+        idea="",
+        change="",
+        bottleneck="",
+        study=Study(),
+        reference="",
+        aliases=(),
+        options={},
+        dtypes=tuple(dtypes),
+        entry=entry,
+        arguments=tuple(arguments),
+        launch=launch,
+        parameters=dict(parameters),
+        constants={},
+        requirements=(),
+        published=(),
+        compile_options=tuple(compile_options),
+    )

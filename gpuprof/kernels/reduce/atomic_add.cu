@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+title = "One pass, by atomics"
+operation = "reduce"
+rung = 120
+idea = "Each block adds its sum to the result itself, by an atomic operation; a launch of one thread clears it before."
+after = "batched_loads"
+change = "No array of partial sums, and nothing but a store before the pass: global_atomic_requests rise. The order of the additions is another one in each launch, and so may be the last digits."
+bottleneck = "Device-memory bandwidth; at small sizes the launch that clears."
+
+[moves]
+global_atomic_requests = "rises"
+global_load_sectors = "stays"
+
+[[launches]]
+entry = "clear"
+arguments = ["total"]
+block = [1]
+grid = ["1"]
+
+[[launches]]
+entry = "atomic_add"
+arguments = ["n", "x", "total"]
+block = ["BLOCK"]
+grid = ["min(cdiv(n, 4 * LOADS * BLOCK), BLOCKS_PER_SM * sm_count)"]
+
+[parameters]
+BLOCK = 256       # threads per block
+LOADS = 4         # 16-byte loads of a thread in flight
+BLOCKS_PER_SM = 4 # most blocks for each SM
+
+[[require]]
+condition = "BLOCK >= 32 and BLOCK <= 1024 and BLOCK % 32 == 0 and BLOCKS_PER_SM >= 1 and LOADS >= 1"
+because = "{id} needs a BLOCK of whole warps and BLOCKS_PER_SM and LOADS of at least 1"
+*/
+
+#define WARPS (BLOCK / 32)
+
+// The sum of a block's values; the first thread gets it.
+static __device__ real sum_block(real value)
+{
+    __shared__ real sums[WARPS];
+#pragma unroll
+    for (int lane = 16; lane > 0; lane /= 2)
+        value += __shfl_down_sync(0xffffffff, value, lane);
+    if (threadIdx.x % 32 == 0)
+        sums[threadIdx.x / 32] = value;
+    __syncthreads();
+    real sum = 0;
+    if (threadIdx.x == 0)
+#pragma unroll
+        for (int warp = 0; warp < WARPS; ++warp)
+            sum += sums[warp];
+    return sum;
+}
+
+// The sum of this thread's words of four elements and, in the first block, of the one to three elements behind them.
+static __device__ real sum_own(int n, const real *in)
+{
+    const int t = threadIdx.x;
+    const float4 *words = (const float4 *)in;
+    const size_t count = n / 4;
+    real sum = 0;
+    for (size_t first = (size_t)blockIdx.x * LOADS * BLOCK + t; first < count;
+         first += (size_t)gridDim.x * LOADS * BLOCK) {
+        float4 v[LOADS];
+#pragma unroll
+        for (int k = 0; k < LOADS; ++k)
+            v[k] = first + k * BLOCK < count ? __ldcs(words + first + k * BLOCK) : make_float4(0, 0, 0, 0);
+#pragma unroll
+        for (int k = 0; k < LOADS; ++k)
+            sum += (v[k].x + v[k].y) + (v[k].z + v[k].w);
+    }
+    if (blockIdx.x == 0 && 4 * count + t < n)
+        sum += in[4 * count + t];
+    return sum;
+}
+
+extern "C" __global__ void clear(real *total)
+{
+    *total = 0;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) atomic_add(int n, const real *in, real *total)
+{
+    const real sum = sum_block(sum_own(n, in));
+
+    // Add the block's sum.
+    if (threadIdx.x == 0)
+        atomicAdd(total, sum);
+}

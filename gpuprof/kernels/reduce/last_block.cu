@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+title = "One pass, finished by the last block"
+operation = "reduce"
+rung = 130
+idea = "Blocks count themselves as they finish, and the last one adds up all partial sums. The counter is back at zero by then, for the next launch."
+after = "atomic_add"
+change = "One launch instead of two, with nothing to clear, and the same order of additions every time: the blocks' sums are stored and loaded once, and each block still takes one atomic operation."
+bottleneck = "Device-memory bandwidth."
+arguments = ["n", "x", "partials", "total"]
+
+[moves]
+global_store_requests = "rises"
+barriers = "rises"
+global_atomic_requests = "stays"
+
+[launch]
+block = [256]
+any_block = true
+grid = ["min(cdiv(n, 4 * LOADS * block_x), BLOCKS_PER_SM * sm_count)"]
+
+[workspace.partials]
+shape = ["min(cdiv(n, 4 * LOADS * block_x), BLOCKS_PER_SM * sm_count)"]
+
+[parameters]
+LOADS = 4         # 16-byte loads of a thread in flight
+BLOCKS_PER_SM = 4 # most blocks for each SM
+
+[[require]]
+condition = "block_x % 32 == 0 and block_y == 1 and block_z == 1 and BLOCKS_PER_SM >= 1 and LOADS >= 1"
+because = "{id} needs a one-dimensional block of whole warps, and BLOCKS_PER_SM and LOADS of at least 1"
+*/
+
+#define BLOCK BLOCK_X
+#define WARPS (BLOCK / 32)
+
+// The sum of a block's values; the first thread gets it.
+static __device__ real sum_block(real value)
+{
+    __shared__ real sums[WARPS];
+#pragma unroll
+    for (int lane = 16; lane > 0; lane /= 2)
+        value += __shfl_down_sync(0xffffffff, value, lane);
+    if (threadIdx.x % 32 == 0)
+        sums[threadIdx.x / 32] = value;
+    __syncthreads();
+    real sum = 0;
+    if (threadIdx.x == 0)
+#pragma unroll
+        for (int warp = 0; warp < WARPS; ++warp)
+            sum += sums[warp];
+    return sum;
+}
+
+// The sum of this thread's words of four elements and, in the first block, of the one to three elements behind them.
+static __device__ real sum_own(int n, const real *in)
+{
+    const int t = threadIdx.x;
+    const float4 *words = (const float4 *)in;
+    const size_t count = n / 4;
+    real sum = 0;
+    for (size_t first = (size_t)blockIdx.x * LOADS * BLOCK + t; first < count;
+         first += (size_t)gridDim.x * LOADS * BLOCK) {
+        float4 v[LOADS];
+#pragma unroll
+        for (int k = 0; k < LOADS; ++k)
+            v[k] = first + k * BLOCK < count ? __ldcs(words + first + k * BLOCK) : make_float4(0, 0, 0, 0);
+#pragma unroll
+        for (int k = 0; k < LOADS; ++k)
+            sum += (v[k].x + v[k].y) + (v[k].z + v[k].w);
+    }
+    if (blockIdx.x == 0 && 4 * count + t < n)
+        sum += in[4 * count + t];
+    return sum;
+}
+
+__device__ unsigned arrived; // blocks of this launch that are done; 0 between launches
+
+extern "C" __global__ void __launch_bounds__(BLOCK) last_block(int n, const real *in, real *partials, real *total)
+{
+    const real sum = sum_block(sum_own(n, in));
+
+    // Store the block's sum, and count: whoever counts last finds everything stored.
+    __shared__ bool is_last;
+    if (threadIdx.x == 0) {
+        partials[blockIdx.x] = sum;
+        __threadfence();
+        is_last = atomicInc(&arrived, gridDim.x - 1) == gridDim.x - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (!is_last)
+        return;
+
+    // Write back the sum of all blocks' sums, past the L1 cache, which may hold older ones.
+    real rest = 0;
+    for (int i = threadIdx.x; i < gridDim.x; i += BLOCK)
+        rest += __ldcg(partials + i);
+    rest = sum_block(rest);
+    if (threadIdx.x == 0)
+        *total = rest;
+}

@@ -1,0 +1,314 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""An operation made of the arguments of one call: what a kernel gets, and what it must make of it."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from gpuprof.errors import InputError
+from gpuprof.operation import ArrayDeclaration, Check, Operation, Rate, ScalarDeclaration, ScalarType, Work
+from gpuprof.problems.behaviour import Array
+from gpuprof.problems.coded import GIVEN
+from gpuprof.problems.dtypes import ELEMENT_TYPES, RUN_TYPES, integer_range
+from gpuprof.problems.formulas import ExpressionError, evaluate_real, variables
+from gpuprof.problems.given import keep
+
+#: Of the error that an output may have unless the caller says: so many roundoffs of an element's size, and as
+#: many of the mean size. A few dozen operations on numbers of one sign stay below it, long sums may not.
+DEFAULT_ROUNDOFFS = 32
+#: Largest integer up to which a double, as results files keep scalars, holds all of them.
+_EXACT = 2**53
+
+#: An array, anything that gives one, a number; None for an output that starts poisoned.
+Argument = Any
+#: The expected array, or a function of all arguments that returns it.
+Expectation = Any | Callable[[Mapping[str, Any]], Any]
+#: One figure for every output, or one for each by name.
+Tolerance = float | Mapping[str, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One computation, told by its arguments.
+
+    Args:
+        operation: What is computed: its arrays are literal, and lie in the folder that they were stored in.
+        sizes: One extent for each of the operation's dimensions.
+        dtype: The run's element type: that of the first array that could be a run's.
+        scalars: Numbers besides the sizes.
+        integers: Sizes and integer scalars by name, for formulas of a launch.
+    """
+
+    operation: Operation
+    sizes: tuple[int, ...]
+    dtype: str
+    scalars: Mapping[str, float]
+    integers: Mapping[str, int]
+
+
+def read_call(
+    name: str,
+    arguments: Mapping[str, Argument],
+    expected: Mapping[str, Expectation],
+    folder: Path,
+    *,
+    relative: Tolerance = None,
+    absolute: Tolerance = None,
+    flops: int | str | None = None,
+    nbytes: int | str | None = None,
+) -> Call:
+    """Make an operation of what a program calls a kernel with.
+
+    Integers that are an extent or a product of extents are sizes, others scalars. An array that is expected
+    is an output: it starts as it was given, or poisoned where it was given as None. All others are inputs.
+
+    Args:
+        name: The operation's name.
+        arguments: Values by the names of the kernel's arguments, in their order.
+        expected: What outputs must hold, by name.
+        folder: Where the arrays are stored.
+        relative: Error allowed, as a share of an element's size.
+        absolute: Error allowed besides.
+        flops: Floating-point operations that the computation needs: a number or a formula of the sizes.
+        nbytes: Fewest bytes that must move; every array once when None.
+
+    Raises:
+        InputError: An argument is no array and no number, an expected array does not fit, or a name is none.
+    """
+    if not expected:
+        raise InputError("Nothing is expected of the kernel.", fix='Name an output: expect={"y": …}.')
+    _check_names(arguments, expected)
+    converted = {key: _converted(key, value) for key, value in arguments.items() if value is not None}
+    numbers = {key: value for key, value in converted.items() if isinstance(value, int | float)}
+    arrays = {key: value for key, value in converted.items() if not isinstance(value, int | float)}
+    values = MappingProxyType({**numbers, **{key: _read_only(array) for key, array in arrays.items()}})
+    results = {key: _result(key, each, values, arrays.get(key)) for key, each in expected.items()}
+    held = {key: arrays[key] if key in arrays else results[key] for key in arguments if key not in numbers}
+    sizes = _sizes_of(numbers, held, results)
+    scalars = {key: number for key, number in numbers.items() if key not in sizes}
+    total = sum(array.nbytes for array in held.values())
+    rate: Rate = "bytes" if flops is None else "flops"
+    operation = Operation(
+        name=name,
+        title=name,
+        dimensions=tuple(sizes),
+        default_sizes="x".join(map(str, sizes.values())),
+        arrays={
+            key: ArrayDeclaration(
+                shape=tuple(map(str, array.shape)),
+                role="in" if key not in results else "out" if key not in arrays else "inout",
+                dtype=element_type(key, array.dtype),
+            )
+            for key, array in held.items()
+        },
+        scalars={key: _scalar(key, number, arguments[key]) for key, number in scalars.items()},
+        options={},
+        inputs={key: keep(array, folder) for key, array in arrays.items()},
+        work=Work(
+            flops=_formula("flops", 0 if flops is None else flops, sizes),
+            bytes=_formula("bytes", total if nbytes is None else nbytes, sizes),
+            rate=rate,
+        ),
+        checks={
+            key: _check(key, held[key], values, keep(values, folder), relative, absolute)
+            for key, values in results.items()
+        },
+        coded=GIVEN,
+    )
+    integers = {key: number for key, number in numbers.items() if isinstance(number, int)}
+    return Call(operation, tuple(sizes.values()), _run_type(held), scalars, {**integers, **sizes})
+
+
+def element_type(name: str, dtype: "np.dtype[Any]") -> str:
+    """The element type of an array, by the name that headers and results use.
+
+    Raises:
+        InputError: Kernels are not given such elements.
+    """
+    for key, kind in ELEMENT_TYPES.items():
+        if kind.numpy == dtype.name:
+            return key
+    known = ", ".join(kind.numpy for kind in ELEMENT_TYPES.values())
+    raise InputError(f"{name} holds {dtype.name}.", fix=f"Convert it to one of {known}.")
+
+
+def _check_names(arguments: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    for name in arguments:
+        if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
+            raise InputError(f"{name!r} is no name of an argument.", fix="Use letters, digits and _.")
+    for name in expected:
+        if name not in arguments:
+            raise InputError(
+                f"{name!r} is expected, and no argument.", fix=f"Expect one of {', '.join(arguments)}."
+            )
+    for name, value in arguments.items():
+        if value is None and name not in expected:
+            raise InputError(f"{name} is None, and nothing is expected of it.", fix="Give it a value.")
+
+
+def _converted(name: str, value: Any) -> Array | int | float:
+    """An argument as an array in C order, or as a number of Python's."""
+    if isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, (Real, np.floating)):
+        return float(value)
+    array = _array(name, value)
+    if array.ndim == 0:
+        return _converted(name, array[()]) if array.dtype.kind in "biuf" else _refused(name, array)
+    if not array.size:
+        raise InputError(f"{name} is an empty array.", fix="Give it at least one element.")
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        raise InputError(
+            f"{name} lies in memory column by column, and kernels get arrays row by row.",
+            fix=f"Give {name}.T for its memory as it is, or numpy.ascontiguousarray({name}) to move it.",
+        )
+    if array.dtype == np.bool_:
+        array = array.view(np.uint8)
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+
+
+def _refused(name: str, array: Array) -> float:
+    element_type(name, array.dtype)
+    return float(array[()])
+
+
+def _array(name: str, value: Any) -> Array:
+    if isinstance(value, np.ndarray):
+        return value
+    try:
+        if hasattr(value, "__array__"):
+            return np.asarray(value)
+        if hasattr(value, "__dlpack__"):
+            return np.from_dlpack(value)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise InputError(
+            f"{name} cannot be read as an array: {str(error).partition(chr(10))[0] or type(error).__name__}.",
+            fix="Arrays are copied from the host: an array of a GPU has a method for that, cpu() or get().",
+        ) from error
+    raise InputError(
+        f"{name} is a {type(value).__name__}: no number and no array.",
+        fix="Give a number, a NumPy array, or something with __array__ or __dlpack__.",
+    )
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _result(name: str, expectation: Expectation, values: Mapping[str, Any], given: Array | None) -> Array:
+    """What an output must hold: of the shape of the output, and without a NaN.
+
+    Raises:
+        InputError: It does not.
+    """
+    result = _array(name, expectation(values) if callable(expectation) else expectation)
+    if result.dtype.kind not in "biufV":
+        raise InputError(f"What is expected of {name} is no array of numbers.")
+    if result.dtype == np.bool_:
+        result = result.astype(np.uint8)
+    if given is None:
+        element_type(name, result.dtype)
+    elif result.shape != given.shape:
+        raise InputError(
+            f"{name} has the shape {given.shape}; what is expected of it has the shape {result.shape}.",
+            fix="Give both the same shape.",
+        )
+    elif given.dtype.kind in "iu" and not _holds(given.dtype, result):
+        raise InputError(f"What is expected of {name} is nothing that {given.dtype.name} holds.")
+    if not result.size or not result.ndim:
+        raise InputError(f"What is expected of {name} is no array.", fix="Give it at least one element.")
+    if np.isnan(result).any():
+        raise InputError(f"What is expected of {name} holds NaN, which no result of a kernel equals.")
+    if given is not None and given.dtype.kind in "iu":
+        result = result.astype(given.dtype)
+    return np.ascontiguousarray(result, result.dtype.newbyteorder("="))
+
+
+def _holds(dtype: "np.dtype[Any]", values: Array) -> bool:
+    """Whether a type of integers holds every value."""
+    least, most = integer_range(element_type("", dtype))
+    low, high = values.min(), values.max()
+    if values.dtype.kind == "f":
+        whole = np.isfinite(values).all() and (values == np.trunc(values)).all()
+        return bool(whole) and least <= float(low) and float(high) <= most
+    return least <= int(low) and int(high) <= most
+
+
+def _sizes_of(
+    numbers: Mapping[str, int | float], arrays: Mapping[str, Array], results: Mapping[str, Array]
+) -> dict[str, int]:
+    """The sizes of a computation: integers that measure an array, else the extents of the first output."""
+    extents = {
+        math.prod(array.shape[begin:end])
+        for array in arrays.values()
+        for begin in range(array.ndim)
+        for end in range(begin + 1, array.ndim + 1)
+    }
+    sizes = {key: number for key, number in numbers.items() if isinstance(number, int) and number in extents}
+    first = next(iter(results.values()))
+    return sizes or {f"shape_{axis}": extent for axis, extent in enumerate(first.shape)}
+
+
+def _scalar(name: str, number: int | float, given: Any) -> ScalarDeclaration:
+    """A number as it is declared: as narrow as holds it, so that it fits whatever the kernel takes it as."""
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            raise InputError(f"{name} = {number} is not a finite number.")
+        return ScalarDeclaration("f32" if isinstance(given, np.float32) else "f64", number)
+    if abs(number) > _EXACT:
+        raise InputError(f"{name} = {number} is too large.", fix=f"Integers go up to {_EXACT}.")
+    kinds: tuple[ScalarType, ...] = ("i32", "u32", "i64")
+    kind = next(kind for kind in kinds if integer_range(kind)[0] <= number <= integer_range(kind)[1])
+    return ScalarDeclaration(kind, float(number))
+
+
+def _formula(name: str, given: int | str, sizes: Mapping[str, int]) -> str:
+    text = str(given)
+    try:
+        for unknown in sorted(variables(text, reals=True) - {*sizes, "real_bytes"}):
+            raise ExpressionError(f"{unknown!r} is no size; those are {', '.join(sizes)}")
+        if evaluate_real(text, {**sizes, "real_bytes": 1}) < 0:
+            raise ExpressionError("it is negative")
+    except ExpressionError as error:
+        raise InputError(f"{name} = {text} cannot be used: {error}.") from error
+    return text
+
+
+def _check(
+    name: str, given: Array, values: Array, stored: str, relative: Tolerance, absolute: Tolerance
+) -> Check:
+    """How an output is held against what is expected of it."""
+    wanted = _tolerance("relative", relative, name), _tolerance("absolute", absolute, name)
+    roundoff = ELEMENT_TYPES[element_type(name, given.dtype)].roundoff
+    if wanted == (None, None) and roundoff:
+        finite = np.isfinite(values)
+        mean = float(np.abs(values).mean(dtype=np.float64, where=finite)) if finite.any() else 0.0
+        wanted = DEFAULT_ROUNDOFFS * roundoff, DEFAULT_ROUNDOFFS * roundoff * mean
+    share, offset = (repr(float(error or 0.0)) if error else "0" for error in wanted)
+    return Check(value=stored, relative=share, absolute=offset)
+
+
+def _tolerance(word: str, given: Tolerance, output: str) -> float | None:
+    error = given.get(output) if isinstance(given, Mapping) else given
+    if error is None:
+        return None
+    if not isinstance(error, Real) or not math.isfinite(error) or error < 0:
+        raise InputError(f"{word} = {error!r} is no error of {output}.", fix="Give a number, 0 or more.")
+    return float(error)
+
+
+def _run_type(arrays: Mapping[str, Array]) -> str:
+    """The element type that stands for `real`, and whose peak counts: of the first array that has such."""
+    types = (element_type(name, array.dtype) for name, array in arrays.items())
+    return next((kind for kind in types if kind in RUN_TYPES), RUN_TYPES[0])

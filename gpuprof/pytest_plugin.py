@@ -1,0 +1,174 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The pytest plugin: a fixture that measures kernels, and its rows in the report of a test that fails.
+
+pytest loads this module at every start where gpuprof is installed: everything else waits until it is used.
+"""
+
+import io
+import os
+import re
+import shutil
+import sys
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from gpuprof.api.run import Case, Run
+
+#: Columns of a table in a report that no terminal shows.
+_COLUMNS = 100
+_measured: "pytest.StashKey[list[Run]]" = pytest.StashKey()
+_running: pytest.StashKey[pytest.Item] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the fixture."""
+    group = parser.getgroup("gpuprof", "kernels measured by gpuprof")
+    group.addoption(
+        "--gpuprof-device",
+        default="auto",
+        metavar="auto|N|sim|none",
+        help="Where the fixture gpuprof measures: auto, the first GPU or else the executor; a GPU's number;"
+        " sim or sim:CARD, the executor; none, compile only.",
+    )
+    group.addoption(
+        "--gpuprof-results",
+        type=Path,
+        metavar="DIR",
+        help="Keep the results file of every measurement here; else they go to pytest's temporary folder.",
+    )
+
+
+class GpuprofFixture:
+    """What the fixture `gpuprof` gives: the package's names, with the run's device and place for results.
+
+    Args:
+        config: pytest's.
+        folder: Where results files go.
+        lock: A file that measurements of several pytest processes take turns with; None where there is one.
+    """
+
+    def __init__(self, config: pytest.Config, folder: Path, lock: Path | None) -> None:
+        self.device: str = config.getoption("--gpuprof-device")
+        self.folder = folder
+        self._config = config
+        self._lock = lock
+        self._taken: dict[str, int] = {}
+
+    def profile(self, what: Any, **options: Any) -> "Run":
+        """As `gpuprof.profile`, with the device of the command line, counters on a GPU too, and a saved file.
+
+        Args:
+            what: As there.
+            options: As there; what is given here goes before the command line.
+        """
+        import gpuprof
+
+        device = str(options.setdefault("device", self.device))
+        options.setdefault("lines", True)
+        if "save" not in options:
+            options["save"] = self._next_file()
+        with _turn(None if device.startswith(("sim", "none")) else self._lock):
+            run = gpuprof.profile(what, **options)
+        item = self._config.stash.get(_running, None)
+        if item is not None:
+            item.stash.setdefault(_measured, []).append(run)
+        return run
+
+    def _next_file(self) -> Path:
+        """A results file named by the test; that of an earlier session makes room."""
+        item = self._config.stash.get(_running, None)
+        node = item.nodeid if item is not None else "session"
+        name = re.sub(r"[^\w.-]+", "-", node).strip("-")[:120]
+        if "[" in node or len(node) > 120:  # parameters that differ in what a file's name cannot hold
+            name += f"-{zlib.crc32(node.encode()):08x}"
+        self._taken[name] = self._taken.get(name, 0) + 1
+        number = f"-{self._taken[name]}" if self._taken[name] > 1 else ""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{name}{number}.json"
+        path.unlink(missing_ok=True)
+        return path
+
+    def __getattr__(self, name: str) -> Any:
+        """Every other name is the package's: within a test the fixture hides it."""
+        import gpuprof
+
+        return getattr(gpuprof, name)
+
+
+@contextmanager
+def _turn(lock: Path | None) -> Iterator[None]:
+    """Wait until no other process of this session measures on the GPU: it would disturb the times."""
+    if lock is None:
+        yield
+        return
+    import fcntl
+
+    with lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope="session")
+def gpuprof(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> GpuprofFixture:
+    """Measure kernels: `gpuprof.profile(…)`, as the package's, with the device of the command line."""
+    folder = request.config.getoption("--gpuprof-results") or tmp_path_factory.mktemp("gpuprof")
+    several = os.environ.get("PYTEST_XDIST_WORKER") is not None
+    lock = tmp_path_factory.getbasetemp().parent / "gpuprof.lock" if several else None
+    return GpuprofFixture(request.config, Path(folder), lock)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remember which test runs: what is measured from now on belongs to it."""
+    item.config.stash[_running] = item
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: "pytest.CallInfo[None]"
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add what was measured to the report of a test that fails."""
+    report = yield
+    if report.failed and call.when in ("setup", "call"):
+        runs = list(_runs_of(item))
+        if runs:
+            report.sections.append(("gpuprof", "\n".join(map(_described, runs))))
+    return report
+
+
+def _runs_of(item: pytest.Item) -> "Iterator[Run]":
+    """Runs of a test: those that it measured, and those that its fixtures gave it."""
+    module = sys.modules.get("gpuprof.api.run")
+    if module is None:  # then nobody has made a run
+        return
+    seen: set[int] = set()
+    for value in (*item.stash.get(_measured, []), *getattr(item, "funcargs", {}).values()):
+        run = value.run if isinstance(value, module.Case) else value
+        if isinstance(run, module.Run) and id(run) not in seen:
+            seen.add(id(run))
+            yield run
+
+
+def _described(run: "Run") -> str:
+    """A run's table, and why each of its cases stands where it stands."""
+    from gpuprof.report.terminal import print_run
+
+    text = io.StringIO()
+    print_run(run.record, file=text, width=shutil.get_terminal_size((_COLUMNS, 24)).columns, color=False)
+    lines = [text.getvalue().rstrip()]
+    lines += [f"{_title(case)}: {'; '.join(case.why)}" for case in run.cases if case.ok and case.why]
+    return "\n".join(lines)
+
+
+def _title(case: "Case") -> str:
+    from gpuprof.report.cells import format_block
+    from gpuprof.text import one_line
+
+    return one_line(f"{case.kernel} {case.size} {format_block(case.record)}")

@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a global access touches, against sets of sectors and addresses made lane by lane."""
+
+import numpy as np
+import pytest
+
+from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.memory.coalescing import footprint
+
+BASE = 0x7F00_0000_0000
+SIZES = (1, 2, 4, 8, 16)
+
+
+def draw_addresses(rng: np.random.Generator, blocks: int, warps: int, size: int) -> np.ndarray:
+    """Aligned addresses, of any shape that stands for (blocks, warps, 32): shifted patterns, or none."""
+    shape = tuple(int(rng.choice([1, n])) for n in (blocks, warps, 32))
+    if rng.random() < 0.3:
+        index = rng.integers(200, size=shape)
+    else:
+        pattern = rng.integers(40) + np.arange(32) * rng.integers(-3, 9)
+        if rng.random() < 0.3:
+            pattern = rng.integers(64, size=32)
+        shifts = rng.integers(64, size=(*shape[:2], 1))
+        index = (shifts + pattern[: shape[2]]) if rng.random() < 0.7 else shifts + 0 * pattern[: shape[2]]
+    return BASE + index * size
+
+
+def draw_lanes(rng: np.random.Generator, blocks: int, warps: int) -> np.ndarray:
+    """At least one lane, of any shape that stands for (blocks, warps, 32)."""
+    shape = tuple(int(rng.choice([1, n])) for n in (blocks, warps, 32))
+    lanes = rng.random(shape) < rng.choice([0.05, 0.5, 0.95, 1.1])
+    lanes[..., -1] |= not lanes.any()
+    return lanes
+
+
+def by_lane(address: np.ndarray, lanes: np.ndarray, blocks: int, warps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Addresses and activity of each lane of the batch."""
+    shape = (blocks, warps, 32)
+    return np.broadcast_to(address, shape), np.broadcast_to(lanes, shape)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_sectors_and_bytes_are_those_of_each_warps_distinct_addresses(seed):
+    rng = np.random.default_rng(seed)
+    blocks, warps, size = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.choice(SIZES))
+    offset = int(rng.integers(-4, 5)) * size
+    address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
+    found = footprint(address, offset, Mask(lanes, blocks, warps), size, {})
+
+    every, active = by_lane(address + offset, lanes, blocks, warps)
+    touched = [[set(every[b, w][active[b, w]].tolist()) for w in range(warps)] for b in range(blocks)]
+    sectors = [sum(len({first // 32 for first in warp}) for warp in block) for block in touched]
+    useful = [size * sum(len(warp) for warp in block) for block in touched]
+    assert np.broadcast_to(found.sectors, blocks).tolist() == sectors
+    assert np.broadcast_to(found.useful_bytes, blocks).tolist() == useful
+    assert (found.low, found.high) == (every[active].min(), every[active].max() + size)
+    assert found.aligned
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_one_active_lane_off_by_a_byte_is_misaligned(seed):
+    """Global accesses need naturally aligned addresses (CUDA Programming Guide)."""
+    rng = np.random.default_rng(seed)
+    blocks, warps, size = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.choice(SIZES))
+    address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
+    place = tuple(int(rng.integers(n)) for n in address.shape)
+    address[place] += rng.choice([1, size // 2, size - 1, -1]) if size > 1 else 1
+    found = footprint(address, 0, Mask(lanes, blocks, warps), size, {})
+    every, active = by_lane(address, lanes, blocks, warps)
+    assert found.aligned == (not (every[active] % size).any())
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("width", [1, 32])
+def test_offset_counts_for_alignment(width, size):
+    address = BASE + np.arange(width, dtype=np.int64).reshape(1, 1, width) * size
+    mask = Mask(np.ones((1, 1, 1), dtype=bool), 1, 1)
+    for offset in range(-size, 2 * size + 1):
+        assert footprint(address, offset, mask, size, {}).aligned == (offset % size == 0)
+
+
+def test_what_is_remembered_of_a_pattern_holds_for_its_alignment_only():
+    mask, memo = Mask(np.ones((1, 1, 1), dtype=bool), 1, 1), {}
+    row = BASE + np.arange(32, dtype=np.int64).reshape(1, 1, 32) * 4
+    for shift, sectors in ((0, 4), (4, 5), (28, 5), (32, 4), (4, 5), (0, 4)):
+        assert footprint(row + shift, 0, mask, 4, memo).sectors.tolist() == [sectors]
+    assert footprint(row[..., ::-1] + 4, 0, mask, 4, memo).sectors.tolist() == [5]
+    assert footprint(BASE + (row - BASE) * 2, 0, mask, 4, memo).sectors.tolist() == [8]

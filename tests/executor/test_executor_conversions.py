@@ -1,0 +1,240 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`cvt` between every two types, in every rounding mode, against exact rationals and PTX's rules."""
+
+import math
+import struct
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from executor_harness import run_instruction
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary floating-point format: its bits, those of its fraction, and the type of its register."""
+
+    bits: int
+    fraction_bits: int
+    register: str
+
+    @property
+    def bias(self) -> int:
+        return (1 << (self.bits - self.fraction_bits - 2)) - 1
+
+    def decode(self, word: int) -> float:
+        """The value of a bit pattern, as a float, which holds those of all formats."""
+        if self.bits == 64:
+            return struct.unpack("<d", struct.pack("<Q", word))[0]
+        sign = -1.0 if word >> (self.bits - 1) else 1.0
+        exponent = word >> self.fraction_bits & (2 * self.bias + 1)
+        fraction = word & ((1 << self.fraction_bits) - 1)
+        if exponent == 2 * self.bias + 1:
+            return math.nan if fraction else sign * math.inf
+        if exponent:
+            fraction |= 1 << self.fraction_bits
+        return sign * math.ldexp(fraction, max(exponent, 1) - self.bias - self.fraction_bits)
+
+    def rounded(self, value: Fraction, mode: str) -> float:
+        """A value rounded once: to nearest, ties to even, or in a direction."""
+        size = abs(value)
+        exponent = max(floor_log2(size), 1 - self.bias) if size else 0
+        step = Fraction(2) ** (exponent - self.fraction_bits)
+        below = size // step
+        rest = size / step - below
+        outward = {"rz": False, "rm": value < 0, "rp": value > 0}.get(mode)
+        if outward is None:
+            outward = rest > Fraction(1, 2) or (rest == Fraction(1, 2) and below % 2 == 1)
+        size = (below + (1 if rest and outward else 0)) * step
+        largest = Fraction(2) ** self.bias * (2 - Fraction(1, 1 << self.fraction_bits))
+        if size > largest:
+            return math.copysign(math.inf if mode == "rn" or outward else float(largest), value)
+        return math.copysign(float(size), value)
+
+
+def floor_log2(value: Fraction) -> int:
+    """The exponent of the largest power of two that a positive value reaches."""
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    return guess if value >= Fraction(2) ** guess else guess - 1
+
+
+FLOATS = {
+    "f16": Format(16, 10, "b16"),
+    "bf16": Format(16, 7, "b16"),
+    "f32": Format(32, 23, "u32"),
+    "f64": Format(64, 52, "u64"),
+}
+INTEGERS = [f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64)]
+MODES = ("rn", "rz", "rm", "rp")
+
+
+def words(kind: str) -> list[int]:
+    """Bit patterns of a float type: special ones, near powers of two, whole numbers and halves, and any."""
+    form, rng = FLOATS[kind], np.random.default_rng(7)
+    top = form.bits - 1
+    hidden = form.fraction_bits
+    infinity = (2 * form.bias + 1) << hidden
+    found = [0, 1, (1 << hidden) - 1, 1 << hidden, infinity - 1, infinity, infinity + 1]
+    for power in (-150, -134, -127, -25, -15, -14, -2, -1, 0, 1, 7, 8, 15, 16, 31, 32, 63, 64, 127):
+        if 0 < power + form.bias < 2 * form.bias + 1:
+            at = (power + form.bias) << hidden
+            found += [at - 1, at, at + 1, at + (1 << (hidden - 1)), at + 3 * (1 << (hidden - 2))]
+    found += [int(word) for word in rng.integers(0, infinity, 40, dtype=np.uint64)]
+    return [word | sign << top for word in found for sign in (0, 1)]
+
+
+def numbers(kind: str) -> list[int]:
+    """Values of an integer type: its ends, and next to halves of the last places that floats have."""
+    bits, signed, rng = int(kind[1:]), kind[0] == "s", np.random.default_rng(8)
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    near = [0, 1, 2, 255, 256, 257, 65504, 65519, 65520, 65521, 2**24, 2**24 + 1, 2**24 + 3, 2**53 + 1]
+    near += [(1 << 60) + (1 << 60 - drop) + more for drop in (8, 11, 12, 24, 53) for more in (-1, 0, 1)]
+    near += [int(n) >> shift for shift, n in enumerate(rng.integers(2**62, 2**63, 63))]
+    return sorted({low, low + 1, high - 1, high, *(n for v in near for n in (v, -v) if low <= n <= high)})
+
+
+def convert(opcode: str, source: str, target: str, values: list[int]) -> list[int]:
+    """Run one conversion of bit patterns; returns bit patterns."""
+    registers = [FLOATS[kind].register if kind in FLOATS else f"u{kind[1:]}" for kind in (source, target)]
+    masked = [value & ((1 << 8 * np.dtype(_numpy(registers[0])).itemsize) - 1) for value in values]
+    got: list[int] = []
+    for start in range(0, len(masked), 1024):  # threads of a block
+        part = masked[start : start + 1024]
+        got += run_instruction(f"{opcode} d, a;", (registers[0],), registers[1], part).tolist()
+    return got
+
+
+def _numpy(register: str) -> str:
+    return "uint16" if register == "b16" else f"uint{register[1:]}"
+
+
+def same(form: Format, word: int, expected: float) -> bool:
+    """Whether a bit pattern is a value, with its sign; any NaN will do."""
+    got = form.decode(word)
+    if math.isnan(got) or math.isnan(expected):
+        return math.isnan(got) and math.isnan(expected)
+    return got == expected and math.copysign(1, got) == math.copysign(1, expected)
+
+
+def flushed(value: float) -> float:
+    """Without the subnormal numbers of float32."""
+    return math.copysign(0.0, value) if abs(value) < 2.0**-126 else value
+
+
+NARROWER = [
+    *(
+        (source, target, mode)
+        for source, target in (("f64", "f32"), ("f64", "f16"), ("f32", "f16"))
+        for mode in MODES
+    ),
+    *((source, "bf16", mode) for source in ("f32", "f64") for mode in ("rn", "rz")),
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "mode", "flush"),
+    [(*one, False) for one in NARROWER] + [(*one, True) for one in NARROWER if "f32" in one],
+)
+def test_narrower_floats(source, target, mode, flush):
+    given = words(source)
+    got = convert(f"cvt.{mode}{'.ftz' if flush else ''}.{target}.{source}", source, target, given)
+    for word, result in zip(given, got, strict=True):
+        value = FLOATS[source].decode(word)
+        if flush and source == "f32":
+            value = flushed(value)
+        expected = value
+        if value and math.isfinite(value):
+            expected = FLOATS[target].rounded(Fraction(value), mode)
+        if flush and target == "f32":
+            expected = flushed(expected)
+        assert same(FLOATS[target], result, expected), (value, result)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("f32", "f64"), ("f16", "f64"), ("f16", "f32"), ("bf16", "f32"), ("bf16", "f64")]
+)
+def test_wider_floats_are_exact(source, target):
+    given = words(source)
+    for word, result in zip(given, convert(f"cvt.{target}.{source}", source, target, given), strict=True):
+        assert same(FLOATS[target], result, FLOATS[source].decode(word)), word
+
+
+def test_widening_flushes_what_it_reads():
+    given = words("f32")
+    for word, result in zip(given, convert("cvt.ftz.f64.f32", "f32", "f64", given), strict=True):
+        assert same(FLOATS["f64"], result, flushed(FLOATS["f32"].decode(word))), word
+
+
+INTEGRAL = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
+
+
+@pytest.mark.parametrize("mode", INTEGRAL)
+@pytest.mark.parametrize("target", INTEGERS)
+@pytest.mark.parametrize("source", FLOATS)
+def test_floats_to_integers_round_and_clamp(source, target, mode):
+    bits, signed = int(target[1:]), target[0] == "s"
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    given = words(source)
+    for word, result in zip(
+        given, convert(f"cvt.{mode}.{target}.{source}", source, target, given), strict=True
+    ):
+        value = FLOATS[source].decode(word)
+        if math.isnan(value):  # PTX ISA, cvt: 0, or the top bit alone where either side has 64 bits
+            expected = 1 << (bits - 1) if source == "f64" or bits == 64 else 0
+        elif math.isinf(value):
+            expected = high if value > 0 else low
+        else:
+            expected = min(max(INTEGRAL[mode](Fraction(value)), low), high)
+        assert result == expected & ((1 << bits) - 1), value
+
+
+def test_rounding_to_an_integer_flushes_what_it_reads():
+    tiny = [1, 1 << 31 | 1, (1 << 23) - 1, 1 << 23]
+    assert convert("cvt.rpi.ftz.s32.f32", "f32", "s32", tiny) == [0, 0, 0, 1]
+    assert convert("cvt.rpi.s32.f32", "f32", "s32", tiny) == [1, 0, 1, 1]
+
+
+@pytest.mark.parametrize("mode", INTEGRAL)
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_floats_to_integral_floats_of_their_type(kind, mode):
+    given = words(kind)
+    for word, result in zip(given, convert(f"cvt.{mode}.{kind}.{kind}", kind, kind, given), strict=True):
+        value = FLOATS[kind].decode(word)
+        if math.isfinite(value):
+            value = math.copysign(float(INTEGRAL[mode](Fraction(value))), value)
+        assert same(FLOATS[kind], result, value), word
+
+
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_saturation_clamps_to_one_and_makes_nan_zero(kind):
+    given = words(kind)
+    for word, result in zip(given, convert(f"cvt.sat.{kind}.{kind}", kind, kind, given), strict=True):
+        value = FLOATS[kind].decode(word)
+        assert same(FLOATS[kind], result, min(value, 1.0) if value > 0 else 0.0), value
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("target", FLOATS)
+@pytest.mark.parametrize("source", INTEGERS)
+def test_integers_to_floats_are_rounded_once(source, target, mode):
+    given = numbers(source)
+    for value, word in zip(
+        given, convert(f"cvt.{mode}.{target}.{source}", source, target, given), strict=True
+    ):
+        assert same(FLOATS[target], word, FLOATS[target].rounded(Fraction(value), mode) if value else 0.0), (
+            value
+        )
+
+
+@pytest.mark.parametrize("saturate", [False, True], ids=["", "sat"])
+@pytest.mark.parametrize("target", INTEGERS)
+@pytest.mark.parametrize("source", INTEGERS)
+def test_integers_to_integers_wrap_or_clamp(source, target, saturate):
+    bits, signed = int(target[1:]), target[0] == "s"
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    given = numbers(source)
+    got = convert(f"cvt{'.sat' if saturate else ''}.{target}.{source}", source, target, given)
+    wanted = [min(max(value, low), high) if saturate else value for value in given]
+    assert got == [value & ((1 << bits) - 1) for value in wanted]

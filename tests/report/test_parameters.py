@@ -1,0 +1,185 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels with several sets of parameters: the panels, the best set, and the sentence that names it."""
+
+from dataclasses import replace
+
+import pytest
+from page_reader import PageReader
+from synthetic_runs import Gemm, Transpose, compiled_run, gemm_case, record, run, sim_run, tuned_run
+
+from gpuprof.analysis.blocks import build_sweeps
+from gpuprof.analysis.groups import groups
+from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
+from gpuprof.report.charts import parameter_chart
+from gpuprof.report.html import render_html
+from gpuprof.report.parameters_text import sweep_sentence
+from gpuprof.results import Measurement, Run
+
+
+def sweeps(of: Run) -> tuple[ParameterSweep, ...]:
+    (group,) = groups(of)
+    return build_parameter_sweeps(of, group)
+
+
+def sentences(of: Run) -> list[str]:
+    return [sweep_sentence(of, sweep) for sweep in sweeps(of)]
+
+
+def timed(**params: int) -> Measurement:
+    """A case whose time in microseconds is the product of its parameters."""
+    time = 100.0
+    for value in params.values():
+        time *= value
+    return replace(gemm_case("k", Gemm(512, 512, 512), time), params=params)
+
+
+def of(cases: list[Measurement], **default: int) -> Run:
+    return run("gpu", [record("k", "gemm", 10, parameters=default)], cases)
+
+
+class TestPanels:
+    def test_two_parameters_are_a_matrix_and_more_are_panels(self) -> None:
+        first, *_ = sweeps(tuned_run())
+        assert (first.kernel, first.size, first.metric) == ("mine", "1024", "median_us")
+        assert first.names == ("BM", "BN", "STAGES")
+        assert (first.xs, first.ys) == ((64, 128), (32, 64, 128))
+        assert [dict(panel.fixed) for panel in first.panels] == [{"STAGES": 1}, {"STAGES": 2}]
+        for panel in first.panels:
+            for y, row in zip(first.ys, panel.points, strict=True):
+                for x, point in zip(first.xs, row, strict=True):
+                    assert point is not None
+                    assert point.case.params == {"BM": x, "BN": y, "BK": 8, **panel.fixed}
+
+    def test_one_parameter_is_a_row(self) -> None:
+        (sweep,) = (item for item in sweeps(tuned_run()) if (item.kernel, item.size) == ("other", "4096"))
+        assert (sweep.names, sweep.xs, sweep.ys) == (("UNROLL",), (1, 2, 4, 8), ())
+        (panel,) = sweep.panels
+        (row,) = panel.points
+        assert [point.is_best for point in row if point] == [True, False, False, False]
+
+    def test_a_set_that_did_not_run_is_a_hole_and_a_wrong_one_has_no_value(self) -> None:
+        wrong = replace(timed(A=2, B=2), outcome="incorrect", timing=None)
+        (sweep,) = sweeps(of([timed(A=1, B=1), timed(A=2, B=1), wrong]))
+        (panel,) = sweep.panels
+        assert panel.points[1][0] is None
+        assert panel.points[1][1] is not None
+        assert panel.points[1][1].value is None
+        chart = parameter_chart(sweep, panel)
+        assert chart["text"] == [["100 µs", "200 µs"], ["", "incorrect"]]
+        assert chart["best"] == [[True, False], [False, False]]
+        assert chart["hover"][1] == ["not run", "32x32 A=2 B=2: incorrect"]
+        assert (chart["low"], chart["high"]) == (100.0, 200.0)
+
+    def test_of_several_blocks_the_best_stands_for_a_set(self) -> None:
+        slow = replace(timed(A=1), block=(64, 4, 1), timing=timed(A=5).timing)
+        (sweep,) = sweeps(of([slow, timed(A=1), timed(A=2)]))
+        assert [point.value for point in sweep.points] == [100.0, 200.0]
+        assert sweep.points[0].case.block == (32, 32, 1)
+
+    @pytest.mark.parametrize(
+        "cases",
+        [
+            [timed(A=1)],
+            [timed(A=1), replace(timed(A=1), block=(64, 4, 1))],
+            [replace(timed(A=1), chosen="x"), replace(timed(A=2), chosen="y")],
+            [replace(timed(A=1), is_reference=True), replace(timed(A=2), is_reference=True)],
+            [timed(A=1), timed(B=2)],
+        ],
+    )
+    def test_what_is_no_sweep(self, cases: list[Measurement]) -> None:
+        assert sweeps(of(cases)) == ()
+
+    def test_blocks_that_follow_from_parameters_are_no_sweep_over_blocks(self) -> None:
+        cases = [replace(timed(A=x), block=(x * 32, 1, 1)) for x in (1, 2, 4)]
+        (group,) = groups(of(cases))
+        assert build_sweeps(of(cases), group) == ()
+        cases.append(replace(cases[0], block=(512, 1, 1)))
+        (group,) = groups(of(cases))
+        assert len(build_sweeps(of(cases), group)) == 1
+
+
+class TestFigure:
+    def test_the_executor_compares_what_differs(self) -> None:
+        like = sim_run().cases[0]
+        alike = [replace(like, params={"A": value}) for value in (1, 2)]
+        assert sweeps(replace(sim_run(), cases=tuple(alike)))[0].metric == "sector_ratio"
+        assert like.occupancy is not None
+        other = replace(alike[1], occupancy=replace(like.occupancy, theoretical_pct=12.5))
+        (sweep,) = sweeps(replace(sim_run(), cases=(alike[0], other)))
+        assert sweep.metric == "theoretical_occupancy_pct"
+        assert [point.is_best for point in sweep.points] == [True, False]
+
+    def test_without_execution_it_is_the_occupancy(self) -> None:
+        like = compiled_run().cases[0]
+        cases = tuple(replace(like, params={"A": value}) for value in (1, 2))
+        assert sweeps(replace(compiled_run(), cases=cases))[0].metric == "theoretical_occupancy_pct"
+
+
+class TestSentence:
+    def test_the_gain_over_the_default(self) -> None:
+        found = of([timed(A=2), timed(A=4), timed(A=5)], A=4)
+        assert sentences(found) == [
+            "Best of 3 sets of parameters of k: A=2, 200 µs; 2.00× as fast as the default, A=4."
+        ]
+
+    def test_a_gain_within_the_noise_is_none(self) -> None:
+        near = replace(gemm_case("k", Gemm(512, 512, 512), 100.4), params={"A": 2})
+        assert sentences(of([timed(A=1), near], A=2)) == [
+            "Best of 2 sets of parameters of k: A=1, 100 µs; within the noise of the default, A=2."
+        ]
+
+    @pytest.mark.parametrize(
+        ("default", "words"),
+        [
+            ({"A": 2}, "that is the default"),
+            ({"A": 9}, "the default, A=9, did not run"),
+            ({}, "what its default is, this file does not say"),
+            ({"A": 7}, "the default, A=7, gave none: failed"),
+        ],
+    )
+    def test_defaults_that_gain_nothing(self, default: dict[str, int], words: str) -> None:
+        failed = replace(timed(A=7), outcome="failed", timing=None)
+        (sentence,) = sentences(of([timed(A=2), timed(A=4), failed], **default))
+        assert sentence == f"Best of 3 sets of parameters of k: A=2, 200 µs; {words}."
+
+    def test_a_parameter_that_is_another_everywhere_is_part_of_the_default(self) -> None:
+        (sentence,) = sentences(of([timed(A=2, B=1), timed(A=4, B=1)], A=4, B=3))
+        assert sentence.endswith("A=2, 200 µs; the default, A=4 B=3, did not run.")
+
+    def test_no_result_at_all(self) -> None:
+        cases = [replace(timed(A=x), outcome="failed", timing=None) for x in (1, 2)]
+        assert sentences(of(cases)) == ["None of 2 sets of parameters of k gave a figure to compare."]
+
+    def test_counts_that_are_alike(self) -> None:
+        like = sim_run().cases[0]
+        cases = tuple(replace(like, params={"A": value}) for value in (1, 2, 3))
+        (sentence,) = sentences(replace(sim_run(), cases=cases))
+        assert sentence.startswith(f"All 3 sets of parameters of {like.kernel} have the same traffic: ")
+
+
+def test_the_page_has_a_chart_and_a_row_for_each() -> None:
+    page = PageReader(render_html(tuned_run()))
+    titles = [title for title in page.attributes("aria-label") if " by parameters at " in title]
+    assert len(titles) == 2 * 2 + 2  # a panel for each STAGES and size, and one for each size of the other
+    assert "64 | 32 | 1 |" in page.text
+    assert "Best of 12 sets of parameters of mine: BM=64 BN=32 STAGES=1" in page.text
+
+
+def test_sizes_have_scales_of_their_own() -> None:
+    found = sweeps(tuned_run())
+    small, large = (parameter_chart(sweep, sweep.panels[0]) for sweep in (found[0], found[1]))
+    assert small["high"] < large["low"]
+    assert small["low"] == parameter_chart(found[0], found[0].panels[1])["low"]
+    assert not small["logarithmic"]
+
+
+def test_figures_far_apart_are_coloured_by_their_logarithm() -> None:
+    (sweep,) = sweeps(of([timed(A=1, B=1), timed(A=1, B=2), timed(A=9, B=1)]))
+    assert parameter_chart(sweep, sweep.panels[0])["logarithmic"]
+
+
+def test_operations_are_compared_apart() -> None:
+    moved = replace(timed(A=3), problem=Transpose(64, 64))
+    both = of([timed(A=1), timed(A=2), moved])
+    assert [len(build_parameter_sweeps(both, group)) for group in groups(both)] == [1, 0]

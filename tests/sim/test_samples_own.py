@@ -1,0 +1,101 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of users' kernels under samples/own: each is right, and every command of their page runs."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gpuprof.analysis.groups import groups
+from gpuprof.analysis.ladder import build_ladder
+from gpuprof.cli import app
+from gpuprof.reading import read_run
+
+ROOT = Path(__file__).parent.parent.parent
+OWN = ROOT / "samples" / "own"
+PAGE = (ROOT / "docs" / "own-kernels.md").read_text(encoding="utf-8")
+#: Sizes of each sample: one that fits its tiles, where it has some, and one that fits nothing.
+SIZES = {
+    "axpy_f16.cu": ["10001", "1", "4096"],
+    "histogram": ["100000", "1"],
+    "scan": ["30001", "1", "2048"],
+    "stencil.cu": ["100x257", "1", "1x70"],
+    "sgemm_2d_tiles.cu": ["256x128x24"],
+    "sgemm_float4.cu": ["256x128x24"],
+    "sgemm_warp_tiles.cu": ["256x128x48"],
+}
+
+
+def run(folder, *arguments):
+    """What a command measures on the executor."""
+    options = ["--device", "sim:h200", "--quiet", "-o", str(folder), "--force"]
+    result = CliRunner().invoke(app, [*arguments, *options])
+    assert result.exit_code == 0, result.output
+    return read_run(folder / "results.json")
+
+
+def test_every_sample_is_tried():
+    assert {path.name for path in OWN.iterdir()} == SIZES.keys()
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sample_is_right(name, tmp_path):
+    run_of_sample = run(tmp_path, "run", str(OWN / name), "--sizes", ",".join(SIZES[name]))
+    assert {case.problem.label for case in run_of_sample.cases} == set(SIZES[name])
+    assert {case.outcome for case in run_of_sample.cases} == {"ok"}
+    for group in groups(run_of_sample):
+        for size in group.sizes[-1:]:
+            rungs = build_ladder(run_of_sample, size).rungs
+            assert not [claim for rung in rungs for claim in rung.claims if claim.contradicted]
+
+
+@pytest.mark.parametrize("name", [name for name in SIZES if name.startswith("sgemm")])
+def test_own_sgemm_scales_and_adds(name, tmp_path):
+    scaled = run(
+        tmp_path, "gemm", "-k", str(OWN / name), "--sizes", "128", "--alpha", "-1.5", "--beta", "0.5"
+    )
+    assert [case.outcome for case in scaled.cases] == ["ok"]
+
+
+@pytest.mark.parametrize("name", [name for name in SIZES if name.startswith("sgemm")])
+def test_own_sgemm_says_what_it_cannot_take(name, tmp_path):
+    arguments = [
+        "gemm",
+        "-k",
+        str(OWN / name),
+        "--sizes",
+        "128,100",
+        "--device",
+        "sim:h200",
+        "-o",
+        str(tmp_path),
+    ]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "checks no bounds: M, N and K must be multiples of its tile's." in " ".join(result.stdout.split())
+
+
+def commands():
+    """The commands of the page, one a line."""
+    lines = [
+        line for block in PAGE.split("```")[1::2] if block.startswith("\n") for line in block.splitlines()
+    ]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("gpuprof ")]
+
+
+@pytest.mark.parametrize("arguments", commands(), ids=" ".join)
+def test_command_of_the_page_runs(arguments, tmp_path, monkeypatch):
+    """With other sizes, where the page has large ones."""
+    monkeypatch.chdir(ROOT)
+    if "--sizes" in arguments:
+        position = arguments.index("--sizes")
+        del arguments[position : position + 2]
+    gemm = any("sgemm" in argument for argument in arguments)
+    assert run(tmp_path, *arguments, "--sizes", "128" if gemm else "64").cases
+
+
+def test_page_shows_every_sample():
+    for name in SIZES:
+        assert f"samples/own/{name}" in PAGE, name

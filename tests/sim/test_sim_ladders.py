@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The declared ladders on the executor: right at every size, block and parameter that their headers allow."""
+
+import pytest
+from problem_support import ladder, problem_for
+
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.devices.cards import load_card
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+
+#: The ends of a warp, of a block, of what a thread takes; lengths that are no multiple of anything.
+SIZES = {
+    "reduce": [(1,), (3,), (32,), (33,), (255,), (512,), (1025,), (10_007,)],
+    "softmax": [(1, 1), (3, 2), (130, 1), (1, 33), (2, 256), (3, 1021), (2, 1028), (1, 4100), (1, 9001)],
+}
+#: Kernel, parameters and block other than the header's own, at sizes that leave tails.
+OTHERS = {
+    "reduce": [
+        *((name, {"BLOCK": block}, None) for name in ("interleaved", "sequential") for block in (64, 1024)),
+        *((name, {"BLOCK": 64}, None) for name in ("unrolled_warp", "unrolled", "grid_stride")),
+        ("grid_stride", {"BLOCKS_PER_SM": 1}, None),
+        ("shuffles", {"BLOCK": 96, "BLOCKS_PER_SM": 1}, None),
+        ("float4_loads", {"BLOCK": 32}, None),
+        ("batched_loads", {"BLOCK": 1024, "LOADS": 3}, None),
+        ("atomic_add", {"BLOCK": 32, "LOADS": 1}, None),
+        ("last_block", {"LOADS": 2}, (32, 1, 1)),
+        ("last_block", {}, (1024, 1, 1)),
+        ("read_all", {"LOADS": 1}, (96, 1, 1)),
+    ],
+    "softmax": [
+        *((name, {}, (32, 1, 1)) for name in ("three_passes", "online", "float4_online", "smem_row")),
+        *((name, {}, (1024, 1, 1)) for name in ("warp_shuffles", "online", "smem_row")),
+        ("block_row", {}, (100, 1, 1)),
+        ("copy", {"VECTORS": 3}, (64, 1, 1)),
+        ("registers", {"VECTORS": 3}, (96, 1, 1)),
+        ("warp_row", {"VECTORS": 9}, (32, 1, 1)),
+        ("warp_row", {"VECTORS": 9}, (256, 1, 1)),
+    ],
+}
+TAILS = {"reduce": (70_001,), "softmax": (5, 1027)}
+
+
+@pytest.fixture(scope="module")
+def measure():
+    backend = SimBackend(load_card("h200"), seed=0)
+    compiler = Compiler(backend.compile_arch)
+
+    def run(kernel, size, dtype="f32", block=None, params=None):
+        problem = problem_for(kernel, *size, dtype=dtype)
+        case = Case.of(kernel, problem, block, params or {}, ladder(kernel.operation))
+        return measure_case(case, backend, compiler)[0]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "kernel", [kernel for name in SIZES for kernel in ladder(name)], ids=lambda kernel: kernel.id
+)
+def test_right_at_every_size(measure, kernel):
+    for size in SIZES[kernel.operation]:
+        if kernel.id == "three_passes" and size[-1] > 300:
+            continue  # one thread walks along a row, which takes the executor long
+        for dtype in kernel.dtypes or ("f32",):
+            measurement = measure(kernel, size, dtype)
+            if measurement.outcome == "skipped":
+                declared = [one.because.replace("{id}", kernel.id) for one in kernel.requirements]
+                assert measurement.reason.removesuffix(".") in declared
+            else:
+                assert measurement.outcome == "ok", (size, dtype, measurement.reason)
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "params", "block"),
+    [(operation, *other) for operation, others in OTHERS.items() for other in others],
+)
+def test_right_with_other_parameters_and_blocks(measure, operation, name, params, block):
+    kernel = next(kernel for kernel in ladder(operation) if kernel.id == name)
+    measurement = measure(kernel, TAILS[operation], block=block, params=params)
+    assert measurement.outcome == "ok", measurement.reason
+    assert {name: measurement.params[name] for name in params} == params
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "params", "block", "words"),
+    [
+        ("reduce", "sequential", {"BLOCK": 96}, None, "BLOCK must be a power of two, 64 to 1024"),
+        ("reduce", "interleaved", {"BLOCK": 64}, None, "too few for this many elements and this BLOCK"),
+        ("reduce", "shuffles", {"BLOCK": 100}, None, "needs a BLOCK of whole warps"),
+        ("reduce", "last_block", {"LOADS": 0}, None, "LOADS of at least 1"),
+        ("softmax", "online", {}, (100, 1, 1), "a one-dimensional block of whole warps"),
+        ("softmax", "block_row", {}, (32, 8, 1), "a one-dimensional block"),
+        ("softmax", "registers", {"VECTORS": 1}, None, "room for 4 * VECTORS columns a thread"),
+        ("softmax", "smem_row", {}, None, "which is too small for this many columns"),
+        ("softmax", "warp_row", {}, None, "room for 128 * VECTORS columns"),
+    ],
+)
+def test_what_a_header_rules_out_is_skipped_with_its_sentence(measure, operation, name, params, block, words):
+    kernel = next(kernel for kernel in ladder(operation) if kernel.id == name)
+    large = {"reduce": (2**24 + 1,), "softmax": (1, 60_000)}[operation]
+    measurement = measure(kernel, large, block=block, params=params)
+    assert measurement.outcome == "skipped"
+    assert words in measurement.reason
+
+
+@pytest.mark.parametrize(
+    ("columns", "chosen"),
+    [(1024, "warp_row"), (1025, "registers"), (8193, "smem_row"), (58_100, "float4_online")],
+)
+def test_softmax_by_size_goes_where_the_row_fits(measure, columns, chosen):
+    measurement = measure(ladder("softmax")[-1], (1, columns))
+    assert (measurement.outcome, measurement.chosen) == ("ok", chosen), measurement.reason
+
+
+def test_no_sample_of_blocks_that_add_up_by_atomics(measure):
+    """Of this many blocks a few run: their sum says nothing of the kernel, nor does the lack of one."""
+    kernel = next(kernel for kernel in ladder("reduce") if kernel.id == "last_block")
+    measurement = measure(kernel, (2**23 + 1,))
+    assert measurement.outcome == "skipped"
+    assert "combine their results by atomic operations" in measurement.reason
+
+
+def test_sample_of_blocks_that_do_not_add_up(measure):
+    measurement = measure(ladder("reduce")[0], (2**23 + 1,))
+    assert measurement.outcome == "ok", measurement.reason
+    loads = measurement.counters["global_load_sectors"]
+    assert loads.sampled_blocks < loads.total_blocks
+    assert loads.value == pytest.approx(2**23 / 8, rel=0.01)

@@ -1,0 +1,206 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The measuring side's device code, executed here: comparison, checksum, references say what NumPy says."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from problem_support import Gemm, Transpose, problem_id
+
+from gpuprof.backends.gpu.device_code import device_macros, device_source
+from gpuprof.executor import GlobalMemory, load_program
+from gpuprof.executor import launch as execute
+from gpuprof.problems.behaviour import HostReal, Initial, Pointer
+from gpuprof.problems.check import ErrorBound, compare
+from gpuprof.problems.dtypes import RUN_TYPES, largest, rounded
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+
+GRID, BLOCK = (3, 1, 1), (64, 1, 1)
+
+
+@cache
+def program(source: str | None, entry: str, dtype: str):
+    options = compiler_options("sm_90", device_macros(dtype))
+    return load_program(compile_source(device_source(source), "x.cu", entry, options).ptx, entry)
+
+
+def run(
+    source: str | None, entry: str, dtype: str, arrays: dict, arguments: list, grid=GRID, block=BLOCK
+) -> dict:
+    """Launch device code, by default the measuring side's own; arguments that are names stand for arrays."""
+    memory = GlobalMemory()
+    # The executor knows bytes of types that NumPy lacks.
+    plain = {
+        name: array if array.dtype.isbuiltin else array.view(f"u{array.itemsize}")
+        for name, array in arrays.items()
+    }
+    buffers = {name: memory.allocate(array, name) for name, array in plain.items()}
+    given = [np.int64(value) if isinstance(value, int) else value for value in arguments]
+    passed = [buffers[value] if isinstance(value, str) else value for value in given]
+    execute(program(source, entry, dtype), grid, block, passed, memory)
+    return {name: buffer.array() for name, buffer in buffers.items()}
+
+
+def compared(entry: str, dtype: str, got, expected, *more) -> tuple[float, float, int, int]:
+    """Largest absolute and relative error, number of wrong elements, and the first."""
+    result = np.array([0, 0, 0, 2**64 - 1], np.uint64)
+    arrays = {"got": got, "expected": expected, "result": result}
+    if more and isinstance(more[0], np.ndarray):
+        arrays["magnitude"], more = more[0], ("magnitude", *more[1:])
+    arguments = [len(got), "got", "expected", *more, "result"]
+    raw = run(None, entry, dtype, arrays, arguments)["result"]
+    largest, relative = raw[:2].view(np.float64)
+    return float(largest), float(relative), int(raw[2]), int(raw[3])
+
+
+@pytest.mark.parametrize("dtype", RUN_TYPES)
+@pytest.mark.parametrize("whole", [True, False], ids=["each its magnitude", "one magnitude"])
+@pytest.mark.parametrize("rounding", [0.0, 2.0**-8])
+def test_comparison_on_the_device_is_that_on_the_host(dtype, whole, rounding):
+    rng = np.random.default_rng(3)
+    bound = ErrorBound(0.01, 1e-6, largest(dtype), rounding)
+    expected = rng.standard_normal(700)
+    expected[:6] = [bound.largest, -bound.largest, np.inf, -np.inf, 0.0, 1.0]
+    magnitude = np.abs(expected) * rng.choice([0.5, 1.0, 3.0], 700)
+    magnitude[10], magnitude[2:4] = 0.0, np.inf
+    for errors in (0.0, 0.009, 0.011, 1.0):
+        with np.errstate(all="ignore"):
+            got = rounded(expected * (1 + errors * rng.random(700)), dtype)
+        for wrong in ({}, {7: np.nan}, {0: np.inf}, {699: np.inf}, {300: -np.inf}, {2: -np.inf}, {4: 9e-7}):
+            changed = got.copy()
+            for place, value in wrong.items():
+                changed[place] = value
+            sizes = magnitude if whole else np.ones(1)
+            said = compare(changed, expected, sizes, bound)
+            pointer = magnitude if whole else 0
+            found = compared(
+                *("compare", dtype, changed, expected, pointer),
+                *(bound.relative, bound.absolute, bound.largest, bound.rounding),
+            )
+            first = int(said.wrong.argmax()) if said.wrong.any() else 2**64 - 1
+            assert found[2:] == (int(said.wrong.sum()), first)
+            np.testing.assert_allclose(found[:2], (said.max_abs_error, said.max_rel_error), rtol=1e-14)
+
+
+def test_integers_on_the_device_are_told_apart_as_on_the_host():
+    rng = np.random.default_rng(4)
+    expected = rng.integers(-(2**31), 2**31, 500)
+    exact = ErrorBound(0.0, 0.0, 0.0)
+    for places in ([], [0], [499, 3], list(range(100, 200))):
+        got = expected.astype(np.int32)
+        got[places] -= 3
+        said = compare(got, expected, np.ones(1), exact)
+        largest, _, wrong, first = compared("compare_integers", "i32", got, expected)
+        assert (largest, wrong) == (said.max_abs_error, len(places))
+        assert first == (min(places) if places else 2**64 - 1)
+    near = np.array([2**62, 2**62 + 1])
+    assert compared("compare_integers", "i64", near, near[::-1].copy()) == (1.0, 1.0, 2, 0)
+
+
+@pytest.mark.parametrize("size", [4, 1000, 1003])
+def test_checksum_shows_any_changed_word_and_any_exchange(size):
+    data = np.random.default_rng(5).integers(0, 256, size).astype(np.uint8)
+
+    def checksum(content: np.ndarray) -> int:
+        arrays = {"data": content, "result": np.zeros(1, np.uint64)}
+        return int(run(None, "checksum", "f32", arrays, [size, "data", "result"])["result"][0])
+
+    words = data[: size // 4 * 4].view("<u4").tolist()
+    rest = data[size // 4 * 4 :].tolist()
+    weights = [2 * i + 1 for i in range(size)]
+    expected = sum(w * x for w, x in zip(weights, words, strict=False))
+    expected += sum(w * x for w, x in zip(weights[4 * len(words) :], rest, strict=True))
+    assert checksum(data) == expected % 2**64
+    for place in {0, size // 2, size - 1}:
+        changed = data.copy()
+        changed[place] ^= 1
+        assert checksum(changed) != checksum(data)
+
+
+GEMMS = [
+    Gemm(5, 3, 7),
+    Gemm(70, 130, 33, alpha=2.0, beta=0.5),
+    Gemm(70, 130, 33, layout="col", alpha=-0.3, beta=0.7),
+    Gemm(65, 64, 16, "f64", beta=-1.0),
+]
+HALVES = [
+    *(Gemm(33, 70, 19, dtype, alpha=0.5, beta=-2.0) for dtype in ("f16", "bf16")),
+    *(Transpose(9, 14, dtype) for dtype in ("f16", "bf16")),
+]
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [*GEMMS, *HALVES, Transpose(33, 70), Transpose(33, 70, result="copy"), Transpose(5, 3, "f64")],
+    ids=problem_id,
+)
+def test_references_on_the_device_are_those_of_numpy(problem):
+    reference, inputs = problem.device_reference(), problem.inputs(6)
+    (output,) = (spec.name for spec in problem.outputs)
+    expected = problem.reference(inputs)[output]
+    elements = problem.array(output).elements
+    arrays = {**inputs, f"expected {output}": np.full(elements, np.nan)}
+    if reference.has_magnitude:
+        arrays[f"magnitude {output}"] = np.full(elements, np.nan)
+    arguments = []
+    for argument in reference.arguments:
+        if isinstance(argument, Pointer | Initial):
+            # What holds nothing at first has no address.
+            arguments.append(argument.array if argument.array in arrays else 0)
+        else:
+            arguments.append(argument)
+    code = (reference.source, reference.entry, problem.dtype)
+    found = run(*code, arrays, arguments, reference.grid, reference.block)
+    # Sums of so few products are off by at most some roundoffs of a double.
+    np.testing.assert_allclose(found[f"expected {output}"], expected.values, rtol=1e-12, atol=1e-13)
+    if reference.has_magnitude:
+        np.testing.assert_allclose(found[f"magnitude {output}"], expected.magnitude, rtol=1e-12)
+
+
+def cublas_gemm(memory, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
+    """C = alpha op(A) op(B) + beta C, column-major, as cuBLAS documents it."""
+    rows = lambda trans, plain, turned: turned if trans else plain  # noqa: E731
+    left = matrix(memory[a.array], lda, k if not trans_a else m)[: rows(trans_a, m, k)]
+    right = matrix(memory[b.array], ldb, n if not trans_b else k)[: rows(trans_b, k, n)]
+    product = (left.T if trans_a else left) @ (right.T if trans_b else right)
+    target = matrix(memory[c.array], ldc, n)[:m]
+    target[...] = alpha.value * product + (beta.value * target if beta.value else 0)
+
+
+def cublas_geam(memory, trans_a, trans_b, m, n, alpha, a, lda, beta, b, ldb, c, ldc):
+    """C = alpha op(A) + beta op(B), column-major, as cuBLAS documents it."""
+    left = matrix(memory[a.array], lda, m if trans_a else n)
+    total = alpha.value * (left[:n].T if trans_a else left[:m])
+    if beta.value:
+        right = matrix(memory[b.array], ldb, m if trans_b else n)
+        total = total + beta.value * (right[:n].T if trans_b else right[:m])
+    matrix(memory[c.array], ldc, n)[:m] = total
+
+
+def matrix(flat: np.ndarray, leading: int, columns: int) -> np.ndarray:
+    """A column-major matrix in a flat array; changes go through."""
+    assert flat.size == leading * columns
+    return flat.reshape(columns, leading).T
+
+
+@pytest.mark.parametrize("problem", [*GEMMS, Gemm(3, 5, 2, layout="col"), Transpose(33, 70)], ids=problem_id)
+def test_library_is_called_for_what_numpy_computes(problem):
+    (output,) = (spec.name for spec in problem.outputs)
+    inputs = problem.inputs(7)
+    expected = problem.reference(inputs)[output].values
+    for declared in problem.operation.references:
+        memory = {name: array.astype(np.float64) for name, array in inputs.items()}
+        memory.setdefault(output, np.full(len(expected), np.nan))
+        if declared.on_host:
+            found = problem.host_call(declared.id, inputs)()
+        elif declared.library:
+            call = problem.library_call(declared.id)
+            letter = {"f32": "S", "f64": "D"}[problem.dtype]
+            name = call.function.removeprefix(f"cublas{letter}").removesuffix("_v2")
+            assert all(isinstance(argument, int | Pointer | HostReal) for argument in call.arguments)
+            {"gemm": cublas_gemm, "geam": cublas_geam}[name](memory, *call.arguments)
+            found = memory[output]
+        else:
+            continue
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)

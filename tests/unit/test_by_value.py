@@ -1,0 +1,235 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""An operation made of the arguments of a call: sizes, scalars, outputs, tolerances, and what is refused."""
+
+import numpy as np
+import pytest
+
+from gpuprof.errors import InputError
+from gpuprof.problems import given
+from gpuprof.problems.by_value import read_call
+from gpuprof.problems.problem import Problem
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+Y = np.ones(12, np.float32)
+
+
+def read(tmp_path, arguments, expected, **more):
+    return read_call("call", arguments, expected, tmp_path, **more)
+
+
+def problem_of(call):
+    return Problem.of(call.operation, call.sizes, call.dtype, call.scalars)
+
+
+@pytest.fixture
+def in_folder(tmp_path):
+    given.look_in(str(tmp_path))
+    return tmp_path
+
+
+def test_integers_that_measure_an_array_are_sizes(tmp_path):
+    call = read(tmp_path, {"rows": 3, "columns": 4, "total": 12, "seed": 7, "x": X, "y": Y}, {"y": Y})
+    assert call.operation.dimensions == ("rows", "columns", "total")
+    assert call.sizes == (3, 4, 12)
+    assert call.scalars == {"seed": 7}
+    assert call.operation.scalars["seed"].type == "i32"
+    assert call.integers == {"rows": 3, "columns": 4, "total": 12, "seed": 7}
+
+
+def test_without_such_integers_the_output_gives_the_sizes(tmp_path):
+    call = read(tmp_path, {"a": 2.5, "x": Y, "y": None}, {"y": X})
+    assert dict(zip(call.operation.dimensions, call.sizes, strict=True)) == {"shape_0": 3, "shape_1": 4}
+    assert call.operation.scalars["a"].type == "f64"
+
+
+def test_roles_shapes_types_and_content(in_folder):
+    call = read(in_folder, {"x": X, "y": Y, "z": None}, {"y": 2 * Y, "z": np.arange(5)})
+    problem = problem_of(call)
+    specs = {spec.name: (spec.role, spec.shape, spec.dtype) for spec in problem.arrays}
+    assert specs == {
+        "x": ("in", (3, 4), "f32"),
+        "y": ("inout", (12,), "f32"),
+        "z": ("out", (5,), "i64"),
+    }
+    inputs = problem.inputs(seed=3)
+    assert inputs.keys() == {"x", "y"}
+    np.testing.assert_array_equal(inputs["x"], X.ravel())
+    expected = problem.reference(inputs)
+    np.testing.assert_array_equal(expected["y"].values, np.full(12, 2.0))
+    assert expected["y"].values.dtype == np.float64
+    assert expected["z"].values.dtype == np.int64
+    assert call.dtype == "f32"
+
+
+def test_work_is_every_array_once_unless_it_is_said(tmp_path):
+    call = read(tmp_path, {"n": 12, "x": X, "y": Y}, {"y": Y})
+    assert problem_of(call).min_bytes == X.nbytes + Y.nbytes
+    assert (problem_of(call).flops, call.operation.work.rate) == (0, "bytes")
+    call = read(tmp_path, {"n": 12, "x": X, "y": Y}, {"y": Y}, flops="2 * n", nbytes="3 * n * real_bytes")
+    assert (problem_of(call).flops, problem_of(call).min_bytes) == (24, 144)
+    assert call.operation.work.rate == "flops"
+
+
+def test_functions_get_all_arguments_and_cannot_change_them(tmp_path):
+    def doubled(values):
+        assert list(values) == ["a", "x", "y"] or set(values) == {"a", "x", "y"}
+        with pytest.raises(ValueError, match="read-only"):
+            values["x"][0] = 1
+        with pytest.raises(TypeError):
+            values["a"] = 1
+        return values["a"] * values["x"].ravel() + values["y"]
+
+    call = read(tmp_path, {"a": 2.0, "x": X, "y": Y}, {"y": doubled})
+    given.look_in(str(tmp_path))
+    problem = problem_of(call)
+    expected = problem.reference(problem.inputs(0))["y"].values
+    np.testing.assert_array_equal(expected, 2 * np.arange(12) + 1)
+
+
+class WithArray:
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(Y, dtype)
+
+
+class WithDlpack:
+    def __dlpack__(self, **options):
+        return Y.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return Y.__dlpack_device__()
+
+
+class OnDevice:
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy.\nUse Tensor.cpu()")
+
+
+@pytest.mark.parametrize("value", [WithArray(), WithDlpack(), Y.astype(">f4"), np.stack([Y, Y], 1)[:, 0]])
+def test_whatever_gives_an_array_is_one(in_folder, value):
+    call = read(in_folder, {"x": value, "y": None}, {"y": Y})
+    np.testing.assert_array_equal(problem_of(call).inputs(0)["x"], Y)
+    assert call.operation.arrays["x"].dtype == "f32"
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (np.int64(3), "i32"),
+        (True, "i32"),
+        (2**31, "u32"),
+        (-(2**40), "i64"),
+        (np.float32(0.5), "f32"),
+        (np.float64(0.5), "f64"),
+        (0.5, "f64"),
+        (np.array(3), "i32"),
+        (np.array(0.5, np.float32), "f64"),
+    ],
+)
+def test_scalars_are_as_narrow_as_holds_them(tmp_path, value, kind):
+    call = read(tmp_path, {"k": value, "y": Y}, {"y": Y})
+    assert call.operation.scalars["k"].type == kind
+    assert call.scalars["k"] == float(value)
+
+
+def test_truth_values_are_bytes(tmp_path):
+    call = read(tmp_path, {"x": Y > 0, "y": None}, {"y": Y > 0})
+    assert {array.dtype for array in call.operation.arrays.values()} == {"u8"}
+
+
+def test_tolerance_follows_the_type_and_the_mean_or_what_is_said(tmp_path):
+    check = problem_of(read(tmp_path, {"y": None}, {"y": 3 * Y})).bound("y")
+    assert check.relative == 32 * 2.0**-24
+    assert check.absolute == pytest.approx(3 * 32 * 2.0**-24)
+    arguments = {"x": None, "y": None}
+    call = read(tmp_path, arguments, {"x": Y, "y": Y}, relative=1e-3, absolute={"y": 0.5})
+    bounds = {name: problem_of(call).bound(name) for name in arguments}
+    assert (bounds["x"].relative, bounds["x"].absolute) == (1e-3, 0)
+    assert (bounds["y"].relative, bounds["y"].absolute) == (1e-3, 0.5)
+    whole = problem_of(read(tmp_path, {"y": None}, {"y": np.arange(3)})).bound("y")
+    assert (whole.relative, whole.absolute) == (0, 0)
+
+
+def test_an_infinity_that_is_expected_does_not_loosen_the_rest(tmp_path):
+    values = np.array([1.0, np.inf, 1.0], np.float32)
+    assert problem_of(read(tmp_path, {"y": None}, {"y": values})).bound("y").absolute == 32 * 2.0**-24
+
+
+def test_arrays_are_named_by_their_content_and_stored_once(tmp_path):
+    call = read(tmp_path, {"x": Y, "y": Y.copy()}, {"y": Y})
+    named = {*call.operation.inputs.values(), call.operation.checks["y"].value}
+    assert len(named) == len(list(tmp_path.iterdir())) == 1
+    other = read(tmp_path, {"x": X.reshape(4, 3), "y": Y}, {"y": Y})
+    assert other.operation.inputs["x"] != read(tmp_path, {"x": X, "y": Y}, {"y": Y}).operation.inputs["x"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "message"),
+    [
+        ({"y": Y}, {}, "Nothing is expected of the kernel"),
+        ({"y": Y}, {"z": Y}, r"'z' is expected, and no argument\. Expect one of y"),
+        ({"x": None, "y": Y}, {"y": Y}, "x is None, and nothing is expected of it"),
+        ({"2x": Y, "y": Y}, {"y": Y}, "'2x' is no name"),
+        ({1: Y, "y": Y}, {"y": Y}, "1 is no name"),
+        ({"x": "text", "y": Y}, {"y": Y}, "x is a str: no number and no array"),
+        ({"x": [1, 2], "y": Y}, {"y": Y}, "x is a list: no number and no array"),
+        (
+            {"x": OnDevice(), "y": Y},
+            {"y": Y},
+            r"x cannot be read as an array: can't convert cuda:0 .*cpu\(\)",
+        ),
+        ({"x": np.zeros(0), "y": Y}, {"y": Y}, "x is an empty array"),
+        ({"x": X.T, "y": Y}, {"y": Y}, r"x lies in memory column by column.*Give x\.T"),
+        ({"x": np.zeros(2, complex), "y": Y}, {"y": Y}, r"x holds complex128\. Convert it to one of float32"),
+        ({"x": np.array(1j), "y": Y}, {"y": Y}, "x holds complex128"),
+        ({"x": np.array(["a"]), "y": Y}, {"y": Y}, "x holds str"),
+        ({"a": float("nan"), "y": Y}, {"y": Y}, "a = nan is not a finite number"),
+        ({"a": 2**60, "y": Y}, {"y": Y}, r"a = 1152921504606846976 is too large"),
+        ({"y": Y}, {"y": X}, r"y has the shape \(12,\); what is expected of it has the shape \(3, 4\)"),
+        ({"y": Y}, {"y": Y * np.nan}, "What is expected of y holds NaN"),
+        ({"y": np.arange(3)}, {"y": np.full(3, 0.5)}, "y is nothing that int64 holds"),
+        ({"y": np.zeros(2, np.uint8)}, {"y": np.array([1, 256])}, "y is nothing that uint8 holds"),
+        ({"y": np.zeros(2, np.int8)}, {"y": np.array([1, np.inf])}, "y is nothing that int8 holds"),
+        ({"y": None}, {"y": np.float32(1)}, "What is expected of y is no array"),
+        ({"y": None}, {"y": np.array(["a"])}, "What is expected of y is no array of numbers"),
+    ],
+)
+def test_what_is_no_call_is_refused(tmp_path, arguments, expected, message):
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, arguments, expected)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"relative": -1.0}, "relative = -1.0 is no error of y"),
+        ({"relative": float("nan")}, "relative = nan is no error of y"),
+        ({"absolute": "big"}, "absolute = 'big' is no error of y"),
+        ({"flops": "2 * m"}, r"flops = 2 \* m cannot be used: 'm' is no size; those are n"),
+        ({"nbytes": "n +"}, r"bytes = n \+ cannot be used"),
+        ({"flops": -3}, "flops = -3 cannot be used: it is negative"),
+    ],
+)
+def test_what_is_no_error_and_no_work_is_refused(tmp_path, more, message):
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, {"n": 12, "y": Y}, {"y": Y}, **more)
+
+
+def test_a_full_disk_is_said(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", fail)
+    with pytest.raises(InputError, match=r"no room for 48 bytes of arguments in .*: No space left on device"):
+        read(tmp_path, {"y": Y}, {"y": Y})
+
+
+def test_some_elements_are_those_of_the_whole(in_folder):
+    call = read(in_folder, {"x": X, "y": None, "z": None}, {"y": -X, "z": np.arange(5) - 2})
+    problem = problem_of(call)
+    whole = problem.reference({})
+    for name, indices in (("y", np.array([3, 0, 11])), ("z", np.array([4, 1]))):
+        some = problem.reference_at({}, name, indices)
+        np.testing.assert_array_equal(some.values, whole[name].values[indices])
+        np.testing.assert_array_equal(some.magnitude, np.abs(whole[name].values[indices]))
+        assert some.values.dtype == whole[name].values.dtype

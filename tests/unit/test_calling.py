@@ -1,0 +1,261 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels without a header, called from Python with arrays, or of a declared operation; on the executor."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import pytest
+
+import gpuprof
+
+AXPY = """
+extern "C" __global__ void axpy(int n, float a, const float *x, float *y)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = a * x[i] + y[i];
+}
+"""
+#: Every thread sums STEP elements.
+SUMS = """
+__device__ double unused;
+extern "C" __global__ void sums(const double *x, int n, double *partial)
+{
+    extern __shared__ double kept[];
+    const int begin = (blockIdx.x * blockDim.x + threadIdx.x) * STEP;
+    kept[threadIdx.x] = 0;
+    for (int i = begin; i < begin + STEP && i < n; ++i)
+        kept[threadIdx.x] += x[i];
+    if (begin < n)
+        partial[begin / STEP] = kept[threadIdx.x];
+}
+"""
+X = np.arange(1000, dtype=np.float32)
+
+
+def axpy(**changed):
+    given = {
+        "what": gpuprof.Source(AXPY, "axpy"),
+        "args": {"n": 1000, "a": 2.0, "x": X, "y": np.ones(1000, np.float32)},
+        "expect": {"y": lambda values: values["a"] * values["x"] + values["y"]},
+        "grid": "cdiv(n, block_x)",
+        "block": 128,
+        "device": "sim:h200",
+        **changed,
+    }
+    return gpuprof.profile(**given)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where arrays lie while they are measured."""
+    place = tmp_path_factory.mktemp("temporary")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(place))
+        yield place
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    return axpy(block=[128, (256, 1)], flops="2 * n")
+
+
+def test_a_call_is_proved_and_counted_with_each_block(run, folder):
+    assert [(case.kernel, case.size, case.block, case.grid, case.ok) for case in run.cases] == [
+        ("axpy", "1000", (128, 1, 1), (8, 1, 1), True),
+        ("axpy", "1000", (256, 1, 1), (4, 1, 1), True),
+    ]
+    case = run.cases[0]
+    # 32 requests for 1000 floats, of x and of y.
+    assert case.counters.global_load_requests == 64
+    assert case.sizes == {"n": 1000}
+    assert case.record.problem.scalars == {"a": 2.0}
+    assert (case.record.problem.flops, case.record.problem.min_bytes) == (2000, 8000)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_saved_call_is_rendered_like_any_other(run, tmp_path):
+    path = run.save(tmp_path / "call.json")
+    assert gpuprof.load(path).record == run.record
+    assert "given sha256:" in path.read_text()
+    process = subprocess.run(
+        [sys.executable, "-m", "gpuprof", "report", path.name, "-o", "again.html"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert process.returncode == 0, process.stderr
+    assert "axpy, float32, 1000" in process.stdout
+    assert "blockIdx" in (tmp_path / "again.html").read_text(encoding="utf-8")
+
+
+def test_a_wrong_result_is_a_row_with_the_element():
+    case = axpy(expect={"y": X}).cases[0]
+    assert (case.outcome, case.ok) == ("incorrect", False)
+    assert "y[0] is 1, expected 0" in case.reason
+
+
+def test_an_output_given_as_none_starts_poisoned():
+    run = axpy(args={"n": 1000, "a": 2.0, "x": X, "y": None}, expect={"y": 2 * X})
+    assert "y[0] is nan" in run.cases[0].reason
+
+
+def test_a_kernel_that_writes_to_an_input_is_wrong():
+    source = AXPY.replace("const float *x", "float *x").replace("y[i] =", "x[i] = y[i] =")
+    case = axpy(what=gpuprof.Source(source, "axpy")).cases[0]
+    assert not case.ok
+    assert "x" in case.reason
+
+
+def test_launches_by_functions_and_formulas_of_parameters():
+    x = np.linspace(0, 1, 1000)
+    seen = []
+
+    def grid(values):
+        seen.append(dict(values))
+        return -(-values["n"] // (values["STEP"] * values["block_x"]))
+
+    def sums(**changed):
+        given = {
+            "args": {"x": x, "n": 1000, "partial": None},
+            "block": "WIDTH * 2",
+            "params": {"STEP": 10, "WIDTH": [16, 32]},
+            "expect": {"partial": x.reshape(-1, 10).sum(1)},
+            "dynamic_shared_bytes": lambda values: 8 * values["threads"],
+            "device": "sim",
+            **changed,
+        }
+        return gpuprof.profile(gpuprof.Source(SUMS, "sums"), **given)
+
+    run = sums(grid=grid)
+    assert [(dict(case.params), case.block[0], case.grid[0], case.ok) for case in run.cases] == [
+        ({"STEP": 10, "WIDTH": 16}, 32, 4, True),
+        ({"STEP": 10, "WIDTH": 32}, 64, 2, True),
+    ]
+    assert seen[0] == {
+        "n": 1000,
+        "STEP": 10,
+        "WIDTH": 16,
+        "block_x": 32,
+        "block_y": 1,
+        "block_z": 1,
+        "threads": 32,
+    }
+    assert run.record.kernel("sums").parameters == {"STEP": 10, "WIDTH": 16}
+    assert run.cases[0].figures.dynamic_shared_bytes == 256
+    assert len(run.record.kernels) == 1
+    as_text = sums(grid="cdiv(n, STEP * threads)", dynamic_shared_bytes="8 * threads")
+    assert [case.grid for case in as_text.cases] == [case.grid for case in run.cases]
+
+
+def test_several_files_are_rungs_of_one_call(tmp_path):
+    path = tmp_path / "fused.cu"
+    path.write_text(AXPY.replace("axpy", "any_name").replace("a * x[i] + y[i]", "fmaf(a, x[i], y[i])"))
+    run = axpy(what=[gpuprof.Source(AXPY, "axpy"), path])
+    assert [(case.kernel, case.ok) for case in run.cases] == [("axpy", True), ("fused", True)]
+
+
+def test_a_declared_operation_without_a_header():
+    source = """
+    extern "C" __global__ void mine(int ny, int nx, const real *in, real *out)
+    {
+        const int i = blockIdx.x * TILE + threadIdx.x;
+        if (threadIdx.x < TILE && i < nx * ny)
+            out[i % nx * ny + i / nx] = in[i];
+    }
+    """
+    given = {
+        "operation": "transpose",
+        "arguments": ["ny", "nx", "in", "out"],
+        "grid": "cdiv(nx * ny, TILE)",
+        "block": 64,
+        "params": {"TILE": [32, 64]},
+        "device": "sim",
+    }
+    run = gpuprof.profile(gpuprof.Source(source, "mine"), sizes=[(20, 30), 16], dtype="f64", **given)
+    assert [(case.size, case.params["TILE"], case.ok) for case in run.cases] == [
+        ("20x30", 32, True),
+        ("20x30", 64, True),
+        ("16", 32, True),
+        ("16", 64, True),
+    ]
+    with pytest.raises(gpuprof.InputError, match="transpose has no argument 'N'"):
+        gpuprof.profile(gpuprof.Source(source, "mine"), **{**given, "arguments": ["N"]})
+
+
+def test_the_operation_of_a_header_that_names_none(tmp_path):
+    source = """/*gpuprof
+    arguments = ["nx", "ny", "in", "out"]
+    [launch]
+    block = [16, 16]
+    grid = ["cdiv(nx, 16)", "cdiv(ny, 16)"]
+    */
+    extern "C" __global__ void mine(int nx, int ny, const real *in, real *out)
+    {
+        const int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
+        if (x < nx && y < ny)
+            out[x * ny + y] = in[y * nx + x];
+    }
+    """
+    text = gpuprof.Source(source, "mine")
+    assert gpuprof.profile(text, operation="transpose", sizes=40, device="sim").cases[0].ok
+    declaration = tmp_path / "operation.toml"
+    shipped = os.path.join(os.path.dirname(gpuprof.__file__), "kernels", "transpose", "operation.toml")
+    shutil.copy(shipped, declaration)
+    for operation in (declaration, tmp_path):
+        assert gpuprof.profile(text, operation=operation, sizes=8, device="none").cases[0].kernel == "mine"
+    with pytest.raises(gpuprof.InputError, match="the header lacks"):
+        gpuprof.profile(text, sizes=8, device="none")
+
+
+def test_parameters_of_kernels_with_headers():
+    run = gpuprof.profile("gemm", kernels=["reg_8x8"], params={"BK": [8, 16]}, sizes=16, device="none")
+    assert [case.params["BK"] for case in run.cases] == [8, 16]
+    with pytest.raises(gpuprof.InputError, match="has no parameter 'BK'"):
+        gpuprof.profile("gemm", params={"BK": 8}, sizes=16, device="none")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"grid": None}, "Of grid and block only one is given"),
+        ({"grid": None, "block": None}, "A call has no launch"),
+        ({"expect": None}, "Nothing is expected of the kernel"),
+        ({"args": None, "expect": None}, "Nothing says what the kernel computes"),
+        ({"operation": "gemm"}, "operation does not go with args and expect"),
+        ({"sizes": 4}, "sizes does not go with args and expect"),
+        ({"what": []}, "There is nothing to run"),
+        ({"what": "nowhere.cu"}, r"Cannot read the kernel file nowhere\.cu: No such file"),
+        ({"what": ["a/same.cu", "b/same.cu"]}, "Cannot read the kernel file"),
+        (
+            {"grid": "cdiv(m, block_x)"},
+            r"grid 'cdiv\(m, block_x\)' cannot be .*unknown name 'm'",
+        ),
+        ({"grid": 1.5}, "grid 1.5 is neither a number nor a formula"),
+        ({"grid": (1, 1, 1, 1)}, "has 4 extents"),
+        ({"grid": lambda values: "x +"}, r"grid 'x \+' cannot be used"),
+        ({"block": 0}, "The block would be 0x1x1"),
+        ({"block": "1 // 0"}, "The block has no value"),
+        ({"block": (64, 64)}, "4096 threads"),
+        ({"block": []}, "There is no block in the list"),
+        ({"params": {"n": 4}}, "'n' cannot be a parameter"),
+        ({"params": {"P": []}}, r"params\['P'\] must be integers"),
+        ({"params": {"P": 1.5}}, r"params\['P'\] must be integers"),
+        ({"params": {"P": range(300)}}, r"300 sets of parameters \(300\); a run takes 256"),
+        ({"entry": "other"}, None),
+    ],
+)
+def test_what_makes_no_sense_is_said(changed, message, folder):
+    if message is None:
+        case = axpy(**{"device": "none", **changed}).cases[0]
+        assert (case.outcome, "other" in case.reason) == ("failed", True)
+        return
+    with pytest.raises(gpuprof.InputError, match=message):
+        axpy(**{"device": "none", **changed})
+    assert list(folder.iterdir()) == []

@@ -1,0 +1,175 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The shipped operations without code: their references against plain loops, and what their checks see."""
+
+import math
+
+import numpy as np
+import pytest
+
+from gpuprof.errors import HeaderError
+from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_operation
+from gpuprof.problems.check import compare
+from gpuprof.problems.declaration import load_operation
+from gpuprof.problems.problem import Problem
+
+SEED = 5
+
+
+def problem(name, *sizes, dtype="f32", **options):
+    return Problem.of(shipped_operation(name), sizes, dtype, None, options)
+
+
+def expected_of(problem):
+    """The values of the one output, and what tells wrong ones."""
+    (spec,) = problem.outputs
+    expected = problem.reference(problem.inputs(SEED))[spec.name]
+
+    def wrong(values):
+        got = np.asarray(values, problem.inputs(SEED)["x"].dtype)
+        return int(compare(got, expected.values, expected.magnitude, problem.bound(spec.name)).wrong.sum())
+
+    return expected.values, wrong
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("n", [1, 2, 1000])
+def test_sum_is_the_sum(n, dtype):
+    summed = problem("reduce", n, dtype=dtype)
+    values, wrong = expected_of(summed)
+    assert values == [math.fsum(summed.inputs(SEED)["x"])]
+    assert not wrong(values)
+
+
+@pytest.mark.parametrize("n", [1000, 2**24])
+def test_sum_that_misses_one_element_is_wrong(n):
+    summed = problem("reduce", n)
+    (values, wrong), x = expected_of(summed), summed.inputs(SEED)["x"]
+    missed = next(element for element in x[::-1] if element)
+    assert wrong(values - missed) == 1
+
+
+def test_sum_is_the_same_in_any_order_of_floats():
+    """What lets the check demand the sum itself: floats hold every sum on the way exactly."""
+    x = problem("reduce", 2**20).inputs(SEED)["x"]
+    exact = math.fsum(x)
+    rng = np.random.default_rng(1)
+    for order in (x, x[::-1], rng.permutation(x), np.sort(x)[::-1].reshape(2, -1).T.ravel()):
+        one_by_one = np.add.accumulate(order, dtype=np.float32)
+        assert one_by_one[-1] == exact
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 7), (5, 40)])
+def test_softmax_is_the_quotient(rows, columns, dtype):
+    softmax = problem("softmax", rows, columns, dtype=dtype)
+    values, wrong = expected_of(softmax)
+    for row, got in zip(
+        softmax.inputs(SEED)["x"].reshape(rows, columns), values.reshape(rows, columns), strict=True
+    ):
+        powers = [math.exp(float(x) - float(max(row))) for x in row]
+        assert got == pytest.approx([power / math.fsum(powers) for power in powers], rel=1e-14)
+    assert not wrong(values)
+
+
+@pytest.mark.parametrize("columns", [1, 33, 1000, 8192])
+def test_softmax_in_floats_is_right(columns):
+    """Another order of operations, rounded everywhere, stays within the bound."""
+    softmax = problem("softmax", 4, columns)
+    _, wrong = expected_of(softmax)
+    x = softmax.inputs(SEED)["x"].reshape(4, columns)
+    powers = np.exp(x - x.max(axis=1, keepdims=True))
+    one_by_one = np.add.accumulate(powers, axis=1, dtype=np.float32)[:, -1:]
+    assert not wrong((powers * (np.float32(1) / one_by_one)).ravel())
+
+
+@pytest.mark.parametrize("columns", [33, 1000, 8192])
+def test_softmax_that_leaves_an_average_element_out_of_its_sum_is_wrong(columns):
+    softmax = problem("softmax", 1, columns)
+    values, wrong = expected_of(softmax)
+    assert wrong(values / (1 - 1 / columns)) == columns
+
+
+def test_ceiling_is_held_against_its_own_result():
+    copy, read = problem("softmax", 3, 5, result="copy"), problem("reduce", 100, result="read")
+    values, wrong = expected_of(copy)
+    assert (values == copy.inputs(SEED)["x"]).all()
+    assert wrong(values + 1e-6) == 15
+    values, _ = expected_of(read)
+    assert values == read.inputs(SEED)["x"][:1]
+    assert copy.is_ceiling
+    assert read.is_ceiling
+
+
+DECLARATION = """name = "mine"
+dimensions = ["n"]
+[arrays.x]
+shape = ["n"]
+[arrays.y]
+shape = ["n"]
+role = "out"
+{options}
+[work]
+bytes = "n"
+[check]
+y = "2 * x"
+relative = "u"
+{ceiling}
+"""
+
+
+def declared(tmp_path, options="", ceiling="", **replaced):
+    text = DECLARATION.format(options=options, ceiling=ceiling)
+    for old, new in replaced.items():
+        text = text.replace(old, new)
+    path = tmp_path / "operation.toml"
+    path.write_text(text)
+    return load_operation(path)
+
+
+OPTIONS = '[options.result]\nvalues = { all = "", half = "" }\nceiling = "half"\n'
+
+
+def test_ceiling_without_checks_computes_the_same(tmp_path):
+    operation = declared(tmp_path, OPTIONS)
+    half = Problem.of(operation, (3,), options={"result": "half"})
+    assert half.is_ceiling
+    assert half.checks == operation.checks
+
+
+def test_ceiling_with_checks(tmp_path):
+    operation = declared(tmp_path, OPTIONS, '[ceiling]\ny = { value = "x", equal = true }')
+    half = Problem.of(operation, (3,), options={"result": "half"})
+    assert half.checks["y"].value == "x"
+    assert Problem.of(operation, (3,)).checks["y"].value == "2 * x"
+
+
+@pytest.mark.parametrize(
+    ("options", "ceiling", "words"),
+    [
+        (
+            "",
+            '[ceiling]\ny = "x"\nequal = true',
+            "ceiling has checks for kernels that no option calls a ceiling",
+        ),
+        (OPTIONS, '[ceiling]\ny = "z"\nequal = true', "ceiling.y.value uses 'z'; known are n, x"),
+        (OPTIONS, '[ceiling]\nx = "x"', "ceiling.y.relative is missing"),
+    ],
+)
+def test_faulty_checks_of_a_ceiling_are_refused(tmp_path, options, ceiling, words):
+    with pytest.raises(HeaderError) as caught:
+        declared(tmp_path, options, ceiling)
+    assert words in caught.value.what
+
+
+@pytest.mark.parametrize("name", ["in", "lambda", "is"])
+def test_name_that_no_formula_can_use_is_refused_where_it_stands(tmp_path, name):
+    with pytest.raises(HeaderError, match=f"names '{name}', which formulas use for something else"):
+        declared(tmp_path, **{"arrays.x": f"arrays.{name}"})
+
+
+def test_they_need_no_code():
+    declared_only = {
+        path.parent.name for path in KERNEL_ROOT.glob("*/operation.toml") if not load_operation(path).coded
+    }
+    assert declared_only >= {"reduce", "softmax"}

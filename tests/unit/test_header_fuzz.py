@@ -1,0 +1,269 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Headers and operations as nobody would write them: read, or refused with one sentence that says where."""
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from unit_support import MINIMAL
+
+import gpuprof
+from gpuprof.errors import HeaderError
+from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_operation
+from gpuprof.kernels.header import read_kernels
+from gpuprof.problems.declaration import load_operation
+from gpuprof.report.html import render_html
+from gpuprof.report.markdown import render_markdown
+from gpuprof.report.notebook import render_notebook
+from gpuprof.report.terminal import print_run
+from gpuprof.tables import Place, TableReader, read_toml
+
+PATH = Path("mine.cu")
+#: One sentence: the file, a line of it where the complaint is of one, and no line break.
+SENTENCE = re.compile(r"mine\.(?:cu|toml)(?::(?P<line>[0-9]+))?[: ][^\n]*\.")
+MANY = settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
+
+WHOLE = """// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+title = "A row sum"
+operation = "row_sum"
+operation_title = "Sum of rows"
+dimensions = ["rows", "columns"]
+default_sizes = "64x32"
+arguments = ["rows", "columns", "scale", "x", "y"]
+dtypes = ["f32", "f64"]
+entry = "row_sum"
+compile_options = ["--use_fast_math"]
+aliases = ["rs"]
+rung = 10
+
+[arrays]
+x = { shape = ["rows", "columns"] }
+y = { shape = ["rows"], role = "out" }
+
+[scalars.scale]
+default = 2.0
+type = "real"
+
+[inputs]
+x = "normal(0, 1)"
+
+[work]
+flops = "rows * columns"
+bytes = "(rows * columns + rows) * real_bytes"
+rate = "bytes"
+
+[check.y]
+value = "scale * sum(x, axis=1)"
+magnitude = "sum(abs(x), axis=1)"
+relative = "8 * sqrt(columns) * u"
+
+[launch]
+block = [32, 8]
+any_block = true
+grid = ["cdiv(rows, block_y)"]
+dynamic_shared_bytes = "0"
+
+[parameters]
+WIDTH = 32
+
+[[require]]
+condition = "columns % WIDTH == 0"
+because = "columns must fit"
+
+[[variants]]
+id = "row_sum_64"
+parameters = { WIDTH = 64 }
+
+[[variants]]
+id = "row_sum_16"
+parameters = { WIDTH = 16 }
+*/
+extern "C" __global__ void row_sum() {}
+"""
+HEADERS = [WHOLE, MINIMAL["gemm"], *(path.read_text() for path in sorted(KERNEL_ROOT.glob("gemm/b*.cu")))]
+OPERATIONS = [path.read_text() for path in sorted(KERNEL_ROOT.glob("*/operation.toml"))]
+#: What stands for a value: of every type, of every size, and what steers a terminal or a page.
+VALUES = st.one_of(
+    st.sampled_from(
+        [
+            '""',
+            '"x"',
+            "0",
+            "-1",
+            "1e400",
+            "nan",
+            "inf",
+            "true",
+            "[]",
+            "[[]]",
+            "{}",
+            "[{}]",
+            "[1, 'a']",
+            '["x"]',
+            "9" * 400,
+            '"' + "(" * 400 + '"',
+            '"' + "x + " * 200 + '1"',
+            '"__import__(1)"',
+            "1979-05-27",
+            '"""\nx\n"""',
+            "{ a = { b = 1 } }",
+            '"\\u0000"',
+            '"\\u202e<b>\\u001b[31m"',
+        ]
+    ),
+    st.integers().map(str),
+    st.floats().map(str),
+    st.text(max_size=8).map(lambda text: "'" + re.sub(r"['\n\r\x00-\x1f\x7f]", "", text) + "'"),
+)
+KEYS = st.sampled_from(
+    ["title", "block", "grid", "x", "y", "role", "shape", "a.b", "'q'", "launch", "choose", "id"]
+)
+
+
+@st.composite
+def damaged(draw, sources):
+    """A file with a few of its lines changed, doubled, cut or gone."""
+    lines = draw(st.sampled_from(sources)).split("\n")
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, min(len(lines) - 1, 60)))
+        match draw(
+            st.sampled_from(["value", "value", "value", "gone", "double", "cut", "key", "table", "text"])
+        ):
+            case "value" if "=" in lines[at]:
+                lines[at] = lines[at].split("=", 1)[0] + "= " + draw(VALUES)
+            case "gone":
+                del lines[at]
+            case "double":
+                lines.insert(at, lines[at])
+            case "cut":
+                lines[at] = lines[at][: draw(st.integers(0, 10))]
+            case "key":
+                lines.insert(at, f"{draw(KEYS)} = {draw(VALUES)}")
+            case "table":
+                lines.insert(
+                    at, draw(st.sampled_from(["[x]", "[launch]", "[[require]]", "[[x.y]]", "[", "[]"]))
+                )
+            case _:
+                lines[at] += draw(st.text(max_size=5).filter(lambda text: "\r" not in text))
+        lines = lines or [""]
+    return "\n".join(lines)
+
+
+def check(sentence, text):
+    match = SENTENCE.fullmatch(sentence)
+    assert match, sentence
+    if match["line"]:
+        assert 1 <= int(match["line"]) <= text.count("\n") + 1
+
+
+@MANY
+@given(damaged(HEADERS))
+def test_a_damaged_header_is_read_or_refused_in_one_sentence(text):
+    try:
+        read_kernels(text, PATH, shipped_operation)
+    except HeaderError as error:
+        check(error.what, text)
+
+
+@MANY
+@given(text=damaged(OPERATIONS))
+def test_a_damaged_operation_is_read_or_refused_in_one_sentence(tmp_path_factory, text):
+    folder = tmp_path_factory.getbasetemp() / "fuzz"
+    folder.mkdir(exist_ok=True)
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        load_operation(path)
+    except HeaderError as error:
+        check(error.what.removeprefix(f"{folder}/").replace("Cannot read the operation ", ""), text)
+
+
+def line_of(text, begin):
+    return next(number for number, line in enumerate(text.split("\n"), 1) if line.startswith(begin))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("block = [32, 8]", "block = [0]", "launch.block must be one to three positive integers"),
+        ("any_block = true", "any_block = 1", "launch.any_block must be a bool"),
+        ("rung = 10", "rung = 'x'", "rung must be a float"),
+        ("default = 2.0", "default = 'x'", "scalars.scale.default must be a float"),
+        ('value = "scale', 'value = "scales', "check.y.value uses 'scales'"),
+        ("x = { shape", "x = { shapes", "the header lacks arrays.x.shape"),
+        ('flops = "rows', 'flops = "row', "work.flops uses 'row'"),
+        ('grid = ["cdiv(rows', 'grid = ["cdiv(row', "the expression 'cdiv(row, block_y)' uses 'row'"),
+        (
+            'condition = "columns %',
+            'condition = "colum %',
+            "the expression 'colum % WIDTH == 0' uses 'colum'",
+        ),
+        ("WIDTH = 32", "WIDTH = 3.5", "parameters.WIDTH must name an integer"),
+        ("parameters = { WIDTH = 16 }", "parameters = { WIDE = 16 }", "parameters.WIDE is no parameter"),
+        ("rate = ", "rates = ", "unknown field work.rates"),
+        ("aliases = ", "alias = ", "unknown field alias"),
+        ('bytes = "(rows', 'byte = "(rows', "the header lacks work.bytes"),
+        ('id = "row_sum_16"', 'id = "row sum"', "id must be a name of letters"),
+    ],
+)
+def test_the_line_is_that_of_the_field(old, new, words):
+    assert WHOLE.count(old) == 1
+    text = WHOLE.replace(old, new)
+    with pytest.raises(HeaderError) as caught:
+        read_kernels(text, PATH, shipped_operation)
+    assert words in caught.value.what
+    line = line_of(text, "[work]") if "work.bytes" in words else text[: text.index(new)].count("\n") + 1
+    assert caught.value.what.startswith(f"mine.cu:{line}: ")
+
+
+def test_the_parser_counts_the_lines_of_the_file():
+    text = WHOLE.replace("rung = 10", "rung = = 10")
+    with pytest.raises(HeaderError, match=rf"at line {line_of(text, 'rung')}, column 8"):
+        read_kernels(text, PATH, shipped_operation)
+
+
+def test_fields_within_texts_and_lists_have_no_line_of_their_own():
+    text = 'a = """\nb = 1\n"""\nlist = [\n  "c = 1",\n]\n[[t]]\nd = 1\n[[t]]\nd = 2\n["q r"]\ne.f = 3\n'
+    place = Place("x.toml", text, 10)
+    read_toml(text, "x.toml")
+    found = {field: place.at(field) for field in [("b",), ("list", "c"), ("t", 0, "d"), ("t", 1, "d")]}
+    assert found == {
+        ("b",): "x.toml:10",
+        ("list", "c"): "x.toml:13",
+        ("t", 0, "d"): "x.toml:17",
+        ("t", 1, "d"): "x.toml:19",
+    }
+    assert place.at(("q r", "e", "f")) == "x.toml:21"
+    assert place.at(("t", 1, "absent")) == "x.toml:18"
+    assert str(TableReader({}, place).error("list", "is bad")) == "x.toml:13: list is bad."
+
+
+HOSTILE = "</script><img src=x onerror=alert(1)>|`*_[x](y)\u202e\x1b[31m"
+
+
+def test_hostile_titles_stay_text_everywhere():
+    quoted = '"' + "".join(f"\\u{ord(letter):04x}" for letter in HOSTILE) + '"'
+    text = re.sub(r"(?m)^((?:operation_)?title) = .*$", lambda match: f"{match[1]} = {quoted}", WHOLE)
+    text = text.replace("rung = 10", f"rung = 10\nidea = {quoted}\nchange = {quoted}")
+    run = gpuprof.profile(gpuprof.Source(text, "mine"), sizes=(64, 64), device="none")
+    assert run.record.kernels[0].title == HOSTILE
+    file = io.StringIO()
+    print_run(run.record, file=file, width=200)
+    shown = [
+        file.getvalue(),
+        render_markdown(run.record),
+        render_html(run.record),
+        render_notebook(run.record),
+    ]
+    for text in shown:
+        assert "\x1b[31m" not in text.partition('id="gpuprof-data">')[0]
+        assert "\u202e" not in text.partition('id="gpuprof-data">')[0]
+    for text in shown[1:]:
+        assert "<img" not in text
+    assert "[x](y)" not in shown[1]
+    assert "onerror" in shown[0]

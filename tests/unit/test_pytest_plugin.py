@@ -1,0 +1,255 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The pytest plugin: its fixture, its options, and what the report of a failing test shows."""
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import gpuprof
+from gpuprof.pytest_plugin import GpuprofFixture
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(gpuprof.__file__).parent.parent
+KERNEL = '''
+import numpy as np
+import pytest
+
+SOURCE = """
+extern "C" __global__ void scale(int n, float a, const float *x, float *y)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = a * x[i * STRIDE % n];
+}
+"""
+
+def measure(gpuprof, stride=1, **more):
+    x = np.arange(1024, dtype=np.float32)
+    return gpuprof.profile(
+        gpuprof.Source(SOURCE, "scale"),
+        args={"n": 1024, "a": 2.0, "x": x, "y": None},
+        expect={"y": 2 * x[np.arange(1024) * stride % 1024]},
+        grid="cdiv(n, block_x)",
+        block=256,
+        params={"STRIDE": stride},
+        **more,
+    )
+'''
+
+
+@pytest.fixture
+def session(pytester, monkeypatch):
+    """Runs pytest in a process of its own, with this plugin and no other."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(tests, *options):
+        pytester.makepyfile(test_kernels=KERNEL + tests)
+        return pytester.runpytest_subprocess("-p", "gpuprof.pytest_plugin", *options)
+
+    return run
+
+
+def test_plain_asserts_pass_on_the_executor(session):
+    result = session(
+        """
+def test_scale(gpuprof):
+    run = measure(gpuprof)
+    case = run.case("scale")
+    assert case.ok
+    assert case.counters.global_load_efficiency_pct > 90
+    assert case.figures.registers_per_thread < 64
+    assert run.device == "NVIDIA GeForce RTX 4090"
+    with pytest.raises(gpuprof.NotMeasured, match="without a GPU"):
+        case.median_us > 1
+    assert gpuprof.load(next(gpuprof.folder.glob("*.json"))).cases[0].ok
+""",
+        "--gpuprof-device=sim:rtx4090",
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_a_failing_test_shows_rows_and_reasons(session):
+    result = session(
+        """
+def test_stride(gpuprof):
+    assert measure(gpuprof, stride=33).cases[0].counters.global_load_efficiency_pct > 90
+
+def test_wrong(gpuprof):
+    case = measure(gpuprof, stride=1).cases[0]
+    assert not case.ok, "so that it fails"
+
+def test_nothing_measured(gpuprof):
+    assert not gpuprof.device
+""",
+        "--gpuprof-device=sim",
+    )
+    result.assert_outcomes(failed=3)
+    text = result.stdout.str()
+    sections = text.split("- gpuprof -")
+    assert len(sections) == 3
+    strided, right = (" ".join(section.split("____")[0].split()) for section in sections[1:])
+    assert "scale 256x1 STRIDE=33 ✓ ok 4.50× 12.5 %" in strided
+    assert "scale 1024 256x1 STRIDE=33: each warp load touches 32 sectors, 4 would do" in strided
+    assert "scale 256x1 STRIDE=1 ✓ ok 1.00× 100 %" in right
+    assert "STRIDE=33" not in right
+    result.stdout.fnmatch_lines(["E*assert 12.5 > 90*", "E*figures of scale 1024*"])
+
+
+def test_a_wrong_kernel_is_named_with_its_element(session):
+    result = session(
+        """
+def test_wrong(gpuprof):
+    x = np.ones(64, np.float32)
+    run = gpuprof.profile(
+        gpuprof.Source(SOURCE, "scale"), args={"n": 64, "a": 2.0, "x": x, "y": None}, expect={"y": x},
+        grid=1, block=64, params={"STRIDE": 1},
+    )
+    assert run.cases[0].ok
+""",
+        "--gpuprof-device=sim",
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["E*<scale 64 64x1 STRIDE=1: incorrect: 64 of 64*", "* scale 64 * incorrect: 64 of 64*"]
+    )
+
+
+def test_a_run_of_a_wider_fixture_is_shown_with_every_test_that_got_it(session):
+    result = session(
+        """
+@pytest.fixture(scope="module")
+def run(gpuprof):
+    return measure(gpuprof)
+
+@pytest.fixture
+def case(run):
+    return run.cases[0]
+
+def test_first(run):
+    assert not run.cases[0].ok
+
+def test_second(case):
+    assert not case.ok
+
+def test_third():
+    assert False
+""",
+        "--gpuprof-device=sim",
+    )
+    result.assert_outcomes(failed=3)
+    assert result.stdout.str().count("- gpuprof -") == 2
+
+
+def test_a_measurement_that_fails_in_a_fixture_is_an_error_with_its_sentence(session):
+    result = session(
+        """
+@pytest.fixture
+def run(gpuprof):
+    measure(gpuprof)
+    return measure(gpuprof, device="sim:nothing")
+
+def test_first(run):
+    pass
+""",
+        "--gpuprof-device=sim",
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["E*nothing*", "*- gpuprof -*"])
+
+
+def test_results_are_kept_by_the_names_of_tests(session, pytester):
+    tests = """
+@pytest.mark.parametrize("stride", [1, 33])
+def test_scale(gpuprof, stride):
+    measure(gpuprof, stride)
+
+def test_twice(gpuprof):
+    measure(gpuprof)
+    measure(gpuprof, save="mine.json")
+    measure(gpuprof)
+"""
+    for _ in range(2):  # the second session replaces what the first one wrote
+        session(tests, "--gpuprof-device=none", "--gpuprof-results=kept").assert_outcomes(passed=3)
+        Path(pytester.path / "mine.json").unlink()
+    names = sorted(path.name for path in (pytester.path / "kept").iterdir())
+    twice = [name for name in names if "twice" in name]
+    assert twice == ["test_kernels.py-test_twice-2.json", "test_kernels.py-test_twice.json"]
+    assert len(names) == 4
+    strides = [json.loads((pytester.path / "kept" / name).read_text()) for name in names if "scale" in name]
+    assert sorted(document["cases"][0]["params"]["STRIDE"] for document in strides) == [1, 33]
+
+
+def test_several_processes_take_turns_and_report(session, pytester):
+    pytest.importorskip("xdist")
+    result = session(
+        """
+@pytest.mark.parametrize("stride", [1, 3, 5, 33])
+def test_scale(gpuprof, stride):
+    assert measure(gpuprof, stride).cases[0].counters.global_load_efficiency_pct > 90
+""",
+        *("-p", "xdist.plugin", "-n", "2", "--gpuprof-results=kept"),
+    )
+    outcomes = result.parseoutcomes()
+    assert outcomes["passed"] >= 1
+    assert outcomes["failed"] >= 1
+    assert outcomes["passed"] + outcomes["failed"] == 4
+    assert result.stdout.str().count("- gpuprof -") == outcomes["failed"]
+    assert len(list((pytester.path / "kept").iterdir())) == 4
+
+
+def test_starting_pytest_loads_nothing_heavy(pytester, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeconftest(
+        """
+import sys
+
+def pytest_unconfigure():
+    heavy = {"numpy", "rich", "jinja2", "plotly", "typer", "cuda"} & sys.modules.keys()
+    print("loaded:", sorted(heavy | {name for name in sys.modules if name.startswith("gpuprof.")}))
+"""
+    )
+    pytester.makepyfile("def test_nothing(): pass")
+    result = pytester.runpytest_subprocess("-p", "gpuprof.pytest_plugin", "-s")
+    result.stdout.fnmatch_lines(["loaded: ?'gpuprof.pytest_plugin'?"])
+
+
+def test_the_package_declares_the_plugin():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["entry-points"]["pytest11"] == {"gpuprof": "gpuprof.pytest_plugin"}
+    entry = importlib.metadata.EntryPoint("gpuprof", "gpuprof.pytest_plugin", "pytest11")
+    assert entry.load().GpuprofFixture is GpuprofFixture
+
+
+def test_the_fixture_has_the_names_of_the_package(pytestconfig, tmp_path):
+    class Config:
+        stash = pytestconfig.stash
+
+        def getoption(self, name):
+            return "sim"
+
+    fixture = GpuprofFixture(Config(), tmp_path, None)
+    for name in gpuprof.__all__:
+        if name != "profile":
+            assert getattr(fixture, name) is getattr(gpuprof, name)
+    with pytest.raises(AttributeError, match="profil"):
+        _ = fixture.profil
+
+
+def test_help_names_the_options():
+    text = subprocess.run(
+        [sys.executable, "-m", "pytest", "--help", "-p", "gpuprof.pytest_plugin"],
+        env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+    assert "--gpuprof-device" in text
+    assert "--gpuprof-results" in text
