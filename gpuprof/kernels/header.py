@@ -114,10 +114,12 @@ def read_kernels(
     Raises:
         HeaderError: The header is missing, is not TOML, or a field is missing, unknown or of the wrong type.
     """
-    fix = minimal_header(asked) if asked else f"Start the file with:\n{_WHOLE_HEADER}"
     found = _find_header(source)
     if found is None:
-        raise HeaderError(f"{path} has no /*gpuprof … */ header at its top.", fix=fix)
+        raise HeaderError(
+            f"{path} has no /*gpuprof … */ header at its top.", fix=_how_to_start(asked, find_operation)
+        )
+    fix = minimal_header(asked) if asked else f"Start the file with:\n{_WHOLE_HEADER}"
     begin, end = found
     line = source[:begin].count("\n") + 1
     text = source[begin:end]
@@ -147,6 +149,21 @@ def read_kernels(
             fix="Put the code into a file of its own, or leave out choose.",
         )
     return KernelFile(variants, operation)
+
+
+def _how_to_start(asked: Operation | None, find_operation: FindOperation) -> str:
+    """What to do about a file that says nothing of itself."""
+    what = "OPERATION"
+    if asked is not None:
+        try:
+            what = asked.name if find_operation(asked.name) == asked else "FOLDER"
+        except InputError:
+            what = "FOLDER"
+    where = {
+        "OPERATION": " docs/operations.md shows one that brings an operation of its own.",
+        "FOLDER": " FOLDER is the one with operation.toml.",
+    }.get(what, "")
+    return f"gpuprof new {what} START.cu writes a file to start from, with such a header.{where}"
 
 
 def minimal_header(operation: Operation) -> str:
