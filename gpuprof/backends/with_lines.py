@@ -76,6 +76,6 @@ class WithLines:
         return replace(
             findings,
             lines=executed.lines,
-            lines_reason=None,
+            lines_reason=executed.lines_reason,
             executor_counters=executed.counters,
         )

@@ -40,9 +40,9 @@ def explain(program: Program, file_name: str, entries: Sequence[str], status: st
     errors = [line.strip() for line in log.splitlines() if "error" in line]
     own = [line for line in errors if not line.startswith(_NAMES) and not _is_count(line)]
     if own or not errors:
-        first = own[0] if own else "see the log."
+        first = _telling(own) if own else "see the log."
         what = f"{file_name} does not compile ({status}): {first}"
-        return CompileError(what, log=log, fix=_fix_of(program, own))
+        return CompileError(what, log=log, fix=_fix_of(program, first))
     why = re.sub(rf"^{_NAMES}\(\d+\): error: ", "", errors[0]).rstrip(".")
     if "Error in parsing name" in why or "Extra tokens" in why:
         why = "it is no name of a function"
@@ -93,9 +93,15 @@ def _is_count(line: str) -> bool:
     return re.match(r"\d+ (?:catastrophic )?errors? detected", line) is not None
 
 
-def _fix_of(program: Program, errors: Sequence[str]) -> str:
-    """What to do about the first error, where gpuprof knows; else nothing."""
-    first = errors[0] if errors else ""
+def _telling(errors: Sequence[str]) -> str:
+    """The first error; where it is a mark on what could not be read as a function, the one that says why."""
+    if "does not apply here" in errors[0]:
+        return next((line for line in errors if _UNDEFINED.search(line)), errors[0])
+    return errors[0]
+
+
+def _fix_of(program: Program, first: str) -> str:
+    """What to do about an error, where gpuprof knows; else nothing."""
     if match := _NO_FILE.search(first):
         return _about_file(program, match["name"])
     if _NO_MEMBER.search(first) and _lacks_cuda_headers(program):

@@ -274,6 +274,18 @@ extern "C" __global__ void k(float *out) {
     assert out.array()[:6].tolist() == [1, 2, 3, 4, 1, 2]
 
 
+def test_assertion_that_fails_ends_the_launch_and_one_that_holds_is_nothing():
+    source = """extern "C" __global__ void k(int *out) {
+    const int t = threadIdx.x;
+    assert(t != LIMIT);
+    out[t] = t;
+}"""
+    (out,), _ = run_cuda(source.replace("LIMIT", "1000"), np.zeros(32, np.int32))
+    assert out.array().tolist() == list(range(32))
+    fault = caught(source.replace("LIMIT", "5"), np.zeros(32, np.int32))
+    assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.TRAP, 3, (5, 0, 0))
+
+
 def test_printf_is_skipped_and_named():
     source = """#include <cstdio>
 extern "C" __global__ void k(int *out) {

@@ -110,6 +110,22 @@ def test_an_import_finds_unlike_cases_in_any_order():
     assert "elsewhere" in imported.unmatched[0]
 
 
+HEADER = '/*gpuprof\nentry = "a::first<BM>"\n[[variants]]\nid = "other"\nentry = "second"\n*/'
+
+
+@pytest.mark.parametrize("shown", ["first", "a::first", "void a::first<64>(int, float *)"])
+def test_an_import_knows_a_function_however_it_is_shown(shown):
+    run = run_of(case("naive", (2, 2, 1)), case("smem_tiled", (3, 3, 1)))
+    records = tuple(replace(record, source=HEADER) for record in run.kernels)
+    records = (records[0], replace(records[1], id="other"))
+    cases = (run.cases[0], replace(run.cases[1], kernel="other"))
+    rows = parse_raw_csv(table([launch(shown, 2), launch("second", 3)]))
+    imported = match_launches(replace(run, kernels=records, cases=cases), rows, Path("r"))
+    assert sorted(imported.outcome.profiles) == [0, 1]
+    with pytest.raises(InputError, match="for certain"):
+        match_launches(run, rows, Path("r"))
+
+
 def test_an_import_tells_sizes_that_look_alike_by_order_only():
     run = run_of(case("naive", (2, 2, 1), k=64), case("naive", (2, 2, 1), k=128, registers=1001))
     both = parse_raw_csv(table([launch("naive", 2), launch("naive", 2)]))

@@ -11,6 +11,7 @@ from gpuprof.commands.texts import build_request
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.header import entry_in_header
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.plan import plan_cases
 
@@ -76,6 +77,13 @@ def test_file_that_is_missing_is_named(tmp_path):
         HeaderError, match=r"Cannot read the kernel file .*nothing\.cu: No such file or directory\."
     ):
         named_kernel("gemm", tmp_path / "nothing.cu")
+
+
+def test_an_entry_is_read_from_a_header_whatever_else_it_says():
+    header = '/*gpuprof\nentry = "k<1>"\n[[variants]]\nid = "a"\nentry = "b"\n[[variants]]\nid = "c"\n*/'
+    assert [entry_in_header(header, name) for name in ("a", "c", "d")] == ["b", "k<1>", "k<1>"]
+    for text in ("", "/*gpuprof\n*/", "/*gpuprof\nentry = 3\nvariants = 4\n*/", "/*gpuprof\nentry = \n*/"):
+        assert entry_in_header(text, "a") == ""
 
 
 def test_file_whose_name_is_no_identifier_needs_an_entry(tmp_path):

@@ -14,6 +14,7 @@ from gpuprof.backends.base import Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.verification import References
 from gpuprof.counters import OF_EXECUTOR
+from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.executor import (
@@ -30,6 +31,7 @@ from gpuprof.executor import (
     launch,
     load_program,
 )
+from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.kernels.tensor_map import TensorMap
@@ -52,6 +54,7 @@ _FULL_GRID_LANES = 1 << 28
 #: Blocks run of a larger grid: its kinds (interior, right and bottom edge, corner), the larger ones twice.
 _SAMPLED_BLOCKS = 6
 _RUN_WHOLE = "Choose a smaller --sizes, or --sim-blocks all and patience."
+_ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
 _NO_TIME = "the executor counts; it measures no time"
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
@@ -65,15 +68,20 @@ class Executed:
         buffers: Device memory, by array.
         counters: Of all launches together.
         caveat: Why the counts are estimates; None where they are not.
-        lines: Counts by source line.
+        lines: Counts by line of the kernel file; None where its functions stand in files that it includes.
         combined: Whether blocks changed global memory by atomic operations.
     """
 
     buffers: Mapping[str, Buffer]
     counters: Mapping[str, Counter]
     caveat: str | None
-    lines: tuple[SourceLine, ...]
+    lines: tuple[SourceLine, ...] | None
     combined: bool
+
+    @property
+    def lines_reason(self) -> str | None:
+        """Why there are no counts by line; None where there are."""
+        return _ELSEWHERE if self.lines is None else None
 
 
 class SimBackend:
@@ -159,6 +167,7 @@ class SimBackend:
             counters=executed.counters,
             counters_reason=executed.caveat,
             lines=executed.lines,
+            lines_reason=executed.lines_reason,
         )
 
     def count(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> "Executed":
@@ -203,7 +212,8 @@ class SimBackend:
         ]
         result = combined(results) if len(results) > 1 else results[0]
         together = any(buffer.combined for buffer in memory.buffers)
-        return Executed(buffers, counters_of(result), _sampling_caveat(result), lines_of(result), together)
+        lines = None if _stands_elsewhere(kernel, shape) else lines_of(result)
+        return Executed(buffers, counters_of(result), _sampling_caveat(result), lines, together)
 
     @property
     def _ptx_arch(self) -> str:
@@ -309,6 +319,16 @@ def counters_of(result: LaunchResult) -> dict[str, Counter]:
         )
         for name, value in result.counters.items()
     }
+
+
+def _stands_elsewhere(kernel: Kernel, shape: LaunchShape) -> bool:
+    """Whether a function of the case stands in an included file, whose lines are not the kernel file's."""
+    wanted = set(map(function_name, shape.entries))
+
+    def found_in(text: str) -> set[str]:
+        return wanted & {function_name(function.name) for function in kernel_functions(text)}
+
+    return bool(set().union(*map(found_in, kernel.headers.values())) - found_in(kernel.source))
 
 
 def lines_of(result: LaunchResult) -> tuple[SourceLine, ...]:

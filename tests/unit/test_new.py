@@ -1,0 +1,165 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`gpuprof new`: files that are right as they stand, for every operation that there is."""
+
+import shutil
+
+import pytest
+from unit_support import DEVICE, gpuprof
+
+from gpuprof.backends.compiling import compile_kernel
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.commands.new import write_starting_point
+from gpuprof.devices.cards import load_card
+from gpuprof.errors import InputError
+from gpuprof.kernels.catalog import KERNEL_ROOT, load_kernels, shipped_ladder, shipped_names
+from gpuprof.kernels.paths import ladder_of
+from gpuprof.kernels.shape import configure
+from gpuprof.kernels.starting_point import starting_point
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.problems.declaration import load_operation
+from gpuprof.problems.problem import Problem
+
+SAXPY = """
+name = "saxpy"
+title = "y = a x + y"
+help = "Nothing */ ends the header"
+dimensions = ["n"]
+default_sizes = "1024"
+
+[arrays.x]
+shape = ["n"]
+
+[arrays.half]
+shape = ["n"]
+dtype = "f16"
+
+[arrays.index]
+shape = ["n", "3"]
+dtype = "i64"
+
+[arrays.y]
+shape = [SHAPE]
+role = "inout"
+
+[scalars.a]
+help = "The */ factor,\\non two lines"
+
+[scalars.count]
+type = "u32"
+
+[work]
+bytes = "3 * n * real_bytes"
+
+[check]
+y = "y"
+equal = true
+"""
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return SimBackend(load_card("h200"), seed=0)
+
+
+def own_operation(folder, shape='"n"'):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "operation.toml").write_text(SAXPY.replace("SHAPE", shape))
+    return folder
+
+
+@pytest.mark.parametrize("stem", ["mine", "my-kernel", "in", "real", "new"])
+@pytest.mark.parametrize("name", shipped_names())
+def test_starting_point_of_every_shipped_operation_is_right(tmp_path, backend, name, stem):
+    path = tmp_path / f"{stem}.cu"
+    write_starting_point(name, path, force=False)
+    (kernel,) = load_kernels(path).kernels
+    operation = shipped_ladder(name).operation
+    assert (kernel.id, kernel.operation) == (stem, name)
+    for dtype in kernel.dtypes if stem == "mine" else ("f32",):
+        problem = Problem.of(operation, tuple(range(61, 61 + len(operation.dimensions))), dtype)
+        measurement, _ = measure_case(Case.of(kernel, problem), backend, Compiler(backend.compile_arch))
+        assert measurement.outcome == "ok", measurement.reason
+
+
+def test_command_line_writes_a_file_and_says_what_to_type_next(tmp_path):
+    process = gpuprof("new", "transpose", "my kernel.cu", cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.splitlines() == [
+        "Wrote my kernel.cu",
+        "Next: gpuprof transpose -k 'my kernel.cu'",
+    ]
+    again = gpuprof("new", "transpose", "my kernel.cu", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+    assert "--force" in again.stderr
+    assert gpuprof("new", "gemm", "my kernel.cu", "--force", cwd=tmp_path).returncode == 0
+    assert 'operation = "gemm"' in (tmp_path / "my kernel.cu").read_text()
+
+
+@pytest.mark.parametrize("shape", ['"n"', '"n", "2"', '"n // 2 + 1"', '"1"'])
+def test_operation_without_kernels_gives_a_skeleton_that_compiles(tmp_path, shape):
+    folder = own_operation(tmp_path / "saxpy", shape)
+    write_starting_point(str(folder), folder / "first.cu", force=False)
+    text = (folder / "first.cu").read_text()
+    assert "TODO" in text
+    (kernel,) = ladder_of([folder]).kernels
+    problem = Problem.of(load_operation(folder / "operation.toml"), (100,))
+    launch = configure(kernel, problem, kernel.launch.block, {}, DEVICE)
+    (function,) = compile_kernel(kernel, launch, "sm_80").values()
+    assert function.registers_per_thread > 0
+    assert "long long *index" in text
+    assert "const __half *half" in text
+    assert "unsigned count" in text
+
+
+def test_operation_of_a_folder_starts_from_its_first_kernel(tmp_path, monkeypatch, capsys):
+    shutil.copytree(KERNEL_ROOT / "transpose", tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    write_starting_point("mine", tmp_path / "mine" / "next.cu", force=False)
+    assert capsys.readouterr().out.splitlines()[1] == "Next: gpuprof run mine -k next"
+    assert "void next(" in (tmp_path / "mine" / "next.cu").read_text()
+    write_starting_point("mine", tmp_path / "beside.cu", force=False)
+    assert capsys.readouterr().out.splitlines()[1] == f"Next: gpuprof run mine -k {tmp_path}/beside.cu"
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "words"),
+    [
+        ("gemmm", "a.cu", "There is no operation 'gemmm'"),
+        (".", "a.cu", r"\. holds no operation.toml"),
+        ("gemm", "a.txt", "does not end in .cu"),
+        ("gemm", "naive.cu", "The gemm ladder has a kernel called naive"),
+        ("gemm", "gemmOnGPU2D.cu", "The gemm ladder has a kernel called gemmOnGPU2D"),
+        ("gemm", "folder.cu", "is a directory"),
+        ("gemm", "file/a.cu", "Cannot write"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_written(tmp_path, monkeypatch, what, name, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.cu").mkdir()
+    (tmp_path / "file").write_text("")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(InputError, match=words):
+        write_starting_point(what, tmp_path / name, force=False)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_file_of_the_folder_may_be_written_anew(tmp_path):
+    folder = own_operation(tmp_path / "saxpy")
+    for force in (False, True):
+        write_starting_point(str(folder), folder / "first.cu", force=force)
+    ladder = ladder_of([folder])
+    assert "TODO" in starting_point(ladder.operation, None, "second")
+    assert "void second(" in starting_point(ladder.operation, ladder, "second")
+
+
+def test_file_without_a_header_is_told_how_to_get_one_of_the_operation_asked_for(tmp_path):
+    (tmp_path / "bare.cu").write_text("__global__ void bare() {}\n")
+    process = gpuprof("softmax", "-k", "bare.cu", "--device", "none", cwd=tmp_path)
+    assert process.returncode == 2
+    assert process.stderr.splitlines() == [
+        "gpuprof: bare.cu has no /*gpuprof … */ header at its top.",
+        "  gpuprof new softmax START.cu writes a file to start from, with such a header.",
+    ]

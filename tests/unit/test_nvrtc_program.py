@@ -1,0 +1,265 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What people write and include, compiled for the device; what cannot be, named with the fix."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from gpuprof.commands import checks
+from gpuprof.errors import CompileError
+from gpuprof.toolchain import cuda_headers, nvrtc_program
+from gpuprof.toolchain.cache import compile_cached, compile_entries_cached
+from gpuprof.toolchain.cuda_headers import HEADERS_FIX, find_cuda_headers
+from gpuprof.toolchain.host_headers import GIVEN_NAMES, HOST_HEADERS
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options, nvrtc_version
+from gpuprof.toolchain.nvrtc_program import make_program
+
+OPTIONS = compiler_options("sm_80")
+#: The dev extra installs them; a toolkit may have them too.
+FOUND = find_cuda_headers(nvrtc_version()[0])
+KERNEL = "__global__ void k(float *x) { *x = 1; }\n"
+TILED = """
+template <int BM, int BN, typename T> __global__ void tiled(T *x)
+{
+    __shared__ T tile[BM * BN];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = tile[BM * BN - 1 - threadIdx.x];
+}
+"""
+
+
+def compiled(source, entry="k", options=OPTIONS):
+    return compile_source(source, "mine.cu", entry, options)
+
+
+def refusal(source, entry="k"):
+    with pytest.raises(CompileError) as caught:
+        compiled(source, entry)
+    return caught.value
+
+
+def test_instances_of_a_template_are_different_kernels():
+    small, large = compiled(TILED, "tiled<8, 4, float>"), compiled(TILED, "tiled<16,16, double>")
+    assert (small.static_shared_bytes, large.static_shared_bytes) == (128, 2048)
+    assert small.entry != large.entry
+    assert f".entry {small.entry}(" in small.ptx
+
+
+def test_several_functions_of_a_file_come_from_one_module(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path))
+    source = TILED + KERNEL + 'extern "C" __global__ void c(int *x) { *x = 2; }'
+    entries = ("tiled<8, 4, float>", "k", "c")
+    for _ in range(2):
+        made = compile_entries_cached(source, "mine.cu", entries, OPTIONS)
+        assert [function.entry for function in made] == ["_Z5tiledILi8ELi4EfEvPT1_", "_Z1kPf", "c"]
+        assert len({function.cubin for function in made}) == 1
+        assert [function.static_shared_bytes for function in made] == [128, 0, 0]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_cache_knows_instances_and_headers_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path))
+    for entry in ("tiled<8, 4, float>", "tiled<8, 8, float>", "tiled<8, 4, float>"):
+        compile_cached(TILED, "mine.cu", entry, OPTIONS)
+    assert len(list(tmp_path.iterdir())) == 2
+    source = '#include "n.h"\n__global__ void k(int *x) { *x = N; }'
+    for number in ("1234", "4321", "1234"):
+        made = compile_cached(source, "mine.cu", "k", OPTIONS, {"n.h": f"#define N {number}"})
+        assert number in made.ptx
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize(
+    ("source", "entry", "what", "fix"),
+    [
+        (TILED, "tiled<8>", "mine.cu defines no kernel tiled<8>: ", 'entry = "tiled<BM, BN, T>"'),
+        (TILED, "tiled", "defines no kernel tiled: cannot determine which instance", "tiled<BM, BN, T>"),
+        (
+            TILED,
+            "tiles<8, 8, float>",
+            "no kernel tiles<8, 8, float>. Its __global__ functions: tiled",
+            "tiled<",
+        ),
+        (
+            "__global__ void k(int *x) {} __global__ void k(float *x) {}",
+            "k",
+            "defines no kernel k: cannot determine which instance of overloaded function",
+            "",
+        ),
+        ("namespace a {\n" + KERNEL + "}", "k", "Its __global__ functions: a::k (line 2).", 'entry = "a::k"'),
+    ],
+)
+def test_entry_that_is_none_is_told_what_there_is(source, entry, what, fix):
+    error = refusal(source, entry)
+    assert what in error.what
+    assert fix in error.fix
+
+
+def test_error_of_the_source_comes_before_one_of_the_entry():
+    error = refusal("__global__ void k() { oops; }", "other")
+    assert error.what.startswith("mine.cu does not compile (NVRTC_ERROR_COMPILATION): mine.cu(1): error: ")
+    assert error.what.endswith('identifier "oops" is undefined')
+
+
+@pytest.mark.parametrize("names", [sorted(HOST_HEADERS), sorted(HOST_HEADERS, reverse=True)])
+def test_headers_of_the_host_are_harmless_in_any_order(names):
+    includes = "".join(f"#include <{name}>\n" for name in names)
+    body = (
+        "__global__ void k(std::int32_t *i, uint64_t n, std::size_t m, float x) { assert(x > 0);"
+        " *i = std::max(1, 2) + std::min(x, 2.f) + std::sqrt(x) + std::abs(x) + FLT_MAX + DBL_EPSILON"
+        " + INT_MAX + UINT64_MAX + M_PI + std::isnan(x) + INFINITY + std::clamp(n, n, n); }"
+    )
+    assert "_Z1k" in compiled(includes + body).entry
+
+
+def test_what_nvcc_gives_without_being_asked_is_there():
+    source = "__global__ void k(uint *u, ushort s) { *u = s + (M_PI > 3) + (INFINITY > 1) + isnan(NAN); }"
+    made = compiled(source)
+    assert made.entry == "_Z1kPjt"
+    assert not GIVEN_NAMES.intersection(KERNEL.split())
+    assert not any("pre-include" in option for option in compiled(KERNEL).options)
+
+
+def test_plain_file_is_compiled_with_nothing_but_its_own_options():
+    assert compiled('extern "C" ' + KERNEL).options == OPTIONS
+
+
+def test_host_code_beside_the_kernel_is_no_hindrance_and_lines_stay():
+    source = (
+        "#include <iostream>\n#include <vector>\n"
+        "#define CHECK(x) do { cudaError_t e = (x); if (e) exit(1); } while (0)\n"
+        "static std::vector<float> host;\n"
+        "constexpr int up(int a, int b) { return (a + b - 1) / b; }\n"
+        "__global__ void k(int *x) { *x = up(7, 2); }\n"
+        "void run(int *x) { k<<<dim3(1), dim3(32)>>>(x); CHECK(cudaGetLastError()); }\n"
+        'int main() { int *x; CHECK(cudaMalloc(&x, 4)); run(x); std::cout << "done" << std::endl; }\n'
+        "__global__ void broken(int *x) { *x = nothing; }\n"
+    )
+    assert "mine.cu(9): error" in refusal(source).what
+    assert compiled(source.replace("nothing", "1")).registers_per_thread > 0
+
+
+def test_a_file_that_asks_for_it_keeps_every_function_for_the_device():
+    source = "float f(float x) { return x + 1234; }\n__global__ void k(float *x) { *x = f(*x); }"
+    made = compiled(source, options=[*OPTIONS, "-default-device"])
+    assert made.registers_per_thread > 0
+    error = refusal(source)
+    assert 'identifier "f" is undefined' in error.what
+    assert error.fix == "f is a function of the host, which kernels cannot call: mark it __device__."
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["cuda_fp16.h", "cuda_bf16.h", "mma.h", "cuda_pipeline.h", "math_constants.h", "cuda/std/cstdint"],
+)
+def test_cudas_headers_are_found(header):
+    assert not FOUND.missing, HEADERS_FIX
+    made = compiled(f"#include <{header}>\n#include <cuda_runtime.h>\n#include <cmath>\n{KERNEL}")
+    assert set(FOUND.options) <= set(made.options)
+
+
+@pytest.fixture
+def nowhere(monkeypatch):
+    """A machine without CUDA's headers."""
+    monkeypatch.setattr(cuda_headers, "_places", lambda major: iter(()))
+
+
+@pytest.mark.parametrize(
+    "header", ["cuda_fp16.h", "cooperative_groups.h", "mma.h", "cuda/std/limits", "cub/cub.cuh"]
+)
+def test_missing_header_of_cudas_is_named_with_the_fix(nowhere, header):
+    error = refusal(f"#include <{header}>\n{KERNEL}")
+    assert f'"{header}"' in error.what
+    assert error.fix == f"CUDA's headers were not found. {HEADERS_FIX}"
+    assert "pip install '.[headers]'" in error.fix
+
+
+def test_missing_part_of_the_standard_library_is_named_with_the_fix(nowhere):
+    error = refusal(
+        "#include <limits>\n__global__ void k(float *x) { *x = std::numeric_limits<float>::max(); }"
+    )
+    assert error.fix.startswith("For the device, std:: is part of CUDA's headers, which were not found.")
+
+
+def test_header_of_nobody_says_where_it_was_looked_for(nowhere):
+    error = refusal(f'#include "mine.h"\n{KERNEL}')
+    assert error.fix.startswith("It is looked for beside the kernel file, and in the folders of -I DIR")
+    assert "nvidia-curand" in refusal(f"#include <curand_kernel.h>\n{KERNEL}").fix
+
+
+def test_half_without_its_header_is_told_which():
+    assert refusal("__global__ void k(__half *x) {}").fix == "Add #include <cuda_fp16.h>."
+
+
+def toolkit(folder, version=13000, parts=("cuda_fp16.h", "crt/mma.h", "cuda/std/version")):
+    for name in parts:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    (folder / "cuda_runtime_api.h").write_text(f"#define CUDART_VERSION  {version}\n")
+    return folder
+
+
+def test_a_toolkit_that_is_named_comes_before_packages_and_the_path(tmp_path, monkeypatch):
+    named, other = toolkit(tmp_path / "named" / "include"), toolkit(tmp_path / "other" / "include", 12080)
+    (tmp_path / "other" / "bin").mkdir()
+    nvcc = tmp_path / "other" / "bin" / "nvcc"
+    nvcc.write_text("#!/bin/sh\n")
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("PATH", str(nvcc.parent))
+    monkeypatch.setattr(cuda_headers, "find_spec", lambda name: None)
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.setenv(variable, str(tmp_path / "named"))
+        found = find_cuda_headers(13)
+        assert (found.directories, found.versions, found.missing) == ((named,), ("CUDA 13.0",), ())
+        monkeypatch.delenv(variable)
+    assert find_cuda_headers(13).directories == (other,)
+    assert find_cuda_headers(13).versions == ("CUDA 12.8",)
+
+
+def test_parts_may_come_from_several_packages(tmp_path, monkeypatch):
+    root = tmp_path / "nvidia"
+    runtime = toolkit(root / "cu13" / "include", parts=("cuda_fp16.h",))
+    library = toolkit(root / "cu13" / "include" / "cccl", parts=("cuda/std/version",))
+    toolkit(root / "cu12" / "include")
+    spec = importlib.util.spec_from_loader("nvidia", None, is_package=True)
+    spec.submodule_search_locations = [str(root)]
+    monkeypatch.setattr(cuda_headers, "find_spec", lambda name: spec)
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    found = find_cuda_headers(13)
+    assert found.directories[:3] == (runtime, root / "cu12" / "include", library)
+    assert find_cuda_headers(12).directories == (root / "cu12" / "include",)
+
+
+def test_version_of_cudas_headers_decides_the_cache_entry(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(tmp_path))
+    source = f"#include <cuda_fp16.h>\n{KERNEL}"
+    for versions in (("CUDA 1.0",), ("CUDA 2.0",), ("CUDA 1.0",)):
+        found = cuda_headers.CudaHeaders(FOUND.directories, (), versions)
+        monkeypatch.setattr(nvrtc_program, "find_cuda_headers", lambda major, found=found: found)
+        compile_cached(source, "mine.cu", "k", OPTIONS)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_cudas_headers_are_looked_for_only_where_they_are_named():
+    assert make_program(KERNEL, {}, OPTIONS, 13).cuda_headers is None
+    assert make_program("#include <cstdio>\n" + KERNEL, {}, OPTIONS, 13).cuda_headers is None
+    assert make_program('#include "a.h"\n' + KERNEL, {"a.h": ""}, OPTIONS, 13).cuda_headers is None
+    assert make_program('#include "a.h"\n', {"a.h": "#include <mma.h>"}, OPTIONS, 13).cuda_headers == FOUND
+    uses = "#include <limits>\n__device__ int i = std::numeric_limits<int>::max();"
+    assert make_program(uses, {}, OPTIONS, 13).cuda_headers == FOUND
+
+
+def test_doctor_says_where_the_headers_are_and_how_to_get_them(monkeypatch):
+    found = checks._cuda_headers()
+    assert (found.name, found.state) == ("CUDA's headers", "ok")
+    assert all(str(place) in found.text for place in FOUND.directories)
+    monkeypatch.setattr(cuda_headers, "_places", lambda major: iter([Path(FOUND.directories[0])]))
+    partly = checks._cuda_headers()
+    assert partly.state == ("ok" if len(FOUND.directories) == 1 else "absent")
+    monkeypatch.setattr(cuda_headers, "_places", lambda major: iter(()))
+    absent = checks._cuda_headers()
+    assert (absent.state, absent.fix) == ("absent", HEADERS_FIX)
