@@ -16,7 +16,7 @@ from typing import cast, get_args
 from gpuprof.copy_engine import SWIZZLES
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
-from gpuprof.kernels.entries import entry_complaint
+from gpuprof.kernels.entries import default_entry, entry_complaint
 from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Requirement, Study
 from gpuprof.kernels.launch_tables import (
     placeholder,
@@ -114,10 +114,12 @@ def read_kernels(
     Raises:
         HeaderError: The header is missing, is not TOML, or a field is missing, unknown or of the wrong type.
     """
-    fix = minimal_header(asked) if asked else f"Start the file with:\n{_WHOLE_HEADER}"
     found = _find_header(source)
     if found is None:
-        raise HeaderError(f"{path} has no /*gpuprof … */ header at its top.", fix=fix)
+        raise HeaderError(
+            f"{path} has no /*gpuprof … */ header at its top.", fix=_how_to_start(asked, find_operation)
+        )
+    fix = minimal_header(asked) if asked else f"Start the file with:\n{_WHOLE_HEADER}"
     begin, end = found
     line = source[:begin].count("\n") + 1
     text = source[begin:end]
@@ -149,6 +151,21 @@ def read_kernels(
     return KernelFile(variants, operation)
 
 
+def _how_to_start(asked: Operation | None, find_operation: FindOperation) -> str:
+    """What to do about a file that says nothing of itself."""
+    what = "OPERATION"
+    if asked is not None:
+        try:
+            what = asked.name if find_operation(asked.name) == asked else "FOLDER"
+        except InputError:
+            what = "FOLDER"
+    where = {
+        "OPERATION": " docs/operations.md shows one that brings an operation of its own.",
+        "FOLDER": " FOLDER is the one with operation.toml.",
+    }.get(what, "")
+    return f"gpuprof new {what} START.cu writes a file to start from, with such a header.{where}"
+
+
 def minimal_header(operation: Operation) -> str:
     """The smallest header that works for an operation, for the message of one that does not."""
     names = ", ".join(f'"{name}"' for name in operation.argument_names)
@@ -160,6 +177,26 @@ def minimal_header(operation: Operation) -> str:
         f'Start the file with:\n/*gpuprof\ntitle = "My kernel"\noperation = "{operation.name}"\n'
         f"arguments = [{names}]\n[launch]\nblock = [32, 8]\ngrid = [{grid}]\n*/"
     )
+
+
+def entry_in_header(source: str, kernel_id: str) -> str:
+    """The entry that a header names for one of its kernels; empty where it names none, or is no header.
+
+    Nothing else of it is looked at: what it declares may not be there any more.
+    """
+    found = _find_header(source)
+    try:
+        table = read_toml(source[slice(*found)], "") if found else {}
+    except HeaderError:
+        return ""
+    variants = table.get("variants")
+    tables = [*(variants if isinstance(variants, list) else ()), table]
+    for each in tables:
+        if isinstance(each, dict) and (each is table or each.get("id") == kernel_id):
+            entry = each.get("entry")
+            if isinstance(entry, str):
+                return entry
+    return ""
 
 
 def header_end(source: str) -> int:
@@ -222,6 +259,7 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
     launch = NO_LAUNCH if choices or launches else read_launch(reader.section("launch"))
     several = bool(choices or launches)
     maps = _read_tensor_maps(reader, operation)
+    parameters = _read_integers(reader, "parameters")
     kernel = Kernel(
         id=path.stem,
         file_name=path.name,
@@ -241,10 +279,10 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         aliases=reader.strings("aliases", []),
         options=_read_options(reader, operation),
         dtypes=reader.strings("dtypes", [] if choices else ["f32"]),
-        entry=reader.take("entry", str, "" if several else path.stem),
+        entry=reader.take("entry", str, "" if several else default_entry(source, path.stem, parameters)),
         arguments=reader.strings("arguments", [] if several else None),
         launch=launch,
-        parameters=_read_integers(reader, "parameters"),
+        parameters=parameters,
         constants=_read_integers(reader, "constants"),
         requirements=tuple(_read_requirement(entry) for entry in reader.sections("require")),
         published=tuple(_read_published(entry) for entry in reader.sections("published")),
