@@ -13,7 +13,7 @@ from typing import Literal
 
 Role = Literal["in", "out", "inout"]
 Rate = Literal["flops", "bytes"]
-ScalarType = Literal["real", "f32", "f64", "i32", "i64", "u32", "u64"]
+ScalarType = Literal["real", "f16", "bf16", "f32", "f64", "i32", "i64", "u32", "u64"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,15 @@ class Check:
         magnitude: Array formula of what an element's error is measured by; empty for the size of its value.
         relative: Formula of the error allowed, as a share of the magnitude.
         absolute: Formula of the error allowed besides.
+        accumulate: Type that sums are kept in, of which `u` and `tiny` in those formulas are where it is
+            wider than the output's, whose own rounding is allowed besides; empty for the output's.
     """
 
     value: str = ""
     magnitude: str = ""
     relative: str = "0"
     absolute: str = "0"
+    accumulate: str = ""
 
 
 @dataclass(frozen=True, slots=True)

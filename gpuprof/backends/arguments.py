@@ -13,14 +13,14 @@ from gpuprof.kernels.entries import base_name
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.kernels.tensor_map import TensorMap
-from gpuprof.problems.dtypes import ELEMENT_TYPES
+from gpuprof.problems.dtypes import ELEMENT_TYPES, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.toolchain.nvrtc import CompiledKernel
 from gpuprof.toolchain.signature import Declared, Parameter, declared_parameters, parameters_of
 
 #: Integers narrower than this cannot hold a size.
 _SIZE_BYTES = 4
-_FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+_FLOATS = {4: "<f", 8: "<d"}
 _HALF_BYTES = 2
 
 
@@ -152,8 +152,11 @@ def _number(name: str, problem: Problem, parameter: Parameter) -> tuple[Argument
     if kind.roundoff:
         # A half is a struct of its bits.
         is_half = parameter.is_struct and parameter.nbytes == kind.nbytes == _HALF_BYTES
-        fits = (parameter.is_float or is_half) and parameter.nbytes in _FLOATS
-        content = struct.pack(_FLOATS[parameter.nbytes], value) if fits else b""
+        fits = (parameter.is_float and parameter.nbytes in _FLOATS) or is_half
+        if is_half:
+            content = rounded(value, problem.scalar_type(name)).tobytes()
+        else:
+            content = struct.pack(_FLOATS[parameter.nbytes], value) if fits else b""
     else:
         fits = parameter.is_integer and parameter.nbytes >= kind.nbytes
         content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0) if fits else b""

@@ -5,6 +5,7 @@
 from gpuprof.backends.base import Functions
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
+from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
 
@@ -22,5 +23,8 @@ def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> Functions:
         BackendUnavailable: NVRTC is not installed.
     """
     options = compiler_options(arch, shape.defines, kernel.compile_options)
+    # The source that says `real` cannot know that a run's type needs a header.
+    types = (element for element in ELEMENT_TYPES.values() if ("real", element.c_type) in shape.defines)
+    options += tuple(f"--pre-include={element.header}" for element in types if element.header)
     made = compile_entries_cached(kernel.source, kernel.file_name, shape.entries, options, kernel.headers)
     return dict(zip(shape.entries, made, strict=True))

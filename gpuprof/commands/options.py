@@ -30,7 +30,7 @@ Everything = Annotated[bool, typer.Option("--all", help="The whole ladder (the d
 Block = Annotated[
     str | None, typer.Option(metavar="XxY[,…]", help="Block or list of blocks, e.g. 8x32 or 8x32,16x16.")
 ]
-Dtype = Annotated[str, typer.Option(metavar="f32|f64|f16", help="Element type of a run.")]
+Dtype = Annotated[str, typer.Option(metavar="f32|f64|f16|bf16", help="Element type of a run.")]
 DeviceOption = Annotated[
     str,
     typer.Option(

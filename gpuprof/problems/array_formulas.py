@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from gpuprof.problems.dtypes import rounded
 from gpuprof.problems.formulas import ExpressionError, parse_expression
 
 Value = Any
@@ -98,14 +99,9 @@ def _take(array: Value, indices: Value, axis: Value = None) -> Value:
     return np.take(array, np.asarray(indices, np.int64), axis)
 
 
-def _f32(value: Value) -> Value:
-    """Rounded to float and back."""
-    return np.asarray(value, np.float32).astype(np.float64)
-
-
-def _f16(value: Value) -> Value:
-    """Rounded to half and back."""
-    return np.asarray(value, np.float16).astype(np.float64)
+def _rounded_to(dtype: str) -> Callable[[Value], Value]:
+    """Rounded to an element type and back."""
+    return lambda value: rounded(np.asarray(value, np.float64), dtype).astype(np.float64)
 
 
 def _reduction(name: str) -> Callable[..., Value]:
@@ -153,8 +149,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "concatenate": lambda arrays, axis=0: np.concatenate(arrays, axis),
     "zeros": lambda shape: np.zeros(_shape(shape)),
     "ones": lambda shape: np.ones(_shape(shape)),
-    "f32": _f32,
-    "f16": _f16,
+    **{dtype: _rounded_to(dtype) for dtype in ("f32", "f16", "bf16")},
 }
 #: Every function that a formula may call.
 FUNCTION_NAMES = tuple(sorted((*_ELEMENTWISE, *_FUNCTIONS)))

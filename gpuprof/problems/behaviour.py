@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuprof.operation import Check
 from gpuprof.problems.array_formulas import evaluate_arrays
-from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
+from gpuprof.problems.dtypes import REAL, is_float
 from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.problems.generators import generate
 from gpuprof.problems.problem import ArraySpec, Problem
@@ -55,7 +55,7 @@ class DeviceReference:
     """Device code of the measuring side that fills the expected values and magnitudes of every output.
 
     Args:
-        source: CUDA C++; `real` is the run's element type.
+        source: CUDA C++; `real` is the run's element type, and `value_of(element)` the number that one is.
         entry: Its kernel.
         grid: Blocks.
         block: Threads of a block.
@@ -134,10 +134,8 @@ class Behaviour:
         for spec in problem.outputs:
             check = problem.checks[spec.name]
             result = _of_shape(spec, check.value, evaluate_arrays(check.value, values))
-            if ELEMENT_TYPES[spec.dtype].roundoff:
-                result = result.astype(np.float64)
-            else:
-                result = _as_integers(spec, check, result)
+            floats = is_float(spec.dtype)
+            result = result.astype(np.float64) if floats else _as_integers(spec, check, result)
             if check.magnitude:
                 magnitude = _of_shape(spec, check.magnitude, evaluate_arrays(check.magnitude, values))
             else:

@@ -19,11 +19,14 @@ class ErrorBound:
         relative: Share of the element's magnitude; 0 with `absolute` 0 demands equality.
         absolute: What underflow may add, whatever the magnitude.
         largest: Largest finite value of the element type: a result that may exceed it may be an infinity.
+        rounding: Share of the reference's own size that is allowed besides: the rounding of a result that was
+            computed in a wider type.
     """
 
     relative: float
     absolute: float
     largest: float
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ class Comparison:
     Args:
         wrong: Which elements are outside the bound.
         max_abs_error: Largest |result - expected|; infinite where a result is no number.
-        max_rel_error: Largest share of an element's magnitude that its error takes beyond `absolute`.
+        max_rel_error: Largest share of an element's magnitude that its error takes beyond `absolute` and
+            `rounding`.
     """
 
     wrong: NDArray[np.bool_]
@@ -44,9 +48,9 @@ class Comparison:
 def compare(got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, bound: ErrorBound) -> Comparison:
     """Hold results against their references; the rule that the GPU's `compare` applies too.
 
-    An element is right when its error is at most `relative * magnitude + absolute`. Where the reference comes
-    so near to the end of the type's range that a result within the bound may have overflowed, an infinity of
-    the reference's sign is right as well. NaN never is.
+    An element is right when its error is at most `relative * magnitude + absolute + rounding * |expected|`.
+    Where the reference comes so near to the end of the type's range that a result within the bound may have
+    overflowed, an infinity of the reference's sign is right as well. NaN never is.
 
     Args:
         got: The result.
@@ -56,15 +60,16 @@ def compare(got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, bound
     """
     if np.issubdtype(expected.dtype, np.integer):
         return _compare_integers(got, expected, magnitude, bound)
-    got = got.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        got = got.astype(np.float64)
         scale = np.minimum(magnitude, np.finfo(np.float64).max)
-        allowed = bound.relative * scale + bound.absolute
+        free = bound.absolute + bound.rounding * np.minimum(np.abs(expected), np.finfo(np.float64).max)
+        allowed = bound.relative * scale + free
         overflowed = np.isinf(got) & (np.sign(got) == np.sign(expected))
         overflowed &= np.abs(expected) + allowed >= bound.largest
         error = np.where(overflowed | (got == expected), 0.0, np.abs(got - expected))
         wrong = ~(error <= allowed)
-        relative = np.where(error <= bound.absolute, 0.0, (error - bound.absolute) / scale)
+        relative = np.where(error <= free, 0.0, (error - free) / scale)
     return Comparison(wrong, _largest(error), _largest(relative))
 
 

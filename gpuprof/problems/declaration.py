@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read an operation's declaration from TOML: `operation.toml`, or the same tables in a kernel's header."""
 
+import keyword
 from collections.abc import Iterable
 from dataclasses import replace
 from keyword import iskeyword
@@ -33,7 +34,7 @@ FILE_NAME = "operation.toml"
 #: Names that formulas of launches and work know besides an operation's own.
 RESERVED = ("block_x", "block_y", "block_z", "threads", "real_bytes", "sm_count", "arch", "u", "tiny", "real")
 #: Fields of a check that may stand beside the outputs, and then hold for all of them.
-_SHARED = ("relative", "absolute", "equal", "magnitude")
+_SHARED = ("relative", "absolute", "equal", "magnitude", "accumulate")
 _EXAMPLE = "An operation has dimensions, [arrays.NAME], [work] and [check]; see docs/operations.md."
 
 
@@ -126,6 +127,8 @@ def _check_names(reader: TableReader, dimensions: tuple[str, ...], names: tuple[
     for name in names:
         if not is_identifier(name):
             raise reader.error("dimensions", f"names {name!r}, which is no name of letters, digits and _")
+        if keyword.iskeyword(name) and "coded" not in reader:
+            raise reader.error("dimensions", f"names {name!r}, a word of the language that formulas are in")
         if names.count(name) > 1:
             raise reader.error("dimensions", f"names {name!r}, which something else is called too")
         # Code does not read its names in formulas, whose language is a part of Python's.
@@ -245,11 +248,16 @@ def _read_check(reader: TableReader, operation: Operation, array: ArrayDeclarati
         raise reader.error("equal", "leaves no room for relative or absolute")
     if not (equal or relative or absolute or exact):
         raise reader.error("relative", "is missing: say how far off a result may be, or equal = true")
+    accumulate = reader.take("accumulate", str, "")
+    floats = [name for name, element in ELEMENT_TYPES.items() if element.roundoff]
+    if accumulate and accumulate not in floats:
+        raise reader.error("accumulate", f"is {accumulate!r}, not one of {', '.join(floats)}")
     check = Check(
         value=reader.take("value", str, "" if operation.coded else None),
         magnitude=reader.take("magnitude", str, ""),
         relative=relative or "0",
         absolute=absolute or "0",
+        accumulate=accumulate,
     )
     known = [name for name, array in operation.arrays.items() if array.role != "out"]
     known += [*operation.scalars, *operation.dimensions]

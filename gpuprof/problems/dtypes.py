@@ -18,7 +18,8 @@ class ElementType:
         nbytes: Size of an element.
         c_type: What kernels call it.
         roundoff: Unit roundoff; 0 for integers.
-        numpy: NumPy's name of it.
+        numpy: NumPy's name of it, or that of `ml_dtypes`, which adds to NumPy what machine learning brought.
+        header: CUDA's header that declares the C type; empty for one of the language.
     """
 
     name: str
@@ -26,13 +27,15 @@ class ElementType:
     c_type: str
     roundoff: float
     numpy: str
+    header: str = ""
 
 
 #: By the names that headers, operations and results use.
 ELEMENT_TYPES: dict[str, ElementType] = {
     "f32": ElementType("float32", 4, "float", 2.0**-24, "float32"),
     "f64": ElementType("float64", 8, "double", 2.0**-53, "float64"),
-    "f16": ElementType("float16", 2, "__half", 2.0**-11, "float16"),
+    "f16": ElementType("float16", 2, "__half", 2.0**-11, "float16", "cuda_fp16.h"),
+    "bf16": ElementType("bfloat16", 2, "__nv_bfloat16", 2.0**-8, "bfloat16", "cuda_bf16.h"),
     "i8": ElementType("int8", 1, "signed char", 0.0, "int8"),
     "u8": ElementType("uint8", 1, "unsigned char", 0.0, "uint8"),
     "i16": ElementType("int16", 2, "short", 0.0, "int16"),
@@ -43,7 +46,9 @@ ELEMENT_TYPES: dict[str, ElementType] = {
     "u64": ElementType("uint64", 8, "unsigned long long", 0.0, "uint64"),
 }
 #: Those that a whole run can be in.
-RUN_TYPES = ("f32", "f64", "f16")
+RUN_TYPES = ("f32", "f64", "f16", "bf16")
+#: Those that NumPy lacks.
+_OF_ML_DTYPES = ("bf16",)
 
 
 def integer_range(dtype: str) -> tuple[int, int]:
@@ -52,24 +57,63 @@ def integer_range(dtype: str) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
+def is_float(dtype: str) -> bool:
+    """Whether a type holds fractions."""
+    return bool(ELEMENT_TYPES[dtype].roundoff)
+
+
+def wider(one: str, other: str) -> str:
+    """Of two floating-point types the one that rounds less; the first where they are alike."""
+    return one if ELEMENT_TYPES[one].roundoff <= ELEMENT_TYPES[other].roundoff else other
+
+
 def numpy_dtype(dtype: str) -> Any:
     """The NumPy type of an element type."""
     import numpy as np
 
-    return np.dtype(ELEMENT_TYPES[dtype].numpy)
+    name = ELEMENT_TYPES[dtype].numpy
+    if dtype in _OF_ML_DTYPES:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
+    return np.dtype(name)
+
+
+def rounded(values: Any, dtype: str) -> Any:
+    """Floating-point numbers rounded to an element type, to nearest even; beyond its range they are infinite.
+
+    Args:
+        values: A NumPy array, or a number.
+        dtype: The type.
+
+    Returns:
+        An array of that type.
+    """
+    import numpy as np
+
+    values = np.asarray(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if dtype in _OF_ML_DTYPES and values.dtype == np.float64:
+            # Its conversion goes through float32. Rounded to odd there, a number that was not exact keeps
+            # that in its last bit, which the second rounding sees.
+            near = values.astype(np.float32)
+            inexact = (values != near) & np.isfinite(near) & (near.view(np.uint32) & 1 == 0)
+            beyond = np.nextafter(near, np.where(values > near, np.inf, -np.inf).astype(np.float32))
+            values = np.where(inexact, beyond, near)
+        return values.astype(numpy_dtype(dtype), copy=False)
 
 
 def largest(dtype: str) -> float:
     """The largest finite value of an element type."""
-    import numpy as np
-
-    kind = numpy_dtype(dtype)
-    return float(np.finfo(kind).max if kind.kind == "f" else np.iinfo(kind).max)
+    return float(_float_info(dtype).max if is_float(dtype) else integer_range(dtype)[1])
 
 
 def smallest(dtype: str) -> float:
     """The smallest positive value of an element type, subnormal ones included."""
-    import numpy as np
+    return float(_float_info(dtype).smallest_subnormal) if is_float(dtype) else 1.0
 
-    kind = numpy_dtype(dtype)
-    return float(np.finfo(kind).smallest_subnormal) if kind.kind == "f" else 1.0
+
+def _float_info(dtype: str) -> Any:
+    import ml_dtypes
+
+    return ml_dtypes.finfo(numpy_dtype(dtype))  # type: ignore[no-untyped-call]

@@ -30,7 +30,7 @@ from gpuprof.problems.behaviour import (
     LibraryCall,
     Pointer,
 )
-from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.dtypes import numpy_dtype, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
 
 Doubles = NDArray[np.float64]
@@ -65,7 +65,7 @@ class GemmBehaviour(Behaviour):
                 values = rng.random(spec.elements, dtype=drawn)
                 values *= 2.0
                 values -= 1.0
-                arrays[spec.name] = values.astype(numpy_dtype(problem.dtype), copy=False)
+                arrays[spec.name] = rounded(values, problem.dtype)
         return arrays
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
@@ -96,10 +96,8 @@ class GemmBehaviour(Behaviour):
         row, column = divmod(index, n) if _is_row_major(problem) else divmod(index, m)[::-1]
         return f"C[{row}, {column}]"
 
-    def device_reference(self, problem: Problem) -> DeviceReference | None:
-        """A float64 GEMM on the device, since the host's takes minutes at large sizes; none for halves."""
-        if problem.dtype not in _LETTERS:
-            return None
+    def device_reference(self, problem: Problem) -> DeviceReference:
+        """A float64 GEMM on the device, since the host's takes minutes at large sizes."""
         m, n, k = problem.sizes
 
         def strides(rows: int, columns: int) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 //
-// GEMM's float64 reference on the device. Compiled with -Dreal=float or double; never timed.
+// GEMM's float64 reference on the device, for any element type of which `value_of` tells the number; never timed.
 
 #define TILE 64
 #define STEP 16
@@ -29,10 +29,10 @@ extern "C" __global__ void reference_gemm(long long M, long long N, long long K,
         for (int i = thread; i < TILE * STEP; i += 256) {
             const long long row = row0 + i / STEP;
             const int a_k = k0 + i % STEP;
-            As[i / STEP][i % STEP] = row < M && a_k < K ? A[row * a_row + a_k * a_col] : real(0);
+            As[i / STEP][i % STEP] = row < M && a_k < K ? A[row * a_row + a_k * a_col] : (real)0;
             const long long col = col0 + i % TILE;
             const int b_k = k0 + i / TILE;
-            Bs[i / TILE][i % TILE] = col < N && b_k < K ? B[b_k * b_row + col * b_col] : real(0);
+            Bs[i / TILE][i % TILE] = col < N && b_k < K ? B[b_k * b_row + col * b_col] : (real)0;
         }
         __syncthreads();
         for (int k = 0; k < STEP; ++k) {
@@ -40,7 +40,7 @@ extern "C" __global__ void reference_gemm(long long M, long long N, long long K,
             for (int i = 0; i < MICRO; ++i) {
 #pragma unroll
                 for (int j = 0; j < MICRO; ++j) {
-                    const double product = (double)As[ty + 16 * i][k] * (double)Bs[k][tx + 16 * j];
+                    const double product = value_of(As[ty + 16 * i][k]) * value_of(Bs[k][tx + 16 * j]);
                     sum[i][j] += product;
                     size[i][j] += fabs(product);
                 }
@@ -55,7 +55,7 @@ extern "C" __global__ void reference_gemm(long long M, long long N, long long K,
             if (row >= M || col >= N)
                 continue;
             const long long at = row * c_row + col * c_col;
-            const double old = beta == 0 ? 0.0 : (double)C0[at];
+            const double old = beta == 0 ? 0.0 : value_of(C0[at]);
             expected[at] = alpha * sum[i][j] + beta * old;
             magnitude[at] = fabs(alpha) * size[i][j] + fabs(beta * old);
         }

@@ -6,46 +6,46 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, integer_range, numpy_dtype
+from gpuprof.problems.dtypes import REAL, integer_range, is_float, numpy_dtype, rounded
 from gpuprof.problems.formulas import ExpressionError, parse_expression
 
 if TYPE_CHECKING:
     import numpy as np
 
 _Number = int | float
-_Generator = Callable[["np.random.Generator", int, Any, tuple[_Number, ...]], Any]
+_Generator = Callable[["np.random.Generator", int, str, tuple[_Number, ...]], Any]
 
 
-def _uniform(rng: "np.random.Generator", count: int, dtype: Any, arguments: tuple[_Number, ...]) -> Any:
+def _uniform(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
     low, high = arguments
     # NumPy draws floats and doubles; a float would round the end of a range of integers beyond it.
-    values = rng.random(count, dtype="f4" if dtype.kind == "f" and dtype.itemsize < 8 else "f8")
+    values = rng.random(count, dtype="f4" if is_float(dtype) and dtype != "f64" else "f8")
     values *= high - low
     values += low
-    return values.astype(dtype, copy=False)
+    return values
 
 
-def _normal(rng: "np.random.Generator", count: int, dtype: Any, arguments: tuple[_Number, ...]) -> Any:
+def _normal(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
     mean, deviation = arguments
-    drawn = rng.standard_normal(count, dtype="f8" if dtype.itemsize == 8 else "f4")
+    drawn = rng.standard_normal(count, dtype="f8" if dtype == "f64" else "f4")
     drawn *= deviation
     drawn += mean
-    return drawn.astype(dtype, copy=False)
+    return drawn
 
 
-def _integers(rng: "np.random.Generator", count: int, dtype: Any, arguments: tuple[_Number, ...]) -> Any:
+def _integers(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
     low, high = (int(bound) for bound in arguments)
-    return rng.integers(low, high, count).astype(dtype)
+    return rng.integers(low, high, count)
 
 
-def _permutation(rng: "np.random.Generator", count: int, dtype: Any, arguments: tuple[_Number, ...]) -> Any:
-    return rng.permutation(count).astype(dtype)
+def _permutation(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
+    return rng.permutation(count)
 
 
-def _constant(rng: "np.random.Generator", count: int, dtype: Any, arguments: tuple[_Number, ...]) -> Any:
+def _constant(rng: "np.random.Generator", count: int, dtype: str, arguments: tuple[_Number, ...]) -> Any:
     import numpy as np
 
-    return np.full(count, arguments[0], dtype)
+    return np.full(count, arguments[0])
 
 
 #: Each with the number of its arguments, and what they are.
@@ -62,8 +62,7 @@ _GENERATORS: dict[str, tuple[_Generator, int, str]] = {
 
 def default_generator(dtype: str) -> str:
     """What an array of an element type holds unless its operation says otherwise."""
-    fractional = dtype == REAL or ELEMENT_TYPES[dtype].roundoff
-    return "uniform(-1, 1)" if fractional else "integers(0, 100)"
+    return "uniform(-1, 1)" if dtype == REAL or is_float(dtype) else "integers(0, 100)"
 
 
 def check_generator(text: str, dtype: str) -> None:
@@ -77,7 +76,7 @@ def check_generator(text: str, dtype: str) -> None:
         ExpressionError: It does not.
     """
     name, arguments = _parse(text)
-    if dtype == REAL or ELEMENT_TYPES[dtype].roundoff:
+    if dtype == REAL or is_float(dtype):
         return
     least, most = integer_range(dtype)
     if name == "constant":
@@ -104,12 +103,24 @@ def generate(text: str, count: int, dtype: str, seed: int, stream: int) -> Any:
 
     Returns:
         A flat NumPy array.
+
+    Raises:
+        ExpressionError: The type does not hold all of its numbers.
     """
     import numpy as np
 
     name, arguments = _parse(text)
     rng = np.random.Generator(np.random.SFC64([seed, stream]))
-    return _GENERATORS[name][0](rng, count, numpy_dtype(dtype), arguments)
+    drawn = _GENERATORS[name][0](rng, count, dtype, arguments)
+    if is_float(dtype):
+        values = rounded(drawn, dtype)
+        fits = np.isfinite(values).all()
+    else:
+        values = drawn.astype(numpy_dtype(dtype))
+        fits = name != "permutation" or count - 1 <= integer_range(dtype)[1]
+    if not fits:
+        raise ExpressionError(f"{text!r} has numbers that {dtype} does not hold")
+    return values
 
 
 def _parse(text: str) -> tuple[str, tuple[_Number, ...]]:

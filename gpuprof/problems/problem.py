@@ -7,8 +7,13 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+<<<<<<< HEAD
 from gpuprof.operation import Check, Operation, Role
 from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
+=======
+from gpuprof.operation import Operation, Role
+from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, is_float
+>>>>>>> verify
 from gpuprof.problems.formulas import ExpressionError, evaluate_real
 from gpuprof.results import ProblemRecord, size_label
 
@@ -147,16 +152,12 @@ class Problem:
 
     def rounded(self, name: str) -> float | int:
         """A scalar as the kernel receives it: rounded to its type."""
-        from gpuprof.problems.dtypes import numpy_dtype
+        from gpuprof.problems.dtypes import rounded
 
-        kind = numpy_dtype(self.scalar_type(name))
-        value = self.scalars[name]
-        if kind.kind != "f":
+        dtype, value = self.scalar_type(name), self.scalars[name]
+        if not is_float(dtype):
             return int(value)
-        import numpy as np
-
-        with np.errstate(over="ignore"):
-            return float(kind.type(value))
+        return float(rounded(value, dtype))
 
     def record(self) -> ProblemRecord:
         """The problem as a results file keeps it."""
@@ -224,20 +225,29 @@ class Problem:
             ExpressionError: A formula of the operation has no value for this size, or a negative one.
         """
         from gpuprof.problems.check import ErrorBound
-        from gpuprof.problems.dtypes import largest, smallest
+        from gpuprof.problems.dtypes import largest, smallest, wider
 
         dtype = self.array(output).dtype
+<<<<<<< HEAD
         check = self.checks[output]
+=======
+        check = self.operation.checks[output]
+        # Where sums are kept in a wider type, the result is rounded once more, to its own.
+        computed = wider(dtype, check.accumulate) if check.accumulate and is_float(dtype) else dtype
+>>>>>>> verify
         values = {
             **self.dimensions,
             **self.scalars,
-            "u": ELEMENT_TYPES[dtype].roundoff,
-            "tiny": smallest(dtype),
+            "u": ELEMENT_TYPES[computed].roundoff,
+            "tiny": smallest(computed),
         }
-        relative, absolute = (evaluate_real(text, values) for text in (check.relative, check.absolute))
+        relative, absolute = (float(evaluate_real(text, values)) for text in (check.relative, check.absolute))
         if relative < 0 or absolute < 0:
             raise ExpressionError(f"the error allowed in {output} would be negative")
-        return ErrorBound(float(relative), float(absolute), largest(dtype))
+        if computed == dtype:
+            return ErrorBound(relative, absolute, largest(dtype))
+        rounding = ELEMENT_TYPES[dtype].roundoff * (1 + relative)
+        return ErrorBound(relative, absolute + smallest(dtype), largest(dtype), rounding)
 
     def describe_element(self, output: str, index: int) -> str:
         """Where an element of a flat output stands, for a message: `C[3, 5]`."""

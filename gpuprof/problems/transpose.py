@@ -18,7 +18,7 @@ from gpuprof.problems.behaviour import (
     LibraryCall,
     Pointer,
 )
-from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.dtypes import rounded
 from gpuprof.problems.problem import ArraySpec, Problem
 
 _ONE = np.ones(1)
@@ -44,7 +44,7 @@ class TransposeBehaviour(Behaviour):
         nx, ny = problem.sizes
         rng = np.random.Generator(np.random.SFC64(seed))
         values = rng.random(nx * ny, dtype=np.float64 if problem.dtype == "f64" else np.float32)
-        return {"in": values.astype(numpy_dtype(problem.dtype), copy=False)}
+        return {"in": rounded(values, problem.dtype)}
 
     def reference(self, problem: Problem, inputs: Mapping[str, Array]) -> dict[str, Expected]:
         """The rearranged input; the magnitude is 1 because equality is demanded."""
@@ -61,10 +61,8 @@ class TransposeBehaviour(Behaviour):
         source = indices if _is_copy(problem) else indices % ny * nx + indices // ny
         return Expected(inputs["in"][source].astype(np.float64), _ONE)
 
-    def device_reference(self, problem: Problem) -> DeviceReference | None:
-        """The rearrangement on the device, which saves moving arrays to and fro; none for halves."""
-        if problem.dtype not in _LETTERS:
-            return None
+    def device_reference(self, problem: Problem) -> DeviceReference:
+        """The rearrangement on the device, which saves moving arrays to and fro."""
         nx, ny = problem.sizes
         return DeviceReference(
             source=resources.files(__package__).joinpath("transpose_reference.cu").read_text("utf-8"),

@@ -14,6 +14,8 @@ from gpuprof.toolchain.host_headers import GIVEN, GIVEN_BY_NVCC, GIVEN_NAMES, HO
 
 #: Options with which a file says itself that everything in it is for the device.
 DEVICE_BY_DEFAULT = ("-default-device", "--device-as-default-execution-space")
+#: Names a header that comes before the source's first line.
+_PRE_INCLUDE = re.compile(r"(?:-include|--pre-include)[= ]\s*(.+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ def make_program(source: str, carried: Mapping[str, str], options: Sequence[str]
     if any(GIVEN_NAMES.intersection(re.findall(r"\w+", text)) for text in code):
         headers = {**HOST_HEADERS, **GIVEN}
         options.append(f"--pre-include={GIVEN_BY_NVCC}")
-    foreign = names - carried.keys() - HOST_HEADERS.keys()
+    names |= {match[1] for option in options if (match := _PRE_INCLUDE.match(option))}
+    foreign = names - carried.keys() - HOST_HEADERS.keys() - {GIVEN_BY_NVCC}
     forwarded = uses_std and any("cuda/std" in HOST_HEADERS.get(name, "") for name in names)
     found = find_cuda_headers(cuda_major) if foreign or forwarded else None
     source = texts.pop("")

@@ -14,14 +14,14 @@ from gpuprof.problems.dtypes import numpy_dtype
 GEMMS = [
     Gemm(m, n, k, dtype, layout, alpha, beta)
     for m, n, k in [(1, 1, 1), (1, 7, 3), (65, 1, 129), (64, 64, 64), (130, 67, 33), (257, 300, 511)]
-    for dtype in ("f32", "f64")
+    for dtype in ("f32", "f64", "f16", "bf16")
     for layout in ("row", "col")
     for alpha, beta in ((1.0, 0.0), (1.7, -0.3))
 ]
 TRANSPOSES = [
     Transpose(nx, ny, dtype, result)
     for nx, ny in [(1, 1), (1, 9), (9, 1), (33, 65), (1000, 777)]
-    for dtype in ("f32", "f64")
+    for dtype in ("f32", "f64", "f16", "bf16")
     for result in ("transpose", "copy")
 ]
 

@@ -4,6 +4,7 @@
 
 import warnings
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -93,6 +94,7 @@ FUNCTIONS = {
     "ones(n)": np.ones(4),
     "f32(s * x)": (0.5 * X).astype(np.float32).astype(np.float64),
     "f16(x)": X.astype(np.float16).astype(np.float64),
+    "bf16(x)": X.astype(np.float32).astype(ml_dtypes.bfloat16).astype(np.float64),
 }
 OPERATORS = {
     "x + y": X + Y,

@@ -2,13 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comparison that decides what is right: bounds, underflow, overflow, and what never passes."""
 
+import tomllib
+
 import numpy as np
 import pytest
 from problem_support import Gemm, Transpose
 
+from gpuprof.errors import HeaderError
 from gpuprof.problems.check import ErrorBound, compare
+from gpuprof.problems.declaration import read_operation
+from gpuprof.problems.problem import Problem
+from gpuprof.tables import TableReader
 
 LOOSE = ErrorBound(relative=0.1, absolute=0.5, largest=1000.0)
+LARGEST = {
+    "f32": (2 - 2**-23) * 2.0**127,
+    "f64": (2 - 2**-52) * 2.0**1023,
+    "f16": 65504.0,
+    "bf16": (2 - 2**-7) * 2.0**127,
+}
 
 
 def wrong(got, expected, magnitude=1.0, bound=LOOSE):
@@ -107,9 +119,58 @@ def test_overflow_that_is_right_is_no_error():
 
 @pytest.mark.parametrize(
     ("dtype", "roundoff", "smallest"),
-    [("f32", 2**-24, 2**-149), ("f64", 2**-53, 2**-1074), ("f16", 2**-11, 2**-24)],
+    [
+        ("f32", 2**-24, 2**-149),
+        ("f64", 2**-53, 2**-1074),
+        ("f16", 2**-11, 2**-24),
+        ("bf16", 2**-8, 2**-133),
+    ],
 )
 def test_bound_counts_roundoffs_and_smallest_numbers(dtype, roundoff, smallest):
     factor = 8 * 3.0 + 4  # of a sum of nine products
     bound = Gemm(2, 2, 9, dtype).bound("C")
-    assert bound == ErrorBound(factor * roundoff, factor * smallest, float(np.finfo(f"float{dtype[1:]}").max))
+    assert bound == ErrorBound(factor * roundoff, factor * smallest, LARGEST[dtype])
+
+
+def test_rounding_to_a_narrower_type_is_allowed_besides():
+    bound = ErrorBound(relative=0.1, absolute=0.5, largest=1000.0, rounding=0.25)
+    # Of a magnitude of 1, 0.1; besides, 0.5 and a quarter of what is expected.
+    assert wrong([13.1, 13.05, 6.95, 6.9], [10.0] * 4, 1.0, bound) == [False, False, False, False]
+    assert wrong([13.11, 6.89], [10.0] * 2, 1.0, bound) == [True, True]
+    compared = compare(np.array([13.05]), np.array([10.0]), np.array([1.0]), bound)
+    assert compared.max_rel_error == pytest.approx(0.05)
+
+
+def declared(text, dtype, output="real"):
+    """The bound of an operation's output whose check says this."""
+    table = f"""
+dimensions = ["n"]
+default_sizes = "4"
+arrays.y = {{ shape = ["n"], role = "out", dtype = "{output}" }}
+work.bytes = "n"
+check.y = {{ value = "arange(n)", {text} }}
+"""
+    operation = read_operation(TableReader(tomllib.loads(table), "operation.toml"), "sums")
+    return Problem.of(operation, (4,), dtype).bound("y")
+
+
+SUMS = 'relative = "n * u", absolute = "tiny", accumulate = "f32"'
+
+
+def test_sums_in_a_wider_type_are_held_to_that_types_roundoff():
+    bound = declared(SUMS, "f16")
+    assert bound.relative == 4 * 2.0**-24
+    assert bound.absolute == 2.0**-149 + 2.0**-24
+    assert bound.rounding == pytest.approx(2.0**-11)
+    assert bound.rounding > 2.0**-11
+    assert bound.largest == 65504.0
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_sums_in_a_type_no_wider_change_nothing(dtype):
+    assert declared(SUMS, dtype) == declared(SUMS.replace(', accumulate = "f32"', ""), dtype)
+
+
+def test_sums_have_a_type_of_numbers_with_fractions():
+    with pytest.raises(HeaderError, match="accumulate is 'i32', not one of f32, f64, f16, bf16"):
+        declared(SUMS.replace("f32", "i32"), "f16")

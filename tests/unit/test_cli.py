@@ -276,8 +276,8 @@ NONE = ("--device", "none")
             "  Leave out --block for this kernel.\n",
         ),
         (
-            ["gemm", "--dtype", "bf16"],
-            "gpuprof: 'bf16' is not a type of a run.\n  Choose one of f32, f64, f16.\n",
+            ["gemm", "--dtype", "f8"],
+            "gpuprof: 'f8' is not a type of a run.\n  Choose one of f32, f64, f16, bf16.\n",
         ),
         (["gemm", "--alpha", "nan"], "gpuprof: alpha = nan is not a finite number.\n"),
         (

@@ -211,7 +211,7 @@ def test_missing_launch_section_is_named():
         (header(extra="idea = 1"), "idea must be a str"),
         (header(extra="aliases = 'x'"), "aliases must be a list"),
         (header(extra="layout = 'diagonal'"), "layout is 'diagonal', not one of row, col"),
-        (header(extra="dtypes = ['f32', 'bf16']"), "dtypes has 'bf16', not one of f32, f64, f16"),
+        (header(extra="dtypes = ['f32', 'f8']"), "dtypes has 'f8', not one of f32, f64, f16, bf16"),
         (header(extra="dtypes = []"), "dtypes"),
         (
             header(extra="entry = 'a-b'"),

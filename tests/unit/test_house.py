@@ -86,6 +86,7 @@ LIBRARIES: dict[str, set[str]] = {
     "ncu_report": {"ncu"},
     "jinja2": {"report"},
     "markupsafe": {"report"},
+    "ml_dtypes": {"problems"},
     "plotly": {"report"},
     "pytest": {"pytest_plugin"},
     "rich": {"report", "commands"},

@@ -15,7 +15,7 @@ from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
 from gpuprof.backends.verification import finite, told_apart, worst
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.problems.behaviour import Array, DeviceReference, Initial, Pointer
-from gpuprof.problems.dtypes import ELEMENT_TYPES, numpy_dtype
+from gpuprof.problems.dtypes import is_float, numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import Verification
 
@@ -162,7 +162,7 @@ class ProblemArrays:
             magnitude = self._magnitude[spec.name]
             arguments += [
                 _POINTER(magnitude.address if magnitude else 0),
-                *map(_DOUBLE, (bound.relative, bound.absolute, bound.largest)),
+                *map(_DOUBLE, (bound.relative, bound.absolute, bound.largest, bound.rounding)),
             ]
         arguments.append(_POINTER(self._result.address))
         self._code_for(spec.dtype, None).launch("compare_integers" if exact else "compare", arguments)
@@ -257,7 +257,7 @@ class ProblemArrays:
 def _is_compared_as_integers(problem: Problem, spec: ArraySpec) -> bool:
     """Integers of which none may be off are compared as such: a double does not hold all of them."""
     bound = problem.bound(spec.name)
-    return not ELEMENT_TYPES[spec.dtype].roundoff and not bound.relative and not bound.absolute
+    return not is_float(spec.dtype) and not bound.relative and not bound.absolute
 
 
 class ArrayKeeper:

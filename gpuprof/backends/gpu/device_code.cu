@@ -1,20 +1,10 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device code of the measuring side: the elementwise comparison, a checksum of the inputs and the L2 flush. Compiled
-// with -Dreal for the element type of an output; with -DHALF that is the bits of a half. None of it is ever timed.
+// Device code of the measuring side: the elementwise comparison, a checksum of the inputs and the L2 flush, for the
+// element type of an output, of which values.cu tells the numbers. None of it is ever timed.
 
-static __device__ double value_of(real element)
-{
-#ifdef HALF
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(element));
-    return value;
-#else
-    return (double)element;
-#endif
-}
-
+#define LARGEST_DOUBLE 1.7976931348623157e308
 
 struct Comparison {
     unsigned long long max_abs_bits; // the bits of a non-negative double order like the double itself
@@ -36,7 +26,7 @@ static __device__ bool is_right(double got, double expected, double allowed, dou
 // element's magnitude is 1. Any grid; *result starts as {0, 0, 0, ~0}.
 extern "C" __global__ void compare(long long elements, const real *got, const double *expected,
                                    const double *magnitude, double relative, double absolute, double largest,
-                                   Comparison *result)
+                                   double rounding, Comparison *result)
 {
     double max_abs = 0;
     double max_rel = 0;
@@ -46,15 +36,16 @@ extern "C" __global__ void compare(long long elements, const real *got, const do
     const long long stride = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += stride) {
         const double value = value_of(got[i]);
-        const double scale = magnitude ? fmin(magnitude[i], 1.7976931348623157e308) : 1.0;
-        const bool right = is_right(value, expected[i], relative * scale + absolute, largest);
+        const double scale = magnitude ? fmin(magnitude[i], LARGEST_DOUBLE) : 1.0;
+        const double free = absolute + rounding * fmin(fabs(expected[i]), LARGEST_DOUBLE);
+        const bool right = is_right(value, expected[i], relative * scale + free, largest);
         if (!right) {
             ++wrong;
             first = first < (unsigned long long)i ? first : (unsigned long long)i;
         }
         const double difference = fabs(value - expected[i]);
         const double error = right && !isfinite(difference) ? 0.0 : isnan(difference) ? infinity : difference;
-        const double rel = error <= absolute ? 0.0 : (error - absolute) / scale;
+        const double rel = error <= free ? 0.0 : (error - free) / scale;
         max_abs = error > max_abs ? error : max_abs;
         max_rel = rel > max_rel ? rel : max_rel;
     }

@@ -16,6 +16,9 @@ from gpuprof.toolchain.nvrtc import compiler_options
 _GRID = (1024, 1, 1)
 _BLOCK = (256, 1, 1)
 
+#: Types that device code takes as bits, and the macro that tells it which.
+_HALVES = {"f16": "HALF", "bf16": "BFLOAT"}
+
 
 class DeviceCode:
     """Device functions of one source for one element type.
@@ -24,14 +27,15 @@ class DeviceCode:
         context: The open device.
         arch: Its architecture.
         dtype: The element type that the source calls `real`.
-        source: The source; None for `device_code.cu`.
+        source: The source, which may call `value_of` for the number that an element is; None for
+            `device_code.cu`.
     """
 
     def __init__(self, context: GpuContext, arch: str, dtype: str, source: str | None = None) -> None:
         self._context = context
-        self._source = source or resources.files(__package__).joinpath("device_code.cu").read_text("utf-8")
+        self._source = device_source(source)
         self._file_name = "device_code.cu" if source is None else "reference.cu"
-        self._options = compiler_options(arch, _macros(dtype))
+        self._options = compiler_options(arch, device_macros(dtype))
         self._functions: dict[str, Function] = {}
 
     def launch(
@@ -60,8 +64,15 @@ class DeviceCode:
         return self._functions[name]
 
 
-def _macros(dtype: str) -> list[tuple[str, str]]:
-    """`real` as device code sees it; a half needs no header as long as only its bits are moved."""
-    if dtype == "f16":
-        return [("real", "unsigned short"), ("HALF", "1")]
+def device_source(source: str | None = None) -> str:
+    """The whole text of a source of device functions; None for the measuring side's own."""
+    folder = resources.files(__package__)
+    own = folder.joinpath("device_code.cu").read_text("utf-8") if source is None else source
+    return folder.joinpath("values.cu").read_text("utf-8") + own
+
+
+def device_macros(dtype: str) -> list[tuple[str, str]]:
+    """`real` as device code sees it; halves need no header as long as only their bits are moved."""
+    if dtype in _HALVES:
+        return [("real", "unsigned short"), (_HALVES[dtype], "1")]
     return [("real", ELEMENT_TYPES[dtype].c_type)]

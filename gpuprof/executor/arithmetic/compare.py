@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuprof.executor.arithmetic import exact
+from gpuprof.executor.arithmetic import exact, halves
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 _BOOL = np.dtype(np.bool_)
+#: What `set` gives for a comparison that holds, as a half.
+_TRUE = {"f16": np.float16(1), "bf16": np.uint16(0x3F80)}
 _ORDERED: dict[str, Compute] = {
     "eq": np.equal,
     "ne": np.not_equal,
@@ -34,7 +36,7 @@ def _either_nan(a: Lanes, b: Lanes) -> Lanes:
 
 def _comparison(op: Mnemonic, kind: str) -> Callable[[Lanes, Lanes], Lanes]:
     name = next((flag for flag in op.flags if flag in {*_ORDERED, *_UNORDERED, "num", "nan"}), "")
-    is_float = kind in ("f16", "f32", "f64")
+    is_float = kind in ("f16", "bf16", "f32", "f64")
     compare: Compute
     if name == "ne" and is_float:
         compare = lambda a, b: (a != b) & ~_either_nan(a, b)  # noqa: E731 - NumPy's != is unordered
@@ -54,16 +56,27 @@ def _comparison(op: Mnemonic, kind: str) -> Callable[[Lanes, Lanes], Lanes]:
     else:
         raise NotInTable
     if op.has("ftz"):
+        if kind not in ("f32", "f64"):
+            raise NotInTable
         return lambda a, b: compare(exact.flush(a), exact.flush(b))
+    if kind in ("f16", "bf16"):
+        return lambda a, b: compare(
+            halves.values_of(a.view(np.uint16), kind), halves.values_of(b.view(np.uint16), kind)
+        )
     return compare
 
 
 def lower_setp(op: Mnemonic) -> Lowered:
-    """Lower `setp`: the comparison, and for a second destination its negation, each combined with c."""
-    if op.type not in ARITHMETIC or op.type in ("bf16", "f16x2", "bf16x2"):
+    """Lower `setp`: the comparison, and for a second destination its negation, each combined with c.
+
+    Of packed halves the second destination is the comparison of the upper ones.
+    """
+    if op.type not in ARITHMETIC:
         raise NotInTable
-    compare = _comparison(op, op.type)
     combine = next((_COMBINE[flag] for flag in op.flags if flag in _COMBINE), None)
+    if op.type.endswith("x2"):
+        return _of_packed(op, combine)
+    compare = _comparison(op, op.type)
     if combine is None:
         return Lowered(compare, (op.dtype,) * 2, _BOOL, lambda a, b: ~compare(a, b))
     return Lowered(
@@ -74,9 +87,46 @@ def lower_setp(op: Mnemonic) -> Lowered:
     )
 
 
+def _of_packed(op: Mnemonic, combine: Compute | None) -> Lowered:
+    """Lower `setp` of packed halves: one predicate for the lower ones, one for the upper."""
+    compare = _comparison(op, op.type.removesuffix("x2"))
+
+    def of_part(part: int) -> Compute:
+        def compute(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
+            holds = compare(halves.words_of(a)[part], halves.words_of(b)[part])
+            combined: Lanes = combine(holds, *c) if combine else holds
+            return combined
+
+        return compute
+
+    sources = (op.dtype, op.dtype) + ((_BOOL,) if combine else ())
+    return Lowered(of_part(0), sources, _BOOL, of_part(1))
+
+
+def _set_of_halves(op: Mnemonic, target: str, source: str) -> Lowered:
+    """Lower `set` of halves: per half all ones or 1.0, or for a word of one half all ones."""
+    kind = source.removesuffix("x2")
+    compare = _comparison(op, kind)
+    if op.flags_any(*_COMBINE):
+        raise NotInTable
+    if not source.endswith("x2"):
+        result = ARITHMETIC[target]
+        true = _TRUE.get(target, np.array(-1).astype(result))
+        return Lowered(
+            lambda a, b: np.where(compare(a, b), true, result.type(0)).astype(result),
+            (np.dtype(np.uint16),) * 2,
+            result,
+        )
+    true = _TRUE.get(target.removesuffix("x2"), np.uint16(0xFFFF)).view(np.uint16)
+    each = halves.packed(lambda a, b: np.where(compare(a, b), true, np.uint16(0)))
+    return Lowered(each, (ARITHMETIC[source],) * 2, ARITHMETIC["b32"])
+
+
 def lower_set(op: Mnemonic) -> Lowered:
     """Lower `set`: all ones or 1.0 where the comparison holds, else zero."""
     target, source = op.types
+    if source in halves.TYPES or target in halves.TYPES:
+        return _set_of_halves(op, target, source)
     compare = _comparison(op, source)
     combine = next((_COMBINE[flag] for flag in op.flags if flag in _COMBINE), None)
     result = ARITHMETIC[target]

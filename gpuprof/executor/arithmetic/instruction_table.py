@@ -7,7 +7,6 @@ the NumPy function from operand arrays to the result. Rounding, saturation and f
 once, when the program is decoded.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from gpuprof.executor.arithmetic import exact, halves, integers
 from gpuprof.executor.arithmetic.compare import lower_selp, lower_set, lower_setp, lower_slct, lower_testp
 from gpuprof.executor.arithmetic.convert import lower_cvt
+from gpuprof.executor.arithmetic.extremes import extreme
 from gpuprof.executor.arithmetic.hardware_fma import hardware_fma
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
@@ -211,26 +211,12 @@ _TRANSCENDENTAL: dict[str, Compute] = {
 @_entry(*_TRANSCENDENTAL)
 def _transcendental(op: Mnemonic) -> Lowered:
     # The hardware interpolates tables, within about 2 ulp; this is the value that it approximates.
-    if op.type not in ("f32", "f64", "f16"):
+    if op.type in halves.TYPES and op.base in ("ex2", "tanh"):
+        return halves.lower(op, 1)
+    if not op.is_float:
         raise NotInTable
     compute = _TRANSCENDENTAL[op.base]
     return _float(op, lambda a: compute(a.astype(_F64)).astype(op.dtype), 1)
-
-
-def _float_extreme(choose: Compute) -> Compute:
-    """Return min or max of two or three floats, with -0 less than +0, which NumPy does not promise."""
-    picks_larger = choose in (np.fmax, np.maximum)
-
-    def pair(a: Lanes, b: Lanes) -> Any:
-        picked = choose(a, b)
-        zeros = (a == 0) & (b == 0)
-        if zeros.any():
-            negative = np.signbit(a) & np.signbit(b) if picks_larger else np.signbit(a) | np.signbit(b)
-            sign = np.where(negative, -1, 1).astype(picked.dtype)
-            picked = np.where(zeros, np.copysign(picked, sign), picked)
-        return picked
-
-    return lambda *operands: functools.reduce(pair, operands)
 
 
 @_entry("min", "max")
@@ -243,8 +229,8 @@ def _extreme(op: Mnemonic) -> Lowered:
     if op.has("xorsign") or op.has("abs"):
         raise NotInTable
     if op.has("NaN"):
-        return _float(op, _float_extreme(np.minimum if lowest else np.maximum), 2)
-    return _float(op, _float_extreme(np.fmin if lowest else np.fmax), 2)
+        return _float(op, extreme(np.minimum if lowest else np.maximum), 2)
+    return _float(op, extreme(np.fmin if lowest else np.fmax), 2)
 
 
 @_entry("neg", "abs")

@@ -145,7 +145,7 @@ _VARIABLE = re.compile(
 )
 _LOC = re.compile(r"\.loc\s+(\d+)\s+(\d+)\s+\d+(.*)")
 _INLINED = re.compile(r"inlined_at\s+(\d+)\s+(\d+)")
-_REGISTERS = re.compile(r"\.reg\s+\.(\w+)\s+(.*)", re.DOTALL)
+_REGISTERS = re.compile(r"\.reg\s*\.(\w+)\s+(.*)", re.DOTALL)
 _GUARD = re.compile(r"@(!?)([\w$%]+)\s+")
 _TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
 _SPECIAL = re.compile(

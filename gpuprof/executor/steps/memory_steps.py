@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gpuprof.executor.arithmetic import halves
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn
+from gpuprof.executor.arithmetic.mnemonic import Mnemonic
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
@@ -122,9 +124,12 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     name = next((part for part in item.opcode if part in ATOMICS), "")
     given = operands[2]
     is_vector = isinstance(given, Vec)
-    if not name or kind not in ARITHMETIC or kind.startswith(("f16", "bf16")) or (is_vector and returns):
+    is_half = kind in halves.TYPES
+    if not name or kind not in ARITHMETIC or (is_half and name != "add") or (is_vector and returns):
         raise UnsupportedInstruction(item.name, item.line)
     dtype, combine = ARITHMETIC[kind], ATOMICS[name]
+    if is_half:
+        dtype, combine = np.dtype(f"u{dtype.itemsize}"), halves.lower(Mnemonic("add", (), (kind,)), 2).compute
     parts = _parts(given) if isinstance(given, Vec) else ()
     width = max(1, len(parts))
     space = _space(coder, item, memory, dtype.itemsize * width, "atomic")

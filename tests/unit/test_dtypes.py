@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Element types: their sizes, their numbers, and rounding to them."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuprof.problems.dtypes import (
+    ELEMENT_TYPES,
+    RUN_TYPES,
+    integer_range,
+    is_float,
+    largest,
+    numpy_dtype,
+    rounded,
+    smallest,
+    wider,
+)
+
+
+@pytest.mark.parametrize("dtype", ELEMENT_TYPES)
+def test_sizes_and_ranges_are_numpys(dtype):
+    element, kind = ELEMENT_TYPES[dtype], numpy_dtype(dtype)
+    assert kind.itemsize == element.nbytes
+    if is_float(dtype):
+        # The number after 1 lies two roundoffs above it.
+        assert float(np.nextafter(kind.type(1), kind.type(2))) == 1 + 2 * element.roundoff
+        assert float(np.nextafter(kind.type(0), kind.type(1))) == smallest(dtype)
+        with np.errstate(over="ignore"):
+            assert math.isinf(np.nextafter(kind.type(largest(dtype)), kind.type(np.inf)))
+    else:
+        info = np.iinfo(kind)
+        assert integer_range(dtype) == (info.min, info.max)
+        assert (largest(dtype), smallest(dtype)) == (float(info.max), 1.0)
+
+
+@given(st.floats(allow_nan=False) | st.floats(-4, 4), st.sampled_from(RUN_TYPES))
+def test_rounding_is_to_the_nearest(value, dtype):
+    kind = numpy_dtype(dtype)
+    result = rounded(np.float64(value), dtype)
+    assert result.dtype == kind
+    near = float(result)
+    if math.isinf(near):
+        step = largest(dtype) * ELEMENT_TYPES[dtype].roundoff
+        assert abs(value) >= largest(dtype) + step / 2 * (1 - 2**-20) or math.isinf(value)
+        return
+    with np.errstate(over="ignore"):
+        neighbours = [float(np.nextafter(result, kind.type(end))) for end in (-np.inf, np.inf)]
+    assert all(abs(value - near) <= abs(value - other) for other in neighbours)
+
+
+@pytest.mark.parametrize(("dtype", "half_step"), [("bf16", 2.0**-8), ("f16", 2.0**-11)])
+def test_a_number_just_beyond_a_tie_is_not_rounded_twice(dtype, half_step):
+    assert float(rounded(1 + half_step, dtype)) == 1.0
+    assert float(rounded(1 + half_step + 2.0**-45, dtype)) == 1 + 2 * half_step
+    assert float(rounded(-1 - half_step - 2.0**-45, dtype)) == -1 - 2 * half_step
+
+
+def test_nan_and_infinity_stay():
+    for dtype in RUN_TYPES:
+        values = rounded(np.array([np.nan, np.inf, -np.inf]), dtype).astype(np.float64)
+        assert np.isnan(values[0])
+        assert values[1:].tolist() == [np.inf, -np.inf]
+
+
+def test_the_wider_of_two_rounds_less():
+    assert wider("f16", "f32") == wider("f32", "bf16") == "f32"
+    assert wider("bf16", "f16") == "f16"
+    assert wider("f64", "f32") == "f64"
