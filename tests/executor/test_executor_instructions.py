@@ -466,9 +466,15 @@ def test_packed_halves():
     "text", ["tex.2d.v4.f32.s32 {a, b, c, d}, [t, {e, f}];", "wgmma.fence.sync.aligned;", "bogus.u32 t, t;"]
 )
 def test_an_unknown_instruction_is_named(text):
-    ptx = ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 t;\n"
-    ptx += f".loc 1 7 3\n{text}\nret;\n}}\n"
-    with pytest.raises(UnsupportedInstruction) as caught:
-        load_program(ptx, "k")
-    assert caught.value.name == text.split()[0].rstrip(";")
-    assert caught.value.line == 7
+    for location, line in (
+        (".loc 1 7 3\n", 7),
+        ("", 0),
+        (".loc 1 7 3\n.loc 1 0 0\n", 7),
+        (".loc 1 0 0\n", 0),
+    ):
+        ptx = ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 t;\n"
+        ptx += f"{location}{text}\nret;\n}}\n"
+        with pytest.raises(UnsupportedInstruction) as caught:
+            load_program(ptx, "k")
+        assert caught.value.name == text.split()[0].rstrip(";")
+        assert caught.value.line == line
