@@ -7,13 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-<<<<<<< HEAD
 from gpuprof.operation import Check, Operation, Role
-from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
-=======
-from gpuprof.operation import Operation, Role
 from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL, is_float
->>>>>>> verify
 from gpuprof.problems.formulas import ExpressionError, evaluate_real
 from gpuprof.results import ProblemRecord, size_label
 
@@ -228,13 +223,9 @@ class Problem:
         from gpuprof.problems.dtypes import largest, smallest, wider
 
         dtype = self.array(output).dtype
-<<<<<<< HEAD
         check = self.checks[output]
-=======
-        check = self.operation.checks[output]
         # Where sums are kept in a wider type, the result is rounded once more, to its own.
         computed = wider(dtype, check.accumulate) if check.accumulate and is_float(dtype) else dtype
->>>>>>> verify
         values = {
             **self.dimensions,
             **self.scalars,

@@ -185,6 +185,23 @@ extern "C" __global__ void k(const signed char *in, unsigned char *out, short *w
     assert wide.array().tolist() == [(-1, 2, 300)[t % 3] + int(v) for t, v in enumerate(numbers)]
 
 
+def test_addresses_within_module_variables_and_parameters():
+    source = """__device__ int table[8] = {10, 11, 12, 13, 14, 15, 16, 17};
+struct pair { int first[4]; int second[4]; };
+__device__ const int *middle() {
+    unsigned long long at;
+    asm("mov.u64 %0, table+12;" : "=l"(at));
+    return (const int *)at;
+}
+extern "C" __global__ void k(int *out, const __grid_constant__ pair p) {
+    const int *second = &p.second[threadIdx.x % 4];
+    out[threadIdx.x] = middle()[threadIdx.x % 4] + 100 * table[5] + 10000 * *second;
+}"""
+    given = np.arange(1, 9, dtype=np.int32).tobytes()
+    (out,), _ = run_cuda(source, np.zeros(32, np.int32), scalars=(given,))
+    assert out.array().tolist() == [13 + t % 4 + 1500 + 10000 * (5 + t % 4) for t in range(32)]
+
+
 def test_struct_parameters():
     source = """struct shape { int rows; double scale; float bias[3]; };
 extern "C" __global__ void k(double *out, shape s) {

@@ -53,11 +53,7 @@ def from_bf16(bits: Lanes) -> Lanes:
 
 
 def to_bf16(value: Lanes, mode: str = "rn") -> Lanes:
-<<<<<<< HEAD
     """Return float32 or float64 rounded once, in a PTX rounding mode, to bfloat16 bits."""
-=======
-    """Return float32 or float64 rounded to bfloat16 bits, in the PTX rounding `mode`."""
->>>>>>> verify
     wide = value.astype(np.float64)
     near = wide.astype(np.float32)
     near = np.where(np.isinf(near) & np.isfinite(wide), np.copysign(_F32_MAX, near), near)
@@ -67,16 +63,7 @@ def to_bf16(value: Lanes, mode: str = "rn") -> Lanes:
     nudge = (error != 0) & np.isfinite(error) & ((bits & 1) == 0)
     grow = (error > 0) == (wide > 0)
     bits = np.where(nudge, np.where(grow, bits + np.uint32(1), bits - np.uint32(1)), bits)
-<<<<<<< HEAD
     carry = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-=======
-    if mode == "rn":
-        carry = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-    else:  # away from zero where that is the way up or down
-        negative = bits >> np.uint32(31)
-        away = {"rz": 0 * negative, "rm": negative, "rp": 1 - negative}[mode]
-        carry = np.uint32(0xFFFF) * away.astype(np.uint32)
->>>>>>> verify
     rounded = ((bits + carry) >> np.uint32(16)).astype(np.uint16)
     if mode != "rn":
         rounded = _directed_bf16(rounded, wide, mode)
@@ -128,7 +115,6 @@ def _float_to_float(value: Lanes, op: Mnemonic, source: str, to: str) -> Lanes:
 
 
 def _integer_to_float(value: Lanes, op: Mnemonic, to: str) -> Lanes:
-<<<<<<< HEAD
     if op.rounding == "rn" and to != "bf16":
         return value.astype(ARITHMETIC[to])
     if value.dtype.itemsize <= 4:  # exact in float64
@@ -139,25 +125,6 @@ def _integer_to_float(value: Lanes, op: Mnemonic, to: str) -> Lanes:
     if to == "f64":
         return exact.directed(near, error, op.rounding)
     return _rounded(exact.to_odd(near, error), to, op.rounding)
-=======
-    if to == "bf16":
-        wide = value.astype(np.float64)
-        return to_bf16(
-            exact.to_odd(wide, _signs(value, wide)) if value.dtype.itemsize == 8 else wide, op.rounding
-        )
-    result = value.astype(ARITHMETIC[to])
-    if op.rounding == "rn":
-        return result
-    if value.dtype.itemsize <= 4:  # exact in float64
-        return exact.narrow(value.astype(np.float64), ARITHMETIC[to], op.rounding)
-    return exact.directed(result, _signs(value, result), op.rounding)
-
-
-def _signs(value: Lanes, rounded: Lanes) -> Lanes:
-    """Signs of (64-bit integer - its rounding), compared exactly: in Python's integers."""
-    signs = [(int(v) > int(r)) - (int(v) < int(r)) for v, r in zip(value.flat, rounded.flat, strict=True)]
-    return np.array(signs, dtype=np.float64).reshape(value.shape)
->>>>>>> verify
 
 
 def _float_to_integer(value: Lanes, op: Mnemonic, dtype: np.dtype[Any]) -> Lanes:
