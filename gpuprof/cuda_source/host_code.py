@@ -101,7 +101,8 @@ def _candidates(text: str, device: "re.Pattern[str]") -> Iterator[Declaration]:
 def _is_of_the_host(declaration: Declaration, known: Mapping[str, str]) -> bool:
     if declaration.is_function:
         before = declaration.outline.partition("(")[0]
-        *words, name = re.findall(r"~?[\w:]+", before) or [""]
+        found: list[str] = re.findall(r"~?[\w:]+", before) or [""]
+        *words, name = found
         if name in ("main", "static_assert"):
             return name == "main"
         if words == ["template"] or (not words and "::" not in name):
