@@ -3,34 +3,39 @@
 """The measuring side's device code, executed here: comparison, checksum and references as NumPy's."""
 
 from functools import cache
-from importlib import resources
 
 import numpy as np
 import pytest
 from problem_support import Gemm, Transpose, problem_id
 
+from gpuprof.backends.gpu.device_code import device_macros, device_source
 from gpuprof.executor import GlobalMemory, load_program
 from gpuprof.executor import launch as execute
 from gpuprof.problems.behaviour import HostReal, Initial, Pointer
 from gpuprof.problems.check import ErrorBound, compare
+from gpuprof.problems.dtypes import RUN_TYPES, largest, rounded
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
-DEVICE_CODE = resources.files("gpuprof.backends.gpu").joinpath("device_code.cu").read_text("utf-8")
-REAL = {"f32": "float", "f64": "double", "i32": "int", "i64": "long long"}
 GRID, BLOCK = (3, 1, 1), (64, 1, 1)
 
 
 @cache
-def program(source: str, entry: str, dtype: str):
-    return load_program(
-        compile_source(source, "x.cu", entry, compiler_options("sm_90", [("real", REAL[dtype])])).ptx, entry
-    )
+def program(source: str | None, entry: str, dtype: str):
+    options = compiler_options("sm_90", device_macros(dtype))
+    return load_program(compile_source(device_source(source), "x.cu", entry, options).ptx, entry)
 
 
-def run(source: str, entry: str, dtype: str, arrays: dict, arguments: list, grid=GRID, block=BLOCK) -> dict:
-    """Launch device code; arguments that are names stand for arrays."""
+def run(
+    source: str | None, entry: str, dtype: str, arrays: dict, arguments: list, grid=GRID, block=BLOCK
+) -> dict:
+    """Launch device code, by default the measuring side's own; arguments that are names stand for arrays."""
     memory = GlobalMemory()
-    buffers = {name: memory.allocate(array, name) for name, array in arrays.items()}
+    # The executor knows bytes of types that NumPy lacks.
+    plain = {
+        name: array if array.dtype.isbuiltin else array.view(f"u{array.itemsize}")
+        for name, array in arrays.items()
+    }
+    buffers = {name: memory.allocate(array, name) for name, array in plain.items()}
     given = [np.int64(value) if isinstance(value, int) else value for value in arguments]
     passed = [buffers[value] if isinstance(value, str) else value for value in given]
     execute(program(source, entry, dtype), grid, block, passed, memory)
@@ -44,24 +49,24 @@ def compared(entry: str, dtype: str, got, expected, *more) -> tuple[float, float
     if more and isinstance(more[0], np.ndarray):
         arrays["magnitude"], more = more[0], ("magnitude", *more[1:])
     arguments = [len(got), "got", "expected", *more, "result"]
-    raw = run(DEVICE_CODE, entry, dtype, arrays, arguments)["result"]
+    raw = run(None, entry, dtype, arrays, arguments)["result"]
     largest, relative = raw[:2].view(np.float64)
     return float(largest), float(relative), int(raw[2]), int(raw[3])
 
 
-@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("dtype", RUN_TYPES)
 @pytest.mark.parametrize("whole", [True, False], ids=["each its magnitude", "one magnitude"])
-def test_comparison_on_the_device_is_that_on_the_host(dtype, whole):
+@pytest.mark.parametrize("rounding", [0.0, 2.0**-8])
+def test_comparison_on_the_device_is_that_on_the_host(dtype, whole, rounding):
     rng = np.random.default_rng(3)
-    kind = np.dtype(f"f{int(dtype[1:]) // 8}")
-    bound = ErrorBound(0.01, 1e-6, float(np.finfo(kind).max))
+    bound = ErrorBound(0.01, 1e-6, largest(dtype), rounding)
     expected = rng.standard_normal(700)
     expected[:6] = [bound.largest, -bound.largest, np.inf, -np.inf, 0.0, 1.0]
     magnitude = np.abs(expected) * rng.choice([0.5, 1.0, 3.0], 700)
     magnitude[10], magnitude[2:4] = 0.0, np.inf
     for errors in (0.0, 0.009, 0.011, 1.0):
         with np.errstate(all="ignore"):
-            got = (expected * (1 + errors * rng.random(700))).astype(kind)
+            got = rounded(expected * (1 + errors * rng.random(700)), dtype)
         for wrong in ({}, {7: np.nan}, {0: np.inf}, {699: np.inf}, {300: -np.inf}, {2: -np.inf}, {4: 9e-7}):
             changed = got.copy()
             for place, value in wrong.items():
@@ -70,7 +75,8 @@ def test_comparison_on_the_device_is_that_on_the_host(dtype, whole):
             said = compare(changed, expected, sizes, bound)
             pointer = magnitude if whole else 0
             found = compared(
-                *("compare", dtype, changed, expected, pointer), bound.relative, bound.absolute, bound.largest
+                *("compare", dtype, changed, expected, pointer),
+                *(bound.relative, bound.absolute, bound.largest, bound.rounding),
             )
             first = int(said.wrong.argmax()) if said.wrong.any() else 2**64 - 1
             assert found[2:] == (int(said.wrong.sum()), first)
@@ -98,7 +104,7 @@ def test_checksum_shows_any_changed_word_and_any_exchange(size):
 
     def checksum(content: np.ndarray) -> int:
         arrays = {"data": content, "result": np.zeros(1, np.uint64)}
-        return int(run(DEVICE_CODE, "checksum", "f32", arrays, [size, "data", "result"])["result"][0])
+        return int(run(None, "checksum", "f32", arrays, [size, "data", "result"])["result"][0])
 
     words = data[: size // 4 * 4].view("<u4").tolist()
     rest = data[size // 4 * 4 :].tolist()
@@ -118,11 +124,15 @@ GEMMS = [
     Gemm(70, 130, 33, layout="col", alpha=-0.3, beta=0.7),
     Gemm(65, 64, 16, "f64", beta=-1.0),
 ]
+HALVES = [
+    *(Gemm(33, 70, 19, dtype, alpha=0.5, beta=-2.0) for dtype in ("f16", "bf16")),
+    *(Transpose(9, 14, dtype) for dtype in ("f16", "bf16")),
+]
 
 
 @pytest.mark.parametrize(
     "problem",
-    [*GEMMS, Transpose(33, 70), Transpose(33, 70, result="copy"), Transpose(5, 3, "f64")],
+    [*GEMMS, *HALVES, Transpose(33, 70), Transpose(33, 70, result="copy"), Transpose(5, 3, "f64")],
     ids=problem_id,
 )
 def test_references_on_the_device_are_those_of_numpy(problem):

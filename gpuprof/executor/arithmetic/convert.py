@@ -13,7 +13,6 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 _TO_INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 _FLOATS = ("f16", "f32", "f64", "bf16")
-_F32_MAX = np.finfo(np.float32).max
 
 
 def lower_cvt(op: Mnemonic) -> Lowered:
@@ -55,9 +54,8 @@ def from_bf16(bits: Lanes) -> Lanes:
 def to_bf16(value: Lanes, mode: str = "rn") -> Lanes:
     """Return float32 or float64 rounded once, in a PTX rounding mode, to bfloat16 bits."""
     wide = value.astype(np.float64)
-    near = wide.astype(np.float32)
-    near = np.where(np.isinf(near) & np.isfinite(wide), np.copysign(_F32_MAX, near), near)
     # Rounding to odd first lets the second rounding, here on the bit pattern, see what was cut off.
+    near = wide.astype(np.float32)
     error = wide - near
     bits = near.view(np.uint32)
     nudge = (error != 0) & np.isfinite(error) & ((bits & 1) == 0)
