@@ -6,20 +6,28 @@ import re
 
 _BRACKETS = re.compile(r"[()\[\]{}<>]")
 _PAIRS = {"(": ")", "[": "]", "{": "}", "<": ">"}
+#: The longest list of parameters that anybody writes.
+_LONGEST = 20_000
+#: Lists that do not end, after which a file is not looked at any further.
+_MOST_UNCLOSED = 16
 _TEMPLATE = re.compile(r"\btemplate\s*(?=<)")
 
 
 def end_of(code: str, position: int) -> int | None:
-    """Where the bracket that opens at a position is closed: behind the closing one; None where it is not.
+    """Where the bracket at a position is closed: behind the closing one; None where it is not nearby.
 
     An angle bracket counts only where the one at the position is an angle bracket, and outside of others.
     """
     angles = code[position] == "<"
+    others = 0
     awaited: list[str] = []
-    for match in _BRACKETS.finditer(code, position):
+    for match in _BRACKETS.finditer(code, position, position + _LONGEST):
         mark = match[0]
-        if mark in "<>" and (not angles or len(awaited) > awaited.count(">")):
-            continue
+        if mark in "<>":
+            if not angles or others:
+                continue
+        else:
+            others += 1 if mark in _PAIRS else -1
         if mark in _PAIRS:
             awaited.append(_PAIRS[mark])
         elif awaited.pop() != mark:
@@ -46,13 +54,16 @@ def without_parentheses(code: str) -> str:
 
 def without_template_lists(code: str) -> tuple[str, list[str]]:
     """Code without the `template <…>` in it, and what stood between each one's angle brackets."""
-    lists, kept, position = [], [], 0
+    lists, kept, position, unclosed = [], [], 0, 0
     for match in _TEMPLATE.finditer(code):
         if match.start() < position:
             continue
         end = end_of(code, match.end())
         if end is None:
-            break
+            unclosed += 1
+            if unclosed == _MOST_UNCLOSED:
+                break
+            continue
         lists.append(code[match.end() + 1 : end - 1])
         kept.append(code[position : match.start()])
         position = end

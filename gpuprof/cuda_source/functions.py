@@ -6,12 +6,13 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from gpuprof.cuda_source.brackets import end_of, split_list, without_template_lists
 from gpuprof.cuda_source.declarations import declarations
 from gpuprof.cuda_source.masking import line_of, masked, without_directives
 
-#: Macros that stand for macros, and functions of a file, that anybody writes.
+#: Macros that stand for macros, and kernels with their declarations, that anybody writes in one file.
 _DEEPEST_MACROS = 8
 _MOST_FUNCTIONS = 1000
 #: The longest text between `__global__` and a function's parameters: attributes, type and name.
@@ -40,9 +41,12 @@ class KernelFunction:
     @property
     def entry(self) -> str:
         """How a header names it: `sgemm`, or `sgemm<BM, BN>` for a template."""
-        if self.template is None:
-            return self.name
-        return f"{self.name}<{', '.join(map(_template_name, self.template))}>"
+        return self.name if self.template is None else f"{self.name}<{', '.join(self.template_names)}>"
+
+    @property
+    def template_names(self) -> tuple[str, ...]:
+        """Names of its template's parameters; none where it is no template."""
+        return tuple(map(_template_name, self.template or ()))
 
 
 def annotations(source: str, words: tuple[str, ...]) -> tuple[str, ...]:
@@ -68,12 +72,10 @@ def kernel_functions(source: str) -> tuple[KernelFunction, ...]:
     code = without_directives(masked(source))
     marks = re.compile(rf"\b(?:{'|'.join(map(re.escape, annotations(masked(source), ('__global__',))))})\b")
     found: dict[str, KernelFunction] = {}
-    for mark in marks.finditer(code):
+    for mark in islice(marks.finditer(code), 2 * _MOST_FUNCTIONS):
         function = _function_at(source, code, mark.start(), mark.end())
         if function is not None:
             found.setdefault(function.name, function)
-        if len(found) == _MOST_FUNCTIONS:
-            break
     return tuple(found.values())
 
 

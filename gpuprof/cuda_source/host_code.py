@@ -73,14 +73,14 @@ def device_parts(texts: Mapping[str, str]) -> DeviceParts:
     left_out: dict[str, list[Declaration]] = {name: [] for name in texts}
     known: dict[str, str] = {}
     for _ in range(_ROUNDS):
-        found = False
+        before = len(known)
+        used = re.compile(rf"\b(?:{'|'.join(known.values())})") if known else None
         for name, candidates in pending.items():
-            for declaration in [one for one in candidates if _is_of_the_host(one, known)]:
-                candidates.remove(declaration)
-                left_out[name].append(declaration)
+            found, pending[name] = _split(candidates, used)
+            left_out[name] += found
+            for declaration in found:
                 known |= _use_of(declaration)
-                found = True
-        if not found:
+        if len(known) == before:
             break
     unmarked = any(not _NO_OBJECT.match(one.head) for left in pending.values() for one in left)
     return DeviceParts(
@@ -98,7 +98,17 @@ def _candidates(text: str, device: "re.Pattern[str]") -> Iterator[Declaration]:
             yield declaration
 
 
-def _is_of_the_host(declaration: Declaration, known: Mapping[str, str]) -> bool:
+def _split(
+    candidates: list[Declaration], used: "re.Pattern[str] | None"
+) -> tuple[list[Declaration], list[Declaration]]:
+    """Declarations that are for the host, and the others."""
+    found: tuple[list[Declaration], list[Declaration]] = ([], [])
+    for declaration in candidates:
+        found[0 if _is_of_the_host(declaration, used) else 1].append(declaration)
+    return found
+
+
+def _is_of_the_host(declaration: Declaration, used: "re.Pattern[str] | None") -> bool:
     if declaration.is_function:
         before = declaration.outline.partition("(")[0]
         found: list[str] = re.findall(r"~?[\w:]+", before) or [""]
@@ -113,8 +123,7 @@ def _is_of_the_host(declaration: Declaration, known: Mapping[str, str]) -> bool:
             return True
     if _HOST.search(declaration.code):
         return True
-    used = rf"\b(?:{'|'.join(known.values())})"
-    return bool(known) and re.search(used, declaration.code) is not None
+    return bool(used and used.search(declaration.code))
 
 
 def _use_of(declaration: Declaration) -> dict[str, str]:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, reason
-from gpuprof.kernels.header import KernelFile, read_kernels
+from gpuprof.kernels.header import KernelFile, entry_in_header, read_kernels
 from gpuprof.kernels.kernel import Kernel, Study
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.operation import Operation
@@ -123,13 +123,8 @@ def load_kernels(path: Path, asked: Operation | None = None, command: Preprocess
 
 
 def entry_of(record: KernelRecord) -> str:
-    """Name of the function of a kernel that a results file holds, from the header of its source."""
-    path = Path(record.file_name)
-    try:
-        file = read_kernels(record.source, path, shipped_operation)
-    except InputError:
-        return path.stem
-    return next((kernel.entry for kernel in file.kernels if kernel.id == record.id), path.stem)
+    """The function of a kernel that a results file holds, from the header of its source."""
+    return entry_in_header(record.source, record.id) or Path(record.file_name).stem
 
 
 def in_order(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:

@@ -3,7 +3,9 @@
 """How a header names a kernel's function: by its name, or as an instance of a template."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+
+from gpuprof.cuda_source.functions import kernel_functions
 
 #: A function's name, namespaces included, and perhaps a template's arguments: constants and types.
 _ENTRY = re.compile(
@@ -23,14 +25,34 @@ def entry_complaint(entry: str) -> str:
     return ""
 
 
+def default_entry(source: str, stem: str, parameters: Container[str]) -> str:
+    """The entry of a header that names none: the function that is called like the file, else the only one.
+
+    Args:
+        source: The whole file.
+        stem: The file's name without its ending.
+        parameters: The header's: of a template whose parameters are among them, the instance is clear.
+    """
+    functions = {function.name: function for function in kernel_functions(source)}
+    function = functions.get(stem) or (next(iter(functions.values())) if len(functions) == 1 else None)
+    if function is None or not all(name in parameters for name in function.template_names):
+        return stem
+    return function.entry
+
+
 def base_name(entry: str) -> str:
-    """An entry's function without the template's arguments: `sgemm<64, 64>` is `sgemm`."""
+    """An entry's function without the template's arguments: `linear::sgemm<64, 64>` is `linear::sgemm`."""
     return re.sub(r"\s", "", entry.partition("<")[0]).removeprefix("::")
 
 
-def function_name(entry: str) -> str:
-    """An entry as profilers call it: `mine::sgemm<64, 64>` is `sgemm`."""
-    return base_name(entry).rpartition("::")[2]
+def function_name(name: str) -> str:
+    """A function's own name, without namespaces, arguments and types: what profilers show at least.
+
+    Args:
+        name: An entry, or a name as a profiler writes it: `void linear::sgemm<64, 64>(int, float *)`.
+    """
+    plain = re.split(r"[<(]", name.replace("(anonymous namespace)", ""), maxsplit=1)[0]
+    return (plain.split() or [""])[-1].rpartition("::")[2]
 
 
 def with_values(entry: str, values: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from typing import cast, get_args
 from gpuprof.copy_engine import SWIZZLES
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
-from gpuprof.kernels.entries import entry_complaint
+from gpuprof.kernels.entries import default_entry, entry_complaint
 from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Requirement, Study
 from gpuprof.kernels.launch_tables import (
     placeholder,
@@ -162,6 +162,26 @@ def minimal_header(operation: Operation) -> str:
     )
 
 
+def entry_in_header(source: str, kernel_id: str) -> str:
+    """The entry that a header names for one of its kernels; empty where it names none, or is no header.
+
+    Nothing else of it is looked at: what it declares may not be there any more.
+    """
+    found = _find_header(source)
+    try:
+        table = read_toml(source[slice(*found)], "") if found else {}
+    except HeaderError:
+        return ""
+    variants = table.get("variants")
+    tables = [*(variants if isinstance(variants, list) else ()), table]
+    for each in tables:
+        if isinstance(each, dict) and (each is table or each.get("id") == kernel_id):
+            entry = each.get("entry")
+            if isinstance(entry, str):
+                return entry
+    return ""
+
+
 def header_end(source: str) -> int:
     """Where the code of a kernel file begins, behind its header; 0 without one."""
     found = _find_header(source)
@@ -222,6 +242,7 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
     launch = NO_LAUNCH if choices or launches else read_launch(reader.section("launch"))
     several = bool(choices or launches)
     maps = _read_tensor_maps(reader, operation)
+    parameters = _read_integers(reader, "parameters")
     kernel = Kernel(
         id=path.stem,
         file_name=path.name,
@@ -241,10 +262,10 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         aliases=reader.strings("aliases", []),
         options=_read_options(reader, operation),
         dtypes=reader.strings("dtypes", [] if choices else ["f32"]),
-        entry=reader.take("entry", str, "" if several else path.stem),
+        entry=reader.take("entry", str, "" if several else default_entry(source, path.stem, parameters)),
         arguments=reader.strings("arguments", [] if several else None),
         launch=launch,
-        parameters=_read_integers(reader, "parameters"),
+        parameters=parameters,
         constants=_read_integers(reader, "constants"),
         requirements=tuple(_read_requirement(entry) for entry in reader.sections("require")),
         published=tuple(_read_published(entry) for entry in reader.sections("published")),

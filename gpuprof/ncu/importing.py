@@ -105,7 +105,7 @@ def _matches(key: Key, launch: ProfiledLaunch) -> bool:
     held = cell.value if cell else None
     # A launch is given at least 16 registers a thread, whatever the compiler used.
     same_code = registers is None or held is None or max(registers, _FEWEST_REGISTERS) == held
-    return (launch.kernel, launch.block, launch.grid) == (entry, block, grid) and same_code
+    return (function_name(launch.kernel), launch.block, launch.grid) == (entry, block, grid) and same_code
 
 
 def _in_order(keys: dict[Place, Key], launches: Sequence[ProfiledLaunch]) -> dict[Place, ProfiledLaunch]:

@@ -48,7 +48,7 @@ class Launched:
     """One launch as it was made.
 
     Args:
-        entry: The kernel function's name.
+        entry: The kernel function's own name, without namespaces and a template's arguments.
         block: Threads in x, y, z.
         grid: Blocks in x, y, z.
         copies: Which counters cannot see all that the kernel does.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 
+from gpuprof.kernels.entries import function_name
 from gpuprof.measure.case import Case
 from gpuprof.ncu.diagnosis import NcuError, NcuReadError, diagnose, diagnose_launch, first_error
 from gpuprof.ncu.find import Ncu, find_ncu
@@ -227,7 +228,7 @@ def _largest(held: Sequence[tuple[Attempt, CaseProfile]]) -> int:
 
 def _checked(attempt: Attempt, launch: ProfiledLaunch) -> CaseProfile:
     made = attempt.launched
-    if (launch.kernel, launch.block, launch.grid) == (made.entry, made.block, made.grid):
+    if (function_name(launch.kernel), launch.block, launch.grid) == (made.entry, made.block, made.grid):
         return profile_of(launch, made.copies)
     return without_profile(
         f"the profile in its place is of {launch.kernel} with {format_extent(launch.block)} threads in"

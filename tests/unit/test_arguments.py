@@ -14,7 +14,7 @@ from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_argume
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.shape import configure
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
-from gpuprof.toolchain.signature import declared_types, parameters_of
+from gpuprof.toolchain.signature import declared_parameters, parameters_of
 
 HEADER = """/*gpuprof
 title = "x"
@@ -70,19 +70,28 @@ def test_double_problem_passes_doubles():
     [
         (
             "char nx, int ny, real *in, real *out",
-            r"nx is a size, an integer of at least 4 bytes, and the kernel takes char \(a 1-byte integer\)",
+            "argument 1 of k is `char nx`, a 1-byte integer, and nx is a size, an integer of at least 4 b",
         ),
-        ("int nx, short ny, real *in, real *out", "ny is a size, .* takes short \\(a 2-byte integer\\)"),
-        ("float nx, int ny, real *in, real *out", "nx is a size, .* takes float \\(a 4-byte float\\)"),
-        ("int nx, int ny, int in, real *out", "in is an array of float, .* takes int \\(a 4-byte integer\\)"),
+        (
+            "int nx, short ny, real *in, real *out",
+            "argument 2 of k is `short ny`, a 2-byte integer, and ny is a size",
+        ),
+        ("float nx, int ny, real *in, real *out", "is `float nx`, a 4-byte float, and nx is a size"),
+        ("int nx, int ny, int in, real *out", "3 of k is `int in`, a 4-byte integer, and in is an"),
         (
             "int nx, int ny, long long in, real *out",
-            "in is an array of float, .* takes long long \\(an 8-byte",
+            "argument 3 of k is `long long in`, an 8-byte integer, and in is an array of float",
         ),
-        ("int nx, int ny, double *in, real *out", "in is an array of float, .* takes double \\*"),
-        ("real *in, real *out, int nx, int ny", "in is an array of float, .* takes int .*; out is an array"),
-        ("int3 nx, int ny, real *in, real *out", r"nx is a size, .* takes int3 \(a struct of 12 bytes\)"),
-        ("int nx, int ny, real *in", r"names 4 arguments \(nx, ny, in, out\); its kernel takes 3"),
+        (
+            "int nx, int ny, double *in, real *out",
+            "argument 3 of k is `double \\*in`, .* in is an array of float",
+        ),
+        (
+            "real *in, real *out, int nx, int ny",
+            "`int nx`.* in is an array of float; .*`int ny`.* out is an array",
+        ),
+        ("int3 nx, int ny, real *in, real *out", r"`int3 nx`, a struct of 12 bytes, and nx is a size"),
+        ("int nx, int ny, real *in", r"names 4 arguments \(nx, ny, in, out\); k takes 3: int nx, "),
         ("int nx, int ny, real *in, real *out, int more", "names 4 arguments .* takes 5"),
         ("", "names 4 arguments .* takes 0"),
     ],
@@ -94,14 +103,16 @@ def test_misfit_is_refused_by_name(signature, words):
 
 @pytest.mark.parametrize("signature", ["int a, int b, int c, int al, real *A, real *B, real be, real *C"])
 def test_integer_in_the_place_of_a_factor_is_refused(signature):
-    with pytest.raises(CaseFailure, match=r"alpha is a number of type float, .* takes int"):
+    with pytest.raises(CaseFailure, match=r"argument 4 of k is `int al`, .* alpha is a number of type float"):
         bind(signature, Gemm(8, 8, 8))
 
 
 def test_newer_ptx_tells_pointers_even_where_a_macro_hides_the_type():
-    with pytest.raises(CaseFailure, match=r"in is an array of float, .* takes .*an 8-byte integer"):
+    with pytest.raises(
+        CaseFailure, match=r"`unsigned long in`, an 8-byte integer, and in is an array of float"
+    ):
         bind("int nx, int ny, unsigned long in, real *out", Transpose(64, 64), arch="sm_100")
-    with pytest.raises(CaseFailure, match=r"nx is a size, .* takes .*a pointer"):
+    with pytest.raises(CaseFailure, match=r"`int \*nx`, a pointer, and nx is a size"):
         bind("int *nx, int ny, real *in, real *out", Transpose(64, 64), arch="sm_100")
 
 
@@ -121,12 +132,23 @@ def test_vectors_and_halves_of_an_array_are_the_kernels_affair():
         ),
         ("// k(int)\nvoid k(int);\n__global__ void k(double a)", ("double",)),
         ("__global__ void other(int a)", None),
-        ("__global__ void k(int (*f)(int))", None),
-        ("__global__ void k(int, float)", None),
+        ("__global__ void k(int (*f)(int))", ("",)),
+        ("__global__ void k(int, float)", ("", "")),
+        (
+            "template <class T, int N = 4> __global__ void k(T (&x)[N], const T *y, int z[N])",
+            ("", "double *", "int *"),
+        ),
+        ("namespace a { template <typename T> __global__ void k(T x, TYPE *y) }", ("double", "float *")),
+        ("#define KERNEL __global__\nKERNEL void k(unsigned char c)", ("unsigned char",)),
+        (
+            "template <class A> struct S {};\n__global__ void k(S<int> a, std::pair<int, float> *b)",
+            ("S<int>", "std::pair<int, float> *"),
+        ),
     ],
 )
 def test_types_are_read_as_the_source_writes_them(source, types):
-    assert declared_types(source + " {}", "k") == types
+    declared = declared_parameters(["", source + " {}"], "k<double>", {"TYPE": "float"})
+    assert (declared and tuple(one.type for one in declared)) == types
 
 
 def test_parameters_of_an_unknown_kernel_are_no_guess():

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from unit_support import DEVICE, MINIMAL, busy_runs, parse_kernel, runs
 
 from gpuprof.analysis.counters import MOST_FOREIGN
+from gpuprof.cuda_source.host_code import device_parts
 from gpuprof.errors import HeaderError, InputError, ResultsError
 from gpuprof.executor.program.ptx import parse as parse_ptx
+from gpuprof.kernels.macros import own_names
 from gpuprof.ncu.diagnosis import diagnose_launch
 from gpuprof.ncu.importing import match_launches
 from gpuprof.ncu.read import ProfiledLaunch
@@ -30,7 +32,7 @@ from gpuprof.report.terminal import print_run
 from gpuprof.results import Counter, dumps
 from gpuprof.toolchain.includes import _names_in
 from gpuprof.toolchain.nvrtc import _SHARED, _SPILLS
-from gpuprof.toolchain.signature import declared_types
+from gpuprof.toolchain.signature import declared_parameters
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 FIXTURES = Path(__file__).parents[1] / "report" / "fixtures"
@@ -400,6 +402,20 @@ def test_reason_is_shown_up_to_its_2000th_character(sample):
         "\t#x",
         "int ",
         "[ 1 ",
+        "{",
+        "(",
+        "int a;",
+        "void f() {}",
+        "template <",
+        "namespace a {",
+        "a<",
+        "__global__ ",
+        "__global__ void k(",
+        "__global__ void k() {}",
+        "#define K __global__\n",
+        '#include "a"\n',
+        'R"(',
+        "std::vector<int> v = {};",
     ],
 )
 @pytest.mark.parametrize("begin", ["", '"', "0x", "1", "/*gpuprof\n", "// x\n/*gpuprof\n*/"])
@@ -412,7 +428,9 @@ def test_source_takes_linear_time(piece, begin):
             with pytest.raises(HeaderError):
                 parse_kernel(source, Path("x.cu"))
         _names_in(text.replace("#", "/"))
-        declared_types(f"__global__ void mine({text[:20_000]})", "mine")
+        declared_parameters([f"__global__ void mine({text[:20_000]})", text], "mine", {})
+        device_parts({"a": text, "b": f"__global__ void mine() {{ {text}"})
+        own_names(text)
 
 
 @pytest.mark.parametrize("piece", ["[ 1 ", "[ 1, ", "[\n 1", "[ 1\n ", "[", " ", '"[ 1'])

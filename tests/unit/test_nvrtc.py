@@ -125,14 +125,22 @@ def test_unknown_architecture_is_a_compile_error():
         compile_source(GOOD, "mine.cu", "mine", compiler_options("sm_1"))
 
 
-@pytest.mark.parametrize(
-    "source", [GOOD, GOOD.replace('extern "C" ', "").replace("mine", "other"), "__device__ int x;"]
-)
-def test_missing_kernel_says_which_was_expected(source):
+def test_missing_kernel_is_told_which_there_are_the_nearest_first():
+    more = "namespace a {\n__global__ void their() {}\n}\ntemplate <int N>\n__global__ void others() {}\n"
+    with pytest.raises(CompileError) as caught:
+        compile_source(GOOD + more, "mine.cu", "other", OPTIONS)
+    assert caught.value.what == (
+        "mine.cu defines no kernel other. Its __global__ functions: others<N> (line 9), a::their (line 6),"
+        " mine (line 1)."
+    )
+    assert caught.value.fix == 'Set entry in the header, for example entry = "others<N>".'
+
+
+@pytest.mark.parametrize("source", ["__device__ int other;", "__device__ void other() {}", ""])
+def test_file_without_a_kernel_says_so(source):
     with pytest.raises(CompileError) as caught:
         compile_source(source, "mine.cu", "other", OPTIONS)
-    assert caught.value.what == 'mine.cu defines no kernel extern "C" __global__ other.'
-    assert caught.value.fix == "Name the kernel like its file, or set entry in the header."
+    assert caught.value.what == "mine.cu defines no kernel other: there is no __global__ function in it."
 
 
 def test_one_of_two_kernels_in_a_file_is_reported_alone():
@@ -177,9 +185,9 @@ def compilations(monkeypatch):
     """Names of the files that were really compiled."""
     seen = []
 
-    def spy(source, file_name, *rest):
+    def spy(program, file_name, entries):
         seen.append(file_name)
-        return compile_entries(source, file_name, *rest)
+        return compile_entries(program, file_name, entries)
 
     monkeypatch.setattr(cache, "compile_entries", spy)
     return seen
@@ -290,7 +298,7 @@ def test_files_that_include_each_other_or_never_end_are_read_once(tmp_path, monk
     (tmp_path / "a.h").write_text('#include "b.h"\n#include "/dev/zero"')
     (tmp_path / "b.h").write_text('#include "a.h"\n/*\n#include "c.h"\n*/')
     (tmp_path / "c.h").write_text("")
-    assert {path.name for path in included_files('#include "a.h"', ())} == {"a.h", "b.h"}
+    assert {path.name for path in included_files(['#include "a.h"'], ())} == {"a.h", "b.h"}
 
 
 def test_entry_that_is_not_text_is_compiled_anew(directory, compilations):
