@@ -124,6 +124,22 @@ def test_shared_wavefronts(index, kind, wavefronts, conflicts):
     assert (line.shared_load_wavefronts, line.shared_load_bank_conflicts) == (wavefronts, conflicts)
 
 
+def test_lanes_chosen_by_their_number_in_the_warp_store_in_every_warp():
+    source = """extern "C" __global__ void k(float *out) {
+    __shared__ float tile[96];
+    unsigned lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    tile[threadIdx.x] = 1;
+    __syncthreads();
+    if (lane < 16)
+        tile[threadIdx.x] = 7;
+    __syncthreads();
+    out[threadIdx.x + 96 * blockIdx.x] = tile[threadIdx.x];
+}"""
+    (out,), _ = run_cuda(source, np.zeros((2, 96), np.float32), grid=(2, 1, 1), block=(96, 1, 1))
+    assert out.array().tolist() == [[7.0 if t % 32 < 16 else 1.0 for t in range(96)]] * 2
+
+
 def test_dynamic_shared_memory_follows_static_memory_at_16_bytes():
     source = """extern "C" __global__ void k(unsigned *out) {
     __shared__ float five[5];
