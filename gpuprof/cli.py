@@ -84,6 +84,23 @@ app.command("run")(
 
 
 @app.command()
+def new(
+    operation: Annotated[
+        str,
+        typer.Argument(
+            metavar="OPERATION", help="One that comes with gpuprof, or a folder with operation.toml."
+        ),
+    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE.cu", help="The kernel file to write.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write a commented kernel file that runs at once, to start from."""
+    from gpuprof.commands.new import write_starting_point
+
+    write_starting_point(operation, file, force=force)
+
+
+@app.command()
 def report(
     results: Annotated[
         Path, typer.Argument(metavar="RESULTS.json", help="A results file that gpuprof wrote.")

@@ -2,24 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels without a header, of which the caller says what a header would."""
 
-import re
 from collections.abc import Mapping, Sequence
 
+from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.errors import InputError
 from gpuprof.kernels.kernel import Kernel, Launch, Study
-
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-#: A kernel's declaration up to its name, launch bounds left out.
-_KERNEL = re.compile(
-    r"\b(?:__global__\s+(?:static\s+|inline\s+)*void|void\s+__global__)\s+([A-Za-z_]\w*)\s*\("
-)
-_LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)")
 
 
 def kernels_in(source: str) -> tuple[str, ...]:
     """Names of the kernels that a source defines, as far as its text tells."""
-    code = _LAUNCH_BOUNDS.sub(" ", _COMMENT.sub(" ", source))
-    return tuple(dict.fromkeys(match[1] for match in _KERNEL.finditer(code)))
+    return tuple(function.name for function in kernel_functions(source))
 
 
 def entry_in(source: str, stem: str) -> str:

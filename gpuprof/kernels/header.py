@@ -45,7 +45,7 @@ CHOICE_VARIABLES = ("real_bytes", "sm_count", "arch")
 #: What a header that chooses leaves to the chosen kernel's; what its own step moves depends on that too.
 _OF_THE_CHOSEN = (
     *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require"),
-    *("dtypes", "compile_options", "moves", "after", "variants", "launches", "workspace"),
+    *("dtypes", "compile_options", "moves", "after", "variants", "launches", "workspace", "poison_inout"),
 )
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
 RESOURCES = (
@@ -114,10 +114,12 @@ def read_kernels(
     Raises:
         HeaderError: The header is missing, is not TOML, or a field is missing, unknown or of the wrong type.
     """
-    fix = minimal_header(asked) if asked else f"Start the file with:\n{_WHOLE_HEADER}"
     found = _find_header(source)
     if found is None:
-        raise HeaderError(f"{path} has no /*gpuprof … */ header at its top.", fix=fix)
+        raise HeaderError(
+            f"{path} has no /*gpuprof … */ header at its top.", fix=_how_to_start(asked, find_operation)
+        )
+    fix = minimal_header(asked) if asked else f"Start the file with:\n{_WHOLE_HEADER}"
     begin, end = found
     line = source[:begin].count("\n") + 1
     text = source[begin:end]
@@ -147,6 +149,21 @@ def read_kernels(
             fix="Put the code into a file of its own, or leave out choose.",
         )
     return KernelFile(variants, operation)
+
+
+def _how_to_start(asked: Operation | None, find_operation: FindOperation) -> str:
+    """What to do about a file that says nothing of itself."""
+    what = "OPERATION"
+    if asked is not None:
+        try:
+            what = asked.name if find_operation(asked.name) == asked else "FOLDER"
+        except InputError:
+            what = "FOLDER"
+    where = {
+        "OPERATION": " docs/operations.md shows one that brings an operation of its own.",
+        "FOLDER": " FOLDER is the one with operation.toml.",
+    }.get(what, "")
+    return f"gpuprof new {what} START.cu writes a file to start from, with such a header.{where}"
 
 
 def minimal_header(operation: Operation) -> str:
@@ -275,6 +292,7 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         choices=choices,
         launches=launches,
         workspace=read_workspace(reader, operation),
+        poison_inout=reader.take("poison_inout", bool, True),
     )
     _check_kernel(reader, kernel, operation)
     return replace(kernel, launch=placeholder(reader, launches, kernel.integers)) if launches else kernel

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from gpuprof.executor import UnsupportedInstruction
+from gpuprof.executor import UnsupportedInstruction, load_program
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
 from gpuprof.executor.program.merge import merge_shared_accesses
@@ -172,6 +172,23 @@ def test_parameters_of_entries_and_functions():
         [Variable("a", "param", 8, 8), Variable("b", "param", 4, 12)],
         [Variable("r", "param", 4, 4)],
     )
+
+
+def test_what_stands_between_functions_is_passed_over():
+    module = parse(
+        HEAD
+        + """.pragma "nounroll";
+        .section .debug_str
+        { info: .b8 1,2; .b8 { 3 } }
+        .visible .entry k() { ret; }
+        .alias a, b;
+        .section .debug_loc { .b8 0; }
+        .visible .entry l() { trap; }"""
+    )
+    assert [(name, function.body[0].name) for name, function in module.functions.items()] == [
+        ("k", "ret"),
+        ("l", "trap"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -453,3 +470,9 @@ def test_jumps_barriers_and_blocks_without_an_end():
 def test_computed_branches_are_not_modelled():
     with pytest.raises(UnsupportedInstruction, match=r"brx\.idx"):
         basic_blocks(body("L: brx.idx %r1, table;"))
+
+
+def test_move_between_parts_and_parts_is_not_modelled():
+    text = "mov.b64 {%r1, %r2}, {%r3, %r4}; ret;"
+    with pytest.raises(UnsupportedInstruction, match=r"mov\.b64"):
+        load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")

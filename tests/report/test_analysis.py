@@ -620,6 +620,40 @@ class TestCharts:
         assert wrong is not None
         assert wrong.value is None
 
+    def test_without_a_gpu_a_sweep_compares_traffic_of_right_results(self) -> None:
+        like = sim_run().cases[0]
+        sectors = {(32, 8): 4000, (16, 16): 3000, (8, 32): 2000}
+        cases = [
+            replace(like, block=(*block, 1), counters=counters(global_load_sectors=count))
+            for block, count in sectors.items()
+        ]
+        cases[2] = replace(cases[2], outcome="incorrect")
+        of = replace(sim_run(), cases=tuple(cases))
+        (sweep,) = build_sweeps(of, groups(of)[0])
+        assert (sweep.metric, sweep.lower_is_better) == ("sector_ratio", True)
+        assert (sweep.xs, sweep.ys) == ((8, 16, 32), (8, 16, 32))
+        shown = {cell.case.block[:2]: cell for row in sweep.cells for cell in row if cell}
+        ideal = 3 * 128 * 128 * 4
+        assert {block: cell.value for block, cell in shown.items()} == {
+            (32, 8): 4000 * 32 / ideal,
+            (16, 16): 3000 * 32 / ideal,
+            (8, 32): None,
+        }
+        assert [block for block, cell in shown.items() if cell.is_best] == [(16, 16)]
+
+    def test_what_was_only_compiled_is_swept_by_occupancy(self) -> None:
+        like = compiled_run().cases[0]
+        cases = [replace(like, block=(x, 8, 1)) for x in (8, 16)]
+        assert cases[0].occupancy is not None
+        cases[0] = replace(cases[0], occupancy=replace(cases[0].occupancy, theoretical_pct=50.0))
+        of = replace(compiled_run(), cases=tuple(cases))
+        (sweep,) = build_sweeps(of, groups(of)[0])
+        assert (sweep.metric, sweep.lower_is_better) == ("theoretical_occupancy_pct", False)
+        assert [(cell.value, cell.is_best) for cell in sweep.cells[0] if cell] == [
+            (50.0, False),
+            (100.0, True),
+        ]
+
 
 class TestBanners:
     @pytest.mark.parametrize(
