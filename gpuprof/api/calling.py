@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuprof.errors import PATH_ERRORS, InputError, reason
 from gpuprof.kernels.bare import bare_kernel, entry_in
+from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.header import LAUNCH_VARIABLES
 from gpuprof.kernels.kernel import Kernel, Launch
@@ -86,9 +87,9 @@ def call_request(
 
     if launch is None:
         raise InputError("A call has no launch.", fix="Give grid and block.")
-    texts = _read(sources)
+    files = _read(sources)
     read = read_call(
-        next(iter(texts)),
+        next(iter(files)).stem,
         call.args,
         call.expect,
         folder,
@@ -97,7 +98,7 @@ def call_request(
         flops=call.flops,
         nbytes=call.nbytes,
     )
-    ladder = _bare_ladder(texts, launch, read.operation, read.dtype, tuple(call.args))
+    ladder = _bare_ladder(files, launch, read.operation, read.dtype, tuple(call.args))
     request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
     return replace(request, selections=launched(ladder, launch, read.integers))
 
@@ -150,33 +151,38 @@ def launched(
 
 
 def _bare_ladder(
-    texts: Mapping[str, str], launch: BareLaunch, operation: Operation, dtype: str, arguments: tuple[str, ...]
+    files: Mapping[Path, str],
+    launch: BareLaunch,
+    operation: Operation,
+    dtype: str,
+    arguments: tuple[str, ...],
 ) -> Ladder:
     made = [
-        _bare(stem, text, rung, launch, operation, dtype, arguments)
-        for rung, (stem, text) in enumerate(texts.items())
+        _bare(path, text, rung, launch, operation, dtype, arguments)
+        for rung, (path, text) in enumerate(files.items())
     ]
     return Ladder(operation, tuple(made))
 
 
-def _read(sources: Sequence[Path | Source]) -> dict[str, str]:
-    """The text of each file, by its name without the ending."""
-    texts: dict[str, str] = {}
+def _read(sources: Sequence[Path | Source]) -> dict[Path, str]:
+    """The text of each file."""
+    files: dict[Path, str] = {}
     for source in sources:
         path = source.path if isinstance(source, Source) else source
-        if path.stem in texts:
+        if path.stem in (other.stem for other in files):
             raise InputError(f"Two kernels have the id {path.stem!r}.", fix="Rename one of them.")
         try:
-            texts[path.stem] = source.text if isinstance(source, Source) else path.read_text("utf-8-sig")
+            text = source.text if isinstance(source, Source) else path.read_text("utf-8-sig")
         except PATH_ERRORS as error:
             raise InputError(f"Cannot read the kernel file {path}: {reason(error)}.") from error
-    if not texts:
+        files[path] = text
+    if not files:
         raise InputError("There is nothing to run.", fix="Name a .cu file.")
-    return texts
+    return files
 
 
 def _bare(
-    stem: str,
+    path: Path,
     text: str,
     rung: int,
     launch: BareLaunch,
@@ -191,15 +197,16 @@ def _bare(
             raise InputError(f"{name!r} cannot be a parameter.", fix="Choose a name that means nothing else.")
     return bare_kernel(
         text,
-        stem,
+        path.stem,
         operation=operation.name,
         dtypes=(dtype,),
-        entry=launch.entry or entry_in(text, stem),
+        entry=launch.entry or entry_in(text, path.stem),
         arguments=arguments,
         launch=Launch((1, 1, 1), True, ("1", "1", "1"), "0", launch.cooperative),
         parameters=parameters,
         rung=rung,
         compile_options=launch.compile_options,
+        headers=carried_files(text, path, ()),
     )
 
 

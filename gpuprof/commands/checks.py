@@ -71,6 +71,7 @@ def checks(device_ordinal: int) -> Iterator[Check]:
     """
     yield Check("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield _guard("Compiler (NVRTC)", _nvrtc, "broken")
+    yield _cuda_headers()
     gpu = _guard("GPU", _gpus, "absent")
     yield gpu
     yield _clocks() if gpu.state == "ok" else Check("Clocks (NVML)", "absent", "no GPU to read")
@@ -97,6 +98,25 @@ def _nvrtc() -> str:
 
     archs = supported_archs()
     return f"{'.'.join(map(str, nvrtc_version()))}, for sm_{min(archs)} to sm_{max(archs)}"
+
+
+def _cuda_headers() -> Check:
+    """Which of CUDA's headers kernels may include."""
+    from gpuprof.toolchain.cuda_headers import HEADERS_FIX, find_cuda_headers
+    from gpuprof.toolchain.nvrtc import nvrtc_version
+
+    name = "CUDA's headers"
+    try:
+        found = find_cuda_headers(nvrtc_version()[0])
+    except GpuprofError:
+        return Check(name, "absent", "of no use without the compiler")
+    if not found.directories:
+        text = "none found: kernels that include cuda_fp16.h, cooperative_groups.h … cannot be compiled"
+        return Check(name, "absent", text, HEADERS_FIX)
+    where = f"{' and '.join(found.versions) or 'found'}, in {' and '.join(map(str, found.directories))}"
+    if found.missing:
+        return Check(name, "absent", f"{where}; not found: {' and '.join(found.missing)}", HEADERS_FIX)
+    return Check(name, "ok", where)
 
 
 def _gpus() -> str:

@@ -42,6 +42,7 @@ def bare_kernel(
     parameters: Mapping[str, int],
     rung: float = 0.0,
     compile_options: Sequence[str] = (),
+    headers: Mapping[str, str] | None = None,
 ) -> Kernel:
     """A kernel of which a program says everything.
 
@@ -56,6 +57,7 @@ def bare_kernel(
         parameters: Macros of its source that it can be tuned by, with their defaults.
         rung: Its place beside others.
         compile_options: Options for the compiler besides gpuprof's own.
+        headers: Files that it includes, by the names that it uses for them.
     """
     return Kernel(
         id=stem,
@@ -80,4 +82,5 @@ def bare_kernel(
         requirements=(),
         published=(),
         compile_options=tuple(compile_options),
+        headers=headers or {},
     )
