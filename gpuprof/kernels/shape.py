@@ -155,7 +155,8 @@ def configure(
     defined = {**macros, **kernel.defines}
     launches = tuple(replace(launch, entry=with_values(launch.entry, defined)) for launch in launches)
     # A macro that the source never mentions would only split the compile cache.
-    words = _words(kernel.source).union(*map(_words, kernel.headers.values())) - own_names(kernel.source)
+    texts = (*kernel.headers.values(), *kernel.defines.values())
+    words = _words(kernel.source).union(*map(_words, texts)) - own_names(kernel.source)
     defines = tuple((name, value) for name, value in macros.items() if name in words)
     defines += tuple(kernel.defines.items())
     return LaunchShape(launches, defines, tensor_maps, workspace)

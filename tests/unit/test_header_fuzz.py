@@ -38,6 +38,8 @@ arguments = ["rows", "columns", "scale", "x", "y"]
 dtypes = ["f32", "f64"]
 entry = "row_sum"
 compile_options = ["--use_fast_math"]
+include = ["."]
+define = { FAST = 1, CHECKED = true, ADD = "a + b" }
 aliases = ["rs"]
 rung = 10
 
@@ -77,7 +79,12 @@ because = "columns must fit"
 
 [[variants]]
 id = "row_sum_64"
+entry = "row_sum_wide<WIDTH, real>"
+arguments = ["rows", "columns", "x", "y"]
+dtypes = ["f64"]
 parameters = { WIDTH = 64 }
+define = { FAST = 0 }
+launch = { block = [64], grid = ["rows"] }
 
 [[variants]]
 id = "row_sum_16"

@@ -1,0 +1,287 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Included files travel with their kernel, by names that NVRTC finds; what cannot be is one sentence."""
+
+import os
+from pathlib import Path
+
+import pytest
+from unit_support import DEVICE, gpuprof, load_kernel
+
+from gpuprof.backends.compiling import compile_kernel
+from gpuprof.errors import HeaderError, InputError
+from gpuprof.kernels import carried
+from gpuprof.kernels.carried import carried_files
+from gpuprof.kernels.catalog import load_kernels
+from gpuprof.kernels.preprocessing import parse_preprocessing
+from gpuprof.kernels.shape import configure
+from gpuprof.measure.case import Case
+from gpuprof.measure.protocol import Measure, decode, encode
+from gpuprof.problems.problem import Problem
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options
+
+HEADER = """/*gpuprof
+operation = "copy_of"
+dimensions = ["n"]
+arguments = ["n", "x", "y"]
+{fields}
+[arrays]
+x = {{ shape = ["n"] }}
+y = {{ shape = ["n"], role = "out" }}
+[work]
+bytes = "2 * n * real_bytes"
+[check]
+y = "x"
+equal = true
+[launch]
+block = [64]
+grid = ["cdiv(n, block_x)"]
+*/
+"""
+BODY = "{includes}\n__global__ void k(int n, const float *x, float *y) {{ *(int *)y = {use}; }}\n"
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def kernel_file(folder, includes, use="1", fields=""):
+    return write(folder / "k.cu", HEADER.format(fields=fields) + BODY.format(includes=includes, use=use))
+
+
+def compiled_ptx(kernel, operation):
+    """The PTX of a kernel that has travelled to where none of its files are."""
+    problem = Problem.of(operation, (64,))
+    sent = decode(encode(Measure(Case.of(kernel, problem)))).case.kernel
+    assert sent == kernel
+    shape = configure(sent, problem, sent.launch.block, {}, DEVICE)
+    (function,) = compile_kernel(sent, shape, "sm_80").values()
+    return function.ptx
+
+
+def ptx_of(path, tmp_path, monkeypatch, command=None):
+    file = load_kernels(path, None, *([command] if command else []))
+    away = tmp_path / "away"
+    away.mkdir(exist_ok=True)
+    monkeypatch.chdir(away)
+    return compiled_ptx(file.kernels[0], file.operation)
+
+
+def test_files_beside_the_kernel_and_beside_them_are_found_anywhere(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    write(home / "a.h", '#pragma once\n#include "deep/b.h"\n#include "./c.h"\n')
+    write(home / "deep" / "b.h", '#pragma once\n#include "../c.h"\n  #  include "b2.h" // beside it\n')
+    write(home / "deep" / "b2.h", "#define B2 1000\n")
+    write(home / "c.h", "#ifndef C\n#define C 234\n#endif\n")
+    path = kernel_file(home, '#include "a.h"\n#include "./deep/../deep/b.h"', "B2 + C")
+    assert "1234" in ptx_of(path, tmp_path, monkeypatch)
+
+
+def test_files_of_one_name_in_several_folders_stay_apart(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    write(home / "config.h", "#define MINE 1000\n")
+    write(home / "one" / "all.h", '#include "config.h"\n')
+    write(home / "one" / "config.h", "#define ONE 200\n")
+    write(home / "two" / "all.h", '#include "config.h"\n')
+    write(home / "two" / "config.h", "#define TWO 34\n")
+    includes = '#include "config.h"\n#include "one/all.h"\n#include "two/all.h"'
+    path = kernel_file(home, includes, "MINE + ONE + TWO")
+    assert "1234" in ptx_of(path, tmp_path, monkeypatch)
+
+
+def test_folders_of_the_command_line_come_before_the_headers_and_after_the_files_own(tmp_path, monkeypatch):
+    home, first, second = tmp_path / "home", tmp_path / "first", tmp_path / "second"
+    write(home / "mine.h", "#define MINE 1000\n")
+    write(first / "mine.h", "#error not this one")
+    for number, folder in ((200, first), (500, second)):
+        write(folder / "lib" / "number.h", f"#define NUMBER {number}\n")
+    write(second / "only.h", "#include <lib/number.h>\n#define ONLY 34\n")
+    includes = '#include "mine.h"\n#include <lib/number.h>\n#include <only.h>'
+    path = kernel_file(home, includes, "MINE + NUMBER + ONLY", 'include = ["../second"]')
+    command = parse_preprocessing([first], [])
+    assert "1234" in ptx_of(path, tmp_path, monkeypatch, command)
+    assert "1534" in ptx_of(path, tmp_path, monkeypatch)
+
+
+def test_a_name_that_a_macro_stands_for_is_found(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    write(home / "inner.h", '#define INNER "deep.h"\n#include INNER\n')
+    write(home / "deep.h", "#define DEEP 1234\n")
+    path = kernel_file(home, '#define NAME "inner.h"\n#include NAME', "DEEP")
+    assert "1234" in ptx_of(path, tmp_path, monkeypatch)
+
+
+def test_host_code_of_an_included_file_is_left_out(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    helper = (
+        "#pragma once\n#include <iostream>\nvoid check(cudaError_t e) { std::cerr << e; }\n#define H 1234\n"
+    )
+    write(home / "helper.h", helper)
+    path = kernel_file(home, '#include "helper.h"\nvoid run() { check(cudaGetLastError()); }', "H")
+    assert "1234" in ptx_of(path, tmp_path, monkeypatch)
+
+
+def test_included_text_and_macros_are_part_of_what_a_kernel_is(tmp_path):
+    path = kernel_file(tmp_path, '#include "a.h"')
+    write(tmp_path / "a.h", "// one")
+    first = load_kernel(path).source_hash
+    write(tmp_path / "a.h", "// two")
+    second = load_kernel(path).source_hash
+    defined = load_kernels(path, None, parse_preprocessing([], ["A=1"])).kernels[0].source_hash
+    assert len({first, second, defined}) == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "given", "number"),
+    [
+        ("define = { NUMBER = 1234 }", [], "1234"),
+        ('define = { NUMBER = "HALF * 2", HALF = "(600 + 17)" }', [], "1234"),
+        ("define = { NUMBER = 5 }", ["NUMBER=1234"], "1234"),
+        ("", ["NUMBER=1234"], "1234"),
+        ("parameters = { WIDTH = 1000 }", ["NUMBER=WIDTH + 234"], "1234"),
+        ("define = { FLAG = true }", ["NUMBER=1233 + FLAG"], "1234"),
+        ("", ["FLAG", "NUMBER=1233 + FLAG"], "1234"),
+    ],
+)
+def test_macros_of_the_header_and_the_command_line(tmp_path, monkeypatch, fields, given, number):
+    path = kernel_file(tmp_path / "home", "", "NUMBER", fields)
+    assert number in ptx_of(path, tmp_path, monkeypatch, parse_preprocessing([], given))
+
+
+@pytest.mark.parametrize(
+    ("fields", "given", "words"),
+    [
+        ("parameters = { NUMBER = 1 }", ["NUMBER=2"], "NUMBER is a parameter of the header"),
+        ("constants = { NUMBER = 1 }", ["NUMBER"], "NUMBER is a parameter of the header"),
+        ("", ["real=int"], "real is a macro of gpuprof's own"),
+        ("parameters = { A = 1 }\ndefine = { A = 2 }", [], "A is a parameter of the header"),
+    ],
+)
+def test_macro_that_means_something_else_is_refused(tmp_path, fields, given, words):
+    path = kernel_file(tmp_path, "", "1", fields)
+    with pytest.raises(InputError, match=words):
+        load_kernels(path, None, parse_preprocessing([], given))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ('include = "folder"', "include must be a list"),
+        ('include = ["absent"]', "absent', which is no folder"),
+        ('include = ["k.cu"]', "k.cu', which is no folder"),
+        ("define = 3", "define must be a dict"),
+        ("define = { A = 1.5 }", "define.A must be an integer, a line of text or true, not 1.5"),
+        ("define = { A = false }", "define.A must be an integer"),
+        ('define = { A = "1\\n2" }', "define.A must be an integer, a line of text"),
+        ('define = { "A B" = 1 }', "define names 'A B', which is no name of a macro"),
+        ("define = { real = 1 }", "define.real is a macro of gpuprof's own"),
+        ("define = { BLOCK_X = 1 }", "define.BLOCK_X is a macro of gpuprof's own"),
+        (
+            "parameters = { A = 1 }\nvariants = [{ id = 'v', define = { A = 2 } }]",
+            "variants.define.A is a parameter",
+        ),
+    ],
+)
+def test_faulty_fields_are_named(tmp_path, fields, words):
+    path = kernel_file(tmp_path, "", "1", fields)
+    with pytest.raises(HeaderError) as caught:
+        load_kernels(path)
+    assert words in caught.value.what
+    assert caught.value.what.startswith(str(path))
+
+
+@pytest.mark.parametrize("text", ["", "=1", "3=1", "A B=1", "A=1\n2"])
+def test_definition_that_is_none(text):
+    with pytest.raises(InputError, match="is no definition"):
+        parse_preprocessing([], [text])
+
+
+def test_folder_that_cannot_be_searched(tmp_path):
+    for folder in (tmp_path / "absent", Path("x\0y"), write(tmp_path / "file", "")):
+        with pytest.raises(InputError, match="is no folder"):
+            parse_preprocessing([folder], [])
+    write(tmp_path / "host" / "stdio.h", "")
+    with pytest.raises(InputError, match="holds the host's headers"):
+        parse_preprocessing([tmp_path / "host"], [])
+
+
+def test_cudas_own_headers_do_not_travel(tmp_path):
+    toolkit = tmp_path / "toolkit"
+    write(toolkit / "cuda_fp16.h", "#define FP16 1")
+    path = kernel_file(tmp_path / "home", "#include <cuda_fp16.h>")
+    kernel = load_kernels(path, None, parse_preprocessing([toolkit], [])).kernels[0]
+    assert kernel.headers == {}
+    assert kernel.compile_options == (f"--include-path={toolkit}",)
+
+
+def test_files_that_include_each_other_are_read_once(tmp_path):
+    write(tmp_path / "a.h", '#include "b.h"\n#include "/dev/zero"\n')
+    write(tmp_path / "b.h", '#include "a.h"\n#include "a.h"\n')
+    found = carried_files('#include "a.h"', tmp_path / "k.cu", ())
+    assert set(found) == {"a.h", "b.h"}
+    os.symlink("a.h", tmp_path / "other.h")
+    both = carried_files('#include "other.h"\n#include "a.h"', tmp_path / "k.cu", ())
+    assert both["a.h"] == '#include "other.h"\n'
+
+
+def test_files_too_large_to_travel_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(carried, "MOST_BYTES", 1 << 20)
+    write(tmp_path / "a.h", "x" * (1 << 20) + "\n")
+    with pytest.raises(HeaderError, match=r"k.cu includes more than 1 MiB of files\."):
+        carried_files('#include "a.h"', tmp_path / "k.cu", ())
+
+
+def test_file_that_is_no_text_is_named(tmp_path):
+    (tmp_path / "a.h").write_bytes(b"\xff\xfe")
+    with pytest.raises(HeaderError, match=r"k.cu includes .*a.h, which cannot be read: it is not UTF-8 text"):
+        carried_files('#include "a.h"', tmp_path / "k.cu", ())
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "line"),
+    [
+        ("#define BM 64", "BM", 1),
+        ("\nconstexpr int BM = 64;", "BM", 2),
+        ("void f() {\n  const unsigned BM(64);\n}", "BM", 2),
+        ("__global__ void other(int BM) {}", "BM", 1),
+        ("template <int BM> __global__ void k() {}", None, 0),
+        ("#ifndef BM\n#define BM 64\n#endif", None, 0),
+        ("#if !defined(BM)\n#define BM 64\n#endif", None, 0),
+        ("// #define BM 64\n/* int BM = 3; */ int x = BM;", None, 0),
+        ("int MYBM = 3; return BM;", None, 0),
+    ],
+)
+def test_parameter_that_the_source_gives_a_value_itself_is_refused(tmp_path, source, name, line):
+    path = kernel_file(tmp_path, source, "1", "parameters = { BM = 4 }")
+    if name is None:
+        assert load_kernels(path).kernels[0].parameters == {"BM": 4}
+        return
+    before = path.read_text()[: path.read_text().index(source)].count("\n")
+    with pytest.raises(
+        HeaderError, match=rf"parameters\.{name} is given a value on line {before + line} of the"
+    ):
+        load_kernels(path)
+
+
+def test_types_and_template_parameters_of_the_source_are_no_macros():
+    source = "template <class real, int BLOCK_X> __global__ void k(real *x) { *x = BLOCK_X; }"
+    compiled = compile_source(source, "k.cu", "k<float, 7>", compiler_options("sm_80"))
+    assert "_Z1kIfLi7EEvPT_" in compiled.entry
+
+
+def test_include_and_define_on_the_command_line_are_for_own_kernels(tmp_path):
+    process = gpuprof("transpose", "-k", "naive_row", "-D", "A=1", "--device", "none", cwd=tmp_path)
+    assert process.returncode == 2
+    assert process.stderr.splitlines() == [
+        "gpuprof: -I and -D are for kernels of your own.",
+        "  Name one with -k FILE.cu.",
+    ]
+    write(tmp_path / "inc" / "n.h", "#define N_OF_FILE 3\n")
+    kernel_file(tmp_path, "#include <n.h>", "N_OF_FILE + N_GIVEN")
+    options = ("--device", "none", "--sizes", "64", "-q")
+    process = gpuprof("run", "k.cu", "-I", "inc", "-D", "N_GIVEN=2", *options, cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
+    process = gpuprof("run", "k.cu", "-D", "N_GIVEN=2", *options, "-o", "o", cwd=tmp_path)
+    assert process.returncode == 1
