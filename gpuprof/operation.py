@@ -25,11 +25,16 @@ class ArrayDeclaration:
             for its first options.
         role: Whether kernels read it, write it, or both.
         dtype: Element type; `real` is the run's.
+        read_if: Of one that kernels read and write, the formula of dimensions and scalars that is 0 where
+            they must not read it; empty where they always may.
+        unread: Why not, as the rest of a sentence after `though`.
     """
 
     shape: tuple[str, ...]
     role: Role = "in"
     dtype: str = "real"
+    read_if: str = ""
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ class Verification:
         absolute_bound: What underflow may add to an error, whatever the magnitude.
         checked_elements: How many elements were compared.
         wrong_elements: How many exceeded the bound, or are NaN or still hold the poison.
-        detail: The first wrong element in words, or an empty string.
+        detail: What is wrong, in words, or an empty string.
     """
 
     max_abs_error: Error | None
@@ -341,7 +341,8 @@ class Measurement:
     size and device: block, parameters and `source_hash` are then that kernel's. `source_hash` is empty where
     no source ran: for a library, and where no choice could be made. `launches` are those of a kernel that
     takes several, in order, and empty for any other: they are timed and counted as one, and `block`, `grid`,
-    `resources` and `occupancy` are those of the launch with the most threads.
+    `resources` and `occupancy` are those of the launch with the most threads. `remarks` are sentences to read
+    beside the figures of a case that ended well.
     """
 
     kernel: str
@@ -383,6 +384,7 @@ class Measurement:
     over_limit: bool = False
     chosen: str = ""
     launches: tuple[LaunchRecord, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def ran(self) -> str:

@@ -86,6 +86,7 @@ def profile(
     seconds_per_case: float = 0.25,
     sim_blocks: int | Literal["all"] | None = None,
     lines: bool = False,
+    poison_inout: bool = True,
     save: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -137,6 +138,8 @@ def profile(
         seconds_per_case: Kernel time to spend sampling one case.
         sim_blocks: Blocks that the executor runs of each grid; chosen by size when None.
         lines: On a GPU, count with the executor too, in total and per source line.
+        poison_inout: Whether a kernel is wrong that reads what it must not, such as C of a GEMM where beta is
+            0; if not, it is measured with a remark.
         save: A results file that holds every case as soon as it is done.
         progress: Told about every step.
 
@@ -157,6 +160,7 @@ def profile(
         seconds_per_case=seconds_per_case,
         sim_blocks=0 if sim_blocks == "all" else sim_blocks,
         lines=lines,
+        poison_inout=poison_inout,
     )
     launch = _launch(grid, block, params or {}, entry, dynamic_shared_bytes, cooperative, compile_options)
     files = _listed(what)

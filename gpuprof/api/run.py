@@ -183,6 +183,11 @@ class Case:
         return (self.reason,) if self.reason else clues_of(self.record)
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to read beside its figures, in sentences."""
+        return self.record.remarks
+
+    @property
     def is_reference(self) -> bool:
         """Whether it is a library's or the host's implementation, to compare with."""
         return self.record.is_reference

@@ -31,6 +31,7 @@ class Findings:
 
     outcome: Outcome
     reason: str | None = None
+    remarks: tuple[str, ...] = ()
     verification: Verification | None = None
     verification_reason: str | None = None
     timing: TimingPair | None = None

@@ -1,13 +1,18 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What both backends say of a comparison: several outputs as one verdict, and errors that are no number."""
+"""What both backends say of a comparison: several outputs as one verdict, and what must not be read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
-from numbers import Integral
-from typing import Any
 
+from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
+
+_SAME = (
+    "its result depends on what was there before. It is measured all the same with --no-poison-inout, or with"
+    " poison_inout = false in its header"
+)
 
 
 def worst(found: Sequence[Verification]) -> Verification:
@@ -26,21 +31,50 @@ def worst(found: Sequence[Verification]) -> Verification:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whether a case is right.
+
+    Args:
+        verification: What was found.
+        unread: What outputs held that it must not read; None for poison.
+        remarks: What to say of it beside its figures.
+    """
+
+    verification: Verification
+    unread: float | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def prove(problem: Problem, poison_inout: bool, attempt: Callable[[float | None], Verification]) -> Proof:
+    """Verify a case, and find out whether it reads what it must not.
+
+    Some arrays may be read for some scalars only, such as C of a GEMM: not where beta is 0. They are poisoned
+    like any output. A case that is wrong is tried once more with numbers in them.
+
+    Args:
+        problem: What it computes.
+        poison_inout: As a kernel's: where False, a case that is right with numbers is taken so.
+        attempt: Runs the case on clean arrays, with a number in those that it must not read, or with poison.
+    """
+    verification = attempt(None)
+    arrays = " and ".join(f"{spec.name} though {spec.unread}" for spec in problem.outputs if spec.unread)
+    if verification.passed or not arrays:
+        return Proof(verification)
+    # Not zeros: a kernel that adds to what was there would pass.
+    with_ones = attempt(1.0)
+    if with_ones.passed and not poison_inout:
+        return Proof(with_ones, 1.0, (f"Reads {arrays}; measured with ones there",))
+    if with_ones.passed:
+        return Proof(replace(verification, detail=f"reads {arrays}: {_SAME}"))
+    if attempt(0.0).passed:
+        return Proof(replace(verification, detail=f"adds to what was in {arrays}"))
+    return Proof(verification)
+
+
 def finite(value: float) -> float | None:
     """An error as results keep it: one that is no number is None."""
     return value if isfinite(value) else None
-
-
-def told_apart(got: Any, expected: Any) -> tuple[str, str]:
-    """Two values that differ, each as short as still shows that: integers in full."""
-    if isinstance(got, Integral) and isinstance(expected, Integral):
-        return str(got), str(expected)
-    shown = ("", "")
-    for digits in (6, 9, 17):
-        shown = f"{got:.{digits}g}", f"{expected:.{digits}g}"
-        if shown[0] != shown[1]:
-            break
-    return shown
 
 
 def _share(one: Verification) -> float:

@@ -60,6 +60,14 @@ SimBlocks = Annotated[
     ),
 ]
 Lines = Annotated[bool, typer.Option("--lines", help="On a GPU: also count per source line, with sim.")]
+PoisonInout = Annotated[
+    bool,
+    typer.Option(
+        "--poison-inout/--no-poison-inout",
+        help="Whether a kernel is wrong that reads what it must not, such as C where beta is 0; else it is"
+        " measured with a remark.",
+    ),
+]
 Reference = Annotated[
     str,
     typer.Option(
@@ -119,6 +127,7 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "seconds": (Seconds, 0.25),
     "sim_blocks": (SimBlocks, None),
     "lines": (Lines, False),
+    "poison_inout": (PoisonInout, True),
     "reference": (Reference, "vendor"),
     "ncu": (Ncu, False),
     "ncu_set": (NcuSet, None),
@@ -222,6 +231,7 @@ def _measure(find_ladder: "Callable[..., Ladder]", scalars: Mapping[str, float],
         seconds_per_case=given["seconds"],
         sim_blocks=parse_sim_blocks(given["sim_blocks"]),
         lines=given["lines"],
+        poison_inout=given["poison_inout"],
     )
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]

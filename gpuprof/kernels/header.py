@@ -45,7 +45,7 @@ CHOICE_VARIABLES = ("real_bytes", "sm_count", "arch")
 #: What a header that chooses leaves to the chosen kernel's; what its own step moves depends on that too.
 _OF_THE_CHOSEN = (
     *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require"),
-    *("dtypes", "compile_options", "moves", "after", "variants", "launches", "workspace"),
+    *("dtypes", "compile_options", "moves", "after", "variants", "launches", "workspace", "poison_inout"),
 )
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
 RESOURCES = (
@@ -292,6 +292,7 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         choices=choices,
         launches=launches,
         workspace=read_workspace(reader, operation),
+        poison_inout=reader.take("poison_inout", bool, True),
     )
     _check_kernel(reader, kernel, operation)
     return replace(kernel, launch=placeholder(reader, launches, kernel.integers)) if launches else kernel

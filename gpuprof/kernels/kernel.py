@@ -120,6 +120,8 @@ class Kernel:
         launches: Its launches in order where it takes several; `launch` is then a placeholder with the first
             one's block.
         workspace: Its own arrays, by name.
+        poison_inout: Whether an array that it must not read, though it may for other scalars, is poisoned for
+            it, so that reading it shows; without, it holds numbers, and the case says so.
     """
 
     id: str
@@ -152,6 +154,7 @@ class Kernel:
     choices: tuple[Choice, ...] = ()
     launches: tuple[LaunchStep, ...] = ()
     workspace: Mapping[str, Workspace] = field(default_factory=dict)
+    poison_inout: bool = True
 
     @property
     def steps(self) -> tuple[LaunchStep, ...]:

@@ -206,6 +206,21 @@ def make_request(
     return request
 
 
+def without_poison(request: Request) -> Request:
+    """The same, with numbers in arrays that kernels must not read, for those that read them all the same."""
+    ladder = request.ladder
+    return replace(
+        request,
+        ladder=replace(
+            ladder, kernels=tuple(replace(kernel, poison_inout=False) for kernel in ladder.kernels)
+        ),
+        selections=tuple(
+            replace(selection, kernel=replace(selection.kernel, poison_inout=False))
+            for selection in request.selections
+        ),
+    )
+
+
 def _check_extents(size: tuple[int, ...], names: tuple[str, ...]) -> None:
     """Refuse what is no size of a problem of these dimensions."""
     text, shape = size_label(size), "x".join(map(str.upper, names))

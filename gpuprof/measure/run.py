@@ -17,7 +17,7 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Open, Opened, Size
-from gpuprof.measure.request import Request
+from gpuprof.measure.request import Request, without_poison
 from gpuprof.measure.session import SessionOptions, run_cases
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Run, Tool
@@ -60,6 +60,7 @@ class RunOptions:
         seconds_per_case: Kernel time spent on sampling one case.
         sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
         lines: Whether the executor annotates a GPU run line by line.
+        poison_inout: Whether kernels' own `poison_inout` holds; if not, it is off for all of them.
         given_arrays: Folder of the arrays that a program gave, for operations made of them.
     """
 
@@ -70,6 +71,7 @@ class RunOptions:
     seconds_per_case: float = 0.25
     sim_blocks: int | None = None
     lines: bool = False
+    poison_inout: bool = True
     given_arrays: str = ""
 
 
@@ -99,6 +101,8 @@ def measure(
         InputError: A size does not fit in memory, or the results cannot be written.
         BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.
     """
+    if not options.poison_inout:
+        request = without_poison(request)
     open_request = Open(
         device=options.device,
         arch=options.arch,

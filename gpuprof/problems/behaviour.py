@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.operation import Check
+from gpuprof.operation import Check, Role
 from gpuprof.problems.array_formulas import evaluate_arrays
-from gpuprof.problems.dtypes import REAL, is_float
-from gpuprof.problems.formulas import ExpressionError, evaluate
+from gpuprof.problems.dtypes import REAL, is_float, numpy_dtype
+from gpuprof.problems.formulas import ExpressionError, evaluate, evaluate_real
 from gpuprof.problems.generators import generate
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.wrong_places import Axis, axes_of
 
 Array = NDArray[Any]
 
@@ -112,7 +113,7 @@ class Behaviour:
             if min(shape) < 1:
                 raise ExpressionError(f"{name} would have the shape {shape}")
             dtype = problem.dtype if declared.dtype == REAL else declared.dtype
-            specs.append(ArraySpec(name, shape, dtype, declared.role))
+            specs.append(ArraySpec(name, shape, dtype, *role_of(problem, name)))
         return tuple(specs)
 
     def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
@@ -129,6 +130,12 @@ class Behaviour:
             **problem.dimensions,
             **{name: problem.rounded(name) for name in problem.scalars},
             **{spec.name: inputs[spec.name].reshape(spec.shape) for spec in problem.arrays if spec.is_read},
+            # A formula names it all the same, and must not depend on it.
+            **{
+                spec.name: np.zeros(spec.shape, numpy_dtype(spec.dtype))
+                for spec in problem.arrays
+                if spec.unread
+            },
         }
         expected = {}
         for spec in problem.outputs:
@@ -149,6 +156,10 @@ class Behaviour:
         """A formula is evaluated as a whole."""
         return None
 
+    def axes(self, problem: Problem, output: str) -> tuple[Axis, ...]:
+        """Rows and columns of a matrix, and numbers otherwise."""
+        return axes_of(len(problem.array(output).shape))
+
     def describe_element(self, problem: Problem, output: str, index: int) -> str:
         """The element's position along each extent."""
         position = np.unravel_index(index, problem.array(output).shape)
@@ -165,6 +176,18 @@ class Behaviour:
     def host_call(self, problem: Problem, reference: str, inputs: Mapping[str, Array]) -> HostCall:
         """A declaration names no program of the host."""
         raise KeyError(reference)
+
+
+def role_of(problem: Problem, name: str) -> tuple[Role, str]:
+    """Whether kernels read an array of a problem, write it, or both; and why they must not read it.
+
+    Raises:
+        ExpressionError: The formula that decides has no value for this size.
+    """
+    declared = problem.operation.arrays[name]
+    if not declared.read_if or evaluate_real(declared.read_if, {**problem.dimensions, **problem.scalars}):
+        return declared.role, ""
+    return "out", declared.unread or f"{declared.read_if} does not hold"
 
 
 def _as_integers(spec: ArraySpec, check: Check, result: Array) -> Array:

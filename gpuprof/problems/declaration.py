@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read an operation's declaration from TOML: `operation.toml`, or the same tables in a kernel's header."""
 
-import keyword
 from collections.abc import Iterable
 from dataclasses import replace
 from keyword import iskeyword
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, reason
 from gpuprof.operation import (
@@ -94,6 +93,9 @@ def read_operation(reader: TableReader, name: str, title_key: str = "title") -> 
     for key, array in arrays.items():
         for text in array.shape:
             _check_formula(reader, f"arrays.{key}.shape", text, dimensions)
+        if array.read_if:
+            names = (*dimensions, *scalars)
+            _check_formula(reader, f"arrays.{key}.read_if", array.read_if, names, reals=True)
     if all(array.role == "in" for array in arrays.values()):
         raise reader.error("arrays", "have nothing to check: none is out or inout")
     _check_coded(reader, operation)
@@ -127,8 +129,6 @@ def _check_names(reader: TableReader, dimensions: tuple[str, ...], names: tuple[
     for name in names:
         if not is_identifier(name):
             raise reader.error("dimensions", f"names {name!r}, which is no name of letters, digits and _")
-        if keyword.iskeyword(name) and "coded" not in reader:
-            raise reader.error("dimensions", f"names {name!r}, a word of the language that formulas are in")
         if names.count(name) > 1:
             raise reader.error("dimensions", f"names {name!r}, which something else is called too")
         # Code does not read its names in formulas, whose language is a part of Python's.
@@ -152,9 +152,14 @@ def _read_array(reader: TableReader) -> ArrayDeclaration:
     shape = reader.strings("shape")
     if not 1 <= len(shape) <= 5:
         raise reader.error("shape", "must be one to five formulas")
-    array = ArrayDeclaration(shape, reader.choice("role", get_args(Role), "in"), dtype)  # type: ignore[arg-type]
+    role: Any = reader.choice("role", get_args(Role), "in")
+    read_if, unread = reader.take("read_if", str, ""), reader.take("unread", str, "")
+    if read_if and role != "inout":
+        raise reader.error("read_if", f"is for arrays that are inout, and this is {role}")
+    if unread and not read_if:
+        raise reader.error("unread", "says why an array must not be read: that is for read_if to decide")
     reader.finish()
-    return array
+    return ArrayDeclaration(shape, role, dtype, read_if, unread.rstrip("."))
 
 
 def _read_scalar(reader: TableReader) -> ScalarDeclaration:

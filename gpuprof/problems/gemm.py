@@ -29,9 +29,11 @@ from gpuprof.problems.behaviour import (
     Initial,
     LibraryCall,
     Pointer,
+    role_of,
 )
 from gpuprof.problems.dtypes import numpy_dtype, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.wrong_places import Axis, axes_of
 
 Doubles = NDArray[np.float64]
 #: cuBLAS: operands as they are.
@@ -48,11 +50,10 @@ class GemmBehaviour(Behaviour):
         """A, B and C, with rows and columns as they are stored."""
         m, n, k = problem.sizes
         order = 1 if _is_row_major(problem) else -1
-        role = "inout" if problem.scalars["beta"] else "out"
         return (
             ArraySpec("A", (m, k)[::order], problem.dtype),
             ArraySpec("B", (k, n)[::order], problem.dtype),
-            ArraySpec("C", (m, n)[::order], problem.dtype, role),  # type: ignore[arg-type]
+            ArraySpec("C", (m, n)[::order], problem.dtype, *role_of(problem, "C")),
         )
 
     def inputs(self, problem: Problem, seed: int) -> dict[str, Array]:
@@ -89,6 +90,11 @@ class GemmBehaviour(Behaviour):
         old = inputs["C"][indices].astype(np.float64) if "C" in _read(problem) else None
         sizes = (np.abs(a) @ np.abs(b))[row_of, column_of]
         return Expected(*_scaled(problem, (a @ b)[row_of, column_of], sizes, old))
+
+    def axes(self, problem: Problem, output: str) -> tuple[Axis, ...]:
+        """Rows and columns of the matrix, in the order in which they are stored."""
+        order = 1 if _is_row_major(problem) else -1
+        return axes_of(2)[::order]
 
     def describe_element(self, problem: Problem, output: str, index: int) -> str:
         """Row and column of the matrix, in whichever order it is stored."""

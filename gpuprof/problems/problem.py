@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gpuprof.problems.behaviour import Behaviour, DeviceReference, Expected, HostCall, LibraryCall
     from gpuprof.problems.check import ErrorBound
+    from gpuprof.problems.wrong_places import Axis
 
     Array = NDArray[Any]
 
@@ -31,12 +32,15 @@ class ArraySpec:
         shape: Extents as stored: elements along the last one are neighbours.
         dtype: Element type.
         role: Whether kernels read it, write it, or both.
+        unread: Of one that kernels may read for other scalars, why not for these, as the rest of a sentence
+            after `though`; empty for any other.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     role: Role = "in"
+    unread: str = ""
 
     @property
     def elements(self) -> int:
@@ -239,6 +243,10 @@ class Problem:
             return ErrorBound(relative, absolute, largest(dtype))
         rounding = ELEMENT_TYPES[dtype].roundoff * (1 + relative)
         return ErrorBound(relative, absolute + smallest(dtype), largest(dtype), rounding)
+
+    def axes(self, output: str) -> "tuple[Axis, ...]":
+        """The words for the axes of an output, as it is stored."""
+        return self._behaviour.axes(self, output)
 
     def describe_element(self, output: str, index: int) -> str:
         """Where an element of a flat output stands, for a message: `C[3, 5]`."""

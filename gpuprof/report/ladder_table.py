@@ -54,7 +54,7 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     """Why a rung stands where it stands: its reason if it has no figures, else changes, then the limiter."""
     if not status_of(run, rung.case).usable:
         return (rung.case.reason or "No reason was recorded.",)
-    lines = []
+    lines = [*rung.case.remarks]
     if rung.changes:
         lines.append(f"vs {rung.previous}: " + "; ".join(change.text for change in rung.changes))
     elif rung.gain is not None:
@@ -69,7 +69,7 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
         lines.append("; ".join([rung.verdict.text, *clues]))
     elif clues:
         lines.append("; ".join(clues))
-    elif rung.verdict and not lines and not rung.is_reference:
+    elif rung.verdict and lines == [*rung.case.remarks] and not rung.is_reference:
         lines.append(rung.verdict.text)
     return tuple(lines)
 

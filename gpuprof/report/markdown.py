@@ -83,6 +83,9 @@ def _section(run: Run, group: Group, ladder: Ladder) -> str:
         lines += ["", _text(sentence)]
     for line in parameter_lines(run, group, ladder.size.label):
         lines += ["", _text(line)]
+    remarks = [(rung, remark) for rung in ladder.rungs for remark in rung.case.remarks]
+    if remarks:
+        lines += ["", *(f"- {_code(rung.kernel.id)}: {_text(remark)}" for rung, remark in remarks)]
     without = [rung for rung in ladder.rungs if not status_of(run, rung.case).usable]
     if without:
         lines.append("")

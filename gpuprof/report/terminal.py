@@ -138,6 +138,8 @@ def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder])
                 f"{what} {status.word}: {row.case.reason or 'no reason was recorded'}",
                 _TONES[status.tone],
             )
+        for remark in row.case.remarks:
+            writer.wrapped("!", f"{row.case.kernel} {row.case.problem.label}: {remark}", "yellow")
     for ladder in ladders:
         sentences = (headline(run, group, ladder), *parameter_lines(run, group, ladder.size.label))
         for sentence in filter(None, sentences):

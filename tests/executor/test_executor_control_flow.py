@@ -146,6 +146,44 @@ def test_a_producer_arrives_without_waiting():
     assert out.array()[:32].tolist() == [32 - i for i in range(32)]
 
 
+def test_a_producer_goes_on_after_it_arrived():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[32];
+    if (threadIdx.x < 32) {
+        tile[threadIdx.x] = threadIdx.x + 1;
+        asm volatile("bar.arrive 2, 64;" ::: "memory");
+        out[threadIdx.x + 32] = 5;
+    } else {
+        asm volatile("bar.sync 2, 64;" ::: "memory");
+        out[threadIdx.x - 32] = tile[63 - threadIdx.x];
+    }
+    __syncthreads();
+    out[threadIdx.x] += 100;
+}"""
+    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
+    assert out.array()[:64].tolist() == [132 - i for i in range(32)] + [105] * 32
+
+
+def test_one_block_passes_a_barrier_that_another_does_not_reach_yet():
+    """Block 1's first warp waits for what block 0 writes behind the barrier."""
+    source = """extern "C" __global__ void k(volatile int *flag, int *count) {
+    if (blockIdx.x == 1 && threadIdx.x < 32)
+        while (flag[0] == 0)
+            ;
+    __syncthreads();
+    atomicAdd(&count[blockIdx.x * 96 + threadIdx.x], 1);
+    __threadfence();
+    __syncthreads();
+    if (blockIdx.x == 0 && threadIdx.x == 40)
+        flag[0] = 1;
+}"""
+    (_, count), result = run_cuda(
+        source, np.zeros(1, np.int32), np.zeros(192, np.int32), grid=(2, 1, 1), block=(96, 1, 1)
+    )
+    assert count.array().tolist() == [1] * 192
+    assert result.counters["barriers"] == 2 * 2 * 3
+
+
 def test_warps_wait_for_others_only_at_barriers():
     """Warp 1 must pass the join of the branch while warp 0 is still in a barrier inside it."""
     source = """extern "C" __global__ void k(int *out) {

@@ -134,6 +134,25 @@ def test_f64_fma_is_rounded_once(fma, mode):
         assert result == rounded(value, np.float64, mode), (x, y, z)
 
 
+def test_f64_fma_at_the_ends_of_the_range():
+    """Where the error of a product, or of a sum, is too small or too large for a double."""
+    rng = np.random.default_rng(6)
+    places = [-1074, -1022, -960, -901, -899, -500, -452, -449, -60, 0, 60, 449, 451, 500, 999, 1001]
+    exponents = [(a, b, c) for a in places for b in places for c in (*places, a + b, a + b - 53)]
+    exponents = [some for some in exponents if all(-1074 <= e <= 1001 for e in some) and sum(some[:2]) < 960]
+    significands = rng.integers(2**52, 2**53, (3, len(exponents))) * rng.choice([-1, 1], (3, len(exponents)))
+    with np.errstate(all="ignore"):
+        a, b, c = (
+            np.array([math.ldexp(int(m), max(e - 52, -1074)) for m, e in zip(row, column, strict=True)])
+            for row, column in zip(significands, zip(*exponents, strict=True), strict=True)
+        )
+        for mode in ("rn", "rp"):
+            got = exact.fma64(a, b, c, mode)
+            for x, y, z, result in zip(a.tolist(), b.tolist(), c.tolist(), got.tolist(), strict=True):
+                value = Fraction(x) * Fraction(y) + Fraction(z)
+                assert result == rounded_or_infinite(value, np.float64, mode), (x, y, z)
+
+
 FINITE32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
 FINITE64 = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -298,13 +317,16 @@ def neighbours_of_root(value: Fraction) -> tuple[float, float]:
 
 
 def test_f64_division_and_addition_in_every_direction():
-    a, b = [1.0, -1.0, 1e300, 5e-324], [3.0, 3.0, -7.0, 3.0]
+    a, b = [1.0, -1.0, 1e30, -1.0, 5e-324], [3.0, 3.0, -7.0, 2.0**-80, 3.0]
     for mode in ("rz", "rm", "rp"):
         for name, operate in (
             ("div", Fraction.__truediv__),
             ("add", Fraction.__add__),
+            ("sub", Fraction.__sub__),
             ("mul", Fraction.__mul__),
         ):
-            got = run_instruction(f"{name}.{mode}.f64 d, a, b;", ("f64", "f64"), "f64", a, b)
-            values = [operate(Fraction(x), Fraction(y)) for x, y in zip(a, b, strict=True)]
-            assert got.tolist() == [rounded(value, np.float64, mode) for value in values]
+            for kind, dtype in (("f64", np.float64), ("f32", np.float32)):
+                x, y = (np.array(column, dtype=dtype) for column in (a, b))
+                got = run_instruction(f"{name}.{mode}.{kind} d, a, b;", (kind, kind), kind, x, y)
+                values = [operate(Fraction(float(p)), Fraction(float(q))) for p, q in zip(x, y, strict=True)]
+                assert got.tolist() == [rounded(value, dtype, mode) if value else 0 for value in values]

@@ -220,6 +220,51 @@ extern "C" __global__ void k(const float *in, float *out) {
     assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "planted"))
 
 
+GROUPS = """extern "C" __global__ void k(const float *in, float *out, int bad) {
+    __shared__ float tile[64];
+    const int t = threadIdx.x;
+    __pipeline_memcpy_async(&tile[t], &in[t], 4);
+    if (t < 16)
+        __pipeline_commit();
+    __pipeline_wait_prior(0);
+    if (t < 16 || t == bad) { // the others have closed no group yet
+        out[t] = tile[t]; // planted
+        tile[t] = -1;
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    out[t] += 100 * tile[t];
+}"""
+
+
+def test_a_group_holds_the_copies_of_the_threads_that_closed_it():
+    values = np.arange(1, 65, dtype=np.float32)
+    (_, out), _ = run_cuda(PIPELINE + GROUPS, values, FLOATS, scalars=(-1,), block=(64, 1, 1))
+    # What landed in a thread's first group does not land again in its second.
+    assert out.array().tolist() == [v - 100 if t < 16 else 100 * v for t, v in enumerate(values)]
+    for thread in (16, 31, 40):
+        fault = caught(PIPELINE + GROUPS, values, FLOATS, scalars=(thread,), block=(64, 1, 1))
+        assert (fault.kind, fault.thread) == (FaultKind.ASYNC_COPY, (thread, 0, 0))
+
+
+def test_who_else_touched_a_byte_is_named():
+    source = """extern "C" __global__ void k(int *out, int first, int last) {
+    __shared__ volatile int tile[4];
+    if (threadIdx.x >= first && threadIdx.x <= last)
+        tile[0] = 7;
+    if (threadIdx.x == 70)
+        out[0] = tile[0]; // planted
+}"""
+    for first, last, who in (
+        (5, 5, "thread number 5"),
+        (33, 35, "a thread of warp 1"),
+        (30, 35, "several threads"),
+    ):
+        fault = caught(source, np.zeros(96, np.int32), scalars=(first, last), block=(96, 1, 1))
+        assert fault.thread == (70, 0, 0)
+        assert f"reads byte 0 of shared memory, which {who} wrote since the last barrier" in str(fault)
+
+
 def test_copy_needs_a_barrier_after_its_wait():
     source = (
         PIPELINE

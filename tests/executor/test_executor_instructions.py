@@ -236,6 +236,35 @@ def test_carries_chain_through_128_bits():
     ]
 
 
+CHAINS = {
+    "add.cc.u32 t, a, b; addc.u32 d, c, e;": lambda a, b, c, e: c + e + (a + b >> 32),
+    "add.cc.u32 t, a, b; addc.cc.u32 t, c, e; addc.u32 d, 0, 0;": lambda a, b, c, e: (
+        (a + b >> 32) + c + e >> 32
+    ),
+    "sub.cc.u32 t, a, b; subc.u32 d, c, e;": lambda a, b, c, e: c - e - (a < b),
+    "sub.cc.u32 t, a, b; subc.cc.u32 t, c, e; subc.u32 d, 0, 0;": lambda a, b, c, e: -(c - e - (a < b) < 0),
+    "mad.lo.cc.u32 t, a, b, c; addc.u32 d, e, 0;": lambda a, b, c, e: e + ((a * b & 0xFFFFFFFF) + c >> 32),
+    "mad.hi.cc.u32 t, a, b, c; addc.u32 d, e, 0;": lambda a, b, c, e: e + ((a * b >> 32) + c >> 32),
+    "add.cc.u32 t, a, b; madc.lo.u32 d, a, c, e;": lambda a, b, c, e: a * c + e + (a + b >> 32),
+    "add.cc.u32 t, a, b; madc.lo.cc.u32 t, a, c, e; addc.u32 d, 0, 0;": lambda a, b, c, e: (
+        (a * c & 0xFFFFFFFF) + e + (a + b >> 32) >> 32
+    ),
+    "add.cc.u32 t, a, b; madc.hi.cc.u32 t, a, c, e; addc.u32 d, 0, 0;": lambda a, b, c, e: (
+        (a * c >> 32) + e + (a + b >> 32) >> 32
+    ),
+}
+
+
+@pytest.mark.parametrize("text", CHAINS)
+def test_carries_are_those_of_integers_without_end(text):
+    rng = np.random.default_rng(2)
+    columns = [rng.choice([0, 1, 2, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF], 400) for _ in range(4)]
+    columns[1][:50] = -columns[0][:50] & 0xFFFFFFFF  # sums that just overflow
+    got = run_instruction(text, ("u32",) * 4, "u32", *columns)
+    wanted = [CHAINS[text](*map(int, row)) & 0xFFFFFFFF for row in zip(*columns, strict=True)]
+    assert got.tolist() == wanted
+
+
 COMPARISONS = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -291,13 +320,29 @@ def test_selection():
         1.0,
         0.0,
     ]
-    assert run_instruction("testp.subnormal.f32 d, a;", ("f32",), "pred", [1.0, 1e-40]).tolist() == [0, 1]
     assert run_instruction("and.pred d, a, b;", ("pred", "pred"), "pred", [1, 1, 0], [1, 0, 0]).tolist() == [
         1,
         0,
         0,
     ]
     assert run_instruction("not.pred d, a;", ("pred",), "pred", [1, 0]).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("kind", "least"), [("f32", 2.0**-126), ("f64", 2.0**-1022)])
+def test_classes_of_floats(kind, least):
+    values = [0.0, -0.0, least / 2, -least / 2, least, -least, 1.0, math.inf, -math.inf, math.nan]
+    classes = {
+        "finite": [1, 1, 1, 1, 1, 1, 1, 0, 0, 0],
+        "infinite": [0, 0, 0, 0, 0, 0, 0, 1, 1, 0],
+        "number": [1, 1, 1, 1, 1, 1, 1, 1, 1, 0],
+        "notanumber": [0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+        "normal": [0, 0, 0, 0, 1, 1, 1, 0, 0, 0],
+        "subnormal": [0, 0, 1, 1, 0, 0, 0, 0, 0, 0],
+    }
+    for name, expected in classes.items():
+        assert run_instruction(f"testp.{name}.{kind} d, a;", (kind,), "pred", values).tolist() == expected, (
+            name
+        )
 
 
 @pytest.mark.parametrize(
@@ -466,9 +511,15 @@ def test_packed_halves():
     "text", ["tex.2d.v4.f32.s32 {a, b, c, d}, [t, {e, f}];", "wgmma.fence.sync.aligned;", "bogus.u32 t, t;"]
 )
 def test_an_unknown_instruction_is_named(text):
-    ptx = ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 t;\n"
-    ptx += f".loc 1 7 3\n{text}\nret;\n}}\n"
-    with pytest.raises(UnsupportedInstruction) as caught:
-        load_program(ptx, "k")
-    assert caught.value.name == text.split()[0].rstrip(";")
-    assert caught.value.line == 7
+    for location, line in (
+        (".loc 1 7 3\n", 7),
+        ("", 0),
+        (".loc 1 7 3\n.loc 1 0 0\n", 7),
+        (".loc 1 0 0\n", 0),
+    ):
+        ptx = ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 t;\n"
+        ptx += f"{location}{text}\nret;\n}}\n"
+        with pytest.raises(UnsupportedInstruction) as caught:
+            load_program(ptx, "k")
+        assert caught.value.name == text.split()[0].rstrip(";")
+        assert caught.value.line == line

@@ -124,6 +124,22 @@ def test_shared_wavefronts(index, kind, wavefronts, conflicts):
     assert (line.shared_load_wavefronts, line.shared_load_bank_conflicts) == (wavefronts, conflicts)
 
 
+def test_lanes_chosen_by_their_number_in_the_warp_store_in_every_warp():
+    source = """extern "C" __global__ void k(float *out) {
+    __shared__ float tile[96];
+    unsigned lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    tile[threadIdx.x] = 1;
+    __syncthreads();
+    if (lane < 16)
+        tile[threadIdx.x] = 7;
+    __syncthreads();
+    out[threadIdx.x + 96 * blockIdx.x] = tile[threadIdx.x];
+}"""
+    (out,), _ = run_cuda(source, np.zeros((2, 96), np.float32), grid=(2, 1, 1), block=(96, 1, 1))
+    assert out.array().tolist() == [[7.0 if t % 32 < 16 else 1.0 for t in range(96)]] * 2
+
+
 def test_dynamic_shared_memory_follows_static_memory_at_16_bytes():
     source = """extern "C" __global__ void k(unsigned *out) {
     __shared__ float five[5];
@@ -183,6 +199,23 @@ extern "C" __global__ void k(const signed char *in, unsigned char *out, short *w
     (_, out, wide), _ = run_cuda(source, numbers, np.zeros(32, np.uint8), np.zeros(32, np.int16))
     assert out.array().tolist() == [(int(v) + 1) & 255 for v in numbers]
     assert wide.array().tolist() == [(-1, 2, 300)[t % 3] + int(v) for t, v in enumerate(numbers)]
+
+
+def test_addresses_within_module_variables_and_parameters():
+    source = """__device__ int table[8] = {10, 11, 12, 13, 14, 15, 16, 17};
+struct pair { int first[4]; int second[4]; };
+__device__ const int *middle() {
+    unsigned long long at;
+    asm("mov.u64 %0, table+12;" : "=l"(at));
+    return (const int *)at;
+}
+extern "C" __global__ void k(int *out, const __grid_constant__ pair p) {
+    const int *second = &p.second[threadIdx.x % 4];
+    out[threadIdx.x] = middle()[threadIdx.x % 4] + 100 * table[5] + 10000 * *second;
+}"""
+    given = np.arange(1, 9, dtype=np.int32).tobytes()
+    (out,), _ = run_cuda(source, np.zeros(32, np.int32), scalars=(given,))
+    assert out.array().tolist() == [13 + t % 4 + 1500 + 10000 * (5 + t % 4) for t in range(32)]
 
 
 def test_struct_parameters():

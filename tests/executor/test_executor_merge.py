@@ -90,6 +90,19 @@ CASES = {
 }}""",
         {"LDS": 5, "STS": 5},
     ),
+    "an array that starts at an odd pair": (
+        f"""{HEAD}
+    __shared__ float z[6];
+    __shared__ float s[32][4];
+    z[t % 6] = 1;
+    for (int i = 0; i < 4; i++) s[t][i] = A[t + i * n];
+    __syncthreads();
+    float q = z[t % 2];
+    for (int i = 0; i < 4; i++) q += s[31 - t][i];
+    O[t] = q;
+}}""",
+        {"LDS.64": 2, "LDS": 1, "STS.64": 2, "STS": 1},
+    ),
     "rows padded to 33": (
         f"""{HEAD}
     __shared__ float s[32][33];
@@ -181,6 +194,23 @@ def test_expansions_are_what_ptxas_does(expression, kind, arch):
     # The common path ends at the first unconditional exit; what follows are the rare cases.
     common = re.split(r"\*/\s+EXIT\b", disassembled(source, arch))[0]
     assert Counter(re.findall(r"\b([FD]FMA)\b", common)) == counted
+
+
+@pytest.mark.parametrize(
+    "name", ["an array that starts at an odd word", "an array that starts at an odd pair"]
+)
+def test_an_execution_merges_what_the_place_of_its_arrays_allows(name):
+    source, expected = CASES[name]
+    numbers = np.arange(128, dtype=np.float32)
+    # One thread writes each element of the small array.
+    source = source.replace("z[t % 3] = 1", "if (t < 3) z[t] = 1").replace(
+        "z[t % 6] = 1", "if (t < 6) z[t] = 1"
+    )
+    (_, out), result = run_cuda(source, numbers, np.zeros(32, np.float32), scalars=(32,))
+    assert out.array().tolist() == [1 + sum((31 - t) + 32 * i for i in range(4)) for t in range(32)]
+    for kind, code in (("load", "LDS"), ("store", "STS")):
+        instructions = sum(count for name, count in expected.items() if name.startswith(code))
+        assert result.counters[f"shared_{kind}_requests"] == instructions
 
 
 def test_a_word_loaded_in_vain_is_no_read():

@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from executor_harness import run_cuda
+from executor_harness import run_cuda, run_instruction
 
 WARP = range(32)
 
@@ -37,6 +37,34 @@ def lanes(expression: str, out=np.int32, arch="sm_90", prologue="") -> list[int]
 )
 def test_shuffles(expression, source):
     assert lanes(expression) == [3 * source(t) + 1 for t in WARP]
+
+
+def shuffled(mode: str, lane: int, b: int, c: int) -> tuple[int, bool]:
+    """Which lane is read, and whether it was in range: the pseudo-code of the PTX manual."""
+    segment, clamp = c >> 8 & 31, c & 31
+    farthest = lane & segment | clamp & ~segment
+    source = {
+        "up": lane - b,
+        "down": lane + b,
+        "bfly": lane ^ b,
+        "idx": lane & segment | b & ~segment,
+    }[mode]
+    valid = source >= farthest if mode == "up" else source <= farthest
+    return source if valid else lane, valid
+
+
+@pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
+def test_shuffles_say_whether_their_source_was_in_range(mode):
+    text = f"{{ .reg .pred v; .reg .b32 x, y; shfl.sync.{mode}.b32 x|v, a, b, c, -1;"
+    text += " selp.b32 y, 1000, 0, v; add.u32 d, x, y; }"
+    values = [3 * t + 1 for t in WARP]
+    for segment in (0, 16, 24, 28):
+        for clamp in (0, 3, 12, 31):
+            for b in (0, 1, 2, 5, 17, 31):
+                c = segment << 8 | clamp
+                got = run_instruction(text, ("u32",) * 3, "u32", values, [b] * 32, [c] * 32)
+                expected = [shuffled(mode, t, b, c) for t in WARP]
+                assert got.tolist() == [3 * source + 1 + 1000 * valid for source, valid in expected]
 
 
 def test_votes():

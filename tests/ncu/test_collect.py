@@ -10,9 +10,11 @@ import pytest
 from ncu_support import FIXTURES, install, transpose_cases
 
 from gpuprof import signals
+from gpuprof.ncu import profile as module
 from gpuprof.ncu.diagnosis import NcuError, diagnose
 from gpuprof.ncu.find import Ncu, find_ncu, run_to_end
-from gpuprof.ncu.invocation import NcuOptions, ncu_command
+from gpuprof.ncu.invocation import Ended, NcuOptions, ncu_command
+from gpuprof.ncu.journal import Event
 from gpuprof.ncu.profile import collect
 
 NAMES = ("copy_row", "copy_col", "naive_row")
@@ -160,6 +162,28 @@ def test_a_missing_ncu_is_said_once(tmp_path, monkeypatch):
 def test_an_old_ncu_is_refused(tmp_path):
     outcome, _ = profile(tmp_path, "version:2019.5.0")
     assert "2019.5 is too old" in str(outcome.problem)
+
+
+def test_five_processes_in_a_row_without_a_profile_end_the_attempt(tmp_path, monkeypatch):
+    """Each dies in a case, before it has made one launch; with one more case it would be a case's fault."""
+    started = []
+
+    def run(ncu, options, report, job, on_start):
+        task = job("journal").tasks[0]
+        started.append(task.index)
+        return Ended([Event("opened", pid=1), Event("started", task.index)], "==ERROR== strange", 1, False)
+
+    monkeypatch.setattr(module, "run_ncu", run)
+    names = ("copy_row", "copy_col", "naive_row", "naive_col", "unroll4_row", "unroll4_col")
+    outcome, _ = profile(tmp_path, "", names=names[:4])
+    assert outcome.problem is None
+    assert started == [10, 11, 12, 13]
+    started.clear()
+    outcome, _ = profile(tmp_path / "more", "", names=names)
+    assert started == [10, 11, 12, 13, 14]
+    assert "Nsight Compute failed 5 times in a row: strange" in str(outcome.problem)
+    assert outcome.profiles[15].reason == str(outcome.problem)
+    assert "failed 5 times" not in outcome.profiles[10].reason
 
 
 def test_clocks_are_left_alone_unless_asked(tmp_path):

@@ -319,6 +319,50 @@ class TestWhy:
         )
         assert said == ("each warp load touches 8.5 sectors, 13.2 % of their bytes used",)
 
+    @pytest.mark.parametrize(
+        ("sectors", "pct", "said"),
+        [
+            (1_600, 25.0, "16 sectors, 4 would do"),
+            (1_600, 25.1, "16 sectors, 4 would do"),  # 4.016, within 0.5 %
+            (1_600, 24.9, "16 sectors, 4 would do"),
+            (1_600, 25.2, "16 sectors, 25.2 % of their bytes used"),  # 4.032
+            (1_600, 24.8, "16 sectors, 24.8 % of their bytes used"),
+            (1_600, 6.25, "16 sectors, 1 would do"),
+            (1_600, 3.0, "16 sectors, 3.00 % of their bytes used"),  # 0.48: no number of sectors
+            (1_600, 49.9, "16 sectors, 8 would do"),
+        ],
+    )
+    def test_whole_sectors_would_do_and_fractions_would_not(
+        self, sectors: int, pct: float, said: str
+    ) -> None:
+        found = self.moved(
+            global_load_requests=100, global_load_sectors=sectors, global_load_efficiency_pct=pct
+        )
+        assert found == (f"each warp load touches {said}",)
+
+    def test_efficiency_of_half_is_no_waste(self) -> None:
+        half = {"global_load_requests": 100, "global_load_sectors": 1_600, "global_load_efficiency_pct": 50.0}
+        assert self.moved(**half) == ()
+
+    def test_efficiency_without_requests_is_said_alone_and_last(self) -> None:
+        stores = {
+            "global_store_requests": 10,
+            "global_store_sectors": 320,
+            "global_store_efficiency_pct": 12.5,
+        }
+        assert self.moved(global_load_efficiency_pct=12.5, **stores) == (
+            "each warp store touches 32 sectors, 4 would do",
+            "load efficiency only 12.5 %",
+        )
+
+    def test_waste_of_less_than_a_tenth_of_all_sectors_is_left_out(self) -> None:
+        stores = {"global_store_requests": 100, "global_store_efficiency_pct": 100.0}
+        loads = {"global_load_requests": 10, "global_load_sectors": 160, "global_load_efficiency_pct": 25.0}
+        assert self.moved(**loads, **stores, global_store_sectors=1_040) == (  # 120 unused of 1200
+            "each warp load touches 16 sectors, 4 would do",
+        )
+        assert self.moved(**loads, **stores, global_store_sectors=1_041) == ()
+
     def test_the_larger_waste_goes_first_and_a_small_one_is_left_out(self) -> None:
         loads = {"global_load_requests": 10, "global_load_sectors": 160, "global_load_efficiency_pct": 25.0}
         stores = {
@@ -575,6 +619,40 @@ class TestCharts:
         wrong = sweep.cells[0][0]
         assert wrong is not None
         assert wrong.value is None
+
+    def test_without_a_gpu_a_sweep_compares_traffic_of_right_results(self) -> None:
+        like = sim_run().cases[0]
+        sectors = {(32, 8): 4000, (16, 16): 3000, (8, 32): 2000}
+        cases = [
+            replace(like, block=(*block, 1), counters=counters(global_load_sectors=count))
+            for block, count in sectors.items()
+        ]
+        cases[2] = replace(cases[2], outcome="incorrect")
+        of = replace(sim_run(), cases=tuple(cases))
+        (sweep,) = build_sweeps(of, groups(of)[0])
+        assert (sweep.metric, sweep.lower_is_better) == ("sector_ratio", True)
+        assert (sweep.xs, sweep.ys) == ((8, 16, 32), (8, 16, 32))
+        shown = {cell.case.block[:2]: cell for row in sweep.cells for cell in row if cell}
+        ideal = 3 * 128 * 128 * 4
+        assert {block: cell.value for block, cell in shown.items()} == {
+            (32, 8): 4000 * 32 / ideal,
+            (16, 16): 3000 * 32 / ideal,
+            (8, 32): None,
+        }
+        assert [block for block, cell in shown.items() if cell.is_best] == [(16, 16)]
+
+    def test_what_was_only_compiled_is_swept_by_occupancy(self) -> None:
+        like = compiled_run().cases[0]
+        cases = [replace(like, block=(x, 8, 1)) for x in (8, 16)]
+        assert cases[0].occupancy is not None
+        cases[0] = replace(cases[0], occupancy=replace(cases[0].occupancy, theoretical_pct=50.0))
+        of = replace(compiled_run(), cases=tuple(cases))
+        (sweep,) = build_sweeps(of, groups(of)[0])
+        assert (sweep.metric, sweep.lower_is_better) == ("theoretical_occupancy_pct", False)
+        assert [(cell.value, cell.is_best) for cell in sweep.cells[0] if cell] == [
+            (50.0, False),
+            (100.0, True),
+        ]
 
 
 class TestBanners:

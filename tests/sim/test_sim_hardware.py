@@ -24,6 +24,16 @@ EXACT = (
 )
 
 
+#: Where the executor is known to count otherwise, by operation and kernel: at every size, or at one.
+DIFFERS = {
+    (
+        "reduce",
+        "last_block",
+    ): "ptxas joins loads by where it placed its two shared variables",
+    ("softmax", "online", 33, 77): "0.6 % more FMAs: some of a warp's lanes have no element in the last step",
+}
+
+
 @pytest.fixture(scope="module")
 def executor():
     backend = SimBackend(load_card("h200"), seed=0)
@@ -34,7 +44,9 @@ def cases():
     for op in (name for name in shipped_names() if name in COUNTED):
         for row in COUNTED[op]:
             name = f"{row['kernel']}-{'x'.join(map(str, row['size']))}-{'x'.join(map(str, row['block']))}"
-            yield pytest.param(op, row, id=f"{name}-{row.get('dtype', 'f32')}")
+            reason = DIFFERS.get((op, row["kernel"])) or DIFFERS.get((op, row["kernel"], *row["size"]))
+            marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+            yield pytest.param(op, row, id=f"{name}-{row.get('dtype', 'f32')}", marks=marks)
 
 
 @pytest.mark.parametrize(("op", "row"), [*cases()])

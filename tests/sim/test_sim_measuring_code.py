@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The measuring side's device code, executed here: comparison, checksum, references say what NumPy says."""
+"""The measuring side's device code, executed here: comparison, checksum and references as NumPy's."""
 
 from functools import cache
 

@@ -156,3 +156,41 @@ def test_parameters_of_an_unknown_kernel_are_no_guess():
         parameters_of(".visible .entry k()", "other")
     with pytest.raises(ValueError, match="is declared as"):
         parameters_of(".visible .entry k(.param oops)", "k")
+
+
+TELLING = """.visible .entry k(
+    .param .u64 .ptr .global .align 4 k_0,
+    .param .u64 k_1,
+    .param .f64 k_2,
+    .param .align 8 .b8 k_3[24],
+    .param .s32 k_4,
+    .param .align 16 .b8 k_5[8],
+    .param .u16 k_6
+)"""
+SILENT = TELLING.replace(" .ptr .global .align 4", "")
+
+
+@pytest.mark.parametrize(
+    ("ptx", "pointers", "integers", "texts"),
+    [
+        (
+            TELLING,
+            [True, False, False, False, False, False, False],
+            [False, True, False, False, True, False, True],
+            ["a pointer", "an 8-byte integer", "an 8-byte float", "a struct of 24 bytes", "a 4-byte integer"],
+        ),
+        (
+            SILENT,
+            [True, True, False, False, False, False, False],
+            [True, True, False, False, True, False, True],
+            ["an 8-byte integer", "an 8-byte integer", "an 8-byte float", "a struct of 24 bytes"],
+        ),
+    ],
+)
+def test_what_a_parameter_may_be_follows_from_its_declaration(ptx, pointers, integers, texts):
+    found = parameters_of(ptx, "k")
+    assert [one.nbytes for one in found] == [8, 8, 8, 24, 4, 8, 2]
+    assert [one.may_be_pointer for one in found] == pointers
+    assert [one.is_integer for one in found] == integers
+    assert [one.is_float for one in found] == [False, False, True, False, False, False, False]
+    assert [one.text for one in found][: len(texts)] == texts

@@ -149,13 +149,22 @@ def test_anything_else_is_refused(text):
             ("normal(0, 1)", "u8"),
             ("normal(0, 1)", "i32"),
         ),
-        *(("integers(-129, 0)", "i8"), ("uniform(0, 65537)", "u16")),
+        *(("integers(-129, 0)", "i8"), ("uniform(0, 65537)", "u16"), ("constant(-129)", "i8")),
     ],
 )
 def test_numbers_that_a_type_does_not_hold_are_refused(text, dtype):
     with pytest.raises(ExpressionError, match=f"has numbers that {dtype} does not hold"):
         check_generator(text, dtype)
     check_generator(text, "real")
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_ends_of_a_type_are_numbers_that_it_holds(dtype):
+    limits = np.iinfo(numpy_dtype(dtype))
+    for value in (int(limits.min), int(limits.max)):
+        if abs(value) < 2**63:
+            check_generator(f"constant({value})", dtype)
+            assert set(made(f"constant({value})", dtype).tolist()) == {value}
 
 
 def test_a_types_whole_range_may_be_asked_for():

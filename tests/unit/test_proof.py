@@ -4,13 +4,11 @@
 
 import pytest
 
-from gpuprof.backends.gpu.proof import describe_wrong, verify_again, verify_first
+from gpuprof.backends.gpu.proof import sentence_of, verify_again, verify_first
 from gpuprof.results import Verification
 
 RIGHT = Verification(0.0, 0.0, 0.0, 4)
-WRONG = Verification(
-    1.0, 1.0, 0.0, 4, wrong_elements=3, detail="first wrong element: out[0] is 1, expected 2"
-)
+WRONG = Verification(1.0, 1.0, 0.0, 4, wrong_elements=3, detail="3 of 4 elements are wrong")
 OVERRUN = Verification(0.0, 0.0, 0.0, 4, detail="the kernel wrote past the end of out")
 
 
@@ -22,8 +20,8 @@ class Arrays:
         self.launches = 0
         self._kernel = kernel
 
-    def prepare(self):
-        self.content = "poison"
+    def prepare(self, unread=None):
+        self.content = "poison" if unread is None else "numbers"
 
     def launch(self):
         written = self._kernel(self.launches, self.content)
@@ -67,12 +65,17 @@ def test_output_that_is_read_is_looked_at_after_one_launch_on_clean_arrays_only(
     assert proven(lambda launch, old: "right" if launch == 0 else None, reads_output=True) == "later"
 
 
+def test_numbers_take_the_place_of_poison_in_every_launch_on_clean_arrays():
+    reads = Arrays(lambda launch, old: "wrong" if old == "poison" else "right")
+    assert not verify_first(reads, reads.launch).passed
+    assert verify_first(reads, reads.launch, 1.0).passed
+    assert verify_again(reads, reads.launch, 1.0).passed
+
+
 def test_sentence_says_when():
-    assert describe_wrong(WRONG, later=False) == (
-        "3 of 4 elements are wrong; first wrong element: out[0] is 1, expected 2."
-    )
-    assert describe_wrong(OVERRUN, later=False) == "The kernel wrote past the end of out."
-    assert describe_wrong(OVERRUN, later=True) == (
+    assert sentence_of(WRONG, later=False) == "3 of 4 elements are wrong."
+    assert sentence_of(OVERRUN, later=False) == "The kernel wrote past the end of out."
+    assert sentence_of(OVERRUN, later=True) == (
         "Right in its first launch, wrong in a later one: the kernel wrote past the end of out."
     )
 

@@ -12,11 +12,14 @@ from gpuprof.backends.arguments import Argument, ArrayArgument, ValueArgument
 from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, GpuContext
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
-from gpuprof.backends.verification import finite, told_apart, worst
+from gpuprof.backends.verification import finite, worst
 from gpuprof.kernels.tensor_map import TensorMap
-from gpuprof.problems.behaviour import Array, DeviceReference, Initial, Pointer
+from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Initial, Pointer
+from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.wrong_sentence import describe_wrong
+from gpuprof.problems.wrong_values import WrongResult
 from gpuprof.results import Verification
 
 _LONG = ctypes.c_longlong
@@ -24,6 +27,8 @@ _DOUBLE = ctypes.c_double
 _POINTER = ctypes.c_void_p
 #: Bytes of a reference's element, and of its magnitude.
 _REFERENCE_BYTES = 8
+#: Elements of an output that the host looks at, to say what is wrong with it.
+_MOST_DESCRIBED = 1 << 25
 
 #: Device functions for an element type, of a source or of the measuring side's own.
 CodeFor = Callable[[str, str | None], DeviceCode]
@@ -108,8 +113,13 @@ class ProblemArrays:
                     packed.append(encode_tensor_map(argument, self.address(array)))
         return Arguments(packed)
 
-    def prepare(self) -> None:
-        """Make all as if no kernel had run: inputs, guards, and the rest poisoned or as it was."""
+    def prepare(self, unread: float | None = None) -> None:
+        """Make all as if no kernel had run: inputs, guards, and the rest poisoned or as it was.
+
+        Args:
+            unread: What outputs shall hold that kernels must not read, though they may for other scalars;
+                None for poison.
+        """
         if not self.inputs_intact():
             for name, array in self.problem.inputs(self._seed).items():
                 if name in self._inputs:
@@ -121,6 +131,8 @@ class ProblemArrays:
         for spec in self.problem.outputs:
             if spec.is_read:
                 self._buffers[spec.name].copy_from(self._initial[spec.name])
+            elif spec.unread and unread is not None:
+                self._buffers[spec.name].upload(np.full(spec.elements, unread, numpy_dtype(spec.dtype)))
             else:
                 self._buffers[spec.name].fill(POISON)
 
@@ -176,16 +188,39 @@ class ProblemArrays:
             absolute_bound=bound.absolute,
             checked_elements=spec.elements,
             wrong_elements=wrong,
-            detail=self._describe(spec, int(raw[3]), exact) if wrong else "",
+            detail=self._describe(spec, int(raw[3]), exact, bound) if wrong else "",
         )
 
-    def _describe(self, spec: ArraySpec, index: int, exact: bool) -> str:
-        got = self._buffers[spec.name].download(numpy_dtype(spec.dtype), count=1, offset=index)[0]
-        kind = np.int64 if exact else np.float64
-        expected = self._expected[spec.name].download(kind, count=1, offset=index)[0]
-        where = self.problem.describe_element(spec.name, index)
-        shown = told_apart(got, expected)
-        return f"first wrong element: {where} is {shown[0]}, expected {shown[1]}"
+    def _describe(self, spec: ArraySpec, first: int, exact: bool, bound: ErrorBound) -> str:
+        """What is wrong with an output, from the whole of it; of a very large one, from where that begins."""
+        begin = first if spec.elements > _MOST_DESCRIBED else 0
+        count = min(spec.elements - begin, _MOST_DESCRIBED)
+
+        def download(buffer: Buffer, dtype: Any) -> Array:
+            content: Array = buffer.download(dtype, count=count, offset=begin)
+            return content
+
+        got = download(self._buffers[spec.name], numpy_dtype(spec.dtype))
+        values = download(self._expected[spec.name], np.int64 if exact else np.float64)
+        sizes = self._magnitude[spec.name]
+        magnitude = np.ones(1) if sizes is None else download(sizes, np.float64)
+        before = np.full(got.nbytes, POISON, np.uint8).view(got.dtype)
+        if spec.is_read:
+            before = download(self._initial[spec.name], got.dtype)
+        whole = count == spec.elements
+        result = WrongResult(
+            shape=spec.shape if whole else (),
+            axes=self.problem.axes(spec.name) if whole else (),
+            got=got,
+            expected=Expected(values, magnitude),
+            wrong=compare(got, values, magnitude, bound).wrong,
+            unwritten=_bits(got) == _bits(before),
+            bound=bound,
+            scalars=self.problem.scalars,
+        )
+        return describe_wrong(
+            self.problem, spec.name, result, None if whole else np.arange(begin, begin + count)
+        )
 
     def _check_surroundings(self) -> str:
         for name, buffer in {**self._buffers, **self._workspace}.items():
@@ -252,6 +287,11 @@ class ProblemArrays:
             magnitude = self._magnitude[output]
             return magnitude.address if magnitude else 0
         return self.address(name)
+
+
+def _bits(values: Array) -> Array:
+    """Elements as integers of their size, so that NaN equals itself."""
+    return values.view(f"u{values.itemsize}")
 
 
 def _is_compared_as_integers(problem: Problem, spec: ArraySpec) -> bool:

@@ -15,9 +15,10 @@ from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.host import time_on_host
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
-from gpuprof.backends.gpu.proof import describe_wrong, verify_again, verify_first
+from gpuprof.backends.gpu.proof import sentence_of, verify_again, verify_first
 from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.timer import EventTimer, Launch
+from gpuprof.backends.verification import prove
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
 from gpuprof.kernels.kernel import Kernel
@@ -111,7 +112,7 @@ class GpuBackend:
         arrays = self._arrays.of(problem)
         stream = self._context.stream
         with LoadedCase(kernel, shape, compiled, arrays, self.device, stream) as case:
-            return self._verify_and_time(arrays, case.queue, len(case))
+            return self._verify_and_time(arrays, case.queue, len(case), kernel.poison_inout)
 
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """Verify and time a reference as if it were a kernel.
@@ -146,13 +147,16 @@ class GpuBackend:
             counters_reason=no_cache,
         )
 
-    def _verify_and_time(self, arrays: ProblemArrays, launch: Launch, launches: int = 1) -> Findings:
+    def _verify_and_time(
+        self, arrays: ProblemArrays, launch: Launch, launches: int = 1, poison_inout: bool = True
+    ) -> Findings:
         """Verify, time, and verify again.
 
         Args:
             arrays: The problem's.
             launch: Queues the case.
             launches: How many commands that takes.
+            poison_inout: As a kernel's.
         """
         elapsed_s = 0.0
 
@@ -163,17 +167,19 @@ class GpuBackend:
             self._context.synchronize()
             elapsed_s = perf_counter() - start
 
-        verification = verify_first(arrays, launch_once)
+        proof = prove(arrays.problem, poison_inout, lambda unread: verify_first(arrays, launch_once, unread))
+        verification = proof.verification
         if not verification.passed:
             return _incorrect(verification, later=False)
         before = self._clocks.read()
         timing = self._time(launch, launches, 1e6 * elapsed_s)
         after = self._clocks.read()
-        again = verify_again(arrays, launch_once)
+        again = verify_again(arrays, launch_once, proof.unread)
         if not again.passed:
             return _incorrect(again, later=True)
         return Findings(
             "ok",
+            remarks=proof.remarks,
             verification=verification,
             timing=timing,
             event_floor_us=self._event_floor_us,
@@ -263,7 +269,7 @@ def _check_arch(device: Device) -> None:
 def _incorrect(verification: Verification, *, later: bool) -> Findings:
     return Findings(
         "incorrect",
-        reason=describe_wrong(verification, later=later),
+        reason=sentence_of(verification, later=later),
         verification=verification,
         timing_reason="a wrong kernel gets no speed",
         event_floor_reason="a wrong kernel gets no speed",

@@ -16,7 +16,7 @@ class Arrays(Protocol):
         """Whether a kernel reads the output's old content, so that launches build on each other."""
         ...
 
-    def prepare(self) -> None:
+    def prepare(self, unread: float | None = None) -> None:
         """Make all as if no kernel had run."""
         ...
 
@@ -29,14 +29,20 @@ class Arrays(Protocol):
 LaunchOnce = Callable[[], None]
 
 
-def verify_first(arrays: Arrays, launch: LaunchOnce) -> Verification:
-    """Launch on clean arrays and look at the result."""
-    arrays.prepare()
+def verify_first(arrays: Arrays, launch: LaunchOnce, unread: float | None = None) -> Verification:
+    """Launch on clean arrays and look at the result.
+
+    Args:
+        arrays: The problem's.
+        launch: Runs the case once.
+        unread: What outputs hold that it must not read, though it may for other scalars; None for poison.
+    """
+    arrays.prepare(unread)
     launch()
     return arrays.verify()
 
 
-def verify_again(arrays: Arrays, launch: LaunchOnce) -> Verification:
+def verify_again(arrays: Arrays, launch: LaunchOnce, unread: float | None = None) -> Verification:
     """Look at what the timed launches left behind, then at one more launch on clean arrays.
 
     The first alone would miss a kernel that stopped writing, because an earlier launch's output is still
@@ -47,19 +53,17 @@ def verify_again(arrays: Arrays, launch: LaunchOnce) -> Verification:
         left = arrays.verify()
         if not left.passed:
             return left
-    return verify_first(arrays, launch)
+    return verify_first(arrays, launch, unread)
 
 
-def describe_wrong(verification: Verification, *, later: bool) -> str:
+def sentence_of(verification: Verification, *, later: bool) -> str:
     """A wrong kernel's sentence.
 
     Args:
         verification: What is wrong.
         later: Whether it was right in its first launch.
     """
-    wrong, detail = verification.wrong_elements, verification.detail
-    if wrong:
-        detail = f"{wrong} of {verification.checked_elements} elements are wrong; {detail}"
+    detail = verification.detail
     if later:
         return f"Right in its first launch, wrong in a later one: {detail}."
     return f"{detail[:1].upper()}{detail[1:]}."

@@ -13,6 +13,7 @@ from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_argume
 from gpuprof.backends.base import Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.verification import References
+from gpuprof.backends.verification import prove
 from gpuprof.counters import OF_EXECUTOR
 from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.devices.device import Device, parse_arch
@@ -39,7 +40,7 @@ from gpuprof.machine import available_memory_bytes
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
-from gpuprof.results import BackendName, Counter, SourceLine
+from gpuprof.results import BackendName, Counter, SourceLine, Verification
 
 #: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
 #: nothing to what is counted.
@@ -147,27 +148,29 @@ class SimBackend:
                 "Its launches build on each other, so that the executor would have to run whole grids.",
                 fix=_RUN_WHOLE,
             )
-        executed = self._execute(kernel, problem, shape, compiled, samples)
-        verification = self._references_of(problem).verify(executed.buffers, whole=not sampled)
-        if sampled and executed.combined and not verification.passed:
-            raise CaseSkipped(
-                "Its blocks combine their results by atomic operations, so that the executor would have to"
-                " run the whole grid.",
-                fix=_RUN_WHOLE,
-            )
+        references = self._references_of(problem)
+        executed: dict[float | None, Executed] = {}
+
+        def attempt(unread: float | None) -> Verification:
+            executed[unread] = self._execute(kernel, problem, shape, compiled, samples, unread)
+            return references.verify(executed[unread].buffers, whole=not sampled)
+
+        proof = prove(problem, kernel.poison_inout, attempt)
+        detail, found = proof.verification.detail, executed[proof.unread]
+        if sampled and not proof.verification.passed:
+            _check_verdict(proof.verification, found)
         return Findings(
-            "ok" if verification.passed else "incorrect",
-            reason=None
-            if verification.passed
-            else f"{verification.detail[:1].upper()}{verification.detail[1:]}.",
-            verification=verification,
+            "ok" if proof.verification.passed else "incorrect",
+            reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
+            remarks=proof.remarks,
+            verification=proof.verification,
             timing_reason=_NO_TIME,
             event_floor_reason=_NO_TIME,
             clocks_reason=_NO_TIME,
-            counters=executed.counters,
-            counters_reason=executed.caveat,
-            lines=executed.lines,
-            lines_reason=executed.lines_reason,
+            counters=found.counters,
+            counters_reason=found.caveat,
+            lines=found.lines,
+            lines_reason=found.lines_reason,
         )
 
     def count(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> "Executed":
@@ -186,8 +189,9 @@ class SimBackend:
         shape: LaunchShape,
         compiled: Functions,
         samples: Sequence[Sample | None],
+        unread: float | None = None,
     ) -> "Executed":
-        """Run each launch, or a sample of its blocks."""
+        """Run each launch, or a sample of its blocks; `unread` as in `_device_memory`."""
         for one in shape.launches:
             needed = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
             _check_shared(self.device, kernel, needed)
@@ -197,7 +201,8 @@ class SimBackend:
             entry: replace(load_program(function.ptx, function.entry), kernel=entry)
             for entry, function in self._executed(kernel, shape, compiled).items()
         }
-        memory, buffers = _device_memory(problem, self._references_of(problem).inputs, shape.workspace)
+        inputs = self._references_of(problem).inputs
+        memory, buffers = _device_memory(problem, inputs, shape.workspace, unread)
         results = [
             launch(
                 programs[one.entry],
@@ -259,6 +264,22 @@ class SimBackend:
         return choose_blocks(one.grid, wanted) if wanted < total else None
 
 
+def _check_verdict(verification: Verification, executed: Executed) -> None:
+    """Withhold the verdict of a sample where blocks that did not run may have had their part in the result.
+
+    Raises:
+        CaseSkipped: They may.
+    """
+    atomics = executed.counters["global_atomic_requests"].value
+    if verification.checked_elements and not atomics:
+        return
+    how = "build on each other by atomic operations" if atomics else "that ran wrote no result"
+    raise CaseSkipped(
+        f"Its blocks {how}, so that the executor would have to run the whole grid to verify it.",
+        fix=_RUN_WHOLE,
+    )
+
+
 def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
     """Refuse a launch that the card's driver would refuse."""
     limit = device.shared_bytes_per_block_optin
@@ -272,13 +293,23 @@ def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
 
 
 def _device_memory(
-    problem: Problem, inputs: Mapping[str, Array], workspace: Sequence[ArraySpec]
+    problem: Problem, inputs: Mapping[str, Array], workspace: Sequence[ArraySpec], unread: float | None
 ) -> tuple[GlobalMemory, dict[str, Buffer]]:
-    """Fresh device memory with poisoned outputs and workspace, and each array's buffer."""
+    """Fresh device memory, and each array's buffer: outputs and workspace hold poison.
+
+    Args:
+        problem: Tells the arrays.
+        inputs: What is in those that kernels read.
+        workspace: The kernel's own arrays.
+        unread: What outputs hold that kernels must not read, though they may for other scalars; None for
+            poison too.
+    """
     memory = GlobalMemory()
     buffers: dict[str, Buffer] = {}
     for spec in problem.arrays:
         content = inputs[spec.name] if spec.is_read else _poison(spec)
+        if spec.unread and unread is not None:
+            content = np.full(spec.elements, unread, numpy_dtype(spec.dtype))
         buffers[spec.name] = memory.allocate(content, spec.name, read_only=not spec.is_output)
     for spec in workspace:
         buffers[spec.name] = memory.allocate(_poison(spec), spec.name)

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.verification import finite, told_apart, worst
+from gpuprof.backends.verification import finite, worst
 from gpuprof.executor import Buffer
 from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import compare
 from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.wrong_sentence import describe_wrong
+from gpuprof.problems.wrong_values import WrongResult
 from gpuprof.results import Verification
 
 
@@ -56,24 +58,26 @@ class References:
         # What nobody wrote is wrong, whatever happens to be there.
         missing = ~written if whole and not spec.is_read else np.zeros(len(indices), bool)
         wrong = compared.wrong | missing
-        count = int(wrong.sum())
         detail = ""
-        if count:
-            first = int(np.flatnonzero(wrong)[0])
-            where = self.problem.describe_element(spec.name, int(indices[first]))
-            shown = told_apart(got[first], expected.values[first])
-            what = "was never written" if missing[first] else f"is {shown[0]}"
-            detail = (
-                f"{count} of {len(indices)} checked elements are wrong; first: {where} {what},"
-                f" expected {shown[1]}"
+        if wrong.any():
+            result = WrongResult(
+                shape=spec.shape if whole else (),
+                axes=self.problem.axes(spec.name) if whole else (),
+                got=got,
+                expected=expected,
+                wrong=wrong,
+                unwritten=~written if whole else None,
+                bound=bound,
+                scalars=self.problem.scalars,
             )
+            detail = describe_wrong(self.problem, spec.name, result, None if whole else indices)
         return Verification(
             max_abs_error=finite(compared.max_abs_error),
             max_rel_error=finite(compared.max_rel_error),
             bound=bound.relative,
             absolute_bound=bound.absolute,
             checked_elements=len(indices),
-            wrong_elements=count,
+            wrong_elements=int(wrong.sum()),
             detail=detail,
         )
 

@@ -1,0 +1,183 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What the wrong elements of an array look like: never written, zero, transposed, shifted, scaled.
+
+Each is a hypothesis of what the kernel computed instead. It is held against the result by the same rule as
+the reference was, with a few times the bound, so that none is claimed that the numbers do not bear out.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+
+import numpy as np
+
+from gpuprof.problems.behaviour import Array, Expected
+from gpuprof.problems.check import ErrorBound, compare
+from gpuprof.problems.wrong_places import Axis, Mask
+
+#: Fewest wrong elements that show more than themselves.
+_FEWEST = 3
+#: A factor or an offset is itself taken from a result that may be off.
+_MORE_ROOM = 4
+#: How near a factor must come to a number to be called so.
+_NEAR = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class WrongResult:
+    """One output that is not what it must be.
+
+    Args:
+        shape: Its extents; empty where only some of its elements are known.
+        axes: The words for them.
+        got: What the kernel left, flat.
+        expected: What it must be, flat.
+        wrong: Which elements are wrong, flat.
+        unwritten: Which elements hold what they held before, flat; None where that cannot be told.
+        bound: How far an element may be off.
+        scalars: The problem's numbers, by name.
+    """
+
+    shape: tuple[int, ...]
+    axes: Sequence[Axis]
+    got: Array
+    expected: Expected
+    wrong: Mask
+    unwritten: Mask | None
+    bound: ErrorBound
+    scalars: Mapping[str, float]
+
+
+def describe_values(result: WrongResult) -> str:
+    """What the wrong elements have in common.
+
+    Returns:
+        The rest of a sentence that begins with `they`, for example `are 0`; empty where they have nothing.
+    """
+    found = next(_alike(result), "")
+    if found or int(result.wrong.sum()) < _FEWEST:
+        return found
+    with np.errstate(all="ignore"):
+        return next(_instead(result), "")
+
+
+def _alike(result: WrongResult) -> Iterator[str]:
+    """What single elements show too."""
+    wrong, got = result.wrong, result.got
+    count = int(wrong.sum())
+    if result.unwritten is not None:
+        left = int((result.unwritten & wrong).sum())
+        if left == count:
+            yield "were never written"
+        elif left:
+            yield f"are {left} that were never written and {count - left} others"
+    with np.errstate(invalid="ignore"):
+        values = got[wrong].astype(np.float64)
+    if not values.any() and not np.isnan(values).any():
+        yield "are 0"
+    elif np.isnan(values).all():
+        yield "are NaN"
+    elif np.isinf(values).all():
+        yield "are infinite"
+
+
+def _instead(result: WrongResult) -> Iterator[str]:
+    """What was computed instead, where all wrong elements agree on it."""
+    if _is_transposed(result):
+        yield "are the right values, transposed"
+    yield from _shifted(result)
+    yield from _scaled(result)
+    yield from _offset(result)
+    if _is_permuted(result):
+        yield "are the right values in other places"
+
+
+def _agrees(result: WrongResult, values: Array, where: Mask, scale: float = 1.0) -> bool:
+    """Whether a result holds other values than the expected ones."""
+    magnitude = result.expected.magnitude
+    sizes = magnitude if len(magnitude) == 1 else magnitude[where]
+    bound = result.bound
+    bound = replace(bound, relative=_MORE_ROOM * bound.relative, absolute=_MORE_ROOM * bound.absolute)
+    compared = compare(result.got[where], values, np.maximum(abs(scale) * sizes, np.abs(values)), bound)
+    return not compared.wrong.any()
+
+
+def _is_transposed(result: WrongResult) -> bool:
+    if len(result.shape) != 2 or 1 in result.shape or not _tells(result.expected.values):
+        return False
+    turned = result.expected.values.reshape(result.shape).T.ravel()
+    return _agrees(result, turned, np.ones(len(turned), np.bool_))
+
+
+def _shifted(result: WrongResult) -> Iterator[str]:
+    """Each the value of a neighbour; at the edge there is none."""
+    if not result.shape or not _tells(result.expected.values[result.wrong]):
+        return
+    whole = result.expected.values.reshape(result.shape)
+    wrong = result.wrong.reshape(result.shape)
+    for axis, words in enumerate(result.axes):
+        extent = result.shape[axis]
+        for step, side in ((1, "before"), (-1, "after")):
+            inside = np.ones(result.shape, np.bool_)
+            edge = [slice(None)] * len(result.shape)
+            edge[axis] = slice(0, 1) if step > 0 else slice(extent - 1, extent)
+            inside[tuple(edge)] = False
+            where = wrong & inside
+            if int(where.sum()) < max(_FEWEST, int(wrong.sum()) // 2):
+                continue
+            if _agrees(result, np.roll(whole, step, axis)[where], where.ravel()):
+                yield f"are those that belong one {words.one}{words.of} {side}"
+
+
+def _scaled(result: WrongResult) -> Iterator[str]:
+    """Each the same multiple of what it must be."""
+    wrong = result.wrong
+    values, got = result.expected.values[wrong].astype(np.float64), result.got[wrong].astype(np.float64)
+    usable = np.isfinite(values) & np.isfinite(got) & (values != 0)
+    if not usable.any():
+        return
+    largest = int(np.argmax(np.where(usable, np.abs(values), 0)))
+    factor = float(got[largest] / values[largest])
+    if not isfinite(factor) or factor == 0 or not _agrees(result, factor * values, wrong, factor):
+        return
+    for name, value in result.scalars.items():
+        if value not in (0, 1) and _is_near(factor * value, 1):
+            yield f"lack the factor {name} = {value:g}"
+        if value not in (0, 1) and _is_near(factor, value):
+            yield f"have the factor {name} = {value:g} once too often"
+    if _is_near(factor, -1):
+        yield "have the wrong sign"
+    yield f"are {factor:.3g} times what they must be"
+
+
+def _offset(result: WrongResult) -> Iterator[str]:
+    """Each off by the same amount."""
+    wrong = result.wrong
+    values, got = result.expected.values[wrong].astype(np.float64), result.got[wrong].astype(np.float64)
+    difference = got - values
+    amount = float(np.median(difference))
+    if not isfinite(amount) or amount == 0 or not _agrees(result, values + amount, wrong):
+        return
+    if np.abs(difference - amount).max() <= _NEAR * abs(amount):
+        yield f"are {abs(amount):.6g} too {'large' if amount > 0 else 'small'}"
+
+
+def _is_permuted(result: WrongResult) -> bool:
+    """Whether the same values lie elsewhere; only where that may not be by chance."""
+    wrong = result.wrong
+    values, got = np.sort(result.expected.values[wrong]), np.sort(result.got[wrong].astype(np.float64))
+    if not _tells(values) or not np.isfinite(got).all():
+        return False
+    shared = len(result.expected.magnitude) == 1
+    sizes = result.expected.magnitude if shared else np.abs(values)
+    return not compare(got, values.astype(np.float64), sizes, result.bound).wrong.any()
+
+
+def _tells(values: Array) -> bool:
+    """Whether values differ enough among themselves for their places to show."""
+    return len(np.unique(values[:10_000])) >= _FEWEST
+
+
+def _is_near(value: float, other: float) -> bool:
+    return abs(value - other) <= _NEAR * abs(other)

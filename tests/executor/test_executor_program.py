@@ -1,0 +1,478 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""PTX text by the letter of its manual, who reads and writes what, and where diverged lanes meet again."""
+
+import struct
+
+import numpy as np
+import pytest
+
+from gpuprof.executor import UnsupportedInstruction, load_program
+from gpuprof.executor.program.expansion import fused_multiply_adds
+from gpuprof.executor.program.flow import EXIT_BLOCK, End, basic_blocks, reads_and_writes
+from gpuprof.executor.program.merge import merge_shared_accesses
+from gpuprof.executor.program.ptx import (
+    Imm,
+    Instruction,
+    Label,
+    Mem,
+    Not,
+    Reg,
+    Special,
+    Sym,
+    Variable,
+    Vec,
+    parse,
+)
+
+HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
+DECLARED = ".reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<5>; .reg .pred %p<5>; .shared .b32 tile[4];\n"
+
+
+def body(text: str) -> list[Instruction | Label]:
+    """The instructions of a kernel."""
+    return parse(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n").functions["k"].body
+
+
+def one(text: str) -> Instruction:
+    """The only instruction of a kernel."""
+    (item,) = body(text)
+    return item
+
+
+@pytest.mark.parametrize(
+    ("text", "operand"),
+    [
+        ("0", Imm(0)),
+        ("-1", Imm(-1)),
+        ("12U", Imm(12)),
+        ("017", Imm(0o17)),
+        ("-017", Imm(-0o17)),
+        ("0x1F", Imm(31)),
+        ("0XfU", Imm(15)),
+        ("-0x10", Imm(-16)),
+        ("0b101", Imm(5)),
+        ("0f3F800000", Imm(0x3F800000, 32)),
+        ("0d3FF0000000000000", Imm(0x3FF0000000000000, 64)),
+        ("1.5", Imm(struct.unpack("<Q", struct.pack("<d", 1.5))[0], 64)),
+        ("-2.5e3", Imm(struct.unpack("<Q", struct.pack("<d", -2500.0))[0], 64)),
+        ("WARP_SZ", Imm(32)),
+        ("%r3", Reg("%r3")),
+        ("%tid.x", Special("%tid.x")),
+        ("%laneid", Special("%laneid")),
+        ("tile", Sym("tile")),
+        ("tile+8", Sym("tile", 8)),
+        ("tile+0x10", Sym("tile", 16)),
+        ("tile-4", Sym("tile", -4)),
+        ("!%p1", Not(Reg("%p1"))),
+        ("{%r1, %r2}", Vec((Reg("%r1"), Reg("%r2")))),
+        ("[%rd1]", Mem(Reg("%rd1"))),
+        ("[%rd1+16]", Mem(Reg("%rd1"), 16)),
+        ("[%rd1+-16]", Mem(Reg("%rd1"), -16)),
+        ("[%rd1-16]", Mem(Reg("%rd1"), -16)),
+        ("[tile+4]", Mem(Sym("tile"), 4)),
+        ("[64]", Mem(Imm(64))),
+        ("[%rd1, {%r1, %r2}]", Vec((Mem(Reg("%rd1")), Vec((Reg("%r1"), Reg("%r2")))))),
+    ],
+)
+def test_operands(text, operand):
+    assert one(f"mov.u32 %r1, {text};").operands == (Reg("%r1"), operand)
+
+
+def test_predicates_locations_and_mnemonics():
+    items = body(
+        """.loc 1 7 3
+        @%p1 add.s32 %r1, %r2, 5;
+        .loc 2 90 1, function_name $L__info, inlined_at 1 9 5
+        @!%p2 ld.shared::cta.v2.f32 {%f1, %f2}, [%rd1+8];
+        .loc 1 0 0
+        setp.lt.and.s32 %p1|%p2, %r1, %r2, !%p3;
+        bar.sync 0; // a comment; with a semicolon
+        /* another
+        one */ ret;"""
+    )
+    assert [item.opcode for item in items] == [
+        ("add", "s32"),
+        ("ld", "shared", "cta", "v2", "f32"),
+        ("setp", "lt", "and", "s32"),
+        ("bar", "sync"),
+        ("ret",),
+    ]
+    assert [(item.guard, item.negated) for item in items[:3]] == [
+        ("%p1", False),
+        ("%p2", True),
+        (None, False),
+    ]
+    assert [item.line for item in items] == [7, 9, 9, 9, 9]
+    assert items[2].operands == (Reg("%p1"), Reg("%p2"), Reg("%r1"), Reg("%r2"), Not(Reg("%p3")))
+    assert items[1].name == "ld.shared.cta.v2.f32"
+    assert items[4].operands == ()
+
+
+def test_scopes_keep_their_names_apart_and_see_those_around_them():
+    items = body(
+        """{ .reg .b32 %r1; .reg .b32 t<2>; mov.u32 t1, %r2; mov.u32 %r1, t1; L: bra L; }
+        { .reg .b32 t1; mov.u32 %r1, t1; { mov.u32 t1, 3; } bra L; L: ret; }
+        mov.u32 %r1, 4;"""
+    )
+    moves = [item for item in items if isinstance(item, Instruction) and item.opcode[0] == "mov"]
+    first, second, third, inner, last = moves
+    assert first.operands[1] == Reg("%r2")
+    assert second.operands[1] == first.operands[0]
+    assert second.operands[0] != Reg("%r1") == last.operands[0] == third.operands[0]
+    assert third.operands[1] == inner.operands[0] != first.operands[0]
+    labels = [item.name for item in items if isinstance(item, Label)]
+    jumps = [
+        item.operands[0].name for item in items if isinstance(item, Instruction) and item.opcode[0] == "bra"
+    ]
+    assert labels == jumps
+    assert len(set(labels)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "variable"),
+    [
+        (".global .align 4 .b8 a[12];", Variable("a", "global", 4, 12)),
+        (".visible .global .u32 a;", Variable("a", "global", 4, 4)),
+        (".global .v4 .f32 a;", Variable("a", "global", 16, 16)),
+        (".const .align 8 .f64 a[2] = {0d3FF0000000000000, 0};", None),
+        (".global .u16 a[3] = {1, 0xFFFF};", Variable("a", "global", 2, 6, b"\1\0\xff\xff\0\0")),
+        (".global .s8 a = -1;", Variable("a", "global", 1, 1, b"\xff")),
+        (".extern .shared .align 16 .b8 a[];", Variable("a", "shared", 16, 0, None, True)),
+        (".weak .const .align 2 .u16 a = 513;", Variable("a", "const", 2, 2, b"\1\2")),
+    ],
+)
+def test_variables(text, variable):
+    (found,) = parse(HEAD + text).variables
+    if variable is None:
+        variable = Variable("a", "const", 8, 16, struct.pack("<dd", 1.0, 0.0))
+    assert found == variable
+
+
+def test_parameters_of_entries_and_functions():
+    module = parse(
+        HEAD
+        + """.func (.param .b32 r) f(.param .b64 a, .param .align 4 .b8 b[12]);
+        .visible .entry k(
+            .param .u64 .ptr .global .align 16 k_0,
+            .param .align 8 .b8 k_1[24],
+            .param .f32 k_2
+        ) .maxntid 256, 1, 1
+        { ret; }
+        .func (.param .b32 r) f(.param .b64 a, .param .align 4 .b8 b[12]) { ret; }"""
+    )
+    entry, function = module.functions["k"], module.functions["f"]
+    assert (entry.is_entry, function.is_entry) == (True, False)
+    assert entry.params == [
+        Variable("k_0", "param", 8, 8),
+        Variable("k_1", "param", 8, 24),
+        Variable("k_2", "param", 4, 4),
+    ]
+    assert (function.params, function.returns) == (
+        [Variable("a", "param", 8, 8), Variable("b", "param", 4, 12)],
+        [Variable("r", "param", 4, 4)],
+    )
+
+
+def test_what_stands_between_functions_is_passed_over():
+    module = parse(
+        HEAD
+        + """.pragma "nounroll";
+        .section .debug_str
+        { info: .b8 1,2; .b8 { 3 } }
+        .visible .entry k() { ret; }
+        .alias a, b;
+        .section .debug_loc { .b8 0; }
+        .visible .entry l() { trap; }"""
+    )
+    assert [(name, function.body[0].name) for name, function in module.functions.items()] == [
+        ("k", "ret"),
+        ("l", "trap"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (".visible .entry k() { .reg .b32 %r<2>; ret;", "unbalanced braces"),
+        (".visible .entry k() { .section x; }", ".section"),
+        (".global .texref t;", ".global .texref variable"),
+        (".global .b128 t;", ".global .b128 variable"),
+        (".global .u32 t[2] = {f};", "initialiser f"),
+    ],
+)
+def test_syntax_that_is_not_modelled_is_named(text, name):
+    with pytest.raises(UnsupportedInstruction) as error:
+        parse(HEAD + text)
+    assert error.value.name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "reads", "writes"),
+    [
+        ("add.s32 %r1, %r2, %r3;", "r2 r3", "r1"),
+        ("@%p1 add.s32 %r1, %r2, 7;", "p1 r2", "r1"),
+        ("ld.shared.v2.b32 {%r1, %r2}, [%r3+4];", "r3", "r1 r2"),
+        ("st.shared.v2.b32 [%r3+4], {%r1, %r2};", "r3 r1 r2", ""),
+        ("st.shared.b32 [tile], %r1;", "r1", ""),
+        ("red.shared.add.u32 [%r1], %r2;", "r1 r2", ""),
+        ("atom.shared.cas.b32 %r1, [%r2], %r3, %r4;", "r2 r3 r4", "r1"),
+        ("setp.lt.s32 %p1, %r1, %r2;", "r1 r2", "p1"),
+        ("setp.lt.s32 %p1|%p2, %r1, %r2;", "r1 r2", "p1 p2"),
+        ("setp.lt.and.s32 %p1, %r1, %r2, %p3;", "r1 r2 p3", "p1"),
+        ("setp.lt.xor.s32 %p1|%p2, %r1, %r2, !%p3;", "r1 r2 p3", "p1 p2"),
+        ("shfl.sync.down.b32 %r1, %r2, 1, 31, -1;", "r2", "r1"),
+        ("shfl.sync.down.b32 %r1|%p1, %r2, 1, 31, -1;", "r2", "r1 p1"),
+        ("shfl.down.b32 %r1, %r2, 1, 31;", "r2", "r1"),
+        ("shfl.down.b32 %r1|%p1, %r2, 1, 31;", "r2", "r1 p1"),
+        ("elect.sync %r1|%p1, %r2;", "r2", "r1 p1"),
+        ("match.all.sync.b32 %r1, %r2, %r3;", "r2 r3", "r1"),
+        ("match.all.sync.b32 %r1|%p1, %r2, %r3;", "r2 r3", "r1 p1"),
+        ("match.any.sync.b32 %r1, %r2, %r3;", "r2 r3", "r1"),
+        ("cp.async.ca.shared.global [%r1], [%rd1], 4;", "r1 rd1", ""),
+        ("mov.b64 %rd1, {%r1, %r2};", "r1 r2", "rd1"),
+        ("mov.b64 {%r1, %r2}, %rd1;", "rd1", "r1 r2"),
+        ("mov.u32 %r1, tile;", "", "r1"),
+        ("bar.sync %r1, %r2;", "r1 r2", ""),
+        ("barrier.sync %r1;", "r1", ""),
+    ],
+)
+def test_what_instructions_read_and_write(text, reads, writes):
+    found = reads_and_writes(one(text))
+    assert [" ".join(name.removeprefix("%") for name in names) for names in found] == [reads, writes]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fma.rn.f32 %f1, %f2, %f3, %f4;", {"ffma": 1}),
+        ("mad.f32 %f1, %f2, %f3, %f4;", {"ffma": 1}),
+        ("fma.rz.f64 %rd1, %rd2, %rd3, %rd4;", {"dfma": 1}),
+        ("mad.rn.f64 %rd1, %rd2, %rd3, %rd4;", {"dfma": 1}),
+        ("mad.lo.s32 %r1, %r2, %r3, %r4;", {}),
+        ("fma.rn.f16x2 %r1, %r2, %r3, %r4;", {}),
+        ("div.rn.f32 %f1, %f2, %f3;", {"ffma": 5}),
+        ("div.approx.f32 %f1, %f2, %f3;", {}),
+        ("add.rn.f32 %f1, %f2, %f3;", {}),
+    ],
+)
+def test_multiply_adds_of_one_instruction(text, expected):
+    assert dict(fused_multiply_adds(one(text))) == expected
+
+
+def widths(text: str, alignment: int = 256) -> list[int]:
+    """Bytes of each shared-memory access of a kernel after merging; `tile` is aligned as given."""
+    blocks = basic_blocks(body(text))
+    merge_shared_accesses(blocks, {"tile": alignment})
+    accesses = [item for block in blocks for item in block.body if item.opcode[0] in ("ld", "st")]
+    kinds = {"v2": 2, "v4": 4}
+    return [
+        int(item.opcode[-1][1:]) // 8 * next((kinds[part] for part in item.opcode if part in kinds), 1)
+        for item in accesses
+    ]
+
+
+FOUR = "".join(f"ld.shared.b32 %r{i + 4}, [%r2+{4 * i}];" for i in range(4))
+WIDE, HALF, WORDS = [16], [8, 8], [4, 4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("computed", "merged"),
+    [
+        # %r1 is a multiple of 16; %r3 is anything.
+        ("mov.u32 %r2, %r1;", WIDE),
+        ("cvt.u32.u64 %r2, %rd1;", WORDS),
+        ("not.b32 %r2, %r1;", WORDS),
+        ("add.s32 %r2, %r1, 32;", WIDE),
+        ("add.s32 %r2, %r1, 8;", HALF),
+        ("sub.s32 %r2, %r1, 4;", WORDS),
+        ("add.s32 %r2, %r1, %r3;", WORDS),
+        ("or.b32 %r2, %r1, 8;", HALF),
+        ("xor.b32 %r2, %r1, 16;", WIDE),
+        ("and.b32 %r2, %r3, -8;", HALF),
+        ("and.b32 %r2, %r3, -16;", WIDE),
+        ("min.s32 %r2, %r1, 64;", WIDE),
+        ("max.s32 %r2, %r1, 24;", HALF),
+        ("selp.b32 %r2, %r1, 8, %p1;", HALF),
+        ("mul.lo.s32 %r2, %r3, 24;", HALF),
+        ("mul.lo.s32 %r2, %r1, %r3;", WIDE),
+        ("mul.hi.s32 %r2, %r1, 16;", WORDS),
+        ("mul.wide.u32 %rd2, %r3, 16; cvt.u32.u64 %r2, %rd2;", WIDE),
+        ("mad.lo.s32 %r2, %r3, 48, %r1;", WIDE),
+        ("mad.lo.s32 %r2, %r3, 40, %r1;", HALF),
+        ("mad.lo.s32 %r2, %r3, 48, 8;", HALF),
+        ("mad.hi.s32 %r2, %r1, %r1, %r1;", WORDS),
+        ("shl.b32 %r2, %r3, 3;", HALF),
+        ("shl.b32 %r2, %r3, 4;", WIDE),
+        ("shl.b32 %r2, %r3, %r1;", WORDS),
+        ("shr.u32 %r2, %r1, 0;", WORDS),
+        ("mov.u32 %r2, tile;", WIDE),
+        ("mov.u32 %r2, tile+8;", HALF),
+        ("mov.u32 %r2, tile; mov.u32 %r2, %r3;", WORDS),
+        ("mov.u32 %r2, 0; L: add.s32 %r2, %r2, 16; @%p1 bra L;", WIDE),
+        ("mov.u32 %r2, 0; L: add.s32 %r2, %r2, 8; @%p1 bra L;", HALF),
+        ("mov.u32 %r2, %r8; L: add.s32 %r2, %r2, 16; @%p1 bra L;", WORDS),
+    ],
+)
+def test_loads_merge_where_their_address_is_known_to_be_aligned(computed, merged):
+    given = "mov.u32 %r3, %tid.x; shl.b32 %r1, %r3, 4; cvt.u64.u32 %rd1, %r3; mov.u32 %r8, %tid.y;"
+    assert widths(given + computed + FOUR) == merged
+
+
+@pytest.mark.parametrize(("alignment", "merged"), [(16, WIDE), (8, HALF), (4, WORDS), (256, WIDE)])
+def test_loads_from_a_variable_merge_by_its_alignment(alignment, merged):
+    assert widths(FOUR.replace("%r2", "tile"), alignment) == merged
+
+
+LOAD, STORE = "ld.shared.b32 %r{0}, [tile+{1}];", "st.shared.b32 [tile+{1}], %r{0};"
+
+
+def pieces(form: str, *offsets: int, between: str = "") -> str:
+    return between.join(form.format(i + 1, offset) for i, offset in enumerate(offsets))
+
+
+@pytest.mark.parametrize(
+    ("text", "merged"),
+    [
+        (pieces(LOAD, 0, 4), [8]),
+        (pieces(LOAD, 4, 8), [4, 4]),
+        (pieces(LOAD, 0, 4, 12), [16]),  # one word in vain
+        (pieces(LOAD, 0, 12), [4, 4]),
+        (pieces(LOAD, 0, 4, 0), [4, 4, 4]),  # twice the same word
+        (pieces(LOAD, 12, 0, 8, 4), [16]),
+        (pieces(LOAD, 0, 4, 8, 12, 16, 20), [16, 8]),
+        (pieces(LOAD, -16, -12, -8, -4), [16]),
+        (pieces(STORE, 0, 4, 8, 12), [16]),
+        (pieces(STORE, 0, 4, 12), [8, 4]),
+        (pieces(STORE, 4, 0), [8]),
+        (pieces(LOAD, 0, 4, between="bar.warp.sync -1;"), [4, 4]),
+        (pieces(LOAD, 0, 4, between="st.global.b32 [%rd1], %r8;"), [8, 4]),
+        (pieces(LOAD, 0, 4, between="st.shared.b32 [%r8], %r8;"), [4, 4, 4]),
+        (pieces(LOAD, 0, 4, between="ld.shared.b32 %r8, [%r7];"), [8, 4]),
+        (pieces(STORE, 0, 4, between="ld.shared.b32 %r8, [%r7];"), [4, 4, 4]),
+        (pieces(STORE, 0, 4, between="st.shared.b32 [%r7], %r8;"), [4, 4, 4]),
+        (pieces(STORE, 0, 4, between="mov.u32 %r1, 5;"), [4, 4]),  # what is stored changes
+        (pieces(STORE, 0, 4, between="mov.u32 %r2, 5;"), [8]),
+        (pieces(LOAD, 0, 4, between="mov.u32 %r3, %r2;"), [4, 4]),  # reads what would be loaded earlier
+        (pieces(LOAD, 0, 4, between="mov.u32 %r2, 1;"), [4, 4]),
+        (pieces(LOAD, 0, 4, between="mov.u32 %r3, %r1;"), [8]),
+        (pieces(LOAD, 0, 4).replace("%r2", "%r1"), [4, 4]),  # both into one register
+        (pieces(LOAD, 0, 4, between="L: "), [4, 4]),
+        ("@%p1 " + pieces(LOAD, 0, 4, between="@%p1 "), [4, 4]),
+        ("ld.shared.v2.b32 {%r1, %r2}, [tile]; ld.shared.v2.b32 {%r3, %r4}, [tile+8];", [16]),
+        ("ld.shared.v2.b32 {%r1, %r2}, [tile]; ld.shared.b32 %r3, [tile+8];", [16]),
+        ("ld.shared.b64 %rd1, [tile]; ld.shared.f64 %rd2, [tile+8];", [16]),
+        ("ld.shared.b64 %rd1, [tile]; ld.shared.b32 %r2, [tile+8]; ld.shared.b32 %r3, [tile+12];", [8, 8]),
+        ("ld.shared.u8 %r1, [tile]; ld.shared.u8 %r2, [tile+1];", [1, 1]),
+        ("ld.global.b32 %r1, [%rd1]; ld.global.b32 %r2, [%rd1+4];", [4, 4]),
+        ("ld.shared.b32 %r1, [%r1]; ld.shared.b32 %r2, [%r1+4];", [4, 4]),  # the address itself changes
+    ],
+)
+def test_accesses_merge_where_nothing_between_them_could_tell(text, merged):
+    assert sorted(widths(text)) == sorted(merged)
+
+
+def meeting_points(successors: list[tuple[int, ...]]) -> list[int]:
+    """Immediate post-dominators by definition: on every way from here to the end, and the first such."""
+    count = len(successors)
+
+    def reaches_end_without(start: int, without: int) -> bool:
+        seen, todo = set(), [start]
+        while todo:
+            here = todo.pop()
+            if here == without or here in seen:
+                continue
+            if here == EXIT_BLOCK:
+                return True
+            seen.add(here)
+            todo += successors[here]
+        return False
+
+    dominators = [
+        {p for p in (*range(count), EXIT_BLOCK) if p != b and not reaches_end_without(b, p)}
+        for b in range(count)
+    ]
+    return [
+        next(
+            (p for p in found if all(q == p or p == EXIT_BLOCK or q in dominators[p] for q in found)),
+            EXIT_BLOCK,
+        )
+        for found in (sorted(some, key=lambda p: p == EXIT_BLOCK) for some in dominators)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_lanes_meet_where_every_way_to_the_end_passes(seed):
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(2, 9))
+    lines = []
+    for number in range(count):
+        lines.append(f"L{number}: mov.u32 %r1, {number};")
+        # Forwards mostly, so that the end can be reached from everywhere.
+        later = int(rng.integers(number + 1, count + 1))
+        any_block = int(rng.integers(count)) if rng.random() < 0.3 else later
+        kind = rng.choice(["branch", "jump", "fall", "leave"], p=[0.5, 0.2, 0.2, 0.1])
+        if kind == "branch":
+            lines.append(f"@%p1 bra L{any_block};")
+        elif kind == "jump":
+            lines.append(f"bra L{later};")
+        elif kind == "leave":
+            lines.append("@!%p2 ret;")
+    lines.append(f"L{count}: mov.u32 %r1, 99; ret;")
+    blocks = basic_blocks(body("\n".join(lines)))
+    reachable_end = meeting_points([block.successors for block in blocks])
+    for block, expected in zip(blocks, reachable_end, strict=True):
+        if block.end is End.BRANCH:
+            assert block.rejoin == expected, (seed, [b.successors for b in blocks])
+
+
+def test_guarded_ends_are_branches_around_them():
+    blocks = basic_blocks(body("@%p1 bar.sync 0;\n@!%p2 ret;\nmov.u32 %r1, 1;\n@%p3 trap;\nret;"))
+    ends = [(block.end, block.last.guard if block.last else None, len(block.body)) for block in blocks]
+    assert [end for end, _, _ in ends] == [
+        End.BRANCH,
+        End.BARRIER,
+        End.BRANCH,
+        End.EXIT,
+        End.BRANCH,
+        End.TRAP,
+        End.EXIT,
+    ]
+    skip, _, leave, _, fall, _, _ = blocks
+    assert (skip.last.negated, skip.target, skip.otherwise) == (True, 2, 1)
+    # The lone `ret` ends those threads at once.
+    assert (leave.last.negated, leave.target, leave.otherwise) == (False, 4, EXIT_BLOCK)
+    assert (fall.last.negated, fall.target, fall.otherwise) == (True, EXIT_BLOCK, 5)
+
+
+def test_jumps_barriers_and_blocks_without_an_end():
+    blocks = basic_blocks(
+        body(
+            """bar.warp.sync -1;
+            A: @%p1 bra B;
+            B: barrier.cluster.arrive;
+            bra A;
+            barrier.sync 1;
+            C:
+            D: mov.u32 %r1, 1;"""
+        )
+    )
+    assert [(block.end, block.target) for block in blocks] == [
+        (End.JUMP, 1),
+        (End.JUMP, 2),  # a branch to where it would go anyway
+        (End.JUMP, 1),
+        (End.BARRIER, 4),
+        (End.JUMP, EXIT_BLOCK),
+    ]
+    assert [len(block.body) for block in blocks] == [1, 0, 1, 0, 1]
+
+
+def test_computed_branches_are_not_modelled():
+    with pytest.raises(UnsupportedInstruction, match=r"brx\.idx"):
+        basic_blocks(body("L: brx.idx %r1, table;"))
+
+
+def test_move_between_parts_and_parts_is_not_modelled():
+    text = "mov.b64 {%r1, %r2}, {%r3, %r4}; ret;"
+    with pytest.raises(UnsupportedInstruction, match=r"mov\.b64"):
+        load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")

@@ -1,0 +1,158 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The executor's counts beside the hardware's, at the edges of what is told apart."""
+
+from dataclasses import replace
+
+import pytest
+from synthetic_runs import Gemm, counters, gemm_case, run
+
+from gpuprof.analysis.agreement import CaseAgreement, agreements
+from gpuprof.analysis.counters import address_conflicts, left_out, names_in, sampled, total
+from gpuprof.results import Counter, Measurement
+
+LOADS = ("shared_load_wavefronts", "shared_load_bank_conflicts")
+
+
+def case(hardware: dict[str, Counter], executor: dict[str, Counter]) -> Measurement:
+    """A case that both counted."""
+    like = gemm_case("naive", Gemm(64, 64, 64), 9.0)
+    return replace(like, counters=hardware, executor_counters=executor)
+
+
+def agreement(
+    executor: dict[str, float], hardware: dict[str, float], metric: str | None = None
+) -> CaseAgreement:
+    """What two sets of counts come to."""
+    theirs = counters("ncu", **hardware)
+    if metric:
+        theirs = {name: replace(one, metric=metric) for name, one in theirs.items()}
+    (found,) = agreements(run("gpu", [], [case(theirs, counters("sim", **executor))]))
+    return found
+
+
+def shared(ours: tuple[float, float], theirs: tuple[float, float]) -> list[tuple[float, float, str, str]]:
+    """What is left, wavefronts and conflicts: both values, kind and note."""
+    found = agreement(dict(zip(LOADS, ours, strict=True)), dict(zip(LOADS, theirs, strict=True)))
+    return [(one.executor, one.hardware, one.kind, one.note) for one in found.comparisons]
+
+
+def test_same_wavefronts_and_conflicts_agree() -> None:
+    assert shared((1000, 500), (1000, 500)) == [
+        (500, 500, "agrees", ""),
+        (1000, 1000, "agrees", ""),
+        (500, 500, "agrees", ""),
+    ]
+
+
+def test_arbitration_explains_up_to_its_share_of_the_hardwares_wavefronts() -> None:
+    left, wavefronts, conflicts = shared((850, 0), (1000, 150))
+    assert left == (850, 850, "agrees", "")
+    assert wavefronts == (850, 1000, "arbitration", "150 wavefronts lost, 15.0 % of all")
+    assert conflicts == (0, 150, "arbitration", "the same cycles, as bank conflicts")
+    for ours, theirs in (((849, 0), (1000, 151)), ((1000, 500), (990, 490))):
+        left, wavefronts, conflicts = shared(ours, theirs)
+        assert left[2] == "agrees"
+        assert (
+            wavefronts[2:] == conflicts[2:] == ("unexplained", "more than arbitration was ever seen to add")
+        )
+
+
+def test_passes_that_differ_without_their_conflicts_are_unexplained_throughout() -> None:
+    found = shared((1000, 500), (1001, 500))
+    assert found == [
+        (500, 501, "unexplained", ""),
+        (1000, 1001, "unexplained", ""),
+        (500, 500, "unexplained", ""),
+    ]
+
+
+def test_wavefronts_without_conflicts_are_no_comparison() -> None:
+    found = agreement({LOADS[0]: 5, "barriers": 2}, {LOADS[0]: 6, "barriers": 2})
+    assert [one.label for one in found.comparisons] == ["Barriers"]
+
+
+def test_what_both_saw_none_of_is_counted_and_not_shown() -> None:
+    found = agreement({"barriers": 0, "global_load_requests": 5}, {"barriers": 0, "global_load_requests": 5})
+    assert (len(found.comparisons), found.zero) == (1, 1)
+    found = agreement({"barriers": 0}, {"barriers": 3})
+    assert (len(found.comparisons), found.zero) == (1, 0)
+    assert found.comparisons[0].difference_pct is None
+    assert agreement({"barriers": 4}, {"barriers": 3}).comparisons[0].difference_pct == -25.0
+
+
+@pytest.mark.parametrize(
+    ("executor", "hardware", "kind"),
+    [(100_000, 100_500, "passes"), (100_000, 99_500, "passes"), (100_000, 100_501, "unexplained")],
+)
+def test_l1s_own_count_may_vary_by_half_a_percent(executor: float, hardware: float, kind: str) -> None:
+    metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    found = agreement({"global_load_sectors": executor}, {"global_load_sectors": hardware}, metric)
+    assert found.comparisons[0].kind == kind
+    assert found.comparisons[0].metric == metric
+
+
+@pytest.mark.parametrize(("hardware", "kind"), [(12, "arbitration"), (10, "agrees"), (9, "unexplained")])
+def test_hardware_adds_conflicts_to_copies_and_never_takes_any(hardware: float, kind: str) -> None:
+    name = "async_copy_shared_bank_conflicts"
+    assert agreement({name: 10}, {name: hardware}).comparisons[0].kind == kind
+
+
+@pytest.mark.parametrize(
+    ("hardware", "kind"), [(82.5059, "agrees"), (82.4941, "agrees"), (82.507, "unexplained")]
+)
+def test_shares_agree_to_the_digits_that_are_printed(hardware: float, kind: str) -> None:
+    name = "global_load_efficiency_pct"
+    assert agreement({name: 82.5}, {name: hardware}).comparisons[0].kind == kind
+
+
+def conflicts(
+    hardware: tuple[float, float] | None, executor: tuple[float, float] | None, source: str = "ncu"
+):
+    theirs = counters(source, **dict(zip(LOADS, hardware, strict=True))) if hardware else {}
+    ours = counters("sim", **dict(zip(LOADS, executor, strict=True))) if executor else {}
+    return address_conflicts(case(theirs, ours), "load")
+
+
+def test_conflicts_of_addresses_are_the_executors_or_more_than_arbitration_adds() -> None:
+    assert conflicts((1000, 600), (1000, 500)) == 500
+    assert conflicts((1000, 151), None) == 151
+    assert conflicts((1000, 150), None) is None
+    assert conflicts((1000, 1), None) is None
+    assert conflicts((1000, 0), None) == 0
+    assert conflicts((1000, 150), None, source="sim") == 150
+    assert conflicts(None, None) is None
+
+
+def test_conflicts_of_several_kinds_add_up_or_are_unknown() -> None:
+    stores = counters("sim", shared_store_wavefronts=70, shared_store_bank_conflicts=7)
+    loads = counters("sim", shared_load_wavefronts=50, shared_load_bank_conflicts=5)
+    assert address_conflicts(case({**loads, **stores}, {}), "load", "store") == 12
+    assert address_conflicts(case(loads, stores), "load", "store") == 12
+    assert address_conflicts(case(loads, {}), "load", "store") is None
+
+
+def test_sum_needs_every_counter_that_is_there() -> None:
+    held = counters("sim", global_load_sectors=3, global_store_sectors=0)
+    names = ("global_load_sectors", "global_store_sectors", "async_copy_sectors")
+    assert total(case(held, {}), *names) == 3
+    assert total(case({}, {}), *names) is None
+    unknown = {**held, "async_copy_sectors": replace(held["global_load_sectors"], value=None)}
+    assert total(case(unknown, {}), *names) is None
+
+
+def test_foreign_counters_follow_in_order_up_to_a_hundred() -> None:
+    foreign = counters("ncu", **{f"foreign_{i:03}": 1.0 for i in range(102)}, barriers=1)
+    many = case(foreign, {})
+    names = names_in((many, case(counters("sim", global_load_sectors=1), {})))
+    assert names[:2] == ("global_load_sectors", "barriers")
+    assert names[2:] == tuple(f"foreign_{i:03}" for i in range(100))
+    assert left_out((many,)) == 2
+    assert left_out((case(counters("ncu", x=1.0), {}),)) == 0
+
+
+def test_sample_is_told_where_fewer_blocks_ran_than_the_grid_has() -> None:
+    assert sampled(case(counters("sim", (6, 7), barriers=1), {})) == (6, 7)
+    assert sampled(case({}, counters("sim", (6, 7), barriers=1))) == (6, 7)
+    assert sampled(case(counters("sim", (7, 7), barriers=1), {})) is None
+    assert sampled(case(counters("ncu", barriers=1), {})) is None

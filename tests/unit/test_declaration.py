@@ -1,0 +1,354 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Declared operations: what is kept of a declaration, what is refused, and what its problems then do."""
+
+import numpy as np
+import pytest
+
+from gpuprof.errors import HeaderError
+from gpuprof.operation import ArrayDeclaration, Check, OptionDeclaration, ScalarDeclaration, Work
+from gpuprof.problems.check import ErrorBound
+from gpuprof.problems.declaration import load_operation
+from gpuprof.problems.formulas import ExpressionError
+from gpuprof.problems.problem import Problem
+
+SOFTEN = """
+name = "soften"
+title = "y = s x + y, counted"
+help = "Something of everything."
+dimensions = ["rows", "columns"]
+default_sizes = "8x16,32"
+
+[arrays.x]
+shape = ["rows", "columns + 1"]
+
+[arrays.y]
+shape = ["rows", "columns"]
+role = "inout"
+dtype = "f64"
+
+[arrays.count]
+shape = ["1"]
+role = "out"
+dtype = "i32"
+
+[scalars.s]
+default = 3
+neutral = 1.0
+help = "A factor."
+
+[scalars.n]
+type = "u32"
+default = 4294967295
+
+[options.result]
+values = { all = "", some = "some of it" }
+default = "some"
+ceiling = "all"
+
+[inputs]
+x = "normal(0, 1)"
+
+[work]
+flops = "2 * rows * columns + n"
+bytes = "real_bytes * rows * columns"
+rate = "flops"
+
+[check.y]
+value = "s * x[:, 1:] + y"
+magnitude = "abs(y)"
+absolute = "tiny * rows"
+relative = "4 * u * sqrt(columns)"
+
+[check.count]
+value = "sum(x > 0)"
+equal = true
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Read a declaration with some pieces replaced."""
+
+    def load(*edits: tuple[str, str]):
+        text = SOFTEN
+        for old, new in edits:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        path = tmp_path / "operation.toml"
+        path.write_text(text)
+        return load_operation(path)
+
+    return load
+
+
+def test_everything_declared_is_kept(read):
+    operation = read()
+    assert (operation.name, operation.title) == ("soften", "y = s x + y, counted")
+    assert operation.help == "Something of everything."
+    assert (operation.dimensions, operation.default_sizes) == (("rows", "columns"), "8x16,32")
+    assert operation.arrays == {
+        "x": ArrayDeclaration(("rows", "columns + 1"), "in", "real"),
+        "y": ArrayDeclaration(("rows", "columns"), "inout", "f64"),
+        "count": ArrayDeclaration(("1",), "out", "i32"),
+    }
+    assert operation.scalars == {
+        "s": ScalarDeclaration("real", 3.0, 1.0, "A factor."),
+        "n": ScalarDeclaration("u32", 4294967295.0, None, ""),
+    }
+    assert operation.options == {
+        "result": OptionDeclaration({"all": "", "some": "some of it"}, "some", "all")
+    }
+    assert operation.inputs == {"x": "normal(0, 1)", "y": "uniform(-1, 1)"}
+    assert operation.work == Work("2 * rows * columns + n", "real_bytes * rows * columns", "flops")
+    assert operation.checks["y"] == Check(
+        "s * x[:, 1:] + y", "abs(y)", "4 * u * sqrt(columns)", "tiny * rows"
+    )
+    assert operation.checks["count"] == Check("sum(x > 0)", "", "0", "0")
+    assert operation.argument_names == ("rows", "columns", "s", "n", "x", "y", "count")
+
+
+PLAIN = """
+dimensions = ["n"]
+name = "twice"
+arrays.x.shape = ["n"]
+arrays.y.shape = ["n"]
+arrays.y.role = "out"
+arrays.z.shape = ["n"]
+arrays.z.role = "out"
+work.bytes = "3 * n * real_bytes"
+check = { y = "2 * x", z = "x", relative = "u" }
+"""
+
+
+def test_what_is_left_out_has_its_default(tmp_path):
+    (tmp_path / "operation.toml").write_text(PLAIN)
+    operation = load_operation(tmp_path / "operation.toml")
+    assert (operation.title, operation.help, operation.coded) == ("twice", "", "")
+    assert operation.default_sizes == "1024"
+    assert (operation.scalars, operation.options, operation.references) == ({}, {}, ())
+    assert operation.work == Work("0", "3 * n * real_bytes", "bytes")
+    # What stands beside the outputs holds for all of them.
+    assert operation.checks == {"y": Check("2 * x", "", "u", "0"), "z": Check("x", "", "u", "0")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('name = "soften"', 'name = "soft en"', "name must be a name of letters"),
+        ('["rows", "columns"]\ndefault', "[]\ndefault", "dimensions must name at least one size"),
+        (
+            '["rows", "columns"]\ndefault',
+            '["rows", "columns", "2d"]\ndefault',
+            "names '2d', which is no name",
+        ),
+        ('["rows", "columns"]\ndefault', '["rows", "rows"]\ndefault', "names 'rows', which something else"),
+        ('["rows", "columns"]\ndefault', '["rows", "x"]\ndefault', "names 'x', which something else"),
+        ('["rows", "columns"]\ndefault', '["rows", "threads"]\ndefault', "'threads', which formulas use"),
+        ("scalars.s]", "scalars.u]", "names 'u', which formulas use"),
+        ('"8x16,32"', '"8x16x2"', "default_sizes is '8x16x2': .* has 3 extents"),
+        ('dtype = "f64"', 'dtype = "f80"', r"arrays\.y\.dtype is 'f80', not real or one of f32"),
+        ('["rows", "columns"]\nrole', "[]\nrole", r"arrays\.y\.shape must be one to five formulas"),
+        ('["rows", "columns"]\nrole', '["1", "1", "1", "1", "1", "1"]\nrole', "one to five formulas"),
+        (
+            '["rows", "columns"]\nrole',
+            '["rows", "depth"]\nrole',
+            r"arrays\.y\.shape uses 'depth'; known are col",
+        ),
+        ('["rows", "columns"]\nrole', '["rows", "s"]\nrole', r"arrays\.y\.shape uses 's'"),
+        ('role = "inout"', 'role = "output"', r"arrays\.y\.role is 'output', not one of in, out, inout"),
+        ("default = 4294967295", "default = 4294967296", r"scalars\.n\.default is .*which no u32 holds"),
+        ("default = 4294967295", "default = -1", r"scalars\.n\.default is -1, which no u32 holds"),
+        ("default = 4294967295", "default = 0.5", r"scalars\.n\.default is 0\.5, which no u32 holds"),
+        ('type = "u32"', 'type = "u8"', r"scalars\.n\.type is 'u8', not one of real, f32"),
+        ('{ all = "", some = "some of it" }', "{}", r"options\.result\.values must be a table of words"),
+        ('{ all = "", some = "some of it" }', "{ all = 1, some = 2 }", "values must be a table of words"),
+        ('default = "some"', 'default = "none"', r"options\.result\.default is 'none', not one of all, some"),
+        ('ceiling = "all"', 'ceiling = "none"', r"options\.result\.ceiling is 'none', not one of all, some"),
+        ('x = "normal(0, 1)"', 'x = "normal(0)"', r"inputs\.x is no content: 'normal\(0\)' must be normal"),
+        (
+            'x = "normal(0, 1)"',
+            'count = "zeros"',
+            r"inputs\.count is no array that kernels read; those are x, y",
+        ),
+        ('flops = "2 * rows * columns + n"', 'flops = "rows * depth"', r"work\.flops uses 'depth'"),
+        (
+            'flops = "2 * rows * columns + n"',
+            'flops = " 0 "',
+            r"work\.flops is 0, and the operation rated by it",
+        ),
+        ('"real_bytes * rows * columns"', '"real_bytes * u"', r"work\.bytes uses 'u'"),
+        ('"real_bytes * rows * columns"', '"rows *"', r"work\.bytes is no formula"),
+        ('rate = "flops"', 'rate = "time"', r"work\.rate is 'time', not one of flops, bytes"),
+        ("equal = true", 'equal = true\nrelative = "u"', r"check\.count\.equal leaves no room for relative"),
+        ("equal = true", 'equal = true\nabsolute = "1"', r"check\.count\.equal leaves no room for relative"),
+        (
+            'absolute = "tiny * rows"\nrelative = "4 * u * sqrt(columns)"',
+            "",
+            r"check\.y\.relative is missing",
+        ),
+        (
+            '"tiny * rows"',
+            '"tiny * x"',
+            r"check\.y\.absolute uses 'x'; known are columns, n, rows, s, tiny, u",
+        ),
+        (
+            '"sum(x > 0)"',
+            '"sum(count)"',
+            r"check\.count\.value uses 'count'; known are columns, n, rows, s, x, y",
+        ),
+        ('"abs(y)"', '"abs(w)"', r"check\.y\.magnitude uses 'w'"),
+        ("[check.count]", "[check.x]", r"check\.count\.value"),
+        (
+            "equal = true",
+            "equal = true\n[check.x]\nvalue = 'x'",
+            r"check\.x is no output; those are y, count",
+        ),
+        ('help = "Something', 'hlep = "Something', r"unknown field hlep\..*Did you mean help"),
+        ('help = "A factor."', 'hint = "A factor."', r"unknown field scalars\.s\.hint"),
+        ("[work]", "[[references]]\nid = 'r'\ntitle = 'R'\n[work]", "references need code of gpuprof's own"),
+        (
+            'help = "Something',
+            'coded = "fft"\nhelp = "Something',
+            "coded is 'fft', not one of gemm, transpose",
+        ),
+        ('help = "Something', 'coded = "gemm"\nhelp = "Something', "'gemm', whose dimensions are M, N, K"),
+    ],
+)
+def test_faulty_declaration_is_refused_by_field(read, old, new, complaint):
+    with pytest.raises(HeaderError, match=complaint):
+        read((old, new))
+
+
+def test_operation_without_an_output_has_nothing_to_check(read):
+    with pytest.raises(HeaderError, match="arrays have nothing to check: none is out or inout"):
+        read(('role = "inout"', 'role = "in"'), ('role = "out"', 'role = "in"'))
+
+
+def test_integers_are_equal_unless_something_else_is_said(read):
+    assert read(("equal = true", "")).checks["count"] == Check("sum(x > 0)", "", "0", "0")
+    loose = read(("equal = true", 'absolute = "2"')).checks["count"]
+    assert (loose.relative, loose.absolute) == ("0", "2")
+
+
+CODED = """
+name = "product"
+dimensions = ["M", "N", "K"]
+coded = "gemm"
+arrays.A.shape = ["M", "K"]
+arrays.B.shape = ["K", "N"]
+arrays.C = { shape = ["M", "N"], role = "out" }
+scalars.alpha.default = 1.0
+scalars.beta.default = 0.0
+options.layout.values = { row = "", col = "" }
+work.bytes = "M"
+check.relative = "u"
+references = [
+    { id = "r", title = "R", idea = "I", on_host = true, library = "l", options = { layout = "col" } },
+]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("arrays.A", "arrays.D", "'gemm', whose arrays are A, B, C"),
+        ("scalars.alpha", "scalars.gamma", "'gemm', whose scalars are alpha, beta"),
+        ("options.layout", "options.order", "'gemm', whose options are layout"),
+        ('{ layout = "col" }', "{ layout = 1 }", r"references\.options must be a table of words"),
+        ('id = "r", ', "", r"lacks references\.id"),
+    ],
+)
+def test_code_is_for_the_names_that_it_knows(tmp_path, old, new, complaint):
+    path = tmp_path / "operation.toml"
+    path.write_text(CODED)
+    operation = load_operation(path)
+    (reference,) = operation.references
+    assert (reference.id, reference.title, reference.idea, reference.library) == ("r", "R", "I", "l")
+    assert (reference.on_host, reference.options) == (True, {"layout": "col"})
+    assert operation.checks["C"].value == ""
+    path.write_text(CODED.replace(old, new))
+    with pytest.raises(HeaderError, match=complaint):
+        load_operation(path)
+
+
+def test_problem_of_a_declaration_answers_for_its_size(read):
+    problem = Problem.of(read(), (2, 3), "f32", {"s": 0.1, "n": 7})
+    assert [(spec.name, spec.shape, spec.dtype, spec.nbytes) for spec in problem.arrays] == [
+        ("x", (2, 4), "f32", 32),
+        ("y", (2, 3), "f64", 48),
+        ("count", (1,), "i32", 4),
+    ]
+    assert [spec.name for spec in problem.outputs] == ["y", "count"]
+    assert problem.array_bytes == 84
+    assert (problem.flops, problem.min_bytes) == (2 * 2 * 3 + 7, 4 * 2 * 3)
+    assert (problem.rounded("s"), problem.rounded("n")) == (float(np.float32(0.1)), 7)
+    assert problem.bound("y") == ErrorBound(
+        pytest.approx(4 * 2.0**-53 * np.sqrt(3)), 2 * 2.0**-1074, float(np.finfo(np.float64).max)
+    )
+    assert problem.bound("count") == ErrorBound(0.0, 0.0, 2.0**31 - 1)
+    assert problem.describe_element("y", 4) == "y[1, 1]"
+    assert not problem.is_ceiling
+    assert problem.with_options({"result": "all"}).is_ceiling
+
+
+def test_reference_of_a_declaration_is_its_formula_in_float64(read):
+    problem = Problem.of(read(), (2, 3), "f32", {"s": 0.1})
+    inputs = problem.inputs(5)
+    assert {name: (len(a), a.dtype) for name, a in inputs.items()} == {
+        "x": (8, np.float32),
+        "y": (6, np.float64),
+    }
+    x, y = inputs["x"].reshape(2, 4).astype(np.float64), inputs["y"].reshape(2, 3)
+    expected = problem.reference(inputs)
+    np.testing.assert_array_equal(expected["y"].values, (float(np.float32(0.1)) * x[:, 1:] + y).ravel())
+    np.testing.assert_array_equal(expected["y"].magnitude, np.abs(y).ravel())
+    assert expected["count"].values.tolist() == [(x > 0).sum()]
+    assert expected["count"].values.dtype.kind == "i"
+    assert expected["count"].magnitude.tolist() == [(x > 0).sum()]
+
+
+@pytest.mark.parametrize(
+    ("formula", "values"),
+    [
+        ("sum(x) * 0 + 2.0", [2]),  # whole, though a float
+        ("sum(x > 100) == 0", [1]),  # a truth value
+        ("rows", [2]),
+        ("f32(3)", [3]),
+    ],
+)
+def test_integers_may_come_from_any_formula_that_gives_whole_numbers(read, formula, values):
+    problem = Problem.of(read(('"sum(x > 0)"', f'"{formula}"')), (2, 3))
+    expected = problem.reference(problem.inputs(0))["count"]
+    assert (expected.values.tolist(), expected.values.dtype.kind) == (values, "i")
+
+
+def test_fractions_are_no_reference_for_integers_that_must_be_equal(read):
+    for formula in ("rows / 4", "2.0 ** 70"):
+        problem = Problem.of(read(('"sum(x > 0)"', f'"{formula}"')), (2, 3))
+        with pytest.raises(ExpressionError, match="gives fractions, and count holds integers"):
+            problem.reference(problem.inputs(0))
+    loose = read(('"sum(x > 0)"', '"rows / 4"'), ("equal = true", 'absolute = "1"'))
+    problem = Problem.of(loose, (2, 3))
+    assert problem.reference(problem.inputs(0))["count"].values.tolist() == [0.5]
+
+
+def test_one_number_stands_for_every_element_and_other_shapes_are_refused(read):
+    problem = Problem.of(read(('"s * x[:, 1:] + y"', '"s"')), (2, 3))
+    assert problem.reference(problem.inputs(0))["y"].values.tolist() == [3.0] * 6
+    problem = Problem.of(read(('"s * x[:, 1:] + y"', '"transpose(y)"')), (2, 3))
+    with pytest.raises(ExpressionError, match=r"gives an array of shape \(3, 2\); y has the shape \(2, 3\)"):
+        problem.reference(problem.inputs(0))
+
+
+def test_size_for_which_an_array_would_be_empty_is_refused(read):
+    operation = read(('["rows", "columns"]\nrole', '["rows", "columns - 3"]\nrole'))
+    with pytest.raises(ExpressionError, match=r"y would have the shape \(2, 0\)"):
+        _ = Problem.of(operation, (2, 3)).arrays
+    assert Problem.of(operation, (2, 4)).array("y").shape == (2, 1)
+
+
+def test_error_allowed_is_never_negative(read):
+    for edit in (('"tiny * rows"', '"-tiny"'), ('"4 * u * sqrt(columns)"', '"-u"')):
+        with pytest.raises(ExpressionError, match="the error allowed in y would be negative"):
+            Problem.of(read(edit), (2, 3)).bound("y")

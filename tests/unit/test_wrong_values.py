@@ -1,0 +1,175 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What wrong elements look like: each likeness is found where it is, and not claimed where it is not."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuprof.problems.behaviour import Expected
+from gpuprof.problems.check import ErrorBound, compare
+from gpuprof.problems.wrong_places import axes_of
+from gpuprof.problems.wrong_values import WrongResult, describe_values
+
+BOUND = ErrorBound(relative=1e-5, absolute=1e-6, largest=3e38)
+EXACT = ErrorBound(relative=0.0, absolute=0.0, largest=2.0**31)
+
+
+def right(*shape, seed=1):
+    return np.random.default_rng(seed).uniform(1, 5, shape) * np.random.default_rng(seed + 1).choice(
+        [-1, 1], shape
+    )
+
+
+def said(got, expected, bound=BOUND, unwritten=None, scalars=None, shape=None):
+    got, flat = np.asarray(got).ravel(), np.asarray(expected).ravel()
+    magnitude = np.abs(flat).astype(np.float64)
+    wrong = compare(got, flat, magnitude, bound).wrong
+    shape = expected.shape if shape is None else shape
+    missing = None if unwritten is None else np.asarray(unwritten).ravel()
+    if missing is not None:
+        wrong = wrong | missing
+    assert wrong.any()
+    return describe_values(
+        WrongResult(
+            shape,
+            axes_of(len(shape)) if shape else (),
+            got,
+            Expected(flat, magnitude),
+            wrong,
+            missing,
+            bound,
+            scalars or {},
+        )
+    )
+
+
+def test_unwritten_in_whole_and_in_part():
+    expected = right(8, 6)
+    got = expected.copy()
+    got[3] = np.nan
+    mask = np.zeros((8, 6), np.bool_)
+    mask[3] = True
+    assert said(got, expected, unwritten=mask) == "were never written"
+    got[5] += 1
+    assert said(got, expected, unwritten=mask) == "are 6 that were never written and 6 others"
+    # What holds poison by chance, but is right, is none of them.
+    mask[0] = False
+    assert said(expected + 1, expected, unwritten=np.zeros((8, 6), np.bool_)) == "are 1 too large"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (0.0, "are 0"),
+        (-0.0, "are 0"),
+        (np.nan, "are NaN"),
+        (np.inf, "are infinite"),
+        (-np.inf, "are infinite"),
+    ],
+)
+def test_one_value_that_says_it_all(values, words):
+    expected = right(8, 6)
+    got = expected.copy()
+    got[2:4] = values
+    assert said(got, expected) == words
+    # Of a single element too.
+    alone = expected.copy()
+    alone[0, 0] = values
+    assert said(alone, expected) == words
+
+
+@pytest.mark.parametrize("shape", [(7, 7), (5, 9), (9, 5)])
+def test_transposed(shape):
+    expected = right(*shape)
+    assert said(expected.T.copy(), expected) == "are the right values, transposed"
+
+
+def test_transposed_means_all_of_it():
+    expected = right(7, 7)
+    got = expected.T.copy()
+    got[2, 3] += 1
+    assert said(got, expected) != "are the right values, transposed"
+
+
+@pytest.mark.parametrize(
+    ("axis", "step", "words"),
+    [
+        (0, 1, "are those that belong one row before"),
+        (0, -1, "are those that belong one row after"),
+        (1, 1, "are those that belong one column before"),
+        (1, -1, "are those that belong one column after"),
+    ],
+)
+def test_shifted(axis, step, words):
+    expected = right(9, 8)
+    got = np.roll(expected, step, axis)
+    # At the edge a shift has nothing to take from: whatever is there.
+    edge = 0 if step > 0 else -1
+    got[(edge, slice(None)) if axis == 0 else (slice(None), edge)] = 77.0
+    assert said(got, expected) == words
+
+
+def test_shifted_in_one_dimension_and_in_many():
+    expected = right(50)
+    assert said(np.roll(expected, 1), expected) == "are those that belong one element before"
+    expected = right(4, 5, 6)
+    assert said(np.roll(expected, -1, 2), expected) == "are those that belong one index of axis 2 after"
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (1 / 1.5, "lack the factor alpha = 1.5"),
+        (1.5, "have the factor alpha = 1.5 once too often"),
+        (-1.0, "have the wrong sign"),
+        (2.0, "are 2 times what they must be"),
+        (0.125, "are 0.125 times what they must be"),
+    ],
+)
+def test_scaled(factor, words):
+    expected = right(9, 8)
+    scalars = {"alpha": 1.5, "beta": 0.0, "one": 1.0}
+    assert said((factor * expected).astype(np.float32), expected, scalars=scalars) == words
+    part = expected.copy()
+    part[:, 2:4] *= factor
+    assert said(part, expected, scalars=scalars) == words
+
+
+def test_off_by_a_constant():
+    expected = right(9, 8)
+    assert said(expected + 0.25, expected) == "are 0.25 too large"
+    whole = np.arange(100, dtype=np.int64) * 7
+    assert said((whole - 1).astype(np.int32), whole, EXACT) == "are 1 too small"
+
+
+def test_integers():
+    whole = np.random.default_rng(3).integers(-50, 50, (6, 7))
+    assert said(whole.T.astype(np.int8), whole, EXACT) == "are the right values, transposed"
+    assert said(np.zeros((6, 7), np.int32), whole, EXACT) == "are 0"
+    assert said(np.roll(whole, 1, 1), whole, EXACT) == "are those that belong one column before"
+
+
+def test_in_other_places():
+    expected = right(20, 8)
+    assert said(expected[::-1], expected) == "are the right values in other places"
+    assert said(expected[::-1, ::-1].astype(np.float32), expected) == "are the right values in other places"
+
+
+def test_of_some_elements_only_what_needs_no_shape_is_said():
+    expected = right(90)
+    assert said(2 * expected, expected, shape=()) == "are 2 times what they must be"
+    assert said(np.roll(expected, 1), expected, shape=()) == "are the right values in other places"
+
+
+@given(st.integers(0, 1000), st.sampled_from([(60,), (9, 8), (4, 5, 6)]))
+def test_noise_looks_like_nothing(seed, shape):
+    expected = right(*shape, seed=seed)
+    got = expected + np.random.default_rng(seed + 7).standard_normal(shape)
+    assert said(got, expected, unwritten=np.zeros(shape, np.bool_), scalars={"alpha": 1.5}) == ""
+
+
+def test_values_that_are_all_alike_are_neither_shifted_nor_transposed():
+    expected = np.full((8, 8), 3.0)
+    assert said(np.full((8, 8), 5.0), expected) == "are 1.67 times what they must be"
