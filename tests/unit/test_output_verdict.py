@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuprof.backends.verification import finite, told_apart, worst
+from gpuprof.backends.verification import finite, worst
+from gpuprof.problems.wrong_sentence import told_apart
 from gpuprof.results import Verification
 
 CLOSE = Verification(0.5, 0.01, bound=0.1, checked_elements=10, absolute_bound=0.001)
