@@ -474,3 +474,10 @@ def test_two_kernels_of_one_name_are_refused(kernel_root):
     path.write_text(MINIMAL["transpose"].replace('title = "Mine"', 'title = "x"\naliases = ["COPYROW"]'))
     with pytest.raises(HeaderError, match=r"other\.cu and .*copy_row\.cu both use the name 'COPYROW'\."):
         ladder("transpose")
+
+
+def test_poison_may_be_left_out_of_what_must_not_be_read():
+    assert parse_kernel(header(), Path("mine.cu")).poison_inout
+    assert not parse_kernel(header(extra="poison_inout = false"), Path("mine.cu")).poison_inout
+    with pytest.raises(HeaderError, match="poison_inout must be a bool, not 'no'"):
+        parse_kernel(header(extra="poison_inout = 'no'"), Path("mine.cu"))

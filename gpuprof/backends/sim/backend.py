@@ -149,6 +149,8 @@ class SimBackend:
 
         proof = prove(problem, kernel.poison_inout, attempt)
         detail, found = proof.verification.detail, executed[proof.unread]
+        if sampled and not proof.verification.passed:
+            _check_verdict(proof.verification, found)
         return Findings(
             "ok" if proof.verification.passed else "incorrect",
             reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
@@ -250,6 +252,22 @@ class SimBackend:
             )
         wanted = self._blocks or _SAMPLED_BLOCKS
         return choose_blocks(one.grid, wanted) if wanted < total else None
+
+
+def _check_verdict(verification: Verification, executed: Executed) -> None:
+    """Withhold the verdict of a sample where blocks that did not run may have had their part in the result.
+
+    Raises:
+        CaseSkipped: They may.
+    """
+    atomics = executed.counters["global_atomic_requests"].value
+    if verification.checked_elements and not atomics:
+        return
+    how = "build on each other by atomic operations" if atomics else "that ran wrote no result"
+    raise CaseSkipped(
+        f"Its blocks {how}, so that the executor would have to run the whole grid to verify it.",
+        fix=_RUN_WHOLE,
+    )
 
 
 def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:

@@ -1,0 +1,251 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that are wrong in every way that is told apart, executed: what their row says."""
+
+import subprocess
+import sys
+
+import pytest
+
+import gpuprof
+
+GEMM = """/*gpuprof
+operation = "gemm"
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+HEADER
+[launch]
+block = [16, 16]
+grid = ["cdiv(N, block_x)", "cdiv(M, block_y)"]
+*/
+extern "C" __global__ void mine(int M, int N, int K, real alpha, const real *A, const real *B,
+                                real beta, real *C)
+{
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= M || column >= N)
+        return;
+    real sum = 0;
+    for (int k = 0; k < K; ++k)
+        sum += A[row * K + k] * B[k * N + column];
+    STORE
+}
+"""
+UNWRITTEN = "they were never written"
+LAST_ROWS = "rows 64 to 69, past the last multiple of 64"
+PAST_32 = "past the last multiple of 32"
+AT = "C[row * N + column]"
+READS_C = f"{AT} = alpha * sum + beta * {AT};"
+FORBIDDEN = "Reads C though beta is 0, which BLAS forbids"
+
+
+def write(tmp_path, store, header=""):
+    path = tmp_path / "mine.cu"
+    path.write_text(GEMM.replace("STORE", store).replace("HEADER", header))
+    return path
+
+
+def measured(tmp_path, store, header="", sizes=(70, 44, 33), **options):
+    options = {"scalars": {"alpha": 1.5}, **options}
+    return gpuprof.profile(write(tmp_path, store, header), sizes=sizes, device="sim:h200", **options).case()
+
+
+@pytest.mark.parametrize(
+    ("store", "words"),
+    [
+        (
+            f"if (column != 5) {AT} = alpha * sum;",
+            f"70 of 3080 elements (2.27 %) are wrong: column 5; {UNWRITTEN}; first: C[0, 5] is nan",
+        ),
+        (
+            f"if (row < 64) {AT} = alpha * sum;",
+            f"264 of 3080 elements (8.57 %) are wrong: {LAST_ROWS}; {UNWRITTEN}",
+        ),
+        (
+            f"if (row < 64 && column < 32) {AT} = alpha * sum;",
+            f"rows from 64, past the last multiple of 64 and columns from 32, {PAST_32}; {UNWRITTEN}",
+        ),
+        (
+            f"{AT} = sum;",
+            " elements (99.97 %) are wrong: they lack the factor alpha = 1.5; first: C[0, 0] is",
+        ),
+        (f"{AT} = 0;", "All 3080 elements are wrong: they are 0; first"),
+        ("C[column * M + row] = alpha * sum;", "they are the right values, transposed"),
+        ("C[row * N + (column + 1) % N] = alpha * sum;", "they are those that belong one column before"),
+        (
+            f"{AT} = alpha * sum + (row % 2 ? 1 : 0);",
+            "1540 of 3080 elements (50 %) are wrong: every other row, from 1; they are 1 too large",
+        ),
+        (
+            f"{AT} = row == 3 && column == 7 ? 5 : alpha * sum;",
+            "1 of 3080 elements (0.0325 %) is wrong: column 7 of row 3; first: C[3, 7] is 5",
+        ),
+    ],
+)
+def test_a_wrong_kernels_row_says_what_is_wrong(tmp_path, store, words):
+    case = measured(tmp_path, store)
+    assert case.outcome == "incorrect"
+    assert words in case.reason
+
+
+def test_columns_are_columns_in_column_major_order_too(tmp_path):
+    case = measured(tmp_path, "if (column != 5) C[column * M + row] = alpha * sum;", 'layout = "col"')
+    # The kernel reads A and B by rows: everything is wrong, and of that only column 5 was never written.
+    assert "are 70 that were never written and 3010 others" in case.reason
+    right_inputs = GEMM.replace("A[row * K + k] * B[k * N + column]", "A[k * M + row] * B[column * K + k]")
+    path = tmp_path / "columns.cu"
+    path.write_text(
+        right_inputs.replace("mine", "columns")
+        .replace("STORE", "if (column != 5) C[column * M + row] = alpha * sum;")
+        .replace("HEADER", 'layout = "col"')
+    )
+    case = gpuprof.profile(path, sizes=(70, 44, 33), scalars={"alpha": 1.5}, device="sim:h200").case()
+    assert case.reason.startswith("70 of 3080 elements (2.27 %) are wrong: column 5; they were never written")
+
+
+def test_of_a_sample_only_what_was_written_is_looked_at(tmp_path):
+    case = measured(tmp_path, f"{AT} = sum;", sizes=160, sim_blocks=4)
+    assert case.reason.startswith("All 1024 checked elements are wrong: they lack the factor alpha = 1.5")
+
+
+def test_reading_c_where_beta_is_0_is_told(tmp_path):
+    case = measured(tmp_path, READS_C)
+    assert case.outcome == "incorrect"
+    assert case.reason.startswith(f"{FORBIDDEN}: its result depends on what was there before.")
+    assert "--no-poison-inout" in case.reason
+    assert case.remarks == ()
+
+
+def test_reading_c_is_allowed_with_beta(tmp_path):
+    case = measured(tmp_path, READS_C, scalars={"beta": 0.5})
+    assert (case.outcome, case.remarks) == ("ok", ())
+
+
+@pytest.mark.parametrize(
+    ("header", "options"),
+    [("poison_inout = false", {}), ("", {"poison_inout": False})],
+    ids=["header", "option"],
+)
+def test_a_kernel_that_reads_c_is_measured_with_a_remark(tmp_path, header, options):
+    case = measured(tmp_path, READS_C, header, **options)
+    assert case.ok, case.reason
+    assert case.remarks == (f"{FORBIDDEN}; measured with ones there",)
+    # What the kernel read of C is counted.
+    right = measured(tmp_path, f"{AT} = alpha * sum;", header, **options)
+    assert case.counters["global_load_requests"] > right.counters["global_load_requests"]
+    assert right.ok
+    assert right.remarks == ()
+
+
+@pytest.mark.parametrize("header", ["", "poison_inout = false"])
+def test_adding_to_c_is_wrong_whatever_it_holds(tmp_path, header):
+    case = measured(tmp_path, f"{AT} += alpha * sum;", header)
+    assert case.reason == "Adds to what was in C though beta is 0, which BLAS forbids."
+
+
+def test_another_fault_is_not_taken_for_reading_c(tmp_path):
+    case = measured(tmp_path, f"{AT} = sum + beta * {AT};")
+    assert case.reason.startswith("All 3080 elements are wrong: they are NaN")
+
+
+def test_a_declared_operation_says_itself_what_must_not_be_read(tmp_path):
+    source = """/*gpuprof
+operation = "blend"
+dimensions = ["n"]
+default_sizes = "500"
+arguments = ["n", "keep", "x", "y"]
+dtypes = ["f32", "f16"]
+[scalars]
+keep = { default = 0 }
+[arrays]
+x = { shape = ["n"] }
+y = { shape = ["n"], role = "inout", read_if = "keep > 0", unread = "nothing is kept" }
+[work]
+bytes = "2 * n * real_bytes"
+[check]
+y = { value = "x + keep * y", relative = "2 * u" }
+[launch]
+block = [128]
+grid = ["cdiv(n, block_x)"]
+*/
+extern "C" __global__ void blend(int n, real keep, const real *x, real *y)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = x[i] + keep * y[i];
+}
+"""
+    path = tmp_path / "blend.cu"
+    path.write_text(source)
+    for dtype in ("f32", "f16"):
+        case = gpuprof.profile(path, device="sim:h200", dtype=dtype).case()
+        assert case.reason.startswith("Reads y though nothing is kept: ")
+        assert gpuprof.profile(path, device="sim:h200", dtype=dtype, poison_inout=False).case().ok
+        assert gpuprof.profile(path, device="sim:h200", dtype=dtype, scalars={"keep": 2}).case().ok
+    path.write_text(source.replace(', unread = "nothing is kept"', ""))
+    case = gpuprof.profile(path, device="sim:h200").case()
+    assert case.reason.startswith("Reads y though keep > 0 does not hold: ")
+
+
+def test_the_command_line_measures_it_and_every_table_says_so(tmp_path):
+    path = write(tmp_path, READS_C)
+    command = [
+        sys.executable,
+        "-m",
+        "gpuprof",
+        "gemm",
+        "-k",
+        str(path),
+        "--sizes",
+        "48",
+        "--device",
+        "sim:h200",
+    ]
+    command += ["--no-poison-inout", "-o", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"mine 48: {FORBIDDEN}" in done.stdout
+    run = gpuprof.load(tmp_path / "results.json")
+    assert FORBIDDEN in run.to_markdown()
+    assert FORBIDDEN in run.to_html()
+
+
+TOTAL = """/*gpuprof
+operation = "total"
+dimensions = ["n"]
+arguments = ["n", "x", "total"]
+[arrays]
+x = { shape = ["n"], dtype = "i32" }
+total = { shape = ["1"], dtype = "i32", role = "inout" }
+[inputs]
+total = "zeros"
+[work]
+bytes = "4 * n"
+[check]
+total = "sum(x)"
+[launch]
+block = [128]
+grid = ["cdiv(n, block_x)"]
+*/
+extern "C" __global__ void total(int n, const int *x, int *total)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    ADD
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("add", "words"),
+    [
+        ("if (i < n) atomicAdd(total, x[i]);", "Its blocks build on each other by atomic operations"),
+        ("if (i == 1000) *total = x[i];", "Its blocks that ran wrote no result"),
+    ],
+)
+def test_a_sample_of_blocks_does_not_make_a_kernel_wrong(tmp_path, add, words):
+    path = tmp_path / "total.cu"
+    path.write_text(TOTAL.replace("ADD", add))
+    case = gpuprof.profile(path, sizes=4096, sim_blocks=4, device="sim:h200").case()
+    assert case.outcome == "skipped"
+    assert case.reason.startswith(words)
+    whole = gpuprof.profile(path, sizes=4096, sim_blocks="all", device="sim:h200").case()
+    assert whole.ok == ("atomicAdd" in add)
