@@ -18,6 +18,6 @@ def test_no_sample_of_blocks_that_wait_for_each_other():
     shape = configure(kernel, problem, kernel.launch.block, {}, card)
     assert shape.launches[0].cooperative
     options = compiler_options("sm_90", shape.defines, kernel.compile_options)
-    compiled = compile_source(kernel.source, kernel.file_name, shape.entry, options)
+    compiled = compile_source(kernel.source, kernel.file_name, kernel.entry, options)
     with pytest.raises(CaseSkipped, match="blocks wait for each other"):
         SimBackend(card, seed=0).run(kernel, problem, shape, {kernel.entry: compiled})

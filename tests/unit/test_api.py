@@ -13,7 +13,8 @@ import pytest
 import gpuprof
 from gpuprof.api import measuring
 
-SAMPLES = Path(__file__).parent.parent.parent / "samples"
+#: Without hardware counters.
+MEASURED = Path(__file__).parent / "version1" / "gemm-h200.json"
 NAMES = [name for name in gpuprof.__all__ if name != "__version__"]
 
 
@@ -25,7 +26,7 @@ def run():
 
 @pytest.fixture(scope="module")
 def measured():
-    return gpuprof.load(SAMPLES / "gemm-h200.json")
+    return gpuprof.load(MEASURED)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -160,7 +160,7 @@ def test_what_is_left_out_has_its_default(tmp_path):
         ("default = 4294967295", "default = 4294967296", r"scalars\.n\.default is .*which no u32 holds"),
         ("default = 4294967295", "default = -1", r"scalars\.n\.default is -1, which no u32 holds"),
         ("default = 4294967295", "default = 0.5", r"scalars\.n\.default is 0\.5, which no u32 holds"),
-        ('type = "u32"', 'type = "u8"', r"scalars\.n\.type is 'u8', not one of real, f32"),
+        ('type = "u32"', 'type = "u8"', r"scalars\.n\.type is 'u8', not one of real, f16, bf16, f32"),
         ('{ all = "", some = "some of it" }', "{}", r"options\.result\.values must be a table of words"),
         ('{ all = "", some = "some of it" }', "{ all = 1, some = 2 }", "values must be a table of words"),
         ('default = "some"', 'default = "none"', r"options\.result\.default is 'none', not one of all, some"),

@@ -16,7 +16,7 @@ from gpuprof.commands.texts import build_request
 from gpuprof.errors import ExitCode, HeaderError
 from gpuprof.kernels import catalog
 from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_ladder, shipped_names, shipped_operation
-from gpuprof.kernels.header import MOVABLE, read_kernels
+from gpuprof.kernels.header import MOVABLE
 from gpuprof.kernels.kernel import Requirement
 from gpuprof.measure.plan import plan_cases
 from gpuprof.results import PublishedFigure
@@ -135,18 +135,17 @@ def test_line_comments_may_stand_before_the_header():
         "/*gpuprof\ntitle='x'",
     ],
 )
-def test_missing_header_shows_one_that_works(source):
+def test_missing_header_names_the_command_that_writes_one(source):
     error = refusal(source, "transpose")
     assert error.what == f"{PATH} has no /*gpuprof … */ header at its top."
-    kernel = parse_kernel(error.fix[error.fix.index("/*gpuprof") :], PATH)
-    assert (kernel.title, kernel.operation) == ("My kernel", "transpose")
+    assert error.fix == "gpuprof new transpose START.cu writes a file to start from, with such a header."
 
 
-def test_missing_header_of_no_known_operation_shows_one_that_declares_its_own():
+def test_missing_header_of_no_known_operation_leads_to_one_that_declares_its_own():
     error = refusal("")
     assert error.what == f"{PATH} has no /*gpuprof … */ header at its top."
-    (kernel,) = read_kernels(error.fix[error.fix.index("/*gpuprof") :], PATH, shipped_operation).kernels
-    assert (kernel.operation, kernel.arguments) == ("my_copy", ("n", "x", "y"))
+    assert "gpuprof new OPERATION START.cu" in error.fix
+    assert "docs/operations.md" in error.fix
 
 
 def test_broken_toml_names_the_file_and_the_line():

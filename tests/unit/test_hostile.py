@@ -35,6 +35,7 @@ from gpuprof.toolchain.nvrtc import _SHARED, _SPILLS
 from gpuprof.toolchain.signature import declared_parameters
 
 SAMPLES = Path(__file__).parents[2] / "samples"
+VERSION_1 = Path(__file__).parent / "version1"
 FIXTURES = Path(__file__).parents[1] / "report" / "fixtures"
 LONG = 10_000_000
 
@@ -120,9 +121,9 @@ def small(path):
 OLD = [
     small(path)
     for path in (
-        SAMPLES / "transpose-h200.json",
-        SAMPLES / "transpose-blocks-h200.json",
-        SAMPLES / "gemm-h200.json",
+        VERSION_1 / "transpose-h200.json",
+        VERSION_1 / "transpose-blocks-h200.json",
+        VERSION_1 / "gemm-h200.json",
         FIXTURES / "gemm-counted.json",
     )
 ]

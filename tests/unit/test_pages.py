@@ -36,8 +36,9 @@ def test_generated_documentation_is_current(number):
 
 
 @pytest.mark.parametrize("page", generator().PAGES, ids=lambda page: page.name)
-def test_pages_with_tables_hold_two_of_them(page):
-    assert page.read_text(encoding="utf-8").count(": begin -->") == 2
+def test_pages_with_tables_hold_some(page):
+    text = page.read_text(encoding="utf-8")
+    assert text.count(": begin -->") == text.count(": end -->") >= 2
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "samples").glob("*.json")), ids=lambda path: path.name)

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +19,7 @@ from gpuprof.errors import ExitCode, InputError, ResultsError
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.reading import parse_run, read_run
+from gpuprof.report.markdown import render_markdown
 from gpuprof.results import (
     SCHEMA_VERSION,
     Counter,
@@ -402,3 +404,10 @@ def test_reading_does_not_alter_the_document(document):
     before = copy.deepcopy(document)
     parse_run(document, "r.json")
     assert document == before
+
+
+@pytest.mark.parametrize("name", ["gemm-h200", "transpose-blocks-h200", "transpose-h200"])
+def test_file_of_version_1_shows_what_the_gpuprof_of_its_time_showed(name):
+    path = Path(__file__).parent / "version1" / f"{name}.json"
+    assert json.loads(path.read_text())["schema_version"] == 1
+    assert render_markdown(read_run(path)) == path.with_suffix(".md").read_text(encoding="utf-8")
