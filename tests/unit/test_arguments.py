@@ -11,8 +11,10 @@ from problem_support import Gemm, Transpose
 from unit_support import DEVICE, parse_kernel
 
 from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
+from gpuprof.backends.pointees import points_to
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.shape import configure
+from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 from gpuprof.toolchain.signature import declared_parameters, parameters_of
 
@@ -99,6 +101,53 @@ def test_double_problem_passes_doubles():
 def test_misfit_is_refused_by_name(signature, words):
     with pytest.raises(CaseFailure, match=words):
         bind(signature, Transpose(64, 64))
+
+
+def test_parameters_that_bear_the_arguments_names_tell_the_order():
+    with pytest.raises(CaseFailure) as caught:
+        bind("const float *In, float *OUT, int nx, int ny", Transpose(64, 64))
+    assert caught.value.fix == 'By its parameters\' names: arguments = ["in", "out", "nx", "ny"].'
+    with pytest.raises(CaseFailure) as caught:
+        bind("float *out, float *in, int ny, int nx, int more", Transpose(64, 64))
+    assert caught.value.fix == "Make arguments in the header say what the kernel takes, in order."
+
+
+HALF, FLOAT, INT, LONG = (ELEMENT_TYPES[name] for name in ("f16", "f32", "i32", "i64"))
+
+
+@pytest.mark.parametrize(
+    ("written", "element", "fits"),
+    [
+        ("float *", FLOAT, True),
+        ("double *", FLOAT, False),
+        ("half *", FLOAT, False),
+        ("half *", HALF, True),
+        ("__half *", HALF, True),
+        ("__nv_bfloat16 *", HALF, False),
+        ("float *", INT, False),
+        ("int *", INT, True),
+        ("int32_t *", INT, True),
+        ("unsigned int *", INT, True),
+        ("long long *", INT, False),
+        ("std::int64_t *", LONG, True),
+        ("size_t *", LONG, True),
+        ("int *", LONG, False),
+        ("short *", INT, False),
+        ("int", FLOAT, False),
+        ("double", FLOAT, False),
+        # The kernel's affair, or unknown:
+        ("int *", FLOAT, None),
+        ("unsigned long long *", FLOAT, None),
+        ("unsigned char *", FLOAT, None),
+        ("void *", LONG, None),
+        ("float4 *", FLOAT, None),
+        ("T *", FLOAT, None),
+        ("Matrix", FLOAT, None),
+        ("", FLOAT, None),
+    ],
+)
+def test_a_pointer_is_held_against_the_element_type(written, element, fits):
+    assert points_to(written, element) is fits
 
 
 @pytest.mark.parametrize("signature", ["int a, int b, int c, int al, real *A, real *B, real be, real *C"])

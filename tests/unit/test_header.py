@@ -16,8 +16,9 @@ from gpuprof.commands.texts import build_request
 from gpuprof.errors import ExitCode, HeaderError
 from gpuprof.kernels import catalog
 from gpuprof.kernels.catalog import KERNEL_ROOT, shipped_ladder, shipped_names, shipped_operation
-from gpuprof.kernels.header import MOVABLE
+from gpuprof.kernels.header import MOVABLE, read_kernels
 from gpuprof.kernels.kernel import Requirement
+from gpuprof.kernels.preprocessing import parse_preprocessing
 from gpuprof.measure.plan import plan_cases
 from gpuprof.results import PublishedFigure
 
@@ -267,6 +268,63 @@ def test_missing_launch_section_is_named():
 def test_wrong_field_names_the_file_and_the_field(source, words):
     error = refusal(source)
     assert said(error).startswith(f"{PATH}: ")
+    assert words in error.what
+
+
+VARIANTS = header(
+    extra="""entry = "one"
+parameters = { TILE = 8 }
+define = { FAST = 1, SLOW = 2 }
+[[variants]]
+id = "plain"
+[[variants]]
+id = "wide"
+entry = "two<TILE, real>"
+arguments = ["M", "N", "A", "B", "C"]
+dtypes = ["f32", "f64"]
+parameters = { TILE = 16 }
+define = { FAST = 3, OTHER = true }
+launch = { block = [64], grid = ["cdiv(M, TILE)"], any_block = true }
+require = [{ condition = "M % TILE == 0", because = "{id} needs whole tiles" }]
+[[variants]]
+id = "tall"
+launch = { block = [8, 128] }"""
+)
+
+
+def test_variants_may_be_other_functions_with_launches_of_their_own():
+    command = parse_preprocessing([], ["SLOW=5"])
+    plain, wide, tall = read_kernels(VARIANTS, PATH, shipped_operation, None, command).kernels
+    assert (plain.entry, plain.launch.block, plain.defines) == (
+        "one",
+        (32, 32, 1),
+        {"FAST": "1", "SLOW": "5"},
+    )
+    assert (wide.entry, wide.arguments) == ("two<TILE, real>", ("M", "N", "A", "B", "C"))
+    assert (wide.dtypes, wide.parameters) == (("f32", "f64"), {"TILE": 16})
+    assert (wide.launch.block, wide.launch.grid[:2]) == ((64, 1, 1), ("cdiv(M, TILE)", "1"))
+    assert wide.launch.any_block
+    assert wide.defines == {"FAST": "3", "SLOW": "5", "OTHER": "1"}
+    assert wide.requirements == (Requirement("M % TILE == 0", "{id} needs whole tiles"),)
+    assert (tall.entry, tall.launch.block, tall.launch.grid) == ("one", (8, 128, 1), plain.launch.grid)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('entry = "two<TILE, real>"', 'entry = "two<"', "entry must name a function"),
+        ('["M", "N", "A", "B", "C"]', '["M", "Q"]', "arguments names 'Q'"),
+        ('dtypes = ["f32", "f64"]', 'dtypes = ["f8"]', "dtypes has 'f8'"),
+        ("FAST = 3", "TILE = 3", "define.TILE is a parameter of this file"),
+        ("block = [64]", "block = [0]", "launch.block must be one to three positive"),
+        ("any_block = true", "any_blocks = true", "unknown field variants.launch.any_blocks"),
+        ("cdiv(M, TILE)", "cdiv(M, TILES)", "uses 'TILES'"),
+        ('condition = "M % TILE == 0"', 'condition = "Q"', "uses 'Q'"),
+    ],
+)
+def test_faulty_variant_is_named(old, new, words):
+    assert VARIANTS.count(old) == 1
+    error = refusal(VARIANTS.replace(old, new))
     assert words in error.what
 
 
