@@ -8,6 +8,7 @@ records that something was cut off can be rounded once more, to a narrower type 
 as if from the exact value (float64 has more than twice the bits of float32 plus two).
 """
 
+import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -200,6 +201,22 @@ def _residual(value: Lanes, x: Lanes, y: Lanes) -> Lanes:
         sign[where] = (exact > 0) - (exact < 0)
     overflowed = np.isinf(x) & np.isfinite(value) & np.isfinite(y) & (y != 0)
     return np.where(overflowed, -np.sign(x) * np.sign(y), sign)
+
+
+def extreme(choose: Callable[..., Lanes]) -> Callable[..., Lanes]:
+    """Return min or max of two or three floats, with -0 less than +0, which NumPy does not promise."""
+    picks_larger = choose in (np.fmax, np.maximum)
+
+    def pair(a: Lanes, b: Lanes) -> Lanes:
+        picked = choose(a, b)
+        zeros = (a == 0) & (b == 0)
+        if zeros.any():
+            negative = np.signbit(a) & np.signbit(b) if picks_larger else np.signbit(a) | np.signbit(b)
+            sign = np.where(negative, -1, 1).astype(picked.dtype)
+            picked = np.where(zeros, np.copysign(picked, sign), picked)
+        return picked
+
+    return lambda *operands: functools.reduce(pair, operands)
 
 
 def with_flush(compute: Callable[..., Lanes]) -> Callable[..., Lanes]:

@@ -17,8 +17,8 @@ _COMPUTE: dict[str, Compute] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
-    "min": np.fmin,
-    "max": np.fmax,
+    "min": exact.extreme(np.fmin),
+    "max": exact.extreme(np.fmax),
     "neg": np.negative,
     "abs": np.abs,
 }

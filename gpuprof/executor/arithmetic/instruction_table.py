@@ -7,7 +7,6 @@ the NumPy function from operand arrays to the result. Rounding, saturation and f
 once, when the program is decoded.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -217,22 +216,6 @@ def _transcendental(op: Mnemonic) -> Lowered:
     return _float(op, lambda a: compute(a.astype(_F64)).astype(op.dtype), 1)
 
 
-def _float_extreme(choose: Compute) -> Compute:
-    """Return min or max of two or three floats, with -0 less than +0, which NumPy does not promise."""
-    picks_larger = choose in (np.fmax, np.maximum)
-
-    def pair(a: Lanes, b: Lanes) -> Any:
-        picked = choose(a, b)
-        zeros = (a == 0) & (b == 0)
-        if zeros.any():
-            negative = np.signbit(a) & np.signbit(b) if picks_larger else np.signbit(a) | np.signbit(b)
-            sign = np.where(negative, -1, 1).astype(picked.dtype)
-            picked = np.where(zeros, np.copysign(picked, sign), picked)
-        return picked
-
-    return lambda *operands: functools.reduce(pair, operands)
-
-
 @_entry("min", "max")
 def _extreme(op: Mnemonic) -> Lowered:
     lowest = op.base == "min"
@@ -243,8 +226,8 @@ def _extreme(op: Mnemonic) -> Lowered:
     if op.has("xorsign") or op.has("abs"):
         raise NotInTable
     if op.has("NaN"):
-        return _float(op, _float_extreme(np.minimum if lowest else np.maximum), 2)
-    return _float(op, _float_extreme(np.fmin if lowest else np.fmax), 2)
+        return _float(op, exact.extreme(np.minimum if lowest else np.maximum), 2)
+    return _float(op, exact.extreme(np.fmin if lowest else np.fmax), 2)
 
 
 @_entry("neg", "abs")
