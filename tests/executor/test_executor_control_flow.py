@@ -224,6 +224,45 @@ extern "C" __global__ void k(float *out) {
     assert out.array().tolist() == [inner(t, t) + inner(1, t) + t + 1 for t in range(32)]
 
 
+def test_uninlined_functions_have_labels_and_arrays_of_their_own():
+    source = """__noinline__ __device__ int mixed(int n, int shift) {
+    int mine[8];
+    for (int i = 0; i < 8; ++i)
+        mine[(i + shift) & 7] = n * i;
+    int sum = 0;
+    for (int i = 0; i < n % 5; ++i)
+        sum += mine[i];
+    return sum;
+}
+extern "C" __global__ void k(int *out, int shift) {
+    int mine[4];
+    for (int i = 0; i < 4; ++i)
+        mine[(i + shift) & 3] = 1000 * i;
+    const int t = threadIdx.x, a = mixed(t, shift), b = mixed(t + 1, shift + 1);
+    out[t] = a + 100 * b + mine[(t + shift) & 3];
+}"""
+    (out,), _ = run_cuda(source, np.zeros(32, np.int32), scalars=(3,))
+
+    def mixed(n, shift):
+        return sum(n * ((i - shift) % 8) for i in range(n % 5))
+
+    expected = [mixed(t, 3) + 100 * mixed(t + 1, 4) + 1000 * (t % 4) for t in range(32)]
+    assert out.array().tolist() == expected
+
+
+def test_branches_on_a_predicate_that_does_not_hold():
+    source = """extern "C" __global__ void k(int *out, int limit) {
+    int r = 7;
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, %2; @!p bra skip; add.s32 %0, %0, 100; skip: "
+                 "add.s32 %0, %0, 1; }" : "+r"(r) : "r"((int)threadIdx.x), "r"(limit));
+    out[threadIdx.x] = r;
+}"""
+    for limit in (0, 20, 64):
+        (out,), result = run_cuda(source, np.zeros(64, np.int32), scalars=(limit,), block=(64, 1, 1))
+        assert out.array().tolist() == [108 if t < limit else 8 for t in range(64)]
+        assert result.counters["branch_divergent_warps"] == (limit == 20)
+
+
 def test_switch_statements():
     source = """extern "C" __global__ void k(int *out) {
     int r = 0;

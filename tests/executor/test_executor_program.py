@@ -467,6 +467,13 @@ def test_jumps_barriers_and_blocks_without_an_end():
     assert [len(block.body) for block in blocks] == [1, 0, 1, 0, 1]
 
 
+def test_variable_that_nobody_declares_is_named():
+    text = "mov.u64 %rd1, nowhere; ret;"
+    with pytest.raises(UnsupportedInstruction) as error:
+        load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")
+    assert error.value.name == "symbol nowhere+0"
+
+
 def test_computed_branches_are_not_modelled():
     with pytest.raises(UnsupportedInstruction, match=r"brx\.idx"):
         basic_blocks(body("L: brx.idx %r1, table;"))
