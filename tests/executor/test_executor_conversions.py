@@ -10,6 +10,8 @@ import pytest
 from executor_harness import run_instruction
 from float_formats import FLOATS, same
 
+from gpuprof.executor import UnsupportedInstruction
+
 INTEGERS = [f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64)]
 MODES = ("rn", "rz", "rm", "rp")
 
@@ -86,6 +88,12 @@ def test_narrower_floats(source, target, mode, flush):
         if flush and target == "f32":
             expected = flushed(expected)
         assert same(FLOATS[target], result, expected), (value, result)
+
+
+@pytest.mark.parametrize("name", ["cvt.rn.relu.f16.f32", "cvt.rn.satfinite.f16.f32", "cvt.rz.relu.bf16.f32"])
+def test_modifiers_that_are_not_modelled_are_named(name):
+    with pytest.raises(UnsupportedInstruction, match=name.replace(".", r"\.")):
+        convert(name, "f32", "f16", [0])
 
 
 @pytest.mark.parametrize(
