@@ -123,8 +123,10 @@ def _of_rung(read: "Callable[[Rung], float | None]", absent: str) -> Read:
     """A figure that compares rungs; only the case that stands for its rung has it."""
 
     def reading(subject: Subject) -> Reading:
-        if subject.rung is None or speed_of(subject.run, subject.case) is None:
+        if speed_of(subject.run, subject.case) is None:
             return _missing(why_no_speed(subject.run, subject.case))
+        if subject.rung is None:
+            return _missing("another case of the kernel stands for it")
         value = read(subject.rung)
         return _missing(absent) if value is None else Reading(value)
 

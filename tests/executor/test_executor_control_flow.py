@@ -4,7 +4,7 @@
 
 import numpy as np
 import pytest
-from executor_harness import run_cuda
+from executor_harness import run_cuda, run_instruction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -222,6 +222,53 @@ extern "C" __global__ void k(float *out) {
     (out,), _ = run_cuda(source, np.zeros(32, np.float32))
     inner = lambda x, n: x * 2 if n > 3 else x + n  # noqa: E731
     assert out.array().tolist() == [inner(t, t) + inner(1, t) + t + 1 for t in range(32)]
+
+
+def test_uninlined_functions_have_labels_and_arrays_of_their_own():
+    source = """__noinline__ __device__ int mixed(int n, int shift) {
+    int mine[8];
+    for (int i = 0; i < 8; ++i)
+        mine[(i + shift) & 7] = n * i;
+    int sum = 0;
+    for (int i = 0; i < n % 5; ++i)
+        sum += mine[i];
+    return sum;
+}
+extern "C" __global__ void k(int *out, int shift) {
+    int mine[4];
+    for (int i = 0; i < 4; ++i)
+        mine[(i + shift) & 3] = 1000 * i;
+    const int t = threadIdx.x, a = mixed(t, shift), b = mixed(t + 1, shift + 1);
+    out[t] = a + 100 * b + mine[(t + shift) & 3];
+}"""
+    (out,), _ = run_cuda(source, np.zeros(32, np.int32), scalars=(3,))
+
+    def mixed(n, shift):
+        return sum(n * ((i - shift) % 8) for i in range(n % 5))
+
+    expected = [mixed(t, 3) + 100 * mixed(t + 1, 4) + 1000 * (t % 4) for t in range(32)]
+    assert out.array().tolist() == expected
+
+
+def test_branches_on_a_predicate_that_does_not_hold():
+    source = """extern "C" __global__ void k(int *out, int limit) {
+    int r = 7;
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, %2; @!p bra skip; add.s32 %0, %0, 100; skip: "
+                 "add.s32 %0, %0, 1; }" : "+r"(r) : "r"((int)threadIdx.x), "r"(limit));
+    out[threadIdx.x] = r;
+}"""
+    for limit in (0, 20, 64):
+        (out,), result = run_cuda(source, np.zeros(64, np.int32), scalars=(limit,), block=(64, 1, 1))
+        assert out.array().tolist() == [108 if t < limit else 8 for t in range(64)]
+        assert result.counters["branch_divergent_warps"] == (limit == 20)
+
+
+def test_predicate_set_before_a_loop_holds_for_the_lanes_still_in_it():
+    text = """{ .reg .pred p1, q; .reg .b32 n; setp.lt.u32 p1, a, 20; mov.u32 n, 0; mov.u32 d, 0;
+        L: @p1 add.u32 d, d, 1; add.u32 n, n, 1; setp.lt.u32 q, n, b; @q bra L; }"""
+    trips = [1 + 7 * t % 5 for t in range(64)]
+    got = run_instruction(text, ("u32", "u32"), "u32", range(64), trips)
+    assert got.tolist() == [trips[t] if t < 20 else 0 for t in range(64)]
 
 
 def test_switch_statements():

@@ -12,7 +12,7 @@ from executor_harness import run_instruction
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpuprof.executor.arithmetic import exact
+from gpuprof.executor.arithmetic import exact, instruction_table
 from gpuprof.executor.arithmetic.hardware_fma import hardware_fma
 
 
@@ -96,6 +96,16 @@ def test_f32_fma_is_rounded_once(fma, mode, cases):
     for x, y, z, result in zip(a, b, c, got, strict=True):
         value = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
         assert float(result) == rounded(value, np.float32, mode), (x, y, z)
+
+
+def test_multiply_adds_without_the_cpus_instruction_are_of_their_own_width(monkeypatch):
+    monkeypatch.setattr(instruction_table, "hardware_fma", lambda: None)
+    for kind, dtype, cases in (("f32", np.float32, f32_near_ties), ("f64", np.float64, f64_cases)):
+        a, b, c = cases(200, seed=5)
+        got = run_instruction(f"fma.rn.{kind} d, a, b, c;", (kind,) * 3, kind, a, b, c)
+        for x, y, z, result in zip(a, b, c, got, strict=True):
+            value = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
+            assert float(result) == rounded(value, dtype, "rn")
 
 
 def test_rounding_twice_would_have_been_wrong():

@@ -205,6 +205,30 @@ def test_bit_field_insertion():
     assert got.tolist() == [0xF00, 0xFFFFFFF1, 0x80000009]
 
 
+def test_saturated_multiply_add():
+    a, b, c = (
+        [2**31 - 1, -(2**31), 5, 2**16, -(2**16)],
+        [2, 2, 7, 2**15, 2**15],
+        [9, 9, -1, 2**31 - 1, -(2**31)],
+    )
+    got = run_instruction("mad.hi.sat.s32 d, a, b, c;", ("s32",) * 3, "s32", a, b, c)
+    exact = [(x * y >> 32) + z for x, y, z in zip(a, b, c, strict=True)]
+    assert got.tolist() == [min(max(value, -(2**31)), 2**31 - 1) for value in exact]
+    got = run_instruction(
+        "mad.hi.sat.s32 d, a, b, c;", ("s32",) * 3, "s32", [2**31 - 1], [2**31 - 1], [2**31 - 1]
+    )
+    assert got.tolist() == [2**31 - 1]
+
+
+@pytest.mark.parametrize("mode", ["clamp", "wrap"])
+def test_bit_masks(mode):
+    a, b = pairs([0, 1, 5, 31, 32, 33, 40, 64, 100])
+    got = run_instruction(f"bmsk.{mode}.b32 d, a, b;", ("u32", "u32"), "u32", a, b)
+    limit = (lambda n: min(n, 32)) if mode == "clamp" else (lambda n: n % 32)
+    expected = [((1 << limit(y)) - 1 << limit(x)) & 0xFFFFFFFF for x, y in zip(a, b, strict=True)]
+    assert got.tolist() == expected
+
+
 def test_byte_permutation():
     a, b = 0x33221100, 0x77665544
     got = run_instruction(

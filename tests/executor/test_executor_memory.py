@@ -218,6 +218,52 @@ extern "C" __global__ void k(int *out, const __grid_constant__ pair p) {
     assert out.array().tolist() == [13 + t % 4 + 1500 + 10000 * (5 + t % 4) for t in range(32)]
 
 
+def test_atomics_through_generic_pointers_to_both_spaces():
+    source = """extern "C" __global__ void k(int *out, int *old) {
+    __shared__ int tile[4];
+    const int t = threadIdx.x;
+    if (t < 4)
+        tile[t] = 10 * t;
+    __syncthreads();
+    int *p = t % 2 ? &tile[t % 4] : &out[t % 4];
+    old[t] = atomicAdd(p, 1);
+    __syncthreads();
+    if (t < 4)
+        out[t + 4] = tile[t];
+}"""
+    start = np.array([100, 200, 300, 400, 0, 0, 0, 0], np.int32)
+    (out, old), _ = run_cuda(source, start, np.zeros(32, np.int32))
+    assert out.array().tolist() == [108, 200, 308, 400, 0, 18, 20, 38]
+    base = [100, 10, 300, 30]
+    assert old.array().tolist() == [base[t % 4] + t // 4 for t in range(32)]
+
+
+def test_blocks_may_read_and_write_shared_memory_at_places_of_their_own():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[64];
+    const int t = threadIdx.x, b = blockIdx.x;
+    tile[(t + b) % 32] = 100 * b + t;
+    __syncthreads();
+    out[32 * b + t] = tile[(t + 2 * b) % 32];
+}"""
+    (out,), _ = run_cuda(source, np.zeros(96, np.int32), grid=(3, 1, 1))
+    assert out.array().tolist() == [100 * b + (t + b) % 32 for b in range(3) for t in range(32)]
+
+
+def test_predicated_multiply_adds_are_counted_as_they_run():
+    source = """extern "C" __global__ void k(float *out, int limit) {
+    float r = 1;
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, %2; @p fma.rn.f32 %0, %0, %0, %0; }"
+                 : "+f"(r) : "r"((int)threadIdx.x), "r"(limit));
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, %2; @!p div.rn.f32 %0, %0, 0f40000000; }"
+                 : "+f"(r) : "r"((int)threadIdx.x), "r"(limit));
+    out[threadIdx.x] = r;
+}"""
+    (out,), result = run_cuda(source, np.zeros(64, np.float32), scalars=(20,), block=(64, 1, 1))
+    assert out.array().tolist() == [2.0] * 20 + [0.5] * 44
+    assert result.counters["ffma_thread_instructions"] == 20 + 5 * 44
+
+
 def test_struct_parameters():
     source = """struct shape { int rows; double scale; float bias[3]; };
 extern "C" __global__ void k(double *out, shape s) {

@@ -427,7 +427,7 @@ def test_lanes_meet_where_every_way_to_the_end_passes(seed):
 
 
 def test_guarded_ends_are_branches_around_them():
-    blocks = basic_blocks(body("@%p1 bar.sync 0;\n@!%p2 ret;\nmov.u32 %r1, 1;\n@%p3 trap;\nret;"))
+    blocks = basic_blocks(body("@%p1 bar.sync 0;\n@!%p2 ret.uni;\nmov.u32 %r1, 1;\n@%p3 trap;\nret;"))
     ends = [(block.end, block.last.guard if block.last else None, len(block.body)) for block in blocks]
     assert [end for end, _, _ in ends] == [
         End.BRANCH,
@@ -465,6 +465,13 @@ def test_jumps_barriers_and_blocks_without_an_end():
         (End.JUMP, EXIT_BLOCK),
     ]
     assert [len(block.body) for block in blocks] == [1, 0, 1, 0, 1]
+
+
+def test_variable_that_nobody_declares_is_named():
+    text = "mov.u64 %rd1, nowhere; ret;"
+    with pytest.raises(UnsupportedInstruction) as error:
+        load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")
+    assert error.value.name == "symbol nowhere+0"
 
 
 def test_computed_branches_are_not_modelled():

@@ -1,0 +1,380 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Every figure by hand, why it is missing where it is, and what is concluded at the thresholds."""
+
+from dataclasses import replace
+
+import pytest
+from synthetic_runs import (
+    DEVICE,
+    Gemm,
+    Transpose,
+    counters,
+    gemm_case,
+    record,
+    reference_case,
+    reference_record,
+    run,
+    sim_run,
+    timing,
+)
+
+from gpuprof.analysis.blocks import build_sweeps
+from gpuprof.analysis.changes import changes
+from gpuprof.analysis.figures import FIGURES, Subject, headline_rate
+from gpuprof.analysis.groups import groups
+from gpuprof.analysis.kinds import waves
+from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.lines import line_figures
+from gpuprof.analysis.scaling import build_scaling
+from gpuprof.analysis.status import status_of
+from gpuprof.analysis.verdict import clues_of, verdict_of
+from gpuprof.results import (
+    Measurement,
+    Occupancy,
+    PublishedFigure,
+    Resources,
+    Run,
+    SourceLine,
+    Timing,
+    TimingPair,
+)
+
+SIZE = Gemm(1000, 1000, 1000)
+#: 2e9 FLOPs and 12e6 bytes in 100 µs.
+COLD = Timing(100.0, 90.0, 120.0, 0.004, ((99.0, 100.0), (101.0,)), 3, 2, 1)
+COUNTED = counters(
+    "ncu",
+    global_load_requests=100.0,
+    global_store_requests=20.0,
+    global_load_sectors=700.0,
+    global_store_sectors=50.0,
+    shared_load_wavefronts=1000.0,
+    shared_load_bank_conflicts=300.0,
+    shared_store_wavefronts=250.0,
+    shared_store_bank_conflicts=100.0,
+)
+CASE = replace(
+    gemm_case("b", SIZE, 100.0, (16, 8, 1)),
+    timing=TimingPair(COLD, timing(80.0)),
+    resources=Resources(40, 1024, 2048, 16),
+    occupancy=Occupancy(50.0, "registers", 4, 45.5),
+    counters=COUNTED,
+)
+
+
+def measured() -> tuple[Run, Ladder]:
+    """A ladder of two rungs and a library."""
+    kernels = [
+        record("a", "gemm", 1),
+        record("b", "gemm", 2, published=(PublishedFigure("999", 1.0), PublishedFigure("1000", 0.25))),
+        reference_record("cublas", "gemm", "cuBLAS"),
+    ]
+    library = reference_case("cublas", SIZE, 50.0)
+    of = run("gpu", kernels, [gemm_case("a", SIZE, 250.0), CASE, library])
+    (group,) = groups(of)
+    return of, build_ladder(of, group.sizes[0])
+
+
+STEPS = 1e9 / 32
+VALUES = {
+    "median_us": 100.0,
+    "p05_us": 90.0,
+    "p95_us": 120.0,
+    "ci95_pct": 0.4,
+    "samples": 3,
+    "launches_per_sample": 2,
+    "dropped": 3,
+    "throttled": 1,
+    "warm_us": 80.0,
+    "published_us": 250.0,
+    "gflops": 20_000.0,
+    "gbps": 120.0,
+    "pct_of_peak_compute": 100 * 20_000 / 66_908.2,
+    "pct_of_peak_bandwidth": 100 * 120 / 4916.7,
+    "pct_of_copy": 100 * 120 / 4103.0,
+    "pct_of_limit": 100 * 20_000 / 66_908.2,
+    "gain": 2.5,
+    "pct_of_reference": 50.0,
+    "pct_of_fastest": 100.0,
+    "registers_per_thread": 40,
+    "static_shared_bytes": 1024,
+    "dynamic_shared_bytes": 2048,
+    "shared_bytes": 3072,
+    "spill_bytes": 16,
+    "theoretical_occupancy_pct": 50.0,
+    "achieved_occupancy_pct": 45.5,
+    "block_threads": 128,
+    "grid_blocks": 1024,
+    "waves": 1024 / (132 * 4),
+    "max_rel_error": 4.2e-7,
+    "error_bound": 3.07e-5,
+    "sector_ratio": 750 * 32 / 12e6,
+    "shared_wavefronts_per_step": 1250 / STEPS,
+    "bank_conflicts": 400,
+    "bank_conflicts_per_step": 400 / STEPS,
+    "global_sectors": 750,
+    "global_requests": 120,
+    "shared_wavefronts": 1250,
+    "address_conflicts": 400,
+    "global_load_requests": 100,
+}
+
+
+@pytest.mark.parametrize("key", VALUES)
+def test_figures_of_a_measured_case(key: str) -> None:
+    of, ladder = measured()
+    reading = FIGURES[key].read(Subject(of, CASE, ladder.rung("b")))
+    assert reading.value == pytest.approx(VALUES[key])
+    assert reading.reason == ""
+
+
+def test_every_figure_besides_counters_is_held_here() -> None:
+    others = {key for key, figure in FIGURES.items() if figure.group != "Counters"}
+    assert others - {"occupancy_limiter"} <= VALUES.keys()
+    of, _ = measured()
+    assert FIGURES["occupancy_limiter"].read(Subject(of, CASE)).value == "registers"
+    assert FIGURES["occupancy_limiter"].value(Subject(of, CASE)) is None
+
+
+def missing(key: str, case: Measurement = CASE, of: Run | None = None, rung: bool = True) -> str:
+    """Why a figure is missing."""
+    found, ladder = measured()
+    reading = FIGURES[key].read(Subject(of or found, case, ladder.rung("b") if rung else None))
+    assert reading.value is None
+    return reading.reason
+
+
+BARE = replace(
+    CASE,
+    timing=None,
+    resources=None,
+    occupancy=None,
+    verification=None,
+    counters={},
+    grid=None,
+    counters_reason=None,
+)
+
+
+def test_missing_figures_say_why() -> None:
+    wrong = replace(CASE, outcome="incorrect")
+    no_speed = "incorrect: a case gets a speed only when its result is correct"
+    for key in ("median_us", "ci95_pct", "gflops", "gain"):
+        assert missing(key, wrong) == no_speed
+        assert missing(key, replace(CASE, timing=None, timing_reason="not asked for")) == "not asked for"
+    assert missing("gain", rung=False) == "another case of the kernel stands for it"
+    few = replace(CASE, timing=TimingPair(replace(COLD, ci95_rel=None), None))
+    assert missing("ci95_pct", few) == "too few samples for an interval"
+    assert missing("warm_us", few) == "not timed warm"
+    assert missing("published_us", replace(CASE, problem=Gemm(8, 8, 8))) == (
+        "its authors published no time for this size"
+    )
+    moved = replace(CASE, problem=Transpose(64, 64))
+    assert missing("gflops", moved) == "this problem has no arithmetic"
+    assert missing("pct_of_peak_compute", moved).startswith("this problem has no arithmetic, or the device's")
+
+
+def test_missing_resources_checks_and_counters_say_why() -> None:
+    assert missing("registers_per_thread", replace(BARE, resources_reason="no cubin")) == "no cubin"
+    assert missing("shared_bytes", replace(BARE, reason="it broke")) == "it broke"
+    assert missing("spill_bytes", BARE) == "no reason was recorded"
+    assert missing("theoretical_occupancy_pct", replace(BARE, occupancy_reason="too large")) == "too large"
+    assert missing("achieved_occupancy_pct", replace(BARE, reason="it broke")) == "it broke"
+    unmeasured = replace(CASE, occupancy=Occupancy(50.0, "registers", 4, None, "no ncu"))
+    assert missing("achieved_occupancy_pct", unmeasured) == "no ncu"
+    assert missing("grid_blocks", replace(BARE, reason="it broke")) == "it broke"
+    assert missing("waves", replace(BARE, occupancy_reason="too large")) == "too large"
+    assert missing("max_rel_error", replace(BARE, verification_reason="not run")) == "not run"
+    assert missing("error_bound", replace(BARE, reason="it broke")) == "it broke"
+    assert CASE.verification is not None
+    no_number = replace(CASE.verification, max_rel_error=None)
+    assert missing("max_rel_error", replace(CASE, verification=no_number)) == "the result holds no number"
+    detailed = replace(no_number, detail="C[0, 0] is nan")
+    assert missing("max_rel_error", replace(CASE, verification=detailed)) == "C[0, 0] is nan"
+    assert missing("barriers", BARE) == "this case has no such counter"
+    assert missing("barriers", replace(BARE, counters_reason="not asked for")) == "not asked for"
+    assert missing("sector_ratio", BARE) == "this kernel has no such counter"
+    assert missing("bank_conflicts", replace(BARE, counters_reason="not asked for")) == "not asked for"
+    unread = {"barriers": replace(counters("ncu", barriers=1)["barriers"], value=None, reason="too old")}
+    assert missing("barriers", replace(BARE, counters=unread)) == "too old"
+
+
+def test_unknown_peaks_and_the_cpu_say_why() -> None:
+    of, _ = measured()
+    blind = replace(
+        of,
+        devices=(replace(DEVICE, peak_bandwidth_gbps=None, measured_copy_bandwidth_gbps=None),),
+    )
+    assert missing("pct_of_peak_bandwidth", of=blind) == "the device's peak is unknown"
+    assert missing("pct_of_copy", of=blind) == "no copy bandwidth was measured"
+    assert missing("pct_of_limit", of=blind) == "the device's theoretical peak is unknown"
+    host = reference_case("numpy", SIZE, 9000.0)
+    on_cpu = run("gpu", [reference_record("numpy", "gemm", "NumPy")], [host])
+    for key in ("pct_of_copy", "pct_of_limit", "warm_us"):
+        assert missing(key, host, on_cpu) == "it ran on the CPU"
+    executed = replace(of, backend="sim")
+    assert missing("median_us", of=executed) == "executed without a GPU: no time exists"
+    assert missing("gain", of=replace(of, backend="none")) == "compiled only: nothing ran"
+
+
+def test_rate_is_the_operations() -> None:
+    of, _ = measured()
+    assert headline_rate(of, CASE).key == "gflops"
+    assert headline_rate(of, replace(CASE, problem=Transpose(64, 64))).key == "gbps"
+
+
+def test_waves_fill_the_device_by_what_an_sm_holds() -> None:
+    of, _ = measured()
+    assert waves(of, replace(CASE, occupancy=Occupancy(0.0, "registers", 0))) is None
+    assert waves(of, replace(CASE, grid=(132, 1, 1), occupancy=Occupancy(5.0, "blocks", 1))) == 1.0
+
+
+def change_of(key: str, old: float, new: float) -> list[str]:
+    """What is said of one counter that moved."""
+    of, _ = measured()
+    before, after = (replace(CASE, counters=counters("ncu", **{key: one})) for one in (old, new))
+    return [one.text for one in changes(of, before, after)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (1000, 1000, []),
+        (1000, 1051, []),  # log(1.051) is 0.0497
+        (1000, 1052, ["barriers 1,000 → 1,052"]),
+        (1000, 950, ["barriers 1,000 → 950"]),
+        (1000, 952, []),
+        (1000, 1999, ["barriers 1,000 → 1,999"]),
+        (1000, 2000, ["barriers 1,000 → 2,000 (×2.00)"]),
+        (2000, 1000, ["barriers 2,000 → 1,000 (÷2.00)"]),
+        (0, 5, ["barriers 0 → 5"]),
+        (5, 0, ["barriers 5 → 0"]),
+    ],
+)
+def test_change_is_told_from_five_percent_and_its_factor_from_two(
+    old: float, new: float, said: list[str]
+) -> None:
+    assert change_of("barriers", old, new) == said
+
+
+def test_three_changes_are_told_and_the_most_telling_first() -> None:
+    of, _ = measured()
+    old = counters(
+        global_load_efficiency_pct=50.0, barriers=100, global_load_sectors=100, shared_load_wavefronts=100
+    )
+    new = counters(
+        global_load_efficiency_pct=100.0, barriers=200, global_load_sectors=200, shared_load_wavefronts=200
+    )
+    before, after = replace(CASE, counters=old), replace(CASE, counters=new)
+    # A change of the efficiency weighs 4, of sectors 2, of wavefronts 1, of barriers 0.3.
+    assert [one.label for one in changes(of, before, after)] == [
+        "load efficiency",
+        "global sectors",
+        "shared wavefronts",
+    ]
+    # Of equal counters the resources speak.
+    more = replace(before, resources=Resources(80, 1024, 2048, 16))
+    assert [one.text for one in changes(of, before, more)] == ["registers 40 → 80 (×2.00)"]
+
+
+def verdict(median_us: float, **fields: object) -> tuple[str, str] | None:
+    of, _ = measured()
+    case = replace(
+        CASE, counters={}, resources=None, occupancy=None, timing=TimingPair(timing(median_us), None)
+    )
+    found = verdict_of(of, replace(case, **fields))  # type: ignore[arg-type]
+    return (found.kind, found.evidence) if found else None
+
+
+def test_verdict_names_the_roof_from_sixty_percent() -> None:
+    compute_us = 2e9 / 66_908.2e3  # at the peak
+    assert verdict(compute_us / 0.601) == ("compute", "60.1 % of the theoretical compute peak")
+    assert verdict(compute_us / 0.599) == ("neither", "")
+    moved = Transpose(4096, 4096)
+    copy_us = 2 * 4096**2 * 4 / 4916.7e3
+    assert verdict(copy_us / 0.601, problem=moved) == ("memory", "60.1 % of the theoretical bandwidth")
+    assert verdict(copy_us / 0.599, problem=moved) == ("neither", "")
+    assert verdict(compute_us / 0.3, grid=(131, 1, 1)) == ("grid", "131 blocks for 132 SMs")
+    assert verdict(compute_us / 0.3, grid=(1, 1, 1)) == ("grid", "1 block for 132 SMs")
+    assert verdict(compute_us / 0.3, grid=(132, 1, 1)) == ("neither", "")
+    assert verdict(compute_us / 0.3, grid=(1, 1, 1), is_reference=True) == ("neither", "")
+    assert verdict(1.0, outcome="incorrect") is None
+
+
+def test_clues_are_two_of_the_counters_then_spills_then_occupancy() -> None:
+    bare = replace(
+        CASE, counters={}, resources=Resources(255, 0, 0, 0), occupancy=Occupancy(35.0, "registers", 1)
+    )
+    assert clues_of(bare) == ()
+    spilled = replace(bare, resources=Resources(255, 0, 0, 2048), occupancy=Occupancy(34.9, "registers", 1))
+    assert clues_of(spilled) == (
+        "2 KiB of registers spilled per thread",
+        "occupancy 34.9 %, held by registers",
+    )
+    busy = counters(
+        "ncu", sol_l1_pct=75.0, stall_long_scoreboard=8.0, stall_barrier=2.0, global_load_requests=1e9
+    )
+    assert len(clues_of(replace(spilled, counters=busy))) == 4
+
+
+def test_status_of_what_was_only_compiled() -> None:
+    of, _ = measured()
+    skipped = replace(CASE, outcome="skipped")
+    assert status_of(of, skipped).word == "skipped"
+    compiled = replace(of, backend="none")
+    assert (status_of(compiled, skipped).word, status_of(compiled, skipped).usable) == ("compiled", True)
+    assert status_of(compiled, replace(skipped, resources=None)).word == "skipped"
+    assert status_of(compiled, replace(skipped, outcome="failed")).word == "failed"
+
+
+def test_lines_add_up_all_kinds_of_access() -> None:
+    lines = (
+        SourceLine(3, {"global_load_requests": 2, "async_copy_requests": 3, "global_load_sectors": 10}),
+        SourceLine(4, {"global_atomic_sectors": 30, "global_atomic_requests": 5}),
+        SourceLine(5, {"shared_load_wavefronts": 7, "async_copy_shared_wavefronts": 2}),
+        SourceLine(6, {"shared_load_bank_conflicts": 4, "shared_store_bank_conflicts": 4}),
+        SourceLine(7, {"ffma_thread_instructions": 64, "dfma_thread_instructions": 32}),
+        SourceLine(8, {"shared_store_bank_conflicts": 8}),
+    )
+    found = line_figures(replace(sim_run().cases[0], lines=lines))
+    assert (found[3].requests, found[3].sectors, found[3].sectors_per_request) == (5, 10, 2.0)
+    assert (found[3].traffic_pct, found[4].traffic_pct, found[5].traffic_pct) == (25.0, 75.0, None)
+    assert [number for number, one in found.items() if one.most_traffic] == [4]
+    assert (found[5].wavefronts, found[5].sectors_per_request) == (9, None)
+    assert [number for number, one in found.items() if one.most_conflicts] == [6, 8]
+    assert (found[7].ffma, found[7].bank_conflicts) == (96, 0)
+    assert line_figures(replace(sim_run().cases[0], lines=None)) == {}
+
+
+def test_sweep_may_vary_along_either_side_of_the_block() -> None:
+    def shapes(*blocks: tuple[int, int]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        cases = [replace(gemm_case("a", SIZE, 9.0 + x + y), block=(x, y, 1)) for x, y in blocks]
+        of = run("gpu", [record("a", "gemm", 1)], cases)
+        return [(sweep.xs, sweep.ys) for sweep in build_sweeps(of, groups(of)[0])]
+
+    assert shapes((16, 8), (16, 4)) == [((16,), (4, 8))]
+    assert shapes((16, 8), (32, 8)) == [((16, 32), (8,))]
+    assert shapes((16, 8), (16, 8)) == []
+
+
+def test_scaling_draws_the_ends_of_the_times_and_few_lines() -> None:
+    sizes = [Gemm(n, n, n) for n in (500, 1000)]
+
+    def series(count: int) -> list[tuple[str, bool]]:
+        names = [f"k{i}" for i in range(count)]
+        kernels = [record(name, "gemm", i, study="A") for i, name in enumerate(names)]
+        kernels.append(reference_record("cublas", "gemm", "cuBLAS"))
+        cases = [gemm_case(name, size, 100.0 + i) for i, name in enumerate(names) for size in sizes]
+        cases += [reference_case("cublas", size, 50.0) for size in sizes]
+        of = run("gpu", kernels, cases)
+        return [(one.kernel, one.is_shown) for one in build_scaling(of, groups(of)[0])]
+
+    assert all(shown for _, shown in series(7))
+    assert [name for name, shown in series(8) if shown] == ["k0", "cublas"]
+    case = replace(CASE, kernel="k", timing=TimingPair(COLD, None))
+    of = run("gpu", [record("k", "gemm", 1)], [case, replace(case, problem=sizes[0])])
+    (line,) = build_scaling(of, groups(of)[0])
+    point = line.points[1]
+    assert (point.size, point.edge) == ("1000", pytest.approx(1000))
+    assert (point.rate, point.low, point.high) == pytest.approx((20_000, 2e9 / 120e3, 2e9 / 90e3))
