@@ -118,7 +118,7 @@ def test_no_sample_of_blocks_that_add_up_by_atomics(measure):
     kernel = next(kernel for kernel in ladder("reduce") if kernel.id == "last_block")
     measurement = measure(kernel, (2**23 + 1,))
     assert measurement.outcome == "skipped"
-    assert "combine their results by atomic operations" in measurement.reason
+    assert "build on each other by atomic operations" in measurement.reason
 
 
 def test_sample_of_blocks_that_do_not_add_up(measure):
