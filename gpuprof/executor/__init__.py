@@ -41,6 +41,7 @@ from gpuprof.executor.grid_launch import Argument, LaunchResult, combined, launc
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
+from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.totals import LineCounters
 
@@ -62,4 +63,5 @@ __all__ = [
     "encode_tensor_map",
     "launch",
     "load_program",
+    "source_name",
 ]

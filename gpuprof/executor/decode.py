@@ -11,10 +11,11 @@ import numpy as np
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.tally import Site
+from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, reads_and_writes
-from gpuprof.executor.program.merge import merge_shared_accesses
+from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
 from gpuprof.executor.program.slots import Slots
 from gpuprof.executor.steps import (
@@ -115,6 +116,9 @@ class Program:
         variables: Module variables in global or constant memory that it names.
         phased: Whether it uses mbarriers or the copy engine.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        shared_start: Address of the first byte of its own shared memory.
+        unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
+            name: that alignment and their address, in bytes.
     """
 
     kernel: str
@@ -130,6 +134,8 @@ class Program:
     variables: list[Variable]
     phased: bool
     uncounted: frozenset[str]
+    shared_start: int
+    unmet_alignments: dict[str, tuple[int, int]]
 
 
 def _polls(body: Sequence[Instruction]) -> bool:
@@ -164,15 +170,23 @@ class _Decoder:
         alignment = max([_DYNAMIC_ALIGNMENT, *(v.align for v in shared if v.extern)])
         self.dynamic_offset = _aligned(self.static_bytes, alignment)
         self.offsets.update({v.name: self.dynamic_offset for v in shared if v.extern})
+        start = shared_start(module.architecture)
+        self.unmet_alignments = {
+            v.name: (v.align, start + self.offsets[v.name])
+            for v in shared
+            if v.name in self.offsets and (start + self.offsets[v.name]) % v.align
+        }
         local, self.local_bytes = _laid_out([v for v in function.variables if v.space == "local"])
         self.offsets.update(local)
         placed, _ = _laid_out(function.params)
         self.parameters = [(v, placed[v.name]) for v in function.params]
         self.variables = [v for v in module.variables if v.space in ("global", "const")]
         flow = basic_blocks(function.body)
-        merge_shared_accesses(flow, self._known_alignments(shared))
-        slots = Slots(function, self.offsets)
-        self.coder = Coder(slots, placed, _passing(flow))
+        # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
+        places = {v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name]) for v in shared}
+        merge_shared_accesses(flow, places)
+        addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}
+        self.coder = Coder(Slots(function, addresses), placed, _passing(flow), start)
         self.flow = flow
 
     def program(self, text: str) -> Program:
@@ -195,12 +209,9 @@ class _Decoder:
             self.variables,
             self.coder.phased,
             frozenset(self.coder.uncounted),
+            self.coder.shared_start,
+            self.unmet_alignments,
         )
-
-    def _known_alignments(self, shared: list[Variable]) -> dict[str, int]:
-        """Return what shared addresses are multiples of: of a static variable, all of its place is known."""
-        offsets = {v.name: self.offsets[v.name] for v in shared}
-        return {v.name: v.align if v.extern else offsets[v.name] & -offsets[v.name] or 256 for v in shared}
 
     def _check_names(self) -> None:
         known = {v.name for v in self.variables} | set(self.coder.parameters)

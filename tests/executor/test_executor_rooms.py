@@ -20,7 +20,7 @@ ROOMS: dict[str, set[str]] = {
     "arithmetic": {"lanes"},
     "memory": {"faults", "lanes"},
     "steps": {"faults", "lanes", "program", "arithmetic", "memory"},
-    "decode": {"faults", "lanes", "program", "arithmetic", "steps"},
+    "decode": {"faults", "lanes", "program", "arithmetic", "memory", "steps"},
     "sampling": set(),
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode"},
     "totals": {"lanes", "program", "memory", "decode", "sampling"},

@@ -3,7 +3,7 @@
 """Runs cases on the SIMT executor: the whole grid when small, a sample of its blocks otherwise."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -25,12 +25,14 @@ from gpuprof.executor import (
     GlobalMemory,
     LaunchResult,
     LineCounters,
+    Program,
     Sample,
     choose_blocks,
     combined,
     encode_tensor_map,
     launch,
     load_program,
+    source_name,
 )
 from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.kernel import Kernel
@@ -71,6 +73,7 @@ class Executed:
         caveat: Why the counts are estimates; None where they are not.
         lines: Counts by line of the kernel file; None where its functions stand in files that it includes.
         combined: Whether blocks changed global memory by atomic operations.
+        remarks: What to say of the case beside its figures.
     """
 
     buffers: Mapping[str, Buffer]
@@ -78,6 +81,7 @@ class Executed:
     caveat: str | None
     lines: tuple[SourceLine, ...] | None
     combined: bool
+    remarks: tuple[str, ...]
 
     @property
     def lines_reason(self) -> str | None:
@@ -162,7 +166,7 @@ class SimBackend:
         return Findings(
             "ok" if proof.verification.passed else "incorrect",
             reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
-            remarks=proof.remarks,
+            remarks=(*proof.remarks, *found.remarks),
             verification=proof.verification,
             timing_reason=_NO_TIME,
             event_floor_reason=_NO_TIME,
@@ -218,7 +222,8 @@ class SimBackend:
         result = combined(results) if len(results) > 1 else results[0]
         together = any(buffer.combined for buffer in memory.buffers)
         lines = None if _stands_elsewhere(kernel, shape) else lines_of(result)
-        return Executed(buffers, counters_of(result), _sampling_caveat(result), lines, together)
+        remarks = _unmet_alignments(programs[one.entry] for one in shape.launches)
+        return Executed(buffers, counters_of(result), _sampling_caveat(result), lines, together, remarks)
 
     @property
     def _ptx_arch(self) -> str:
@@ -290,6 +295,17 @@ def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
             " with CUDA_ERROR_INVALID_VALUE.",
             over_limit=True,
         )
+
+
+def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
+    """What to say of shared variables whose alignment the card does not give."""
+    remarks = {
+        f"Shared memory of a block starts at {program.shared_start:#x} on the card, whatever alignment is asked"
+        f" for: {source_name(name)} lies at {address:#x}, which is no multiple of {alignment:,}"
+        for program in programs
+        for name, (alignment, address) in program.unmet_alignments.items()
+    }
+    return tuple(sorted(remarks))
 
 
 def _device_memory(

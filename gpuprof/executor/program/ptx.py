@@ -130,13 +130,21 @@ class Function:
 
 @dataclass
 class Module:
-    """All that one PTX text defines."""
+    """All that one PTX text defines.
 
+    Attributes:
+        architecture: The number of its target: 90 for `sm_90`; 0 where the text names none.
+        functions: By name.
+        variables: Those outside functions.
+    """
+
+    architecture: int = 0
     functions: dict[str, Function] = field(default_factory=dict)
     variables: list[Variable] = field(default_factory=list)
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)", re.MULTILINE)
 _HEADER = re.compile(r"\.(entry|func)\b")
 _VARIABLE = re.compile(
     r"\.(global|const|shared|local|param)\s+(?:\.align\s+(\d+)\s+)?(?:\.v([24])\s+)?\.(\w+)\s+"
@@ -162,7 +170,8 @@ def parse(text: str) -> Module:
         UnsupportedInstruction: The text uses syntax that the executor does not model.
     """
     text = _COMMENT.sub(" ", text)
-    module = Module()
+    target = _TARGET.search(text)
+    module = Module(int(target[1]) if target else 0)
     position = 0
     statement = re.compile(r"\s*([^;{]*)([;{])", re.DOTALL)
     while found := statement.match(text, position):
@@ -186,6 +195,15 @@ def parse(text: str) -> Module:
         elif stop == "{":
             position = _matching_brace(text, position) + 1
     return module
+
+
+def source_name(symbol: str) -> str:
+    """Return a variable's name in the source: of a mangled one, which ends with it, the last part."""
+    for length in re.finditer(r"\d+", symbol if symbol.startswith("_Z") else ""):
+        end = length.end() + int(length[0])
+        if re.fullmatch(r"(_\d+)?", symbol[end:]) and end <= len(symbol):
+            return symbol[length.end() : end]
+    return symbol
 
 
 def _matching_brace(text: str, position: int) -> int:

@@ -31,6 +31,8 @@ class Coder:
         parameters: Byte offset of each kernel parameter.
         passing: Registers whose value may be needed by lanes that do not run the instruction writing it;
             all others are written whole, without sparing idle lanes.
+        shared_start: Address of the first byte of the kernel's own shared memory. Accesses subtract it, so
+            that behind them a byte's number is its place in that memory.
         sites: Instructions counted by themselves, so far.
         shared_granule: Bytes of the smallest access that may go to shared memory, so far.
         phased: Whether any instruction needs mbarriers or the copy engine.
@@ -41,6 +43,7 @@ class Coder:
     slots: Slots
     parameters: dict[str, int]
     passing: set[str]
+    shared_start: int = 0
     sites: list[Site] = field(default_factory=list)
     shared_granule: int = 16
     phased: bool = False

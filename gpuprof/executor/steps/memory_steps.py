@@ -170,9 +170,8 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     if not isinstance(size, Imm):
         raise UnsupportedInstruction(item.name, item.line)
     coder.shared_granule = min(coder.shared_granule, size.bits)
-    to_shared = SharedSpace(
-        Request(coder.site("async_copy_shared", item), item.line, size.bits, target.offset)
-    )
+    place = target.offset - coder.shared_start
+    to_shared = SharedSpace(Request(coder.site("async_copy_shared", item), item.line, size.bits, place))
     from_global = GlobalSpace(Request(coder.site("async_copy", item), item.line, size.bits, source.offset))
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
     length = coder.reader(item.operands[3], ARITHMETIC["u32"], item) if len(item.operands) > 3 else None
@@ -256,20 +255,20 @@ def _space(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -
         coder.shared_granule = min(coder.shared_granule, size)
     line, offset = item.line, memory.offset
 
-    def request(family: str | None) -> Request:
-        return Request(coder.site(family, item) if family else None, line, size, offset)
+    def request(family: str | None, start: int = 0) -> Request:
+        return Request(coder.site(family, item) if family else None, line, size, offset - start)
 
     if name == "global":
         return GlobalSpace(request(f"global_{kind}"))
     if name == "shared":
-        return SharedSpace(request(f"shared_{kind}"))
+        return SharedSpace(request(f"shared_{kind}", coder.shared_start))
     if name == "local":
         return LocalSpace(request(f"local_{kind}"))
     if name in ("const", "param"):
         return GlobalSpace(request(None))
     return GenericSpace(
         GlobalSpace(request(f"global_{kind}")),
-        SharedSpace(request(f"shared_{kind}")),
+        SharedSpace(request(f"shared_{kind}", coder.shared_start)),
         LocalSpace(request(f"local_{kind}")),
         offset,
     )
