@@ -13,9 +13,10 @@ A library of its own. With PTX of `compute_90` or lower in `ptx`, of a kernel th
     (2, 8)
 
 What CUDA leaves undefined, or hardware traps, is a `KernelFault` that names line, block and thread; what is
-not modelled is an `UnsupportedInstruction`, and the kernel is not run. Of a large grid, `choose_blocks` picks
-blocks to run; their counts are scaled to the grid, and `LaunchResult.exact_sample` says whether blocks that
-should do the same work did. Launches on one memory build on each other; `combined` adds up what they counted.
+not modelled is an `UnsupportedInstruction`, raised when a thread reaches it. Of a large grid, `choose_blocks`
+picks blocks to run; their counts are scaled to the grid, and `LaunchResult.exact_sample` says whether blocks
+that should do the same work did. Launches on one memory build on each other; `combined` adds up what they
+counted.
 
 The way of a kernel through the rooms:
 

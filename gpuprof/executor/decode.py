@@ -27,7 +27,7 @@ from gpuprof.executor.steps import (
     warp_steps,
 )
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered
 
 _U32 = np.dtype(np.uint32)
@@ -119,6 +119,8 @@ class Program:
         shared_start: Address of the first byte of its own shared memory.
         unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
             name: that alignment and their address, in bytes.
+        unmodelled: What it holds that the executor does not model, with the source line. It can be launched;
+            a thread that reaches one of them stops the run.
     """
 
     kernel: str
@@ -136,6 +138,7 @@ class Program:
     uncounted: frozenset[str]
     shared_start: int
     unmet_alignments: dict[str, tuple[int, int]]
+    unmodelled: tuple[tuple[str, int], ...]
 
 
 def _polls(body: Sequence[Instruction]) -> bool:
@@ -154,7 +157,7 @@ def load_program(ptx: str, entry: str) -> Program:
         entry: Name of the kernel.
 
     Raises:
-        UnsupportedInstruction: The kernel uses something that the executor does not model, or is not there.
+        UnsupportedInstruction: The kernel is not there, or its text cannot be read.
     """
     module = parse(ptx)
     if entry not in module.functions:
@@ -186,7 +189,8 @@ class _Decoder:
         places = {v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name]) for v in shared}
         merge_shared_accesses(flow, places)
         addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}
-        self.coder = Coder(Slots(function, addresses), placed, _passing(flow), start)
+        known = {v.name for v in self.variables} | set(placed)
+        self.coder = Coder(Slots(function, addresses, known), placed, _passing(flow), start)
         self.flow = flow
 
     def program(self, text: str) -> Program:
@@ -194,7 +198,6 @@ class _Decoder:
         blocks = [self._block(block) for block in self.flow]
         for number, (block, decoded) in enumerate(zip(self.flow, blocks, strict=True)):
             decoded.polls = number in (block.target, block.otherwise) and _polls(block.body)
-        self._check_names()
         return Program(
             self.function.name,
             text,
@@ -211,13 +214,8 @@ class _Decoder:
             frozenset(self.coder.uncounted),
             self.coder.shared_start,
             self.unmet_alignments,
+            tuple(self.coder.unmodelled),
         )
-
-    def _check_names(self) -> None:
-        known = {v.name for v in self.variables} | set(self.coder.parameters)
-        for key in self.coder.slots.symbols:
-            if key.partition("+")[0] not in known:
-                raise UnsupportedInstruction(f"symbol {key}", 0)
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
@@ -253,7 +251,13 @@ class _Decoder:
 
     def _barrier(self, item: Instruction) -> Callable[[Batch], tuple[int, int | None]]:
         if "red" in item.opcode:
-            raise UnsupportedInstruction(item.name, item.line)
+            refuse = refusal(self.coder, item, item.name)
+
+            def unknown(batch: Batch) -> tuple[int, int | None]:
+                refuse(batch)
+                return 0, None
+
+            return unknown
         reads = [self.coder.reader(operand, _U32, item) for operand in item.operands]
 
         def barrier(batch: Batch) -> tuple[int, int | None]:
@@ -263,6 +267,13 @@ class _Decoder:
         return barrier
 
     def _step(self, item: Instruction) -> Step | None:
+        """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""
+        try:
+            return self._modelled(item)
+        except UnsupportedInstruction as why:
+            return refusal(self.coder, item, why.name)
+
+    def _modelled(self, item: Instruction) -> Step | None:
         name = item.opcode[0]
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)

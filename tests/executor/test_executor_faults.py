@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from executor_harness import caught, cuda_program, line_of, run_cuda
+from executor_harness import caught, cuda_program, line_of, refused, run_cuda
 
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import FaultKind, LaunchRefused, UnsupportedInstruction
@@ -337,11 +337,13 @@ extern "C" __global__ void k(int *out) {
     if (out[0])
         printf("%d", out[0]); // planted
 }""".replace("#include <cstdio>\n", "")
+    run_cuda(source, np.zeros(1, np.int32))
     with pytest.raises(UnsupportedInstruction) as error:
-        cuda_program(source)
+        run_cuda(source, np.ones(1, np.int32))
     assert isinstance(error.value, CaseSkipped)
     assert error.value.name == "call of vprintf"
     assert error.value.line == line_of(source, "planted")
+    assert error.value.reached_by == ((0, 0, 0), (0, 0, 0))
 
 
 @pytest.mark.parametrize(
@@ -364,9 +366,8 @@ def test_the_clock_is_not_modelled():
     source = """extern "C" __global__ void k(long long *out) {
     out[threadIdx.x] = clock64(); // planted
 }"""
-    with pytest.raises(UnsupportedInstruction) as error:
-        cuda_program(source)
-    assert (error.value.name, error.value.line) == ("%clock64", 2)
+    error = refused(cuda_program(source), 0)
+    assert (error.name, error.line) == ("%clock64", 2)
 
 
 def test_faults_travel_between_processes():

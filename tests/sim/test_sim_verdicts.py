@@ -27,12 +27,26 @@ COPY = "const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x
 
 
 def test_alignment_that_the_card_does_not_give_is_a_remark():
-    body = f"__shared__ __align__(16384) int tile[64]; tile[threadIdx.x] = x[threadIdx.x]; __syncthreads(); {COPY}"
-    body = body.replace("y[i] = x[i]", "y[i] = tile[i]")
+    body = """__shared__ __align__(16384) int tile[64];
+    tile[threadIdx.x] = x[threadIdx.x];
+    y[threadIdx.x] = tile[threadIdx.x];"""
     case = judged(body)
     assert case.outcome == "ok"
     assert case.record.remarks == (
-        "Shared memory of a block starts at 0x400 on the card, whatever alignment is asked for: tile lies at 0x400,"
-        " which is no multiple of 16,384",
+        "Shared memory of a block starts at 0x400 on the card, whatever alignment is asked for: tile lies at"
+        " 0x400, which is no multiple of 16,384",
     )
     assert judged(body, device="sim:a100").record.remarks == ()
+
+
+def test_what_is_not_modelled_stops_the_run_only_where_it_is_reached():
+    unreached = judged(f"if (n < 0) y[0] = (int)clock64(); {COPY}")
+    assert unreached.outcome == "ok"
+    reached = judged(
+        f"if (blockIdx.x == 1 && threadIdx.x > 40) y[0] = (int)clock64(); {COPY}", grid=2, block=64
+    )
+    assert reached.outcome == "skipped"
+    assert reached.reason == (
+        "The executor does not model `%clock64` (line 1), which thread (41, 0, 0) of block (1, 0, 0) reached."
+        " Run it on a GPU instead."
+    )

@@ -9,7 +9,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind, KernelFault
+from gpuprof.executor.faults import FaultKind, Index, KernelFault
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
@@ -123,17 +123,16 @@ class Batch:
         address: int | None = None,
     ) -> NoReturn:
         """Raise the fault of the lane at `position` (block, warp, lane)."""
+        thread, block = self.names(position)
+        raise KernelFault(
+            kind, detail, kernel=self.kernel, source_line=line, block=block, thread=thread, address=address
+        )
+
+    def names(self, position: tuple[int, int, int]) -> tuple[Index, Index]:
+        """Return threadIdx and blockIdx of the lane at `position` (block, warp, lane)."""
         block, warp, lane = position
         x, y, z = (int(i) for i in self.indices[block])
-        raise KernelFault(
-            kind,
-            detail,
-            kernel=self.kernel,
-            source_line=line,
-            block=(x, y, z),
-            thread=self.geometry.thread_index(warp, lane),
-            address=address,
-        )
+        return self.geometry.thread_index(warp, lane), (x, y, z)
 
     def report(self, verdict: Verdict) -> NoReturn:
         """Raise what the race detector found."""
