@@ -121,6 +121,7 @@ class Program:
             name: that alignment and their address, in bytes.
         unmodelled: What it holds that the executor does not model, with the source line. It can be launched;
             a thread that reaches one of them stops the run.
+        limits: What its header says of launches, by directive.
     """
 
     kernel: str
@@ -139,6 +140,7 @@ class Program:
     shared_start: int
     unmet_alignments: dict[str, tuple[int, int]]
     unmodelled: tuple[tuple[str, int], ...]
+    limits: dict[str, tuple[int, int, int]]
 
 
 def _polls(body: Sequence[Instruction]) -> bool:
@@ -215,6 +217,7 @@ class _Decoder:
             self.coder.shared_start,
             self.unmet_alignments,
             tuple(self.coder.unmodelled),
+            self.function.limits,
         )
 
     def _block(self, block: BasicBlock) -> RunnableBlock:

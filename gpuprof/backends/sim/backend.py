@@ -17,6 +17,7 @@ from gpuprof.backends.verification import prove
 from gpuprof.counters import OF_EXECUTOR
 from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.devices.device import Device, parse_arch
+from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.executor import (
     WARP,
@@ -199,6 +200,7 @@ class SimBackend:
         for one in shape.launches:
             needed = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
             _check_shared(self.device, kernel, needed)
+            _check_resources(self.device, one, compiled[one.entry].registers_per_thread, needed)
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
         # What went wrong is told by the name that the header uses, not by the mangled one.
         programs = {
@@ -294,6 +296,29 @@ def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
             f" {device.name} allows {limit} ({limit / 1024:g} KiB), and its driver would refuse the launch"
             " with CUDA_ERROR_INVALID_VALUE.",
             over_limit=True,
+        )
+
+
+def _check_resources(device: Device, one: OneLaunch, registers: int, shared_bytes: int) -> None:
+    """Refuse a block, or a cooperative grid, that the card cannot hold.
+
+    Raises:
+        CaseFailure: The driver would refuse the launch.
+    """
+    held = theoretical_occupancy(
+        device,
+        threads_per_block=math.prod(one.block),
+        registers_per_thread=registers,
+        shared_bytes_per_block=shared_bytes,
+    )
+    blocks, at_once = math.prod(one.grid), held.blocks_per_sm * device.sm_count
+    if one.cooperative and blocks > at_once:
+        raise CaseFailure(
+            f"A cooperative grid of {blocks} blocks does not fit: {device.name} holds {at_once} of them at"
+            f" once ({held.blocks_per_sm} on each SM), and its driver would refuse the launch with"
+            " CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE.",
+            over_limit=True,
+            fix="Use a smaller grid.",
         )
 
 

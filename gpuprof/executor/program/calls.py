@@ -59,6 +59,7 @@ class _Inliner:
             registers=self.registers,
             variables=self.variables,
             body=body,
+            limits=self.entry.limits,
         )
 
     def _expanded(

@@ -117,7 +117,10 @@ class Variable:
 
 @dataclass
 class Function:
-    """A kernel or device function: its parameters in order, its registers by name, its body in text order."""
+    """A kernel or device function: its parameters in order, its registers by name, its body in text order.
+
+    `limits` holds what its header says of launches, by directive: `maxntid`, `reqntid`, `reqnctapercluster`.
+    """
 
     name: str
     is_entry: bool
@@ -126,6 +129,7 @@ class Function:
     registers: dict[str, str] = field(default_factory=dict)
     variables: list[Variable] = field(default_factory=list)
     body: list[Instruction | Label] = field(default_factory=list)
+    limits: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
 @dataclass
@@ -146,6 +150,7 @@ class Module:
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)", re.MULTILINE)
 _HEADER = re.compile(r"\.(entry|func)\b")
+_LIMIT = re.compile(r"\.(maxntid|reqntid|reqnctapercluster)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 _VARIABLE = re.compile(
     r"\.(global|const|shared|local|param)\s+(?:\.align\s+(\d+)\s+)?(?:\.v([24])\s+)?\.(\w+)\s+"
     r"([\w$%.]+)\s*(\[\s*(\d*)\s*\])?(?:\s*=\s*(.*))?$",
@@ -257,7 +262,11 @@ def _function_header(text: str) -> Function:
     def variables(listing: str | None) -> list[Variable]:
         return [_variable(part.strip()) for part in (listing or "").split(",") if part.strip()]
 
-    return Function(name, is_entry, variables(params), variables(returns))
+    limits: dict[str, tuple[int, int, int]] = {}
+    for directive, *extents in _LIMIT.findall(after[found.end() :]):
+        x, y, z = (int(extent or 1) for extent in extents)
+        limits[directive] = (x, y, z)
+    return Function(name, is_entry, variables(params), variables(returns), limits=limits)
 
 
 def _literal(text: str) -> Imm | None:
