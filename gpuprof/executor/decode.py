@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.calls import inline_calls
@@ -78,7 +79,8 @@ class RunnableBlock:
         fused: Scalar fused multiply-adds by (family, source line), run once per pass by every lane.
         predicate: Slot of the branch's predicate; `negated` when it is `@!p`.
         site: Counting site of the branch.
-        barrier: Returns (barrier number, threads expected or None for all).
+        barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
+        aligned: All lanes of a warp must come to its barrier together.
         polls: It is a loop of its own that reads global memory until another block has written it.
     """
 
@@ -94,8 +96,9 @@ class RunnableBlock:
     negated: bool = False
     site: int = -1
     arrives_only: bool = False
+    aligned: bool = True
     polls: bool = False
-    barrier: Callable[[Batch], tuple[int, int | None]] = field(default=lambda batch: (0, None))
+    barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
 
 
 @dataclass
@@ -250,24 +253,20 @@ class _Decoder:
         elif last is not None and block.end is End.BARRIER:
             result.barrier = self._barrier(last)
             result.arrives_only = "arrive" in last.opcode
+            result.aligned = last.opcode[0] == "bar" or "aligned" in last.opcode
         return result
 
-    def _barrier(self, item: Instruction) -> Callable[[Batch], tuple[int, int | None]]:
+    def _barrier(self, item: Instruction) -> Callable[[Batch], list[Lanes]]:
         if "red" in item.opcode:
             refuse = refusal(self.coder, item, item.name)
 
-            def unknown(batch: Batch) -> tuple[int, int | None]:
+            def unknown(batch: Batch) -> list[Lanes]:
                 refuse(batch)
-                return 0, None
+                return []
 
             return unknown
         reads = [self.coder.reader(operand, _U32, item) for operand in item.operands]
-
-        def barrier(batch: Batch) -> tuple[int, int | None]:
-            values = [int(read(batch).flat[0]) for read in reads]
-            return values[0] if values else 0, values[1] if len(values) > 1 else None
-
-        return barrier
+        return lambda batch: [read(batch) for read in reads]
 
     def _step(self, item: Instruction) -> Step | None:
         """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""
