@@ -3,7 +3,7 @@
 """Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -118,6 +118,7 @@ class Program:
         parameters: Its parameters, with their byte offsets.
         variables: Module variables in global or constant memory that it names.
         phased: Whether it uses mbarriers or the copy engine.
+        partial: Whether it has barriers of some of a block's warps.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
         shared_start: Address of the first byte of its own shared memory.
         unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
@@ -139,6 +140,7 @@ class Program:
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
     phased: bool
+    partial: bool
     uncounted: frozenset[str]
     shared_start: int
     unmet_alignments: dict[str, tuple[int, int]]
@@ -216,12 +218,16 @@ class _Decoder:
             self.parameters,
             self.variables,
             self.coder.phased,
+            any(len(item.operands) > 1 for item in self._barriers()),
             frozenset(self.coder.uncounted),
             self.coder.shared_start,
             self.unmet_alignments,
             tuple(self.coder.unmodelled),
             self.function.limits,
         )
+
+    def _barriers(self) -> Iterator[Instruction]:
+        return (block.last for block in self.flow if block.end is End.BARRIER and block.last is not None)
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []

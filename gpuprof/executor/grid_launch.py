@@ -234,6 +234,7 @@ class _Template:
             self.program.local_bytes,
             tally,
             self.program.phased,
+            self.program.partial,
         )
         batch.registers = list(self.registers)
         for axis, name in enumerate("xyz"):

@@ -28,7 +28,9 @@ from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.mbarriers import Stall
+from gpuprof.executor.memory.shared_memory import next_serial
 from gpuprof.executor.program.flow import EXIT_BLOCK, End
 from gpuprof.executor.steps.batch import Batch
 
@@ -274,6 +276,9 @@ class Scheduler:
             return True
         if block.aligned:
             self._require_full_warps(block, strand.mask)
+        if count is not None and batch.partial:
+            arriving = Signal(next_serial(), strand.mask.lanes, _phase_of(identity))
+            batch.races.record(Access.RELEASE, arriving, block.line)
         if block.arrives_only:
             shape = (batch.blocks, batch.warps, 32)
             before = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
@@ -319,12 +324,29 @@ class Scheduler:
                 warps = (arrived | absent).all(axis=2) & arrived.any(axis=2)
                 complete = np.asarray(warps.sum(axis=1) * WARP >= expected)
             if complete.any():
-                batch.races.barrier(None if complete.all() else complete)
+                self._order(identity, complete, group)
                 if identity in self._arrivals:
                     self._arrivals[identity][complete] = False
                 self._let_go(group, complete)
                 return True
         return False
+
+    def _order(self, identity: int, complete: Bools, group: list[_Waiting]) -> None:
+        """Tell the race detector that a barrier is over in the blocks that are true in `complete`."""
+        batch = self.batch
+        waited = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
+        for w in group:
+            waited |= w.strand.mask.lanes
+        everybody = complete & (waited | ~batch.live.lanes).all(axis=(1, 2))
+        if not batch.partial:
+            everybody = complete
+        some = complete & ~everybody
+        if some.any():
+            lanes = waited & some[:, None, None]
+            signal = Signal(next_serial(), lanes, _phase_of(identity))
+            batch.races.record(Access.ACQUIRE, signal, group[0].line)
+        if everybody.any():
+            batch.races.barrier(None if everybody.all() else everybody)
 
     def _let_go(self, group: list[_Waiting], complete: Bools) -> None:
         for w in group:
@@ -441,6 +463,11 @@ class Scheduler:
         if missing := barriers.describe(position[0], column):
             text += f": {missing}"
         batch.fault(FaultKind.MBARRIER, text, stall.line, position, offset)
+
+
+def _phase_of(identity: int) -> tuple[int, int]:
+    """Return what the race detector knows a barrier of the block by; those of mbarriers are not negative."""
+    return -1 - identity, 0
 
 
 def _by_values(operands: list[Lanes], mask: Mask) -> list[tuple[tuple[int, ...], Mask]]:

@@ -61,6 +61,7 @@ class Batch:
         live: The lanes that have not ended.
         indices: blockIdx of each block, shape (blocks, 3).
         phased: Whether the program uses mbarriers or the copy engine.
+        partial: Whether it has barriers of some of a block's warps.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
     """
 
@@ -75,6 +76,7 @@ class Batch:
         local_bytes: int,
         tally: Tally,
         phased: bool,
+        partial: bool,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -89,7 +91,8 @@ class Batch:
         self.phased = phased
         self.stall: Stall | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
-        interval = PhasedInterval if phased else None
+        self.partial = partial
+        interval = PhasedInterval if phased or partial else None
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
         self.copies = AsyncCopies(self.shared, self.races)
         self.local_bytes = -(-local_bytes // 16) * 16
