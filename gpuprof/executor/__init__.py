@@ -38,7 +38,7 @@ and `totals`; `grid_launch`. Of gpuprof they use its errors, and its facts about
 
 from gpuprof.executor.decode import Program, load_program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
-from gpuprof.executor.grid_launch import Argument, LaunchResult, combined, launch
+from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combined, launch
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
@@ -58,6 +58,7 @@ __all__ = [
     "LineCounters",
     "Program",
     "Sample",
+    "Stored",
     "UnsupportedInstruction",
     "choose_blocks",
     "combined",

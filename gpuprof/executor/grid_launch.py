@@ -42,6 +42,23 @@ Argument = int | float | Buffer | np.generic | bytes
 
 
 @dataclass(frozen=True)
+class Stored:
+    """Bytes that the blocks of a sample stored to one buffer.
+
+    Attributes:
+        by_sample: Of the blocks that ran.
+        by_grid: Of those that they stand for, too.
+    """
+
+    by_sample: float = 0
+    by_grid: float = 0
+
+    def __add__(self, other: "Stored") -> "Stored":
+        """Return what two batches stored."""
+        return Stored(self.by_sample + other.by_sample, self.by_grid + other.by_grid)
+
+
+@dataclass(frozen=True)
 class LaunchResult:
     """What one launch counted.
 
@@ -54,6 +71,7 @@ class LaunchResult:
         exact_sample: False when blocks that stand for the same part of the grid differ in their counts, so
             that the counters are estimates.
         lane_instructions: PTX instructions executed, summed over lanes, of the blocks that ran.
+        stored: Of a sample of the grid, what stores did to each buffer, by its name; of a whole grid nothing.
     """
 
     counters: dict[str, Number | None]
@@ -63,6 +81,7 @@ class LaunchResult:
     total_blocks: int
     exact_sample: bool
     lane_instructions: int
+    stored: dict[str, Stored]
 
 
 def launch(
@@ -104,17 +123,22 @@ def launch(
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes)
     totals = Totals(program, sample)
     count, executed = sample.count, 0
+    stored: dict[str, Stored] = {}
     per_batch = template.blocks_per_batch()
     for first in range(0, count, per_batch):
         last = min(first + per_batch, count)
         running = sample.blocks(first, last)
         tally = Tally(len(program.sites), len(program.blocks), last - first)
         batch = template.batch(running.indices, tally)
+        batch.stored = {} if count < sample.total else None
         scheduler = Scheduler(program, batch, instruction_budget)
         with np.errstate(all="ignore"):
             scheduler.run()
         executed += scheduler.lane_instructions
         totals.add(tally, running)
+        for name, per_block in (batch.stored or {}).items():
+            every = Stored(float(per_block.sum()), float(per_block @ running.weights))
+            stored[name] = stored.get(name, Stored()) + every
         if progress is not None:
             progress(last, count)
     return LaunchResult(
@@ -125,6 +149,7 @@ def launch(
         total_blocks=sample.total,
         exact_sample=totals.exact,
         lane_instructions=executed,
+        stored=stored,
     )
 
 
@@ -145,6 +170,7 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         total_blocks=sum(result.total_blocks for result in results),
         exact_sample=all(result.exact_sample for result in results),
         lane_instructions=sum(result.lane_instructions for result in results),
+        stored={},
     )
 
 

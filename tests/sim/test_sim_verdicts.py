@@ -94,3 +94,40 @@ def test_cooperative_grids_must_fit_on_the_card_at_once():
     assert "A cooperative grid of 265 blocks does not fit: NVIDIA H200 holds 264 of them at once" in refusal(
         COPY, grid=265, **options
     )
+
+
+# Samples of a grid.
+
+LARGE = {"n": 1 << 20, "block": 256, "grid": 4096, "sim_blocks": 6}
+
+
+def test_a_sample_whose_blocks_write_all_of_their_part_is_believed():
+    case = judged(COPY, **LARGE)
+    assert (case.outcome, case.record.counters["barriers"].sampled_blocks) == ("ok", 6)
+
+
+def test_a_grid_that_leaves_elements_out_is_not_believed_for_its_sample():
+    """Blocks that write one element each, a grid three blocks short: a sample sees nothing wrong in it."""
+    once = judged(COPY.replace("i < n", "i < n && threadIdx.x == 7"), **LARGE)
+    assert once.outcome == "incorrect"
+    assert "they were never written" in once.reason
+    short = judged(COPY, **LARGE | {"grid": 4093})
+    assert short.outcome == "incorrect"
+    assert "768 of 1048576 elements" in short.reason
+    assert judged(COPY.replace("blockIdx.x", "(blockIdx.x ^ 1)"), **LARGE).outcome == "ok"
+
+
+def test_storing_everything_twice_is_no_reason_for_doubt():
+    body = "const int i = blockIdx.x * blockDim.x + threadIdx.x; y[i] = 0; __syncthreads(); y[i] = x[i];"
+    case = judged(body, **LARGE)
+    assert (case.outcome, case.record.counters["barriers"].sampled_blocks) == ("ok", 6)
+
+
+def test_a_grid_that_is_too_large_to_run_whole_is_left_in_doubt():
+    body = f"int s = 0; for (int j = 0; j < 30000; ++j) s += x[j]; if (s == 1) y[0] = s; {COPY}"
+    case = judged(body, **LARGE | {"grid": 4095})
+    assert case.outcome == "skipped"
+    assert case.reason == (
+        "The blocks that ran stand for 1,048,320 of the 1,048,576 elements of y: whether the others are written"
+        " cannot be told without the rest of the grid. Choose a smaller --sizes, or --sim-blocks all and patience."
+    )

@@ -28,6 +28,7 @@ from gpuprof.executor import (
     LineCounters,
     Program,
     Sample,
+    Stored,
     choose_blocks,
     combined,
     encode_tensor_map,
@@ -57,6 +58,10 @@ _FULL_GRID_ELEMENTS = 1 << 23
 _FULL_GRID_LANES = 1 << 28
 #: Blocks run of a larger grid: its kinds (interior, right and bottom edge, corner), the larger ones twice.
 _SAMPLED_BLOCKS = 6
+#: A grid whose sample leaves doubts is run whole up to so many instructions of single lanes: half a minute.
+_AFFORDABLE_INSTRUCTIONS = 2e10
+#: Share of an output by which sums of weights may be off, which are ratios.
+_COVERAGE_SLACK = 1e-9
 _RUN_WHOLE = "Choose a smaller --sizes, or --sim-blocks all and patience."
 _ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
 _NO_TIME = "the executor counts; it measures no time"
@@ -75,6 +80,8 @@ class Executed:
         lines: Counts by line of the kernel file; None where its functions stand in files that it includes.
         combined: Whether blocks changed global memory by atomic operations.
         remarks: What to say of the case beside its figures.
+        stored: Of a sample of the grid, what stores did to each array.
+        expected_instructions: What the whole grid would execute, summed over lanes, as far as a sample tells.
     """
 
     buffers: Mapping[str, Buffer]
@@ -83,6 +90,8 @@ class Executed:
     lines: tuple[SourceLine, ...] | None
     combined: bool
     remarks: tuple[str, ...]
+    stored: Mapping[str, Stored]
+    expected_instructions: float
 
     @property
     def lines_reason(self) -> str | None:
@@ -153,6 +162,22 @@ class SimBackend:
                 "Its launches build on each other, so that the executor would have to run whole grids.",
                 fix=_RUN_WHOLE,
             )
+        try:
+            return self._run(kernel, problem, shape, compiled, samples)
+        except _SampleFallsShort as short:
+            if short.expected_instructions > _AFFORDABLE_INSTRUCTIONS:
+                raise CaseSkipped(short.sentence, fix=_RUN_WHOLE) from None
+            return self._run(kernel, problem, shape, compiled, [None] * len(samples))
+
+    def _run(
+        self,
+        kernel: Kernel,
+        problem: Problem,
+        shape: LaunchShape,
+        compiled: Functions,
+        samples: Sequence[Sample | None],
+    ) -> Findings:
+        sampled = any(sample is not None for sample in samples)
         references = self._references_of(problem)
         executed: dict[float | None, Executed] = {}
 
@@ -164,6 +189,8 @@ class SimBackend:
         detail, found = proof.verification.detail, executed[proof.unread]
         if sampled and not proof.verification.passed:
             _check_verdict(proof.verification, found)
+        elif sampled:
+            _check_coverage(problem, found)
         return Findings(
             "ok" if proof.verification.passed else "incorrect",
             reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
@@ -225,7 +252,16 @@ class SimBackend:
         together = any(buffer.combined for buffer in memory.buffers)
         lines = None if _stands_elsewhere(kernel, shape) else lines_of(result)
         remarks = _unmet_alignments(programs[one.entry] for one in shape.launches)
-        return Executed(buffers, counters_of(result), _sampling_caveat(result), lines, together, remarks)
+        return Executed(
+            buffers,
+            counters_of(result),
+            _sampling_caveat(result),
+            lines,
+            together,
+            remarks,
+            result.stored,
+            result.lane_instructions * result.total_blocks / result.sampled_blocks,
+        )
 
     @property
     def _ptx_arch(self) -> str:
@@ -285,6 +321,37 @@ def _check_verdict(verification: Verification, executed: Executed) -> None:
         f"Its blocks {how}, so that the executor would have to run the whole grid to verify it.",
         fix=_RUN_WHOLE,
     )
+
+
+class _SampleFallsShort(Exception):
+    """What a sample's blocks stored is not what its part of the outputs has."""
+
+    def __init__(self, sentence: str, expected_instructions: float) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.expected_instructions = expected_instructions
+
+
+def _check_coverage(problem: Problem, executed: Executed) -> None:
+    """Hold what the grid would write, as its sample tells, against the outputs: nothing may be left out.
+
+    A kernel may store an element several times; then each block is taken to do so equally often.
+
+    Raises:
+        _SampleFallsShort: Elements are missing, or blocks differ so that a sample cannot tell.
+    """
+    for spec in problem.outputs:
+        buffer, stored = executed.buffers[spec.name], executed.stored.get(spec.name, Stored())
+        if spec.is_read or buffer.combined or not stored.by_sample:
+            continue
+        covered = stored.by_grid * buffer.written_bytes / stored.by_sample
+        if abs(covered - spec.nbytes) > _COVERAGE_SLACK * spec.nbytes:
+            item = spec.nbytes // spec.elements
+            raise _SampleFallsShort(
+                f"The blocks that ran stand for {covered / item:,.0f} of the {spec.elements:,} elements of"
+                f" {spec.name}: whether the others are written cannot be told without the rest of the grid.",
+                executed.expected_instructions,
+            )
 
 
 def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:

@@ -65,6 +65,11 @@ class Buffer:
             return np.zeros(self._shape, dtype=np.bool_)
         return self._written[: self.size // self._dtype.itemsize].reshape(self._shape)
 
+    @property
+    def written_bytes(self) -> int:
+        """How many bytes belong to elements that a kernel has stored to."""
+        return 0 if self._written is None else int(np.count_nonzero(self._written)) * self._dtype.itemsize
+
     def view(self, size: int) -> NDArray[Any]:
         """Return the content as elements of `size` bytes."""
         if size not in self._views:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, Index, KernelFault
-from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.lanes.masks import WARP, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.async_copies import AsyncCopies
@@ -101,6 +101,15 @@ class Batch:
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
         self.last_buffer: dict[int, Buffer] = {}
+        #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
+        self.stored: dict[str, Counts] | None = None
+
+    def count_stored(self, buffer: Buffer, per_block: Counts) -> None:
+        """Count bytes stored to a buffer, of shape (blocks or 1,), if anybody wants to know."""
+        if self.stored is not None:
+            self.stored[buffer.name] = (
+                self.stored.get(buffer.name, np.zeros(self.blocks, np.int64)) + per_block
+            )
 
     @cached_property
     def mbarriers(self) -> Mbarriers:

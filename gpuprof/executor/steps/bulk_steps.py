@@ -119,7 +119,11 @@ def _store(coder: Coder, item: Instruction) -> Step:
         _check_shared(batch, item.line, mask, start, length)
         pattern = batch.bulk.pattern(start, length, mask)
         addresses = _of_chunks(pattern, to) + pattern.place * CHUNK_BYTES
-        batch.bulk.store(pattern, _targets(batch, item.line, pattern, addresses), item.line)
+        targets = _targets(batch, item.line, pattern, addresses)
+        for buffer, which, _ in targets:
+            block = pattern.block[which] if pattern.leading > 1 else which // len(pattern.start)
+            batch.count_stored(buffer, np.bincount(block, minlength=batch.blocks) * CHUNK_BYTES)
+        batch.bulk.store(pattern, targets, item.line)
 
     return step
 

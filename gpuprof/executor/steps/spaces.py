@@ -97,6 +97,8 @@ class GlobalSpace:
                 self._fault(batch, address, part.lanes, "writes", "which is read-only")
             index, chosen = scatter(self._index(target, address, part), values, part)
             target.store(index, chosen, self.request.size)
+            if batch.stored is not None:
+                batch.count_stored(target, part.thread_count * self.request.size)
 
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
         """Change elements in place, counted as one access."""
