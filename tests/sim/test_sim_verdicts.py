@@ -128,6 +128,7 @@ def test_a_grid_that_is_too_large_to_run_whole_is_left_in_doubt():
     case = judged(body, **LARGE | {"grid": 4095})
     assert case.outcome == "skipped"
     assert case.reason == (
-        "The blocks that ran stand for 1,048,320 of the 1,048,576 elements of y: whether the others are written"
-        " cannot be told without the rest of the grid. Choose a smaller --sizes, or --sim-blocks all and patience."
+        "The blocks that ran stand for 1,048,320 of the 1,048,576 elements of y: whether the others are"
+        " written cannot be told without the rest of the grid. Choose a smaller --sizes, or --sim-blocks all"
+        " and patience."
     )
