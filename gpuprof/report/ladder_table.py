@@ -83,14 +83,15 @@ def headline(run: Run, group: Group, ladder: Ladder) -> str:
     ratios = [
         (ratio, rung.kernel.id)
         for rung in ladder.rungs
-        if status_of(run, rung.case).usable and not rung.is_ceiling
-        for ratio in [counters.sector_ratio(rung.case)]
+        for case in rung.cases
+        if status_of(run, case).usable and not rung.is_ceiling
+        for ratio in [counters.sector_ratio(case)]
         if ratio is not None
     ]
     if not ratios:
         return ""
     least = min(ratio for ratio, _ in ratios)
-    sharing = [kernel for ratio, kernel in ratios if ratio <= least * _SAME_TRAFFIC]
+    sharing = list(dict.fromkeys(kernel for ratio, kernel in ratios if ratio <= least * _SAME_TRAFFIC))
     who = ", ".join(sharing) if len(sharing) <= _MOST_NAMED else f"{len(sharing)} kernels alike"
     return f"Least global traffic: {who}, {numbers.ratio(least)} the fewest bytes possible."
 
