@@ -33,7 +33,9 @@ def test_a_case_is_named_by_size_block_and_parameters(capsys):
 
 def test_of_a_kernel_that_was_chosen_the_header_says_the_parameters(capsys):
     case = unmeasured(Case.of(KERNEL, Gemm(64, 64, 64)), KERNEL, "ok", None, "not run")
-    told = lines(capsys, lambda progress: progress.finished(replace(case, kernel="by_size", chosen="reg_8x8")))
+    told = lines(
+        capsys, lambda progress: progress.finished(replace(case, kernel="by_size", chosen="reg_8x8"))
+    )
     assert told == ["[1/2] by_size 64 → reg_8x8 256x1: ok"]
 
 
