@@ -76,7 +76,7 @@ def test_without_ncu_the_figures_say_why(tmp_path, monkeypatch, as_gpu):
     monkeypatch.setenv("GPUPROF_NCU", str(tmp_path / "none"))
     case = axpy(ncu=True).case("axpy")
     assert case.ok
-    with pytest.raises(gpuprof.NotMeasured, match="global_load_requests of axpy is not known: .*ncu"):
+    with pytest.raises(gpuprof.NotMeasured, match=r"global_load_requests of axpy is not known: .*ncu"):
         _ = case.counters.global_load_requests
     assert as_gpu == []
 

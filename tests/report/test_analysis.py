@@ -340,6 +340,18 @@ class TestWhy:
             ),
         }
 
+    def test_a_step_is_called_an_fma_where_the_work_consists_of_them(self) -> None:
+        problem = Gemm(64, 64, 64)
+        steps = problem.flops / 64
+        for kind, fmas, step in (
+            ("ffma", problem.flops / 2, "each warp-wide FMA"),
+            ("dfma", problem.flops / 2, "each warp-wide FMA"),
+            ("ffma", problem.flops / 20, "every 64 operations"),
+        ):
+            counted = counters(**{f"{kind}_thread_instructions": fmas, "global_load_requests": 2 * steps})
+            case = replace(sim_run().cases[0], problem=problem, counters=counted)
+            assert reasons(case)[0] == f"2 global load requests for {step}"
+
     def moved(self, **values: float) -> tuple[str, ...]:
         return reasons(replace(transpose_run().cases[0], counters=counters("ncu", **values)))
 
