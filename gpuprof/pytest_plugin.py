@@ -70,12 +70,16 @@ class GpuprofFixture:
         """
         import gpuprof
 
+        __tracebackhide__ = True  # of a mistake in the call the test's own line tells
         device = str(options.setdefault("device", self.device))
         options.setdefault("lines", True)
         if "save" not in options:
             options["save"] = self._next_file()
         with _turn(None if device.startswith(("sim", "none")) else self._lock):
-            run = gpuprof.profile(what, **options)
+            try:
+                run = gpuprof.profile(what, **options)
+            except gpuprof.GpuprofError as error:
+                raise error.with_traceback(None) from None
         item = self._config.stash.get(_running, None)
         if item is not None:
             item.stash.setdefault(_measured, []).append(run)

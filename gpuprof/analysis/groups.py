@@ -50,11 +50,22 @@ class Group:
     @property
     def title(self) -> str:
         """For example `GEMM, float32, row-major and column-major`."""
-        known = ELEMENT_TYPES.get(self.dtype)
-        parts = [self.operation.title, known.name if known else self.dtype]
+        parts = [self.operation.title, " and ".join(map(_type_name, self._dtypes))]
         if self.variants:
             parts.append(" and ".join(self.variants))
         return ", ".join(parts)
+
+    @property
+    def _dtypes(self) -> tuple[str, ...]:
+        """What it computes with: the run's element type, or its arrays' where nothing of it is the run's."""
+        arrays = [array.dtype for array in self.operation.arrays.values()]
+        types = [*arrays, *(scalar.type for scalar in self.operation.scalars.values())]
+        return (self.dtype,) if not arrays or "real" in types else tuple(dict.fromkeys(arrays))
+
+
+def _type_name(dtype: str) -> str:
+    known = ELEMENT_TYPES.get(dtype)
+    return known.name if known else dtype
 
 
 def groups(run: Run) -> tuple[Group, ...]:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ladder: every kernel of one problem size in rung order, each against the rung before it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gpuprof.analysis.banners import NOISE_LIMIT
@@ -23,7 +24,8 @@ class Rung:
 
     Args:
         kernel: Its header and source.
-        case: The case that stands for it: the fastest correct one, else the first that got furthest.
+        case: The case that stands for it: the fastest correct one, else of those that got furthest the first
+            with its header's parameters, or else the first.
         cases: All its cases at this size, over blocks and parameters.
         speed: The case's rates, None where it has none.
         previous: Id of the rung it is compared with: the one that its header names with `after`, where that
@@ -110,7 +112,7 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
     rungs = []
     for kernel_id, cases in by_kernel.items():
         record = kernel_record(run, kernel_id)
-        case = min(cases, key=lambda item: _standing(run, item))
+        case = min(cases, key=lambda item: _standing(run, item, record.parameters))
         rungs.append(
             Rung(
                 kernel=record,
@@ -130,9 +132,10 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
     return sorted(rungs, key=lambda rung: (rung.is_reference, rung.kernel.rung))
 
 
-def _standing(run: Run, case: Measurement) -> tuple[int, float]:
+def _standing(run: Run, case: Measurement, default: Mapping[str, int]) -> tuple[int, float, bool]:
     speed = speed_of(run, case)
-    return _OUTCOME_ORDER[case.outcome], speed.median_us if speed else float("inf")
+    other = any(case.params.get(name) != value for name, value in default.items())
+    return _OUTCOME_ORDER[case.outcome], speed.median_us if speed else float("inf"), other
 
 
 def _fastest(rungs: list[Rung]) -> Rung | None:

@@ -162,7 +162,15 @@ def _intensity(case: Measurement) -> Iterator[str]:
     ]
     most, what = max(found)
     if most >= _MANY_OPERATIONS:
-        yield f"{numbers.brief(most)} {what} for each warp-wide FMA"
+        step = "each warp-wide FMA" if _is_of_fmas(case, steps) else "every 64 operations"
+        yield f"{numbers.brief(most)} {what} for {step}"
+
+
+def _is_of_fmas(case: Measurement, steps: float) -> bool:
+    """Whether fused multiply-adds are at least half of a case's work; where nobody counted, they may be."""
+    counted = [counters.value(case, f"{kind}fma_thread_instructions") for kind in "fd"]
+    known = [fmas for fmas in counted if fmas is not None]
+    return not known or 2 * max(known) >= counters.WARP_LANES * steps
 
 
 def _busy(case: Measurement) -> Iterator[str]:

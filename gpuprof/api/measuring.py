@@ -13,6 +13,7 @@ from gpuprof.api.run import Run
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.paths import Source, ladder_of
+from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.measure.run import Progress, RunOptions, measure
 from gpuprof.operation import Operation, ReferenceDeclaration
@@ -86,6 +87,7 @@ def profile(
     seconds_per_case: float = 0.25,
     sim_blocks: int | Literal["all"] | None = None,
     lines: bool = False,
+    ncu: bool = False,
     poison_inout: bool = True,
     save: str | Path | None = None,
     progress: Progress | None = None,
@@ -138,6 +140,8 @@ def profile(
         seconds_per_case: Kernel time to spend sampling one case.
         sim_blocks: Blocks that the executor runs of each grid; chosen by size when None.
         lines: On a GPU, count with the executor too, in total and per source line.
+        ncu: On a GPU, then profile each kernel with Nsight Compute; where that cannot be, the counters say
+            why. With `save` its report stands beside the results file.
         poison_inout: Whether a kernel is wrong that reads what it must not, such as C of a GEMM where beta is
             0; if not, it is measured with a remark.
         save: A results file that holds every case as soon as it is done.
@@ -170,7 +174,7 @@ def profile(
         call = Call(args or {}, expect or {}, relative, absolute, flops, bytes)
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
             request = call_request(_files(files), launch, call, Path(folder))
-            return _measured(request, replace(options, given_arrays=folder), save, progress)
+            return _measured(request, replace(options, given_arrays=folder), save, progress, ncu=ncu)
     _refuse("a declared operation", relative=relative, absolute=absolute, flops=flops, bytes=bytes)
     selections: Sequence[Selection] = ()
     if launch is None:
@@ -191,7 +195,7 @@ def profile(
     )
     if launch is not None:
         request = replace(request, selections=launched(ladder, launch))
-    return _measured(request, options, save, progress)
+    return _measured(request, options, save, progress, ncu=ncu)
 
 
 def _launch(grid: Any, block: Any, *rest: Any) -> BareLaunch | None:
@@ -202,16 +206,41 @@ def _launch(grid: Any, block: Any, *rest: Any) -> BareLaunch | None:
 
 
 def _measured(
-    request: Request, options: RunOptions, save: str | Path | None, progress: Progress | None
+    request: Request, options: RunOptions, save: str | Path | None, progress: Progress | None, *, ncu: bool
 ) -> Run:
     def keep(run: Record) -> ResultsFile:
         assert save is not None
         return ResultsFile(Path(save), run, replace=False)
 
-    run = Run(measure(request, options, progress or _Silent(), keep=keep if save else None))
-    if not run.record.complete:
-        raise Interrupted(run)
-    return run
+    watcher = progress or _Silent()
+    record = measure(request, options, watcher, keep=keep if save else None)
+    if not record.complete:
+        raise Interrupted(Run(record))
+    if ncu and record.backend == "gpu":
+        record = _counted(record, request, options, save, watcher)
+    return Run(record)
+
+
+def _counted(
+    record: Record, request: Request, options: RunOptions, save: str | Path | None, progress: Progress
+) -> Record:
+    """The run with Nsight Compute's counters, in its results file too where there is one."""
+    from gpuprof.ncu.invocation import NcuOptions, patience
+    from gpuprof.ncu.profile import add_counters
+
+    with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
+        try:
+            return add_counters(
+                record,
+                plan_cases(request, references=True),
+                device=options.device,
+                options=NcuOptions(timeout_s=patience(options.timeout_s)),
+                json_path=Path(save) if save else Path(folder) / "results.json",
+                progress=progress.profiling,
+                given_arrays=options.given_arrays,
+            )[0]
+        except KeyboardInterrupt:
+            raise Interrupted(Run(record)) from None
 
 
 def load(path: str | Path) -> Run:

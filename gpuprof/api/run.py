@@ -60,7 +60,7 @@ class Figures(Mapping[str, Any]):
         """How a program gets a figure that it does not have."""
         uncounted = self._subject.run.backend == "gpu" and not counted(self._subject.case)
         if uncounted and self._known[name].group in ("Counters", FIGURES["sector_ratio"].group):
-            return "With profile(lines=True) the executor counts it."
+            return "profile(ncu=True) asks Nsight Compute for it, profile(lines=True) the executor."
         return ""
 
     def __getattr__(self, name: str) -> Any:

@@ -81,18 +81,19 @@ def bind_arguments(
     for index, (name, parameter, written) in enumerate(given, 1):
         if isinstance(name, int):
             argument: Argument | None
-            argument, wanted = _size(str(name), name, parameter)
+            argument, wanted = _size(str(name), name, parameter, written)
         elif name in maps:
             argument = maps[name] if _takes_map(parameter) else None
             wanted = f"a tensor map, a struct of {TENSOR_MAP_BYTES} bytes"
         elif name in problem.dimensions:
-            argument, wanted = _size(name, problem.dimensions[name], parameter)
+            argument, wanted = _size(name, problem.dimensions[name], parameter, written)
         elif name in problem.scalars:
-            argument, wanted = _number(name, problem, parameter)
+            argument, wanted = _number(name, problem, parameter, written)
         else:
             argument, wanted = _array(workspace.get(name) or problem.array(name), parameter, written)
         if argument is None:
-            taken = f"`{written.text}`, {parameter.text}" if written.text else parameter.text
+            kind = "a pointer" if _is_pointer(parameter, written) else parameter.text
+            taken = f"`{written.text}`, {kind}" if written.text else kind
             misfits.append(f"argument {index} of {function} is {taken}, and {name} is {wanted}")
         else:
             bound.append(argument)
@@ -138,15 +139,26 @@ def _array(spec: ArraySpec, parameter: Parameter, written: Declared) -> tuple[Ar
     return (ArrayArgument(spec.name) if fits else None), f"an array of {element.c_type}"
 
 
-def _size(name: str, value: int, parameter: Parameter) -> tuple[Argument | None, str]:
-    if not parameter.is_integer or parameter.nbytes < _SIZE_BYTES:
+def _is_pointer(parameter: Parameter, written: Declared) -> bool:
+    """Whether PTX says so, or the source where PTX does not tell a pointer from an integer."""
+    return bool(parameter.is_pointer) or (parameter.may_be_pointer and written.type.endswith("*"))
+
+
+def _takes_integer(parameter: Parameter, written: Declared, nbytes: int) -> bool:
+    return parameter.is_integer and parameter.nbytes >= nbytes and not _is_pointer(parameter, written)
+
+
+def _size(name: str, value: int, parameter: Parameter, written: Declared) -> tuple[Argument | None, str]:
+    if not _takes_integer(parameter, written, _SIZE_BYTES):
         return None, f"a size, an integer of at least {_SIZE_BYTES} bytes"
     if not -(2 ** (8 * parameter.nbytes - 1)) <= value < 2 ** (8 * parameter.nbytes):
         return None, f"{value}, which needs more than {parameter.nbytes} bytes"
     return ValueArgument(name, value.to_bytes(parameter.nbytes, "little", signed=value < 0)), ""
 
 
-def _number(name: str, problem: Problem, parameter: Parameter) -> tuple[Argument | None, str]:
+def _number(
+    name: str, problem: Problem, parameter: Parameter, written: Declared
+) -> tuple[Argument | None, str]:
     """A scalar: whatever the kernel takes it as, it is the number that the reference computes with."""
     kind, value = ELEMENT_TYPES[problem.scalar_type(name)], problem.rounded(name)
     if kind.roundoff:
@@ -158,7 +170,7 @@ def _number(name: str, problem: Problem, parameter: Parameter) -> tuple[Argument
         else:
             content = struct.pack(_FLOATS[parameter.nbytes], value) if fits else b""
     else:
-        fits = parameter.is_integer and parameter.nbytes >= kind.nbytes
+        fits = _takes_integer(parameter, written, kind.nbytes)
         content = int(value).to_bytes(parameter.nbytes, "little", signed=value < 0) if fits else b""
     return (
         ValueArgument(name, content) if fits else None

@@ -59,8 +59,8 @@ def _found(what: str, path: Path) -> tuple[Operation, Ladder | None, str]:
         shipped_operation(what)  # which says what there is
     operation = load_operation(folder / FILE_NAME)
     try:
-        ladder = load_ladder(folder)
-    except HeaderError:  # no kernel yet, or one that is being written
+        ladder = load_ladder(folder, may_be_empty=True)
+    except HeaderError:  # a kernel that is being written
         ladder = None
     inside = path.absolute().parent == folder.absolute()
     command = f"gpuprof run {shlex.quote(str(folder))} -k {path.stem if inside else file}"

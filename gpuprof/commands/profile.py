@@ -116,12 +116,11 @@ def ncu_options(
         if path or metric_set or clocks != "none":
             raise InputError("Options of Nsight Compute have no effect without --ncu.", fix="Add --ncu.")
         return None
-    from gpuprof.ncu.invocation import NcuOptions
+    from gpuprof.ncu.invocation import NcuOptions, patience
 
     if clocks not in ("none", "base"):
         raise InputError(f"--ncu-clocks {clocks!r} is not a setting.", fix="Choose none or base.")
-    # A profiled launch is replayed several times, with caches flushed in between.
-    return NcuOptions(path, metric_set, clocks, max(300.0, 5 * timeout_s))
+    return NcuOptions(path, metric_set, clocks, patience(timeout_s))
 
 
 def profile(

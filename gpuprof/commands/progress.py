@@ -3,7 +3,7 @@
 """Progress on standard error: a bar on a terminal, a line per case in a pipe, nothing when quiet."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from gpuprof.console import tell
@@ -35,6 +35,11 @@ def _why(opened: Opened) -> str:
         return opened.backend_reason or ""
     instead = f"The kernels run on the CPU executor instead, which counts as {opened.device.name} would."
     return f"{opened.backend_reason} {instead}"
+
+
+def _parameters(params: Mapping[str, int]) -> str:
+    """The parameters that tell one case of a kernel from another, as what follows its block."""
+    return "".join(f" {name}={value}" for name, value in params.items())
 
 
 class _Silent:
@@ -74,11 +79,13 @@ class _Lines(_Silent):
             where += f" → {measurement.chosen}"
         if measurement.has_launch:
             where += f" {format_extent(measurement.block)}"
+            where += "" if measurement.chosen else _parameters(measurement.params)
         tell(f"[{self._done}/{self._total}] {measurement.kernel} {where}: {measurement.outcome}")
 
     def profiling(self, case: Case) -> None:
         """Name the case under Nsight Compute."""
-        tell(f"ncu: {case.name} {case.problem.label} {format_extent(case.block)}")
+        where = f"{case.problem.label} {format_extent(case.block)}{_parameters(case.params)}"
+        tell(f"ncu: {case.name} {where}")
 
 
 class _Bar(_Silent):

@@ -43,8 +43,16 @@ class Ladder:
         if name.lower() in names:
             return names[name.lower()]
         near = get_close_matches(name.lower(), names, n=3, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"See `gpuprof list {self.operation.name}`."
+        hint = f"Did you mean {' or '.join(near)}?" if near else self._listed
         raise InputError(f"There is no {self.operation.name} kernel {name!r}.", fix=hint)
+
+    @property
+    def _listed(self) -> str:
+        """Where to find the kernels' names."""
+        if self.operation.name in shipped_names():
+            return f"See `gpuprof list {self.operation.name}`."
+        known = ", ".join(kernel.id for kernel in self.kernels)
+        return f"There are {known}." if known else "There is none yet: -k takes the path of a .cu file too."
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -79,12 +87,13 @@ def shipped_ladder(name: str) -> Ladder:
     return load_ladder(KERNEL_ROOT / name)
 
 
-def load_ladder(folder: Path, command: Preprocessing = NOTHING) -> Ladder:
+def load_ladder(folder: Path, command: Preprocessing = NOTHING, *, may_be_empty: bool = False) -> Ladder:
     """The ladder of a folder: its `operation.toml` and every `.cu` file beside it.
 
     Args:
         folder: The folder.
         command: Folders of headers and macros from the command line.
+        may_be_empty: Whether the operation may still be without a kernel.
 
     Raises:
         HeaderError: A file is faulty, computes something else, or the folder holds no kernel; two kernels
@@ -98,7 +107,7 @@ def load_ladder(folder: Path, command: Preprocessing = NOTHING) -> Ladder:
         if file.operation != operation:
             raise HeaderError(f"{path} is a {file.operation.name} kernel; {folder} holds {operation.name}.")
         kernels += [_cited(kernel, studies) for kernel in file.kernels]
-    if not kernels:
+    if not kernels and not may_be_empty:
         raise HeaderError(f"{folder} holds no kernel, no file that ends in .cu.")
     check_ladder(kernels, str(folder))
     return Ladder(operation, in_order(kernels))

@@ -345,8 +345,13 @@ def _read_variant(
     parameters = _read_integers(reader, "parameters")
     for key in parameters:
         if key not in kernel.parameters:
-            known = ", ".join(kernel.parameters) or "none"
-            raise reader.error(f"parameters.{key}", f"is no parameter of this file; those are {known}")
+            known = ", ".join(kernel.parameters)
+            others = f"; those are {known}" if known else ""
+            raise reader.error(
+                f"parameters.{key}",
+                f"is no parameter of this file{others}",
+                "Name it with its default in a [parameters] table, before the variants.",
+            )
     if kernel.launches:
         refuse_one_launch(reader)
     variant = replace(

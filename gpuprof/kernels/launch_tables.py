@@ -31,7 +31,13 @@ def read_launch(reader: TableReader, default: Launch | None = None) -> Launch:
     """
     block = reader.take("block", list, list(default.block) if default else None)
     if not 1 <= len(block) <= 3 or not all(is_integer(extent) and 0 < extent < 2**31 for extent in block):
-        raise reader.error("block", f"must be one to three positive integers, not {block!r}")
+        raise reader.error(
+            "block",
+            f"must be one to three positive integers, not {block!r}",
+            "A block of formulas stands in a [[launches]] table; one is enough."
+            if any(isinstance(extent, str) for extent in block)
+            else "",
+        )
     base = default or NO_LAUNCH
     launch = Launch(
         block=_triple(block, 1),

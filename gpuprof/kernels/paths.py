@@ -49,7 +49,7 @@ class Source:
 def ladder_of(
     paths: Sequence[Path | Source], operation: Operation | None = None, command: Preprocessing = NOTHING
 ) -> Ladder:
-    """The kernels of folders and files as one ladder; all must compute one operation.
+    """The kernels of folders and files as one ladder, none for now of a folder that holds an operation only.
 
     Args:
         paths: Folders that hold an `operation.toml`, and `.cu` files or sources. A file whose header declares
@@ -75,7 +75,7 @@ def ladder_of(
         for kernel in found.kernels:
             if kernels.setdefault(kernel.id, kernel) != kernel:
                 raise InputError(f"Two kernels have the id {kernel.id!r}.", fix="Rename one of the files.")
-    if operation is None or not kernels:
+    if operation is None:
         raise InputError("There is nothing to run.", fix="Name a folder or a .cu file.")
     for kernel in kernels.values():
         check_choices(kernel, kernels.values())
@@ -87,7 +87,7 @@ def _load(path: Path | Source, operation: Operation | None, command: Preprocessi
         text = read_kernels(path.text, path.path, shipped_operation, operation, command)
         return Ladder(text.operation, text.kernels)
     if path.is_dir():
-        return load_ladder(path, command)
+        return load_ladder(path, command, may_be_empty=True)
     if path.suffix != ".cu":
         raise InputError(
             f"{path} is no folder and no kernel file.", fix="Name a folder with operation.toml, or .cu files."

@@ -95,7 +95,10 @@ def find_kernels(ladder: Ladder, name: str, command: Preprocessing = NOTHING) ->
         return (ladder.find(name),)
     file = load_kernels(Path(name), ladder.operation, command)
     if file.operation != ladder.operation:
-        raise HeaderError(f"{name} is a {file.operation.name} kernel, not a {ladder.operation.name} kernel.")
+        raise HeaderError(
+            f"{name} is a {file.operation.name} kernel, not a {ladder.operation.name} kernel.",
+            fix=f"gpuprof run {name} measures it.",
+        )
     for kernel in file.kernels:
         if any(kernel.id == other.id and kernel != other for other in ladder.kernels):
             raise HeaderError(
@@ -192,6 +195,11 @@ def make_request(
     for block in blocks:
         _check_threads(block)
     chosen = merge(selections) or tuple(Selection(kernel) for kernel in ladder.kernels)
+    if not chosen:
+        raise InputError(
+            f"There is no {operation.name} kernel: no file that ends in .cu stands beside operation.toml.",
+            fix="Name one with -k; gpuprof new writes one to start from.",
+        )
     _check_blocks([selection.kernel for selection in chosen], blocks, chosen=bool(selections))
     request = Request(
         ladder=ladder,
@@ -227,7 +235,7 @@ def _check_extents(size: tuple[int, ...], names: tuple[str, ...]) -> None:
     if len(size) != len(names):
         raise InputError(
             f"Size {text} has {len(size)} extents; this problem has {len(names)}: {shape}.",
-            fix=f"Write one number or {shape}.",
+            fix=f"Write one number or {shape}." if len(names) > 1 else "Write one number.",
         )
     if min(size) < 0:
         raise InputError(f"Size {text} is negative.", fix="A size is at least 1.")

@@ -44,6 +44,11 @@ class NcuOptions:
     timeout_s: float = 300.0
 
 
+def patience(timeout_s: float) -> float:
+    """Longest that a case may take under replay: a launch is replayed several times, with caches flushed."""
+    return max(300.0, 5 * timeout_s)
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How an ncu process ended.

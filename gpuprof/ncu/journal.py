@@ -35,12 +35,14 @@ class Job:
         seed: Of the problems' random inputs.
         journal: Where to write what happens.
         tasks: The cases, in the order to launch them.
+        given_arrays: Folder of the arrays that a program gave; empty where it gave none.
     """
 
     device_ordinal: int
     seed: int
     journal: str
     tasks: tuple[Task, ...]
+    given_arrays: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ def collect(
     options: NcuOptions,
     report_path: Path,
     progress: Progress,
+    given_arrays: str = "",
 ) -> NcuOutcome:
     """Profile each case once.
 
@@ -45,8 +46,9 @@ def collect(
         options: How to profile.
         report_path: The `.ncu-rep` file; should a second one be needed, it stands beside it with `-2`.
         progress: Told each case when its turn comes.
+        given_arrays: Folder of the arrays that a program gave, for operations made of them.
     """
-    collector = _Collector(cases, device_ordinal, seed, options, report_path, progress)
+    collector = _Collector(cases, device_ordinal, seed, options, report_path, progress, given_arrays)
     try:
         ncu = find_ncu(options.path)
         collector.version = ncu.version
@@ -58,7 +60,14 @@ def collect(
 
 
 def add_counters(
-    run: Run, cases: Sequence[Case], *, device: str, options: NcuOptions, json_path: Path, progress: Progress
+    run: Run,
+    cases: Sequence[Case],
+    *,
+    device: str,
+    options: NcuOptions,
+    json_path: Path,
+    progress: Progress,
+    given_arrays: str = "",
 ) -> tuple[Run, NcuOutcome]:
     """Profile the cases of a finished run that ended well, and keep the counters in its results file.
 
@@ -69,6 +78,7 @@ def add_counters(
         options: How to profile.
         json_path: The results file; the report stands beside it under its name.
         progress: Told each case when its turn comes.
+        given_arrays: As in `collect`.
 
     Returns:
         The run with the counters, and how profiling went.
@@ -83,6 +93,7 @@ def add_counters(
         options=options,
         report_path=json_path.with_suffix(".ncu-rep"),
         progress=progress,
+        given_arrays=given_arrays,
     )
     merged = merge(run, outcome)
     write_run(merged, json_path)
@@ -100,6 +111,7 @@ class _Collector:
         options: NcuOptions,
         report_path: Path,
         progress: Progress,
+        given_arrays: str,
     ) -> None:
         self._cases = dict(cases)
         self._device_ordinal = device_ordinal
@@ -107,6 +119,7 @@ class _Collector:
         self._options = options
         self._report_path = report_path
         self._progress = progress
+        self._given_arrays = given_arrays
         self._runs = 0
         self._barren = 0
         self.profiles: dict[int, CaseProfile] = {}
@@ -147,7 +160,7 @@ class _Collector:
             ncu,
             self._options,
             report,
-            lambda journal: Job(self._device_ordinal, self._seed, journal, tasks),
+            lambda journal: Job(self._device_ordinal, self._seed, journal, tasks, self._given_arrays),
             lambda index: self._progress(self._cases[index]),
         )
         if not report.exists():

@@ -22,6 +22,7 @@ from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler
 from gpuprof.ncu.journal import Event, JournalWriter, Launched, Task, read_job
 from gpuprof.ncu.metrics import copies_in
+from gpuprof.problems.given import look_in
 
 
 class Target:
@@ -86,6 +87,8 @@ def main() -> None:
     job = read_job(Path(sys.argv[1]))
     journal = JournalWriter(Path(job.journal))
     journal.write(Event("opened", pid=os.getpid()))
+    if job.given_arrays:
+        look_in(job.given_arrays)
     try:
         target = Target(job.device_ordinal, job.seed, journal)
     except GpuprofError as error:

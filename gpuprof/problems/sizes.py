@@ -35,7 +35,7 @@ def parse_sizes(text: str, names: tuple[str, ...], option: str = "--sizes") -> t
         if len(extents) != len(names):
             raise InputError(
                 f"{option} {item!r} has {len(extents)} extents; this problem has {len(names)}: {shape}.",
-                fix=f"Write one number or {shape}.",
+                fix=f"Write one number or {shape}." if len(names) > 1 else "Write one number.",
             )
         sizes.append(extents)
     return tuple(sizes)

@@ -81,17 +81,24 @@ def headline(run: Run, group: Group, ladder: Ladder) -> str:
     if run.backend != "sim":
         return ""
     ratios = [
-        (ratio, rung.kernel.id)
+        (ratio, rung, case)
         for rung in ladder.rungs
-        if status_of(run, rung.case).usable and not rung.is_ceiling
-        for ratio in [counters.sector_ratio(rung.case)]
+        for case in rung.cases
+        if status_of(run, case).usable and not rung.is_ceiling
+        for ratio in [counters.sector_ratio(case)]
         if ratio is not None
     ]
     if not ratios:
         return ""
-    least = min(ratio for ratio, _ in ratios)
-    sharing = [kernel for ratio, kernel in ratios if ratio <= least * _SAME_TRAFFIC]
-    who = ", ".join(sharing) if len(sharing) <= _MOST_NAMED else f"{len(sharing)} kernels alike"
+    least = min(ratio for ratio, *_ in ratios)
+    sharing: dict[str, str] = {}
+    for ratio, rung, case in ratios:
+        if ratio <= least * _SAME_TRAFFIC:
+            # The case that stands for its kernel needs no more than the name.
+            which = "" if case is rung.case else f" {format_block(case, brief=True)}"
+            sharing[rung.kernel.id] = min(sharing.get(rung.kernel.id, which), which, key=len)
+    names = [kernel + which for kernel, which in sharing.items()]
+    who = ", ".join(names) if len(names) <= _MOST_NAMED else f"{len(names)} kernels alike"
     return f"Least global traffic: {who}, {numbers.ratio(least)} the fewest bytes possible."
 
 

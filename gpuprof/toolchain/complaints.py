@@ -41,8 +41,9 @@ def explain(program: Program, file_name: str, entries: Sequence[str], status: st
     own = [line for line in errors if not line.startswith(_NAMES) and not _is_count(line)]
     if own or not errors:
         first = _telling(own) if own else "see the log."
-        what = f"{file_name} does not compile ({status}): {first}"
-        return CompileError(what, log=log, fix=_fix_of(program, first))
+        fix = _fix_of(program, first)
+        stop = "." if fix and not first.endswith(".") else ""
+        return CompileError(f"{file_name} does not compile ({status}): {first}{stop}", log=log, fix=fix)
     why = re.sub(rf"^{_NAMES}\(\d+\): error: ", "", errors[0]).rstrip(".")
     if "Error in parsing name" in why or "Extra tokens" in why:
         why = "it is no name of a function"

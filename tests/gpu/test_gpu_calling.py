@@ -82,3 +82,14 @@ def test_wrong_kernels_are_told():
         expect={"y": 2 * x},
     )
     assert f"y[{x.size - 1}]" in unwritten.reason
+
+
+def test_nsight_compute_counts_a_call_with_its_own_arrays():
+    case = axpy(ncu=True)
+    assert case.ok
+    requests = case.counters.get("global_load_requests")
+    if requests is None:  # there is no ncu, or it may not count: that is the reason then
+        assert case.record.counters_reason not in (None, axpy().record.counters_reason)
+    else:
+        assert requests == 2 * X.size // 32
+        assert case.record.counters["global_load_requests"].source == "ncu"

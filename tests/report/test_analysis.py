@@ -41,6 +41,8 @@ from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import limit_of, speed_of
 from gpuprof.analysis.verdict import verdict_of
 from gpuprof.analysis.why import reasons, speed_of_light, stalls
+from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
+from gpuprof.report.ladder_table import headline
 from gpuprof.results import ClockState, Counter, Measurement, Run, TimingPair
 
 
@@ -51,6 +53,41 @@ def ladder(of: Run, size: str) -> Ladder:
 
 def codes(of: Run) -> set[str]:
     return {banner.code for banner in banners(of)}
+
+
+class TestGroups:
+    def test_the_heading_names_the_types_of_the_arrays_where_none_is_the_runs(self) -> None:
+        of = gemm_run()
+        (group,) = groups(of)
+        assert group.title == "GEMM, float32, row-major"
+        half, index = ArrayDeclaration(("n",), dtype="f16"), ArrayDeclaration(("n",), "out", "u32")
+        fixed = replace(group.operation, arrays={"x": half, "y": half, "i": index}, scalars={})
+        assert replace(group, operation=fixed).title == "GEMM, float16 and uint32, row-major"
+        scaled = replace(fixed, scalars={"a": ScalarDeclaration("real")})
+        assert replace(group, operation=scaled).title == "GEMM, float32, row-major"
+
+
+class TestStanding:
+    def test_without_times_the_headers_parameters_stand_for_a_kernel(self) -> None:
+        problem = Transpose(64, 64)
+        cases = [
+            replace(
+                sim_run().cases[0],
+                kernel="k",
+                problem=problem,
+                params={"TILE": tile},
+                counters=counters(global_load_sectors=sectors, global_store_sectors=1024.0),
+            )
+            for tile, sectors in ((8, 4096.0), (16, 2048.0), (32, 1024.0))
+        ]
+        for default, stands in ((16, 16), (64, 8)):  # of which the latter did not run
+            of = run("sim", [record("k", "transpose", 1, parameters={"TILE": default})], cases)
+            (group,) = groups(of)
+            built = ladder(of, "64")
+            assert built.rung("k").case.params == {"TILE": stands}
+            # The sentence is about all that ran.
+            said = "Least global traffic: k 32x32 TILE=32, 2.00× the fewest bytes possible."
+            assert headline(of, group, built) == said
 
 
 class TestSpeed:
@@ -303,6 +340,18 @@ class TestWhy:
                 "warps stall 27.1 % of their cycles on shared memory (short scoreboard)",
             ),
         }
+
+    def test_a_step_is_called_an_fma_where_the_work_consists_of_them(self) -> None:
+        problem = Gemm(64, 64, 64)
+        steps = problem.flops / 64
+        for kind, fmas, step in (
+            ("ffma", problem.flops / 2, "each warp-wide FMA"),
+            ("dfma", problem.flops / 2, "each warp-wide FMA"),
+            ("ffma", problem.flops / 20, "every 64 operations"),
+        ):
+            counted = counters(**{f"{kind}_thread_instructions": fmas, "global_load_requests": 2 * steps})
+            case = replace(sim_run().cases[0], problem=problem, counters=counted)
+            assert reasons(case)[0] == f"2 global load requests for {step}"
 
     def moved(self, **values: float) -> tuple[str, ...]:
         return reasons(replace(transpose_run().cases[0], counters=counters("ncu", **values)))

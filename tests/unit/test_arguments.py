@@ -92,6 +92,10 @@ def test_double_problem_passes_doubles():
             "real *in, real *out, int nx, int ny",
             "`int nx`.* in is an array of float; .*`int ny`.* out is an array",
         ),
+        (
+            "const real *nx, int ny, double *in, real *out",
+            r"1 of k is `const real \*nx`, a pointer, and nx is a size.*; argument 3 of k is `double \*in`",
+        ),
         ("int3 nx, int ny, real *in, real *out", r"`int3 nx`, a struct of 12 bytes, and nx is a size"),
         ("int nx, int ny, real *in", r"names 4 arguments \(nx, ny, in, out\); k takes 3: int nx, "),
         ("int nx, int ny, real *in, real *out, int more", "names 4 arguments .* takes 5"),

@@ -329,6 +329,36 @@ def test_faulty_variant_is_named(old, new, words):
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "what", "fix"),
+    [
+        (
+            "block = [64]",
+            'block = ["TILE", 4]',
+            "not ['TILE', 4].",
+            "A block of formulas stands in a [[launches]]",
+        ),
+        (
+            "parameters = { TILE = 8 }\n",
+            "",
+            "parameters.TILE is no parameter of this file.",
+            "Name it with its",
+        ),
+        (
+            "parameters = { TILE = 16 }",
+            "parameters = { T = 1 }",
+            "file; those are TILE.",
+            "Name it with its default",
+        ),
+    ],
+)
+def test_what_a_variant_needs_from_elsewhere_is_told(old, new, what, fix):
+    assert VARIANTS.count(old) == 1
+    error = refusal(VARIANTS.replace(old, new))
+    assert error.what.endswith(what)
+    assert error.fix.startswith(fix)
+
+
+@pytest.mark.parametrize(
     ("source", "field"),
     [
         (header(extra="blok = 3"), "blok"),

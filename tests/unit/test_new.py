@@ -163,3 +163,20 @@ def test_file_without_a_header_is_told_how_to_get_one_of_the_operation_asked_for
         "gpuprof: bare.cu has no /*gpuprof … */ header at its top.",
         "  gpuprof new softmax START.cu writes a file to start from, with such a header.",
     ]
+
+
+def test_what_is_said_to_be_next_runs_while_the_folder_holds_no_kernel(tmp_path):
+    own_operation(tmp_path / "saxpy")
+    written = gpuprof("new", "saxpy", "first.cu", cwd=tmp_path)
+    assert written.stdout.endswith("Next: gpuprof run saxpy -k first.cu\n")
+    ran = gpuprof("run", "saxpy", "-k", "first.cu", "--device", "none", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert "[1/1] first 1024 256x1: skipped" in ran.stderr  # compiled, as was asked for
+    none = gpuprof("run", "saxpy", cwd=tmp_path)
+    assert none.returncode == 2
+    assert none.stderr == (
+        "gpuprof: There is no saxpy kernel: no file that ends in .cu stands beside operation.toml.\n"
+        "  Name one with -k; gpuprof new writes one to start from.\n"
+    )
+    unknown = gpuprof("run", "saxpy", "-k", "first", cwd=tmp_path)
+    assert unknown.stderr.endswith("There is none yet: -k takes the path of a .cu file too.\n")

@@ -205,6 +205,22 @@ def test_scale(gpuprof, stride):
     assert len(list((pytester.path / "kept").iterdir())) == 4
 
 
+def test_a_mistake_in_a_call_is_told_at_the_tests_own_line(session):
+    result = session(
+        """
+def test_scale(gpuprof):
+    measure(gpuprof)
+""",
+        "--gpuprof-device=sim:h20",
+    )
+    text = result.stdout.str()
+    assert "InputError: gpuprof's table has no card 'h20'. The nearest names are h200" in text
+    assert "measure(gpuprof)" in text
+    assert "site-packages" not in text
+    assert "process.py" not in text
+    assert "pytest_plugin.py" not in text
+
+
 def test_starting_pytest_loads_nothing_heavy(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeconftest(
