@@ -32,8 +32,14 @@ def compile_cache(tmp_path_factory):
         os.environ["GPUPROF_CACHE_DIR"] = previous
 
 
+#: What one process makes for a whole module and takes long: the tests that ask for it run in that process.
+COSTLY = ("compiled", "executed", "results")
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
+        for name in set(COSTLY).intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(f"{name} of {item.path.stem}"))
         if "gpu" in item.path.parent.name:
             item.add_marker(pytest.mark.gpu)
             # They share one device, whose times another test beside them would change.

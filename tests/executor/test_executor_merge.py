@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared-memory accesses merge as ptxas merges them: expectations come from its machine code."""
 
+import functools
 import importlib.util
 import re
 import subprocess
@@ -158,11 +159,17 @@ def test_merging(name):
     assert merged_accesses(source) == expected
 
 
-def disassembled(source: str, arch: str = "sm_90") -> str:
-    """Return the machine code of a kernel, or skip when the disassembler is not installed."""
+@functools.cache
+def disassembler() -> Path | None:
+    """Where nvdisasm is, among the many files of NVIDIA's packages."""
     package = importlib.util.find_spec("nvidia")
     places = [Path(place) for place in package.submodule_search_locations] if package else []
-    tool = next((path for place in places for path in place.glob("**/bin/nvdisasm")), None)
+    return next((path for place in places for path in place.glob("**/bin/nvdisasm")), None)
+
+
+def disassembled(source: str, arch: str = "sm_90") -> str:
+    """Return the machine code of a kernel, or skip when the disassembler is not installed."""
+    tool = disassembler()
     if tool is None:
         pytest.skip("nvdisasm is not installed")
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:

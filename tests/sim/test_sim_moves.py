@@ -61,6 +61,7 @@ def test_figures_move_as_the_header_says(rung_of, kernel):
     if rung.case.outcome == "skipped":
         pytest.skip(f"{kernel.id}: {rung.case.reason}")
     assert rung.previous == kernel.after
+    assert rung.case.resources.spill_bytes == 0
     # The executor has no value for what only the caches and the memory behind them know.
     found = {
         name: claim.moved
