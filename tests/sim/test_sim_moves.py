@@ -44,18 +44,7 @@ def rung_of(tmp_path_factory):
     return rung
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    # A ladder is executed once, so all its rungs are looked at in one process.
-    [
-        pytest.param(
-            kernel,
-            id=f"{kernel.operation}-{kernel.id}",
-            marks=pytest.mark.xdist_group(f"moves of {kernel.operation}"),
-        )
-        for kernel in MOVERS
-    ],
-)
+@pytest.mark.parametrize("kernel", MOVERS, ids=lambda kernel: f"{kernel.operation}-{kernel.id}")
 def test_figures_move_as_the_header_says(rung_of, kernel):
     rung = rung_of(kernel)
     if rung.case.outcome == "skipped":
