@@ -3,6 +3,7 @@
 """Fixtures shared by all tests: an isolated compile cache, and a GPU where one is wanted."""
 
 import os
+from pathlib import Path
 
 # Before NumPy starts: its threads fight with those of the tests beside it, and win nothing on small arrays.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -32,12 +33,33 @@ def compile_cache(tmp_path_factory):
         os.environ["GPUPROF_CACHE_DIR"] = previous
 
 
+#: Files whose tests share what takes long to make: one process runs each of them.
+TOGETHER = ("test_cli.py", "test_paths.py", "test_sim_choose.py", "test_sim_moves.py", "test_streams.py")
+
+
 def pytest_collection_modifyitems(items):
     for item in items:
         if "gpu" in item.path.parent.name:
             item.add_marker(pytest.mark.gpu)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Where tests are spread by groups, say the groups.
+
+    The marks that xdist reads for them have no effect under pytest 9.2, which makes a test's id anew.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            path = Path(nodeid.partition("::")[0])
             # They share one device, whose times another test beside them would change.
-            item.add_marker(pytest.mark.xdist_group("gpu"))
+            if path.parent.name == "gpu":
+                return "gpu"
+            return path.name if path.name in TOGETHER else nodeid
+
+    return Groups(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared-memory accesses merge as ptxas merges them: expectations come from its machine code."""
 
+import functools
 import importlib.util
 import re
 import subprocess
@@ -172,41 +173,68 @@ def test_merging(name):
     assert merged_accesses(source) == expected
 
 
-def disassembled(source: str, arch: str = "sm_90") -> str:
-    """Return the machine code of a kernel, or skip when the disassembler is not installed."""
+@functools.cache
+def disassembler() -> Path | None:
+    """Where nvdisasm is, among the many files of NVIDIA's packages."""
     package = importlib.util.find_spec("nvidia")
     places = [Path(place) for place in package.submodule_search_locations] if package else []
-    tool = next((path for place in places for path in place.glob("**/bin/nvdisasm")), None)
+    return next((path for place in places for path in place.glob("**/bin/nvdisasm")), None)
+
+
+@functools.cache
+def disassembled(sources: tuple[str, ...], arch: str) -> tuple[str, ...]:
+    """Return the machine code of kernels, each alone in its source, or skip when there is no disassembler.
+
+    It takes long to start, so it reads them from one file.
+    """
+    tool = disassembler()
     if tool is None:
         pytest.skip("nvdisasm is not installed")
+    source = "\n".join(
+        re.sub(r"(__global__ void [^{]*?)\w+\((?=[^(]*\)\s*{)", rf"\g<1>k{number}(", text)
+        for number, text in enumerate(sources)
+    )
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compile_cuda(source, (), arch)[1])
         file.flush()
-        return subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run([tool, "-c", file.name], capture_output=True, text=True, check=True).stdout
+    parts = re.split(r"^\.text\.k(\d+):$", text, flags=re.MULTILINE)
+    # What follows a kernel's code, up to the next one's, begins with a line of this form.
+    codes = {
+        int(number): code.partition("\n//---")[0]
+        for number, code in zip(parts[1::2], parts[2::2], strict=True)
+    }
+    return tuple(codes[number] for number in range(len(sources)))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_expectations_are_what_ptxas_does(name):
-    source, expected = CASES[name]
-    assert Counter(re.findall(r"\b((?:LDS|STS)(?:\.\d+)?)\b", disassembled(source))) == expected
+    sources = {case: source for case, (source, _) in CASES.items()}
+    code = dict(zip(sources, disassembled((*sources.values(),), "sm_90"), strict=True))[name]
+    assert Counter(re.findall(r"\b((?:LDS|STS)(?:\.\d+)?)\b", code)) == CASES[name][1]
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
-@pytest.mark.parametrize(
-    ("expression", "kind"),
-    [(e, k) for k in ("float", "double") for e in ("a / b", "1 / a", "sqrt(a)", "a * b + a")],
-)
-def test_expansions_are_what_ptxas_does(expression, kind, arch):
-    source = f"""extern "C" __global__ void k(const {kind} *A, const {kind} *B, {kind} *O) {{
+EXPANDED = {
+    (expression, kind): f"""extern "C" __global__ void k(const {kind} *A, const {kind} *B, {kind} *O) {{
     {kind} a = A[threadIdx.x], b = B[threadIdx.x];
     O[threadIdx.x] = {expression};
 }}"""
+    for kind in ("float", "double")
+    for expression in ("a / b", "1 / a", "sqrt(a)", "a * b + a")
+}
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90"])
+@pytest.mark.parametrize(("expression", "kind"), EXPANDED)
+def test_expansions_are_what_ptxas_does(expression, kind, arch):
+    source = EXPANDED[expression, kind]
     (function,) = parse(compile_cuda(source, (), arch)[0]).functions.values()
     counted: Counter[str] = Counter()
     for item in (item for block in basic_blocks(function.body) for item in block.body):
         counted.update({family.upper(): times for family, times in fused_multiply_adds(item)})
+    code = dict(zip(EXPANDED, disassembled((*EXPANDED.values(),), arch), strict=True))[expression, kind]
     # The common path ends at the first unconditional exit; what follows are the rare cases.
-    common = re.split(r"\*/\s+EXIT\b", disassembled(source, arch))[0]
+    common = re.split(r"\*/\s+EXIT\b", code)[0]
     assert Counter(re.findall(r"\b([FD]FMA)\b", common)) == counted
 
 

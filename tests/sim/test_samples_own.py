@@ -26,6 +26,8 @@ SIZES = {
     "sgemm_float4.cu": ["256x128x24"],
     "sgemm_warp_tiles.cu": ["256x128x48"],
 }
+#: The least that fits the tiles of every GEMM.
+TILE = "128x128x32"
 
 
 def run(folder, *arguments):
@@ -53,9 +55,7 @@ def test_sample_is_right(name, tmp_path):
 
 @pytest.mark.parametrize("name", [name for name in SIZES if name.startswith("sgemm")])
 def test_own_sgemm_scales_and_adds(name, tmp_path):
-    scaled = run(
-        tmp_path, "gemm", "-k", str(OWN / name), "--sizes", "128", "--alpha", "-1.5", "--beta", "0.5"
-    )
+    scaled = run(tmp_path, "gemm", "-k", str(OWN / name), "--sizes", TILE, "--alpha", "-1.5", "--beta", "0.5")
     assert [case.outcome for case in scaled.cases] == ["ok"]
 
 
@@ -66,7 +66,7 @@ def test_own_sgemm_says_what_it_cannot_take(name, tmp_path):
         "-k",
         str(OWN / name),
         "--sizes",
-        "128,100",
+        f"{TILE},100x100x32",
         "--device",
         "sim:h200",
         "-o",
@@ -93,7 +93,7 @@ def test_command_of_the_page_runs(arguments, tmp_path, monkeypatch):
         position = arguments.index("--sizes")
         del arguments[position : position + 2]
     gemm = any("sgemm" in argument for argument in arguments)
-    assert run(tmp_path, *arguments, "--sizes", "128" if gemm else "64").cases
+    assert run(tmp_path, *arguments, "--sizes", TILE if gemm else "64").cases
 
 
 def test_page_shows_every_sample():

@@ -28,6 +28,12 @@ EXACT = (
 DIFFERS = {
     ("softmax", "online", 33, 77): "0.6 % more FMAs: some of a warp's lanes have no element in the last step",
 }
+#: Rows that take the executor long, by operation and kernel, since one thread does so much: the counts of a
+#: longer loop, or of more rows, follow from those of the kernel's other rows.
+LONG = {
+    ("softmax", "three_passes"): [[5, 4100], [4, 8192]],
+    **{("gemm", f"col_8x8_{name}"): [[4096, 4096, 4096]] for name in ("warp", "prefetch", "double")},
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +45,8 @@ def executor():
 def cases():
     for op in (name for name in shipped_names() if name in COUNTED):
         for row in COUNTED[op]:
+            if row["size"] in LONG.get((op, row["kernel"]), ()):
+                continue
             name = f"{row['kernel']}-{'x'.join(map(str, row['size']))}-{'x'.join(map(str, row['block']))}"
             reason = DIFFERS.get((op, row["kernel"])) or DIFFERS.get((op, row["kernel"], *row["size"]))
             marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []

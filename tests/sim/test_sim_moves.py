@@ -14,8 +14,9 @@ from gpuprof.cli import app
 from gpuprof.reading import read_run
 
 MOVERS = [kernel for kernel in shipped_kernels() if kernel.moves]
-#: Sizes at which a ladder's steps show, where 256 is too small: of more elements than a GPU has threads.
-LADDER_SIZES = {"reduce": "600001", "softmax": "64x1024"}
+#: The smallest sizes at which all steps of a ladder show: several of the largest tiles, and more elements to
+#: sum than a GPU has threads.
+LADDER_SIZES = {"gemm": "256x256x64", "reduce": "600001", "softmax": "16x1024", "transpose": "256"}
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
 SIZES = {"streamk_12x16": "384x1024x64", "registers": "16x8192"}
 
@@ -36,7 +37,7 @@ def rung_of(tmp_path_factory):
 
     def rung(kernel):
         apart = ("--kernel", f"{kernel.after},{kernel.id}")
-        size = SIZES.get(kernel.id) or LADDER_SIZES.get(kernel.operation, "256")
+        size = SIZES.get(kernel.id) or LADDER_SIZES[kernel.operation]
         kernels = apart if kernel.id in SIZES else ("--all",)
         return rungs(kernel.operation, size, kernels).rung(kernel.id)
 
@@ -49,6 +50,7 @@ def test_figures_move_as_the_header_says(rung_of, kernel):
     if rung.case.outcome == "skipped":
         pytest.skip(f"{kernel.id}: {rung.case.reason}")
     assert rung.previous == kernel.after
+    assert rung.case.resources.spill_bytes == 0
     # The executor has no value for what only the caches and the memory behind them know.
     found = {
         name: claim.moved

@@ -572,6 +572,7 @@ def test_compiling_tells_resources_and_occupancy_of_every_kernel(compiled):
     assert {case.kernel for case in cases} >= {"naive", "smem_panel", "smem_tiled", "reg_2x1"}
     for case in cases:
         assert case.resources.registers_per_thread > 0
+        assert case.resources.spill_bytes == 0
         assert 0 < case.occupancy.theoretical_pct <= 100
         assert case.occupancy.achieved_pct is None
         assert any("sm_86" in option for option in case.compile_options)

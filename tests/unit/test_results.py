@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -291,7 +292,10 @@ def test_file_cut_off_anywhere_in_its_cases_gives_those_that_are_whole(run, tmp_
     path = tmp_path / "r.json"
     begin = text.index('"cases": [') + len('"cases": [')
     seen = set()
-    for end in (*range(begin, len(text) - 3, 13), len(text) - 3):
+    closed = [
+        place for end in re.finditer(r"[\]}],?\n {0,6}\S", text[begin:-3]) for place in range(*end.span())
+    ]
+    for end in (*range(begin, len(text) - 3, 101), *(begin + place for place in closed), len(text) - 3):
         path.write_text(text[:end])
         found = read_run(path)
         assert found.cases == run.cases[: len(found.cases)]

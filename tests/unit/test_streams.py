@@ -65,11 +65,21 @@ def test_graver_status_stands_though_standard_output_is_full(tmp_path):
     assert process.returncode == ExitCode.BAD_INPUT
 
 
-@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", "2</dev/null"])
 @pytest.mark.parametrize(
-    ("command", "status"), [("list", 0), (TINY, 0), ("list fft", 2), ("--bogus", 2), ("report nothing", 2)]
+    ("command", "status", "redirection"),
+    [
+        ("list", 0, "2>&-"),
+        (TINY, 0, "2>/dev/full"),
+        (TINY, 0, "2>&-"),
+        ("list fft", 2, "2>/dev/full"),
+        ("list fft", 2, "2</dev/null"),
+        ("--bogus", 2, "2>&-"),
+        ("--bogus", 2, "2</dev/null"),
+        ("report nothing", 2, "2>/dev/full"),
+        ("report nothing", 2, "2>&-"),
+    ],
 )
-def test_standard_error_that_takes_nothing_is_ignored(tmp_path, redirection, command, status):
+def test_standard_error_that_takes_nothing_is_ignored(tmp_path, command, status, redirection):
     process = shell(f"{command} {redirection}", tmp_path)
     assert process.returncode == status
     assert process.stderr == ""

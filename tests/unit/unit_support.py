@@ -12,6 +12,7 @@ from math import ceil, floor
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from command_server import command_server
 from hypothesis import strategies as st
 
 from gpuprof.commands.texts import choose_kernels
@@ -126,11 +127,14 @@ def load_kernel(path: Path) -> Kernel:
 def gpuprof(
     *arguments: str | bytes | Path, cwd: Path, environment: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Run the command line in a process of its own."""
+    """Run the command line in a process of its own, which starts from nothing where Python is told how to."""
+    told = {**os.environ, **(environment or {})}
+    if not any(name.startswith("PYTHON") for name in environment or ()):
+        return command_server().run(list(map(os.fsdecode, arguments)), cwd, told, 120)
     return subprocess.run(
         [sys.executable, "-m", "gpuprof", *arguments],
         cwd=cwd,
-        env={**os.environ, **(environment or {})},
+        env=told,
         capture_output=True,
         text=True,
         timeout=120,

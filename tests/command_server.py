@@ -1,0 +1,129 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Command lines of gpuprof's in processes of their own that need not load it: forks of one that has.
+
+A process that starts spends more time on imports than most commands take. What an import loads, and what
+Python does before it, is tested by processes that start from nothing.
+"""
+
+import atexit
+import functools
+import io
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+
+SAMPLE = Path(__file__).parents[1] / "samples" / "transpose-h200.json"
+
+
+class CommandServer:
+    """A process that has loaded gpuprof, and becomes a command line of it as often as asked."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def run(
+        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout_s: float
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run one command line; it finds standard input empty.
+
+        Raises:
+            subprocess.TimeoutExpired: It does not end; its processes are gone.
+        """
+        request = {"arguments": arguments, "cwd": os.fspath(cwd), "environment": dict(environment)}
+        with (
+            tempfile.TemporaryFile("w+") as asked,
+            tempfile.TemporaryFile("w+") as output,
+            tempfile.TemporaryFile("w+") as errors,
+        ):
+            json.dump(request, asked)
+            asked.seek(0)
+            self._socket.settimeout(timeout_s)
+            socket.send_fds(self._socket, [b"?"], [file.fileno() for file in (asked, output, errors)])
+            try:
+                status = int(self._socket.recv(100))
+            except TimeoutError:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                command_server.cache_clear()
+                raise subprocess.TimeoutExpired(arguments, timeout_s) from None
+            for file in (output, errors):
+                file.seek(0)
+            return subprocess.CompletedProcess(arguments, status, output.read(), errors.read())
+
+    def close(self) -> None:
+        """End it."""
+        self._socket.close()
+        self._process.wait()
+
+
+@functools.cache
+def command_server() -> CommandServer:
+    """The one of this process, which ends with it."""
+    server = CommandServer()
+    atexit.register(server.close)
+    return server
+
+
+def _load() -> None:
+    """Load what commands import and read once, by commands that touch most of it."""
+    import cuda.bindings.nvrtc  # noqa: F401 - for those that compile
+
+    import gpuprof.commands.profile  # noqa: F401
+    from gpuprof.cli import app
+
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        for arguments in (["list"], ["report", str(SAMPLE), "-o", f"{folder}/report.html"]):
+            app(arguments, standalone_mode=False)
+
+
+def _next_command(requests: socket.socket) -> bool:
+    """Wait until this is a new process that shall be a command line; False where no more are wanted."""
+    while True:
+        message, (*files,), _, _ = socket.recv_fds(requests, 1, 3)
+        if not message:
+            return False
+        child = os.fork()
+        if not child:
+            requests.close()
+            _take_over(*files)
+            return True
+        for file in files:
+            os.close(file)
+        _, status = os.waitpid(child, 0)
+        requests.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _take_over(asked: int, output: int, errors: int) -> None:
+    """Be the process of a command line, up to its first instruction."""
+    with open(asked) as file:
+        request = json.load(file)
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    os.close(output)
+    os.close(errors)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["cwd"])
+    sys.path[0] = request["cwd"]
+    sys.argv = ["gpuprof", *request["arguments"]]
+
+
+if __name__ == "__main__":
+    _load()
+    if _next_command(socket.socket(fileno=int(sys.argv[1]))):
+        runpy.run_module("gpuprof", run_name="__main__", alter_sys=True)
