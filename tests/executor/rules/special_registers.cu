@@ -63,7 +63,7 @@ rule = "%{register} of a block of {threads} threads."
 block = 64
 count = 64
 threads = ["64"]
-register = ["nwarpid", "nsmid", "gridid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge", "clusterid.x",
+register = ["nwarpid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge", "clusterid.x",
     "nclusterid.x", "cluster_ctaid.x", "cluster_nctaid.x", "cluster_ctarank", "cluster_nctarank", "reserved_smem_offset_begin",
     "reserved_smem_offset_end", "reserved_smem_offset_cap"]
 */
@@ -71,7 +71,7 @@ register = ["nwarpid", "nsmid", "gridid", "lanemask_eq", "lanemask_lt", "lanemas
 #define SPECIAL(NAME, REGISTER)                                                                            \
     extern "C" __global__ void NAME(unsigned *out) {                                                       \
         unsigned value;                                                                                    \
-        asm volatile("{ .reg .b64 t; mov.b32 %0, %%" REGISTER "; }" : "=r"(value));                        \
+        asm volatile("mov.b32 %0, %%" REGISTER ";" : "=r"(value));                        \
         out[threadIdx.x] = value;                                                                          \
     }
 
