@@ -40,7 +40,7 @@ class Word(str):
 
     @property
     def args(self) -> str:
-        """Three macro arguments: the type of a register, that of a load or store, and the bytes of a value."""
+        """Three macro arguments: the types of a register and of a load or store, and the bytes of a value."""
         register = f"b{self.bits}" if self in _PACKED else _REGISTER.get(self, str(self))
         moved = str(self) if self in ("u8", "s8") else f"b{self.bits}"
         return f'"{register}", "{moved}", {self.bits // 8}'
@@ -197,7 +197,9 @@ def _case(file: str, name: str, entry: Mapping[str, Any]) -> Case:
 
 
 def _extent(shape: int | list[int]) -> tuple[int, int, int]:
-    x, y, z = ([shape] if isinstance(shape, int) else shape) + [1] * (2 if isinstance(shape, int) else 3 - len(shape))
+    x, y, z = ([shape] if isinstance(shape, int) else shape) + [1] * (
+        2 if isinstance(shape, int) else 3 - len(shape)
+    )
     return x, y, z
 
 
@@ -235,14 +237,44 @@ _FLOATS = {
     " 41dfffffffc00000 41dfffffffe00000 41e0000000000000 c1e0000000200000 43e0000000000000 47efffffe0000000"
     " 47effffff0000000 36a0000000000000 3690000000000000 3690000000000001 3810000000000000 380fffffffffffff"
     " 3ff0000010000000 3ff0000010000001 40effc0000000000",
-    "f16": "0000 8000 3c00 bc00 7c00 fc00 7e00 7c01 0001 7bff fbff 83ff 0400 8400 fe12 7fff 3800 4100 c300 3c01"
-    " 5bff 5c00 d801 6400 77ff 7800 0200 1400",
-    "bf16": "0000 8000 3f80 bf80 7f80 ff80 7fc0 7f81 0001 7f7f ff7f 807f 0080 8080 ffc1 7fff 3f00 4020 c060 3f81"
-    " 4f00 4eff 5f00 7f00 0040 7e80 3400 4300",
+    "f16": "0000 8000 3c00 bc00 7c00 fc00 7e00 7c01 0001 7bff fbff 83ff 0400 8400 fe12 7fff 3800 4100 c300"
+    " 3c01 5bff 5c00 d801 6400 77ff 7800 0200 1400",
+    "bf16": "0000 8000 3f80 bf80 7f80 ff80 7fc0 7f81 0001 7f7f ff7f 807f 0080 8080 ffc1 7fff 3f00 4020 c060"
+    " 3f81 4f00 4eff 5f00 7f00 0040 7e80 3400 4300",
 }
-_INTEGERS = (0, 1, -1, 2, 31, 32, 33, -(2**31), 2**31 - 1, 2**32 - 1, 7, 8, 63, 64, 65, 127, 128, 255, 256, 1000)
+_INTEGERS = (
+    0,
+    1,
+    -1,
+    2,
+    31,
+    32,
+    33,
+    -(2**31),
+    2**31 - 1,
+    2**32 - 1,
+    7,
+    8,
+    63,
+    64,
+    65,
+    127,
+    128,
+    255,
+    256,
+    1000,
+)
 _INTEGERS += (0x12345678, -77, 0x80808080, 0x7F7F7F7F, 0xFFFF, 0x10000, 0x1000001, 0xFFFFFF, 0x5A5A5A5A, -128)
-_WIDE = (2**63 - 1, 2**63, 2**53 + 1, 2**62 + 1, 2**24 + 1, 2**40 + 2**15, 0xFFFFFFFFFFFFFBFF, 0x7FFFFFBFFFFFFFFF)
+_WIDE = (
+    2**63 - 1,
+    2**63,
+    2**53 + 1,
+    2**62 + 1,
+    2**24 + 1,
+    2**40 + 2**15,
+    0xFFFFFFFFFFFFFBFF,
+    0x7FFFFFBFFFFFFFFF,
+)
 
 
 def special_values(kind: str) -> np.ndarray:

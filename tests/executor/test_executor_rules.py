@@ -1,0 +1,269 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the PTX ISA, one small kernel each: the executor says what the ISA states and cards answered.
+
+The kernels stand in `rules/`, the cards' answers in `rules/answers-CARD.json`, which
+`benchmarks/card_answers.py` writes on a machine with a GPU. What is known to differ, and why, stands in
+`rules/known_differences.toml`, and nowhere else.
+"""
+
+import functools
+import json
+import re
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from executor_harness import compile_cuda
+
+from gpuprof.executor import (
+    FaultKind,
+    GlobalMemory,
+    KernelFault,
+    LaunchRefused,
+    UnsupportedInstruction,
+    launch,
+    load_program,
+)
+
+RULES = Path(__file__).parent / "rules"
+sys.path.insert(0, str(RULES))
+
+from rules_corpus import POISON, Case, cases, sources  # noqa: E402
+
+#: Instructions of a batch; the longest case that ends well takes a tenth.
+BUDGET = 40_000
+#: What the executor may call what a card answers with an error; any other error is any fault.
+SAME = {
+    "CUDA_ERROR_ILLEGAL_ADDRESS": {FaultKind.OUT_OF_BOUNDS},
+    "CUDA_ERROR_MISALIGNED_ADDRESS": {FaultKind.MISALIGNED},
+    "hang": {FaultKind.ENDLESS, FaultKind.BARRIER, FaultKind.MBARRIER},
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the executor made of a case.
+
+    Attributes:
+        outcome: "ok", "fault", "refused", "skipped", or "broken" where the executor itself fails.
+        kind: The kind of fault.
+        text: Its words for it.
+        out: Bits of the output.
+    """
+
+    outcome: str
+    kind: str = ""
+    text: str = ""
+    out: np.ndarray | None = None
+
+
+@functools.cache
+def modules(file: str) -> tuple[str, dict[str, str]]:
+    """Return what all kernels of a file share, and the text of each: PTX is read once for each kernel."""
+    ptx, _ = compile_cuda(sources()[file], (), "sm_90")
+    shared, *entries = re.split(
+        r"(?=^(?:\t?\.global|\.visible|\.entry|\.weak|\t?// \.globl).*$)", ptx, flags=re.M
+    )
+    texts, common = {}, [shared]
+    for text in entries:
+        if name := re.match(r"\.visible \.entry (\w+)\(", text):
+            texts[name[1]] = text
+        else:
+            common.append(text)
+    return "".join(common), texts
+
+
+@functools.cache
+def found(name: str) -> Found:
+    """Run one case on the executor."""
+    case = cases()[name]
+    try:
+        shared, texts = modules(case.file)
+    except RuntimeError as error:
+        return Found("refused", text=str(error))
+    memory = GlobalMemory()
+    out = memory.allocate(np.full(case.count * case.dtype.itemsize, POISON, np.uint8), "out")
+    inputs = [
+        memory.allocate(np.frombuffer(content, np.uint8).copy(), f"input {number}")
+        for number, content in enumerate(case.inputs)
+    ]
+    try:
+        program = load_program(shared + texts[case.kernel], case.kernel)
+        launch(
+            program,
+            case.grid,
+            case.block,
+            [out, *inputs],
+            memory,
+            dynamic_shared_bytes=case.shared,
+            per_line=False,
+            instruction_budget=BUDGET,
+        )
+    except KernelFault as fault:
+        return Found("fault", fault.kind, str(fault))
+    except LaunchRefused as why:
+        return Found("refused", text=str(why))
+    except UnsupportedInstruction as why:
+        return Found("skipped", text=str(why))
+    except (ValueError, KeyError) as error:
+        return Found("broken", text=f"the executor itself fails: {error!r}")
+    return Found("ok", out=out.array().view(case.dtype))
+
+
+def distance(case: Case, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Return how many units in the last place lie between values; infinite between different classes."""
+    if case.ulps is None or (case.result.startswith(("u", "s", "b")) and case.result != "bf16"):
+        return np.where(ours == theirs, 0.0, np.inf)
+    size = case.dtype.itemsize * 8
+    fraction = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[case.result]
+    infinity = (1 << size - 1) - (1 << fraction)
+    sizes = [bits.astype(object) & (1 << size - 1) - 1 for bits in (ours, theirs)]
+    signs = [bits.astype(object) >> size - 1 for bits in (ours, theirs)]
+    apart = np.where(signs[0] == signs[1], abs(sizes[0] - sizes[1]), sizes[0] + sizes[1]).astype(float)
+    nans = [magnitude > infinity for magnitude in sizes]
+    exact = [(magnitude == 0) | (magnitude == infinity) for magnitude in sizes]
+    same = ours == theirs
+    apart[(nans[0] != nans[1]) | ((exact[0] | exact[1]) & ~same)] = np.inf
+    apart[nans[0] & nans[1] | same] = 0
+    return apart
+
+
+def differences(case: Case, ours: np.ndarray, theirs: np.ndarray, mask: np.ndarray) -> str:
+    """Describe the elements that differ where they are defined; empty where none does."""
+    wrong = np.flatnonzero((distance(case, ours, theirs) > (case.ulps or 0)) & mask)
+    if not len(wrong):
+        return ""
+    width = 2 * case.dtype.itemsize
+    shown = []
+    for i in wrong[:4]:
+        steps = [(content, len(content) // case.count) for content in case.inputs]
+        given = [content[i * step : (i + 1) * step][::-1].hex() for content, step in steps if step]
+        of = f" of {', '.join(given)}" if given else ""
+        shown.append(f"[{i}]{of}: {ours[i]:0{width}x}, not {theirs[i]:0{width}x}")
+    return f"{len(wrong)} of {case.count} elements differ: " + "; ".join(shown)
+
+
+def against_isa(case: Case, ours: Found) -> str:
+    """Say how the executor contradicts what the ISA states of a case; empty where it does not."""
+    if ours.outcome in ("skipped", "broken"):
+        return ours.text
+    if case.verdict in ("fault", "undefined"):
+        if ours.outcome == "fault" and (not case.faults or ours.kind in case.faults):
+            return ""
+        return f"{ours.outcome} {ours.text} where a fault was due ({case.verdict}: {', '.join(case.faults)})"
+    if case.verdict == "refused":
+        return "" if ours.outcome == "refused" else f"{ours.outcome} {ours.text} where the launch is refused"
+    if ours.outcome != "ok":
+        # Where the ISA leaves the launch open, only a card can tell; but a plain value has no way to fault.
+        return f"{ours.outcome}: {ours.text}" if case.verdict == "ok" or not case.risky else ""
+    if case.expected is None:
+        return ""
+    stated = np.array(case.expected, case.dtype)
+    return differences(case, ours.out, stated, np.array(case.defined))
+
+
+def against_card(case: Case, ours: Found, answer: dict) -> str:
+    """Say how the executor differs from a card's answer; empty where it does not."""
+    if ours.outcome in ("skipped", "broken"):
+        return ours.text
+    if case.verdict == "undefined":
+        return against_isa(case, ours)
+    theirs = answer["outcome"]
+    if theirs in ("fault", "hang"):
+        error = answer.get("error", "hang")
+        if ours.outcome == "fault" and ours.kind in SAME.get(error, {ours.kind}):
+            return ""
+        return f"{ours.outcome} {ours.text}; the card: {error}"
+    if theirs != ours.outcome:
+        return f"{ours.outcome} {ours.text}; the card: {theirs} {answer.get('error', '')}"
+    if theirs != "ok":
+        return ""
+    bits = np.frombuffer(bytes.fromhex(answer["out"]), case.dtype)
+    return differences(case, ours.out, bits, np.array(case.defined) & ~varying(case, answer))
+
+
+def varying(case: Case, answer: dict) -> np.ndarray:
+    """Return which elements came out differently when the card was asked again."""
+    mask = np.zeros(case.count, bool)
+    mask[answer.get("varies", [])] = True
+    return mask
+
+
+@functools.cache
+def known() -> dict[str, dict[str, str]]:
+    return tomllib.loads((RULES / "known_differences.toml").read_text())
+
+
+ANSWERS = {
+    path.stem.removeprefix("answers-"): json.loads(path.read_text())
+    for path in sorted(RULES.glob("answers-*.json"))
+}
+
+
+def listed(judge: str, names):
+    """Mark what is known to differ from the ISA's text or from cards."""
+    reasons = known().get(judge, {})
+    for name in names:
+        marks = [pytest.mark.xfail(reason=reasons[name], strict=True)] if name in reasons else []
+        yield pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", listed("isa", cases()))
+def test_what_the_isa_states(name):
+    case = cases()[name]
+    assert not against_isa(case, found(name)), case.rule
+
+
+@pytest.mark.parametrize("name", listed("card", cases()))
+def test_what_cards_answered(name):
+    if not ANSWERS:
+        pytest.skip("no card has answered yet: run benchmarks/card_answers.py on a machine with a GPU")
+    case = cases()[name]
+    for card, told in ANSWERS.items():
+        answer = told["answers"].get(name)
+        if answer is None or answer["key"] != case.key:
+            pytest.skip(f"{card} has not answered this case as it stands: ask it again")
+        assert not against_card(case, found(name), answer), f"{card}: {case.rule}"
+
+
+def test_every_kernel_has_a_case_and_every_case_a_kernel():
+    for file, source in sources().items():
+        asked = {case.kernel for case in cases().values() if case.file == file}
+        if not file.startswith("limit_"):
+            _, texts = modules(file)
+            assert set(texts) == asked, file
+        assert all(re.search(rf"\b{kernel}\b", source) for kernel in asked), file
+
+
+def test_what_is_known_to_differ_names_cases():
+    for reasons in known().values():
+        assert set(reasons) <= set(cases())
+
+
+def test_a_difference_is_noticed():
+    case = cases()["add_rn_f32"]
+    ours = found("add_rn_f32")
+    changed = ours.out.copy()
+    changed[5] ^= 1
+    told = {"outcome": "ok", "out": changed.tobytes().hex()}
+    assert "1 of 1024 elements differ: [5]" in against_card(case, ours, told)
+    assert not against_card(case, ours, told | {"varies": [5]})
+    assert not against_card(case, ours, told | {"out": ours.out.tobytes().hex()})
+    assert against_card(case, ours, {"outcome": "fault", "error": "CUDA_ERROR_ILLEGAL_ADDRESS"})
+
+
+def test_approximations_are_compared_by_class_and_distance():
+    case = cases()["rcp_approx_f32"]
+    one, near, far, zero, minus_zero, infinity, nan, other_nan, tiny = (
+        np.array([bits], np.uint32)
+        for bits in (0x3F800000, 0x3F800002, 0x3F800003, 0, 0x80000000, 0x7F800000, 0x7FC00000, 0x7FFFFFFF, 1)
+    )
+    assert distance(case, one, near) == 2
+    assert distance(case, one, far) == 3
+    assert distance(case, nan, other_nan) == 0
+    for a, b in ((zero, minus_zero), (zero, tiny), (infinity, nan), (one, infinity)):
+        assert np.isinf(distance(case, a, b))
