@@ -10,6 +10,7 @@ from executor_harness import caught, line_of, run_cuda
 from gpuprof.executor import (
     FaultKind,
 )
+from gpuprof.executor.memory.bulk_copies import uniform_blocks
 
 PIPELINE = """extern "C" __global__ void k(const float4 *in, float4 *out, int steps) {
     __shared__ __align__(128) float4 tile[2][64];
@@ -240,3 +241,38 @@ def test_groups_finish_in_order():
 }""")
     (out,), _ = run_cuda(source, np.zeros(8, np.float32))
     assert out.array().tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("takes_part", ["true", "(blockIdx.x & 1) == 0"])
+def test_copies_of_many_blocks_finish_thread_by_thread(takes_part):
+    """Each block's first two threads store a half; the second waits later, when its half has changed hands."""
+    source = cuda("""extern "C" __global__ void k(float4 *out) {
+    __shared__ __align__(128) float4 tile[64];
+    const int t = threadIdx.x;
+    tile[t] = make_float4(blockIdx.x, t, 0, 0);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (t < 2 && TAKES_PART) {
+        store(out + blockIdx.x * 64 + t * 32, tile + t * 32, 512);
+        commit();
+        if (t == 0)
+            asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        if (t == 1)
+            asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}""".replace("TAKES_PART", takes_part))
+    (out,), _ = run_cuda(source, np.zeros((5, 64, 4), np.float32), grid=(5, 1, 1), block=(64, 1, 1))
+    expected = np.zeros((5, 64, 4), np.float32)
+    expected[..., 0], expected[..., 1] = np.arange(5)[:, None], np.arange(64)
+    if takes_part != "true":
+        expected[1::2] = 0
+    np.testing.assert_array_equal(out.array(), expected)
+
+
+def test_blocks_that_all_say_the_same_are_one():
+    value = np.arange(12).reshape(1, 3, 4)
+    assert uniform_blocks(value).tolist() == value.tolist()
+    assert uniform_blocks(np.repeat(value, 5, axis=0)).tolist() == value.tolist()
+    different = np.repeat(value, 2, axis=0)
+    different[1, 2, 3] = 7
+    assert uniform_blocks(different).tolist() == different.tolist()

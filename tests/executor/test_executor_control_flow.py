@@ -271,6 +271,14 @@ def test_predicate_set_before_a_loop_holds_for_the_lanes_still_in_it():
     assert got.tolist() == [trips[t] if t < 20 else 0 for t in range(64)]
 
 
+def test_predicate_that_changes_within_a_loop_holds_anew_each_time():
+    text = """{ .reg .pred p1, q; .reg .b32 n; mov.u32 n, 0; mov.u32 d, 0;
+        L: setp.lt.u32 p1, n, a; @p1 add.u32 d, d, 1; @!p1 add.u32 d, d, 100;
+        add.u32 n, n, 1; setp.lt.u32 q, n, 8; @q bra L; }"""
+    got = run_instruction(text, ("u32",), "u32", [t % 10 for t in range(64)])
+    assert got.tolist() == [min(t % 10, 8) + 100 * max(8 - t % 10, 0) for t in range(64)]
+
+
 def test_switch_statements():
     source = """extern "C" __global__ void k(int *out) {
     int r = 0;

@@ -7,6 +7,7 @@ import pytest
 from executor_harness import run_cuda
 
 from gpuprof.executor import GlobalMemory
+from gpuprof.executor.memory.shared_memory import SharedMemory
 
 
 def test_allocations_are_aligned_and_apart():
@@ -138,6 +139,14 @@ def test_lanes_chosen_by_their_number_in_the_warp_store_in_every_warp():
 }"""
     (out,), _ = run_cuda(source, np.zeros((2, 96), np.float32), grid=(2, 1, 1), block=(96, 1, 1))
     assert out.array().tolist() == [[7.0 if t % 32 < 16 else 1.0 for t in range(96)]] * 2
+
+
+@pytest.mark.parametrize(("size", "taken"), [(0, 16), (1, 16), (16, 16), (17, 32), (4096, 4096)])
+def test_shared_memory_of_a_block_is_whole_chunks_of_nan(size, taken):
+    shared = SharedMemory(3, size)
+    assert (shared.size, shared.block_bytes) == (size, taken)
+    assert shared.content.shape == (3, taken)
+    assert np.isnan(shared.view(4).view(np.float32)).all()
 
 
 def test_dynamic_shared_memory_follows_static_memory_at_16_bytes():

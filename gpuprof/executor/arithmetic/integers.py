@@ -178,14 +178,12 @@ def highest_bit(value: Lanes, *, shift_amount: bool) -> Lanes:
 
 def permute_bytes(a: Lanes, b: Lanes, selector: Lanes) -> Lanes:
     """Pick four bytes of b:a by the selector's nibbles; a nibble's top bit replicates the byte's sign."""
-    both = (b.astype(np.uint64) << np.uint64(32)) | a.astype(np.uint64)
-    result = np.zeros(1, dtype=np.uint32)
-    for i in range(4):
-        choice = (selector >> np.uint32(4 * i)) & np.uint32(0xF)
-        byte = (both >> ((choice & 7).astype(np.uint64) * np.uint64(8))).astype(np.uint32) & np.uint32(0xFF)
-        byte = np.where(choice & 8, np.where(byte & 0x80, 0xFF, 0), byte).astype(np.uint32)
-        result = result | (byte << np.uint32(8 * i))
-    return result
+    a, b, selector = np.broadcast_arrays(a, b, selector)
+    given = np.stack([a, b], axis=-1).view(np.uint8)
+    choice = selector[..., None] >> np.arange(0, 16, 4, dtype=np.uint32) & 0xF
+    picked = np.take_along_axis(given, (choice & 7).astype(np.intp), axis=-1)
+    signs = np.where(picked & 0x80, np.uint8(0xFF), np.uint8(0))
+    return np.where(choice & 8, signs, picked).view(np.uint32)[..., 0]
 
 
 def three_input_logic(a: Lanes, b: Lanes, c: Lanes, table: int) -> Lanes:
