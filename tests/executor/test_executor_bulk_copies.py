@@ -246,7 +246,8 @@ def test_groups_finish_in_order():
 @pytest.mark.parametrize("takes_part", ["true", "(blockIdx.x & 1) == 0"])
 def test_copies_of_many_blocks_finish_thread_by_thread(takes_part):
     """Each block's first two threads store a half; the second waits later, when its half has changed hands."""
-    source = cuda("""extern "C" __global__ void k(float4 *out) {
+    source = cuda(
+        """extern "C" __global__ void k(float4 *out) {
     __shared__ __align__(128) float4 tile[64];
     const int t = threadIdx.x;
     tile[t] = make_float4(blockIdx.x, t, 0, 0);
@@ -260,7 +261,8 @@ def test_copies_of_many_blocks_finish_thread_by_thread(takes_part):
         if (t == 1)
             asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     }
-}""".replace("TAKES_PART", takes_part))
+}""".replace("TAKES_PART", takes_part)
+    )
     (out,), _ = run_cuda(source, np.zeros((5, 64, 4), np.float32), grid=(5, 1, 1), block=(64, 1, 1))
     expected = np.zeros((5, 64, 4), np.float32)
     expected[..., 0], expected[..., 1] = np.arange(5)[:, None], np.arange(64)

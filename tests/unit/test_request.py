@@ -3,6 +3,7 @@
 """Sizes, blocks and kernels as a user types them, and the plan that follows from them."""
 
 import math
+import tomllib
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,9 @@ from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_operation
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.request import make_request
+from gpuprof.problems.declaration import read_operation
 from gpuprof.problems.sizes import parse_sizes
+from gpuprof.tables import TableReader
 
 GEMM = ("M", "N", "K")
 TRANSPOSE = ("nx", "ny")
@@ -285,6 +288,36 @@ def test_scalar_that_overflows_the_element_type_is_refused():
     for name in ("alpha", "beta"):
         with pytest.raises(InputError, match=rf"{name} = -1e\+39 is too large for f32\."):
             request("gemm", **{name: -1e39})
+
+
+def scaled(kind):
+    """A ladder without kernels of an operation with one scalar of a type."""
+    table = f"""
+dimensions = ["n"]
+default_sizes = "4"
+arrays.y = {{ shape = ["n"], role = "out" }}
+scalars.s = {{ type = "{kind}", default = 1 }}
+work.bytes = "n"
+check.y = {{ value = "s * arange(n)", equal = true }}
+"""
+    return Ladder(read_operation(TableReader(tomllib.loads(table), "operation.toml"), "scaled"), ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits", "does_not"),
+    [
+        ("u32", (0, 1, 2**32 - 1), (-1, 0.5, 2**32)),
+        ("i32", (0, -1, 2**31 - 1, 1 - 2**31), (-0.5, 2**31)),
+        ("f32", (0.5, -0.5, 3.4e38), (3.5e38, -3.5e38)),
+        ("real", (0.5, -65504.0), (65505.0,)),
+    ],
+)
+def test_scalar_is_a_number_that_its_type_holds(kind, fits, does_not):
+    for value in fits:
+        assert make_request(scaled(kind), dtype="f16", scalars={"s": value}).scalars == {"s": value}
+    for value in does_not:
+        with pytest.raises(InputError, match="is no number of type|is too large for"):
+            make_request(scaled(kind), dtype="f16", scalars={"s": value})
 
 
 def test_plan_goes_size_by_size_then_rung_by_rung():
