@@ -245,7 +245,7 @@ def test_groups_finish_in_order():
 
 @pytest.mark.parametrize("takes_part", ["true", "(blockIdx.x & 1) == 0"])
 def test_copies_of_many_blocks_finish_thread_by_thread(takes_part):
-    """Each block's first two threads store a half; the second waits later, when its half has changed hands."""
+    """Each block's first two threads store a half, and the second waits later."""
     source = cuda(
         """extern "C" __global__ void k(float4 *out) {
     __shared__ __align__(128) float4 tile[64];
