@@ -278,3 +278,93 @@ def test_blocks_that_all_say_the_same_are_one():
     different = np.repeat(value, 2, axis=0)
     different[1, 2, 3] = 7
     assert uniform_blocks(different).tolist() == different.tolist()
+
+
+LANES_COPY = cuda("""extern "C" __global__ void k(const float4 *a, const float4 *b, float4 *c, float4 *d, int bytes) {
+    __shared__ __align__(128) float4 tile[64];
+    __shared__ u64 bar;
+    const int t = threadIdx.x;
+    if (t == 0) { init(&bar, 1); fence(); expect(&bar, 4 * bytes); }
+    __syncthreads();
+    if (t < 4)
+        load(tile + t * 16, (t & 1 ? b : a) + t / 2 * 16 + blockIdx.x, bytes, &bar); // load
+    wait(&bar, 0);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    if (t < 4) {
+        store((t & 1 ? d : c) + t / 2 * 16, tile + t * 16, bytes); // store
+        commit();
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}""")
+
+
+def test_copies_of_one_instruction_may_go_from_and_to_several_arrays():
+    a, b = numbers(32, 4), -numbers(32, 4)
+    zeros = np.zeros_like(a)
+    (_, _, c, d), _ = run_cuda(LANES_COPY, a, b, zeros, zeros, scalars=(256,))
+    np.testing.assert_array_equal(c.array(), a)
+    np.testing.assert_array_equal(d.array(), b)
+
+
+def test_copy_beyond_one_of_several_arrays_names_the_block_the_thread_and_the_array():
+    a, zeros = numbers(32, 4), np.zeros((32, 4), np.float32)
+    fault = caught(LANES_COPY, a, a, zeros, zeros, scalars=(256,), grid=(2, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.OUT_OF_BOUNDS, line_of(LANES_COPY, LOAD))
+    assert (fault.block, fault.thread) == ((1, 0, 0), (2, 0, 0))
+    assert "reads global memory" in fault.detail
+    assert "at byte 512 of array 0, which has 512 bytes" in fault.detail
+    small = np.zeros((31, 4), np.float32)
+    fault = caught(LANES_COPY, a, a, zeros, small, scalars=(256,))
+    assert (fault.source_line, fault.thread) == (line_of(LANES_COPY, STORED), (3, 0, 0))
+    assert "writes global memory" in fault.detail
+    assert "at byte 496 of array 3, which has 496 bytes" in fault.detail
+
+
+def test_copy_to_constants_is_refused():
+    source = cuda("""__constant__ float4 table[4];
+extern "C" __global__ void k() {
+    __shared__ __align__(128) float4 tile[4];
+    tile[threadIdx.x] = make_float4(1, 2, 3, 4);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 2)
+        store((void *)(table + 1), tile, 16);
+}""")
+    fault = caught(source, block=(4, 1, 1))
+    assert (fault.kind, fault.thread) == (FaultKind.OUT_OF_BOUNDS, (2, 0, 0))
+    assert "writes global memory by a bulk copy" in fault.detail
+    assert "which is read-only" in fault.detail
+
+
+@pytest.mark.parametrize(
+    ("load", "text"),
+    [
+        (
+            "load(tile + 127, in, 32, &b);",
+            "copies 32 bytes at byte 2032 of shared memory, which has 2056 bytes",
+        ),
+        ("load(tile - 1, in, 16, &b);", "copies 16 bytes at byte -16 of shared memory"),
+        ("load(tile, in, -16, &b);", "copies -16 bytes at byte 0 of shared memory"),
+    ],
+)
+def test_copies_stay_within_shared_memory(load, text):
+    source = cuda(ONE_COPY.replace("LOAD", load).replace("WAIT", "wait(&b, 0);"))
+    fault = caught(source, numbers(32, 4), np.zeros((32, 4), np.float32))
+    assert (fault.kind, fault.source_line) == (FaultKind.OUT_OF_BOUNDS, line_of(source, LOAD))
+    assert text in fault.detail
+
+
+def test_copy_may_end_where_shared_memory_does():
+    source = cuda("""extern "C" __global__ void k(float4 *out) {
+    extern __shared__ __align__(128) float4 tile[];
+    if (threadIdx.x == 0) {
+        tile[3] = make_float4(1, 2, 3, 4);
+        store(out, tile + 3, 16);
+        commit();
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}""")
+    (out,), _ = run_cuda(source, np.zeros(4, np.float32), shared=64)
+    assert out.array().tolist() == [1, 2, 3, 4]
+    fault = caught(source, np.zeros(4, np.float32), shared=48)
+    assert fault.kind is FaultKind.OUT_OF_BOUNDS

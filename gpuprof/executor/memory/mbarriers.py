@@ -75,7 +75,7 @@ class Mbarriers:
     def at(self, table: Table, columns: Columns) -> Table:
         """Return a figure of each lane's barrier: shape (blocks or 1, warps or 1, 32 or 1)."""
         values = table[self._rows, columns]
-        return values[:1] if len(values) > 1 and (values == values[:1]).all() else values
+        return values[:1] if (values == values[:1]).all() else values
 
     def initialise(self, pattern: SharedPattern, counts: Lanes) -> None:
         """Make barriers that take `counts` arrivals a phase; 0 ends their use."""
