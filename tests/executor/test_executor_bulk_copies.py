@@ -280,7 +280,8 @@ def test_blocks_that_all_say_the_same_are_one():
     assert uniform_blocks(different).tolist() == different.tolist()
 
 
-LANES_COPY = cuda("""extern "C" __global__ void k(const float4 *a, const float4 *b, float4 *c, float4 *d, int bytes) {
+LANES_COPY = cuda("""#define IN const float4 *
+extern "C" __global__ void k(IN a, IN b, float4 *c, float4 *d, int bytes) {
     __shared__ __align__(128) float4 tile[64];
     __shared__ u64 bar;
     const int t = threadIdx.x;

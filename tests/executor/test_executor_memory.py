@@ -8,6 +8,7 @@ from executor_harness import run_cuda
 
 from gpuprof.executor import GlobalMemory
 from gpuprof.executor.memory.shared_memory import SharedMemory
+from gpuprof.executor.steps.batch import Geometry, existing_lanes
 
 
 def test_allocations_are_aligned_and_apart():
@@ -22,6 +23,39 @@ def test_allocations_are_aligned_and_apart():
     assert not second.written_mask().any()
     second.array()[0, 0] = 7
     assert second.array()[0, 0] == 7
+
+
+@pytest.mark.parametrize(("size", "apart"), [(1, 4352), (256, 4352), (257, 4608)])
+def test_allocations_have_a_page_between_them(size, apart):
+    memory = GlobalMemory()
+    first, second = (memory.allocate(np.zeros(size, np.uint8), name) for name in "ab")
+    assert second.address - first.address == apart
+    below, end = first.address, first.address + size
+    assert memory.holding(below, end) is first
+    assert memory.holding(below - 1, end) is memory.holding(below, end + 1) is None
+    assert memory.nearest(below - 1) is memory.nearest(below) is first
+    assert memory.nearest(second.address - 1) is first
+    assert memory.nearest(second.address) is second
+    assert GlobalMemory().nearest(below) is None
+
+
+@pytest.mark.parametrize(("item", "size"), [(1, 1), (1, 4), (4, 1), (4, 4), (2, 16), (8, 16), (16, 8)])
+def test_stores_of_any_width_mark_the_elements_that_they_touch(item, size):
+    count = 3 * 16 // item
+    buffer = GlobalMemory().allocate(np.zeros(count, f"V{item}"), "a")
+    buffer.store(np.array([1, 2]), np.zeros(2, f"V{size}").view(buffer.view(size).dtype), size)
+    touched = {byte // item for byte in range(size, 3 * size)}
+    assert np.flatnonzero(buffer.written_mask()).tolist() == sorted(touched)
+
+
+def test_lanes_that_exist_and_the_threads_that_they_are():
+    assert existing_lanes(Geometry((1, 1, 1), (16, 4, 1))).shape == (1, 1, 1)
+    geometry = Geometry((1, 1, 1), (5, 3, 4))
+    assert (geometry.threads, geometry.warps) == (60, 2)
+    lanes = existing_lanes(geometry)
+    assert lanes.shape == (1, 2, 32)
+    found = [geometry.thread_index(int(warp), int(lane)) for _, warp, lane in np.argwhere(lanes)]
+    assert found == [(x, y, z) for z in range(4) for y in range(3) for x in range(5)]
 
 
 def test_written_mask():

@@ -200,27 +200,15 @@ WIDEST = {
     "box": (256, 1, 256, 2, 1),
 }
 
+NARROW = {"address": 0, "extents": (9, 9), "strides": (48,), "box": (16, 1)}
+
 
 def test_maps_at_the_edges_of_what_the_driver_takes_are_read_back():
     for arguments in (
         WIDEST,
         {"address": 16, "item_bytes": 1, "extents": (1,), "strides": (), "box": (16,)},
-        {
-            "address": 0,
-            "item_bytes": 2,
-            "extents": (9, 9),
-            "strides": (32,),
-            "box": (16, 1),
-            "swizzle_bytes": 32,
-        },
-        {
-            "address": 0,
-            "item_bytes": 4,
-            "extents": (9, 9),
-            "strides": (48,),
-            "box": (16, 1),
-            "swizzle_bytes": 64,
-        },
+        {"item_bytes": 2, "swizzle_bytes": 32, **NARROW},
+        {"item_bytes": 4, "swizzle_bytes": 64, **NARROW},
     ):
         tensor = decode_tensor_map(encode_tensor_map(**arguments))
         assert tensor == TensorDescriptor(**arguments)

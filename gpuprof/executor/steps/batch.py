@@ -97,7 +97,7 @@ class Batch:
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
-        self.last_buffer: dict[int, Buffer] = {}
+        self.last_buffer: dict[int | None, Buffer] = {}
 
     @cached_property
     def mbarriers(self) -> Mbarriers:
