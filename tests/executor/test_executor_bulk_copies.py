@@ -67,6 +67,30 @@ def test_a_read_by_threads_that_did_not_wait_themselves():
     assert "where a bulk copy arrived that it did not wait for" in fault.detail
 
 
+@pytest.mark.parametrize(
+    ("place", "who", "first"),
+    [
+        ("0", "t < 40", 40),
+        ("0", "t % 32 != 5", 5),
+        ("lane()", "t < 32", 32),
+        ("lane()", "t % 32 < 30", 30),
+        ("t / 32", "t != 33", 33),
+        ("63 - t", "t < 62", 62),
+    ],
+)
+def test_thread_that_did_not_wait_is_named_where_others_read_the_same(place, who, first):
+    data = numbers(7, 64, 4)
+    special = (
+        """__device__ int lane() { int l; asm volatile("mov.u32 %0, %%laneid;" : "=r"(l)); return l; }\n"""
+    )
+    source = pipeline(wait=f"if ({who}) wait(b + last % 2, last / 2 & 1);").replace("63 - t", place)
+    source = source.replace('extern "C"', special + 'extern "C"')
+    fault = caught(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// read"))
+    assert fault.thread == (first, 0, 0)
+    assert "where a bulk copy arrived that it did not wait for" in fault.detail
+
+
 def test_one_thread_may_wait_for_all_of_its_block():
     data = numbers(7, 64, 4)
     source = pipeline(wait="if (t == 9) wait(b + last % 2, last / 2 & 1); __syncthreads();")
@@ -269,6 +293,36 @@ def test_copies_of_many_blocks_finish_thread_by_thread(takes_part):
     if takes_part != "true":
         expected[1::2] = 0
     np.testing.assert_array_equal(out.array(), expected)
+
+
+PARTLY = """extern "C" __global__ void k(float4 *out, float *seen) {
+    __shared__ __align__(128) float4 tile[2];
+    const int t = threadIdx.x;
+    tile[t] = make_float4(t + 1, 0, 0, 0);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    store(out + t, tile + t, 16);
+    commit();
+    if (t == 0) {
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        seen[0] = ((volatile float *)out)[0];
+        seen[1] = ((volatile float *)out)[4];
+    }
+    OVERWRITE
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    seen[2 + t] = ((volatile float *)out)[4 * t];
+}"""
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_copies_are_done_for_the_threads_that_waited_and_not_for_others(blocks):
+    source = cuda(PARTLY.replace("OVERWRITE", "if (t == 0) tile[0].x = 9;"))
+    shape = {"block": (2, 1, 1), "grid": (blocks, 1, 1)}
+    (_, seen), _ = run_cuda(source, np.zeros((2, 4), np.float32), np.zeros(4, np.float32), **shape)
+    assert seen.array().tolist() == [1, 0, 1, 2]
+    source = cuda(PARTLY.replace("OVERWRITE", "tile[t].x = 9; // planted"))
+    fault = caught(source, np.zeros((2, 4), np.float32), np.zeros(4, np.float32), **shape)
+    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// planted"))
+    assert fault.thread == (1, 0, 0)
 
 
 def test_blocks_that_all_say_the_same_are_one():

@@ -90,7 +90,7 @@ def fma32(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
     doubtful = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
     small = np.abs(result) < _F32_TINY
     if small.any():
-        doubtful |= small & (total != 0)
+        doubtful |= small & total.astype(np.bool_)
     if doubtful.any():
         where = np.nonzero(doubtful)
         addend = np.broadcast_to(c, total.shape)[where].astype(np.float64)

@@ -132,7 +132,7 @@ class BulkCopies:
             line: Source line of the wait.
         """
         for column in np.unique(columns).tolist():
-            chosen = lanes if columns.size == 1 else lanes & (columns == column)
+            chosen = lanes & (columns == column)
             if chosen.any():
                 self._observe(column, self._whole_warps(chosen), live, line)
 
@@ -219,7 +219,7 @@ class BulkCopies:
         whole = np.array_equal(due, np.broadcast_to(pattern.mask.lanes, self._shape))
         chunks = self._per_block(pattern, due).reshape(-1)
         for buffer, which, index in copy.targets:
-            chosen = slice(None) if whole else chunks[which]
+            chosen = chunks[which]
             buffer.store(index[chosen], values[which[chosen]], CHUNK_BYTES)
         self.races.record(Access.SOURCED, pattern if whole else self._part(pattern, due), copy.line)
 
