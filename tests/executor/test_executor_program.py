@@ -366,6 +366,12 @@ def pieces(form: str, *offsets: int, between: str = "") -> str:
         ("ld.shared.u8 %r1, [tile]; ld.shared.u8 %r2, [tile+1];", [1, 1]),
         ("ld.global.b32 %r1, [%rd1]; ld.global.b32 %r2, [%rd1+4];", [4, 4]),
         ("ld.shared.b32 %r1, [%r1]; ld.shared.b32 %r2, [%r1+4];", [4, 4]),  # the address itself changes
+        ("shl.b32 %r1, %r3, 4; ld.shared.b64 %rd2, [%r1]; ld.shared.b64 %rd4, [%r1+8];", [16]),
+        (
+            "shl.b32 %r1, %r3, 4; ld.shared.b64 %rd2, [%r1];"
+            " add.s32 %r1, %r1, 16; ld.shared.b64 %rd4, [%r1+8];",
+            [8, 8],
+        ),
     ],
 )
 def test_accesses_merge_where_nothing_between_them_could_tell(text, merged):
