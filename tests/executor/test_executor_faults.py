@@ -352,12 +352,38 @@ extern "C" __global__ void k(int *out) {
         ((0, 1, 1), (32, 1, 1)),
         ((2**31, 1, 1), (32, 1, 1)),
         ((1, 65536, 1), (32, 1, 1)),
+        ((1, 1, 65536), (32, 1, 1)),
+        ((1, 0, 1), (32, 1, 1)),
+        ((1, 1, 0), (32, 1, 1)),
+        ((1, 1, 1), (1025, 1, 1)),
+        ((1, 1, 1), (1, 1025, 1)),
+        ((1, 1, 1), (32, 33, 1)),
+        ((1, 1, 1), (32, 0, 1)),
+        ((1, 1, 1), (32, 1, 0)),
     ],
 )
 def test_an_impossible_launch_is_refused(grid, block):
     source = 'extern "C" __global__ void k(int *out) { out[0] = 1; }'
     with pytest.raises(LaunchRefused, match="cannot be launched"):
         run_cuda(source, np.zeros(1, np.int32), grid=grid, block=block)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [
+        ((1, 1, 1), (1024, 1, 1)),
+        ((1, 1, 1), (1, 1024, 1)),
+        ((1, 1, 1), (16, 1, 64)),
+        ((1, 65535, 1), (1, 1, 1)),
+        ((1, 1, 65535), (1, 1, 1)),
+    ],
+)
+def test_the_largest_launches_run(grid, block):
+    source = """extern "C" __global__ void k(int *out) {
+    out[0] = gridDim.x * gridDim.y * gridDim.z * blockDim.x * blockDim.y * blockDim.z;
+}"""
+    (out,), _ = run_cuda(source, np.zeros(1, np.int32), grid=grid, block=block)
+    assert out.array().tolist() == [max(np.prod(grid), np.prod(block))]
 
 
 def test_the_clock_is_not_modelled():

@@ -399,3 +399,18 @@ def test_partial_asynchronous_copies_fill_with_zeros():
     (_, out), _ = run_cuda(source, numbers, np.zeros_like(numbers))
     expected = [[1] * 4 if t & 1 else [1, 1, 0, 0] if t >= 16 else [0] * 4 for t in range(32)]
     assert out.array().tolist() == expected
+
+
+@pytest.mark.parametrize("length", [0, 4, 12, 16])
+def test_asynchronous_copies_all_of_one_length_fill_with_zeros(length):
+    source = """extern "C" __global__ void k(const float4 *in, float4 *out, int length) {
+    __shared__ float4 tile[32];
+    unsigned at = (unsigned)__cvta_generic_to_shared(&tile[threadIdx.x]);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(in + threadIdx.x),
+                 "r"(length));
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[threadIdx.x] = tile[threadIdx.x];
+}"""
+    numbers = np.arange(128, dtype=np.float32).reshape(32, 4) + 1
+    (_, out), _ = run_cuda(source, numbers, np.zeros_like(numbers), scalars=(length,))
+    np.testing.assert_array_equal(out.array(), np.where(np.arange(4) < length // 4, numbers, 0))
