@@ -88,18 +88,14 @@ def _truncated(a: Lanes, b: Lanes) -> Lanes:
 
 
 def shift_left(value: Lanes, count: Lanes) -> Lanes:
-    """Shift left; counts of the width or more give zero."""
-    width = bits_of(value)
-    shifted = value << np.minimum(count, width - 1).astype(value.dtype)
-    return np.where(count < width, shifted, 0).astype(value.dtype) if count.max() >= width else shifted
+    """Shift left; counts of the width or more give zero, as NumPy has it too."""
+    shifted: Lanes = value << np.minimum(count, bits_of(value)).astype(value.dtype)
+    return shifted
 
 
 def shift_right(value: Lanes, count: Lanes) -> Lanes:
     """Shift right, with the sign for signed dtypes; counts of the width or more leave only signs."""
-    width = bits_of(value)
-    shifted: Lanes = value >> np.minimum(count, width - 1).astype(value.dtype)
-    if value.dtype.kind == "u" and count.max() >= width:
-        return np.where(count < width, shifted, 0).astype(value.dtype)
+    shifted: Lanes = value >> np.minimum(count, bits_of(value)).astype(value.dtype)
     return shifted
 
 
@@ -157,8 +153,7 @@ def leading_zeros(value: Lanes) -> Lanes:
     """Return the number of zero bits above the highest one, as uint32."""
     filled = as_unsigned(value)
     for shift in (1, 2, 4, 8, 16, 32):
-        if shift < bits_of(value):
-            filled = filled | (filled >> filled.dtype.type(shift))
+        filled = filled | shift_right(filled, np.uint32(shift))
     return (bits_of(value) - np.bitwise_count(filled)).astype(np.uint32)
 
 
