@@ -153,7 +153,7 @@ def leading_zeros(value: Lanes) -> Lanes:
     """Return the number of zero bits above the highest one, as uint32."""
     filled = as_unsigned(value)
     for shift in (1, 2, 4, 8, 16, 32):
-        filled = filled | shift_right(filled, np.uint32(shift))
+        filled = filled | shift_right(filled, np.array(shift, dtype=np.uint32))
     return (bits_of(value) - np.bitwise_count(filled)).astype(np.uint32)
 
 
