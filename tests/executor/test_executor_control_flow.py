@@ -313,3 +313,30 @@ def test_thread_and_block_indices(block):
     (out,), _ = run_cuda(source, np.zeros(24 * threads, np.int32), grid=(2, 3, 4), block=block)
     expected = [b * 10000 + t for b in range(24) for t in range(threads)]
     assert out.array().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("laneid", lambda t: t % 32),
+        ("warpid", lambda t: t // 32),
+        ("nwarpid", lambda t: 3),
+        ("ntid.x", lambda t: 70),
+        ("lanemask_eq", lambda t: 1 << t % 32),
+        ("lanemask_lt", lambda t: (1 << t % 32) - 1),
+        ("lanemask_le", lambda t: (2 << t % 32) - 1),
+        ("lanemask_ge", lambda t: 2**32 - (1 << t % 32)),
+        ("lanemask_gt", lambda t: 2**32 - (2 << t % 32)),
+    ],
+)
+def test_special_registers_of_each_thread(name, values):
+    got = run_instruction(f"mov.u32 d, %{name};", ("u32",), "u32", range(70))
+    assert got.tolist() == [values(t) for t in range(70)]
+
+
+def test_dynamic_shared_memory_is_a_special_register():
+    source = """extern "C" __global__ void k(int *out) {
+    asm volatile("mov.u32 %0, %%dynamic_smem_size;" : "=r"(out[0]));
+}"""
+    (out,), _ = run_cuda(source, np.zeros(1, np.int32), block=(1, 1, 1), shared=48)
+    assert out.array().tolist() == [48]

@@ -203,6 +203,30 @@ def test_block_of_too_many_threads_is_refused():
     assert caught.value.what == "Block 64x32 has 2048 threads; a block holds at most 1024."
 
 
+def test_block_of_as_many_threads_as_the_device_holds_is_taken():
+    kernel = find_kernel("gemm", "naive")
+    check_block(kernel, (16, 8, 8), 1024)
+    with pytest.raises(InputError, match="has 1040 threads"):
+        check_block(kernel, (16, 5, 13), 1024)
+    small = dataclasses.replace(DEVICE, max_threads_per_block=512, max_grid=(4, 8, 2))
+    assert launch(kernel, Gemm(128, 128, 8), (32, 16, 1), device=small).grid == (4, 8, 1)
+    for sizes, block, words in (
+        ((128, 128, 8), (32, 17, 1), "would have 32x17 threads; it holds 1 to 512"),
+        ((129, 128, 8), (32, 16, 1), "needs 9 blocks in y; the device launches 1 to 8"),
+        ((128, 129, 8), (32, 16, 1), "needs 5 blocks in x; the device launches 1 to 4"),
+    ):
+        with pytest.raises(CaseSkipped, match=words):
+            launch(kernel, Gemm(*sizes), block, device=small)
+
+
+def test_shared_memory_of_zero_bytes_is_a_launch():
+    source = MINIMAL["gemm"].replace("grid =", 'dynamic_shared_bytes = "K - 64"\ngrid =')
+    kernel = parse_kernel(source, Path("mine.cu"))
+    assert launch(kernel, Gemm(64, 64, 64)).dynamic_shared_bytes == 0
+    with pytest.raises(CaseSkipped, match="asks for -1 bytes"):
+        launch(kernel, Gemm(64, 64, 63))
+
+
 def test_fixed_block_is_refused_by_its_kernel():
     kernel = find_kernel("gemm", "reg_2x1")
     check_block(kernel, (32, 16, 1), 1024)
