@@ -131,6 +131,22 @@ def test_warps_of_a_block_may_meet_at_different_barrier_instructions():
     assert out.array()[:64].tolist() == [2 * (i + 32) for i in range(32)] + list(range(32))
 
 
+def test_some_warps_of_a_block_may_meet_without_the_others():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[64];
+    if (threadIdx.x < 64) {
+        tile[threadIdx.x] = threadIdx.x;
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        out[threadIdx.x] = tile[63 - threadIdx.x];
+    }
+    __syncthreads();
+    if (threadIdx.x >= 64)
+        out[threadIdx.x] = out[threadIdx.x - 64] + 100;
+}"""
+    (out,), _ = run_cuda(source, INTS, block=(128, 1, 1))
+    assert out.array().tolist() == [63 - t for t in range(64)] + [163 - t for t in range(64)]
+
+
 def test_a_producer_arrives_without_waiting():
     source = """extern "C" __global__ void k(int *out) {
     __shared__ int tile[32];
