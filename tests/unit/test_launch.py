@@ -141,6 +141,13 @@ def test_problem_beyond_the_kernel_is_skipped(problem, words):
     assert caught.value.what == words
 
 
+@pytest.mark.parametrize(("extra", "known"), [("", "none"), ("parameters = { TM = 1, TN = 2 }", "TM, TN")])
+def test_parameter_that_a_kernel_lacks_is_skipped_with_those_that_it_has(extra, known):
+    with pytest.raises(CaseSkipped) as caught:
+        launch(with_header(extra=extra), Gemm(64, 64, 64), TILE=3)
+    assert caught.value.what == f"mine has no parameter TILE; those that it has: {known}."
+
+
 def test_kernel_with_alpha_and_beta_takes_any():
     assert launch(find_kernel("gemm", "naive"), Gemm(8, 8, 8, alpha=0.5, beta=-1)).grid == (1, 1, 1)
 

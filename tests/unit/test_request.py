@@ -397,6 +397,11 @@ def test_a_kernel_takes_256_sets_of_parameters():
     sixteen = "|".join(map(str, range(1, 17)))
     (selection,) = choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={sixteen}"], False)
     assert len(selection.params) == 16
+    most = "|".join(map(str, range(256)))
+    (selection,) = choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={most}"], False)
+    assert len(selection.params) == 256
+    with pytest.raises(InputError, match=r"would run with 257 sets of parameters \(257\)"):
+        choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={most}|256"], False)
     many = "|".join(map(str, range(300)))
     with pytest.raises(InputError, match=r"would run with 300 sets of parameters \(300\); a run takes 256"):
         choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={many}"], False)
