@@ -10,7 +10,7 @@ from executor_harness import caught, line_of, run_cuda
 from gpuprof.executor import (
     FaultKind,
 )
-from gpuprof.executor.memory.bulk_copies import uniform_blocks
+from gpuprof.executor.lanes.scalars import uniform_blocks
 
 PIPELINE = """extern "C" __global__ void k(const float4 *in, float4 *out, int steps) {
     __shared__ __align__(128) float4 tile[2][64];

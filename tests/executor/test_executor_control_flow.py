@@ -217,6 +217,28 @@ def test_warps_wait_for_others_only_at_barriers():
     assert out.array()[:32].tolist() == list(range(32, 64))
 
 
+def test_warps_of_an_inner_branch_go_on_to_the_join_around_it():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[32];
+    const int t = threadIdx.x;
+    if (t < 96) {
+        if (t < 32) {
+            asm volatile("bar.sync 1, 64;" ::: "memory");
+            out[t] = tile[t];
+        }
+        if (t >= 64) {
+            tile[t - 64] = t;
+            asm volatile("bar.sync 1, 64;" ::: "memory");
+        }
+        out[t] += 1000;
+    }
+    __syncthreads();
+    out[t] += 1;
+}"""
+    (out,), _ = run_cuda(source, INTS, block=(128, 1, 1))
+    assert out.array().tolist() == [1065 + t for t in range(32)] + [1001] * 64 + [1] * 32
+
+
 def test_uninlined_functions():
     source = """struct pair { float x; int n; };
 __noinline__ __device__ float inner(float x, int n) {

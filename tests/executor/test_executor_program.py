@@ -199,12 +199,13 @@ def test_what_stands_between_functions_is_passed_over():
         (".global .texref t;", ".global .texref variable"),
         (".global .b128 t;", ".global .b128 variable"),
         (".global .u32 t[2] = {f};", "initialiser f"),
+        (".visible .entry ?() { ret; }", "function header"),
     ],
 )
 def test_syntax_that_is_not_modelled_is_named(text, name):
     with pytest.raises(UnsupportedInstruction) as error:
         parse(HEAD + text)
-    assert error.value.name == name
+    assert (error.value.name, error.value.line) == (name, 0)
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,7 @@ def test_waves_fill_the_device_by_what_an_sm_holds() -> None:
     of, _ = measured()
     assert waves(of, replace(CASE, occupancy=Occupancy(0.0, "registers", 0))) is None
     assert waves(of, replace(CASE, grid=(132, 1, 1), occupancy=Occupancy(5.0, "blocks", 1))) == 1.0
+    assert waves(of, replace(CASE, grid=(132, 6, 1), occupancy=Occupancy(5.0, "blocks", 4))) == 1.5
 
 
 def change_of(key: str, old: float, new: float) -> list[str]:
