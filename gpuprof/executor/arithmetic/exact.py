@@ -157,7 +157,7 @@ def from_fraction(exact: Fraction, mode: str = "rn") -> float:
     below = nearest if Fraction(nearest) < exact else math.nextafter(nearest, -math.inf)
     above = nearest if Fraction(nearest) > exact else math.nextafter(nearest, math.inf)
     if mode == "rz":
-        return below if exact > 0 else above
+        return min(below, above, key=abs)
     return below if mode == "rm" else above
 
 
