@@ -151,7 +151,8 @@ class Scheduler:
                     if batch.stall is not None:
                         self._park(batch.stall, self._ready[before:])
                     if block.polls:
-                        self._rest([split for split in self._ready[before:] if split.block == place])
+                        # Those that found it await the others at the join.
+                        self._rest(self._ready[before:])
                     return
                 if block.polls and strand.block == place:
                     self._ready.append(strand)

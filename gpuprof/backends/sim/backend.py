@@ -248,7 +248,7 @@ class SimBackend:
             )
             for one, values, sample in zip(shape.launches, bound, samples, strict=True)
         ]
-        result = combined(results) if len(results) > 1 else results[0]
+        result = combined(results)
         together = any(buffer.combined for buffer in memory.buffers)
         lines = None if _stands_elsewhere(kernel, shape) else lines_of(result)
         remarks = _unmet_alignments(programs[one.entry] for one in shape.launches)

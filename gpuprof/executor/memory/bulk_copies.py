@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
@@ -132,7 +132,7 @@ class BulkCopies:
             line: Source line of the wait.
         """
         for column in np.unique(columns).tolist():
-            chosen = lanes if columns.size == 1 else lanes & (columns == column)
+            chosen = lanes & (columns == column)
             if chosen.any():
                 self._observe(column, self._whole_warps(chosen), live, line)
 
@@ -142,14 +142,14 @@ class BulkCopies:
             ended = (phase & 1) != parity
             if not ended.any():
                 continue
-            part = lanes if ended.all() else uniform_blocks(lanes & ended[:, None, None])
+            part = uniform_blocks(lanes & ended[:, None, None])
             if part.any():
                 self.races.record(Access.ACQUIRE, self._signal(part, (column, parity)), line)
         kept: list[_Load] = []
         for copy in self._loads:
             if copy.column == column and copy.arrived:
                 done = copy.phase < phase
-                seen = lanes if done.all() else uniform_blocks(lanes & done[:, None, None])
+                seen = uniform_blocks(lanes & done[:, None, None])
                 new = seen & ~copy.observers
                 if new.any() and self._newest[copy.pattern.serial] is copy:
                     copy.observers = copy.observers | seen
@@ -219,7 +219,7 @@ class BulkCopies:
         whole = np.array_equal(due, np.broadcast_to(pattern.mask.lanes, self._shape))
         chunks = self._per_block(pattern, due).reshape(-1)
         for buffer, which, index in copy.targets:
-            chosen = slice(None) if whole else chunks[which]
+            chosen = chunks[which]
             buffer.store(index[chosen], values[which[chosen]], CHUNK_BYTES)
         self.races.record(Access.SOURCED, pattern if whole else self._part(pattern, due), copy.line)
 
@@ -243,8 +243,3 @@ class BulkCopies:
     def unfinished(self) -> tuple[int, Bools] | None:
         """The line and the lanes of a copy from shared memory that nobody waited for, if there is one."""
         return (self._stores[0].line, self._stores[0].waiting) if self._stores else None
-
-
-def uniform_blocks(value: Lanes) -> Lanes:
-    """Return `value` with one block if all blocks have the same."""
-    return value[:1] if len(value) > 1 and (value == value[:1]).all() else value

@@ -55,6 +55,10 @@ class Buffer:
         self._views: dict[int, NDArray[Any]] = {}
         self._written: NDArray[np.bool_] | None = None
 
+    def holds(self, low: int, high: int) -> bool:
+        """Tell whether every byte from `low` to `high` (exclusive) is its own."""
+        return self.address <= low and high <= self.address + self.size
+
     def array(self) -> NDArray[Any]:
         """Return the current content, as a view in the dtype and shape that was allocated."""
         return self._bytes[: self.size].view(self._dtype).reshape(self._shape)
@@ -118,7 +122,7 @@ class GlobalMemory:
     def holding(self, low: int, high: int) -> Buffer | None:
         """Return the buffer that holds every byte from `low` to `high` (exclusive), or None."""
         for buffer in self.buffers:
-            if buffer.address <= low and high <= buffer.address + buffer.size:
+            if buffer.holds(low, high):
                 return buffer
         return None
 

@@ -194,7 +194,7 @@ class SharedMemory:
 
     def __init__(self, blocks: int, size: int) -> None:
         self.size = size
-        self.block_bytes = -(-max(size, 1) // 16) * 16
+        self.block_bytes = max(-(-size // 16), 1) * 16
         # NaN in every float type: what was never written cannot look like a plausible number.
         self.content = np.full((blocks, self.block_bytes), 0xFF, dtype=np.uint8)
         self._views: dict[int, NDArray[np.generic]] = {}

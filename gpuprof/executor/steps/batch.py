@@ -100,16 +100,15 @@ class Batch:
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
-        self.last_buffer: dict[int, Buffer] = {}
+        self.last_buffer: dict[int | None, Buffer] = {}
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
 
     def count_stored(self, buffer: Buffer, per_block: Counts) -> None:
         """Count bytes stored to a buffer, of shape (blocks or 1,), if anybody wants to know."""
         if self.stored is not None:
-            self.stored[buffer.name] = (
-                self.stored.get(buffer.name, np.zeros(self.blocks, np.int64)) + per_block
-            )
+            before = self.stored.get(buffer.name, np.zeros(self.blocks, dtype=np.int64))
+            self.stored[buffer.name] = before + per_block
 
     @cached_property
     def mbarriers(self) -> Mbarriers:

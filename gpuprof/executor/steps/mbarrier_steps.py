@@ -192,8 +192,6 @@ def _wait(coder: Coder, item: Instruction) -> Step:
 
 
 def _numbers_of(columns: Columns, lanes: Bools) -> Columns:
-    if columns.size == 1:
-        return columns.reshape(-1)
     shape = np.broadcast_shapes(columns.shape, lanes.shape)
     return np.unique(np.broadcast_to(columns, shape)[np.broadcast_to(lanes, shape)])
 

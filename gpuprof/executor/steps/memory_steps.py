@@ -107,11 +107,11 @@ def store(coder: Coder, item: Instruction) -> Step:
         mask = masked(batch)
         if mask.empty:
             return
-        values = [read(batch) for read in reads]
-        if len(values) == 1:
-            packed = values[0].view(moved)
+        first, *others = (read(batch) for read in reads)
+        if others:
+            packed = np.stack(np.broadcast_arrays(first, *others), axis=-1).view(moved)[..., 0]
         else:
-            packed = np.stack(np.broadcast_arrays(*values), axis=-1).view(moved)[..., 0]
+            packed = first.view(moved)
         space.write(batch, read_address(batch), mask, packed)
 
     return step

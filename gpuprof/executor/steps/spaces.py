@@ -143,11 +143,11 @@ class GlobalSpace:
 
     def _holding(self, batch: Batch, found: Footprint) -> Buffer | None:
         site = self.request.site
-        last = batch.last_buffer.get(site) if site is not None else None
-        if last and last.address <= found.low and found.high <= last.address + last.size:
+        last = batch.last_buffer.get(site)
+        if last and last.holds(found.low, found.high):
             return last
         buffer = batch.memory.holding(found.low, found.high)
-        if buffer is not None and site is not None:
+        if buffer:
             batch.last_buffer[site] = buffer
         return buffer
 
