@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuprof.executor.arithmetic.instruction_table import TABLE
+from gpuprof.executor.definedness.following import branches, follow
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.program.calls import inline_calls
@@ -115,6 +116,7 @@ class Program:
         variables: Module variables in global or constant memory that it names.
         phased: Whether it uses mbarriers or the copy engine.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        follows_undefined: Whether its steps follow values that come from memory nobody has written.
     """
 
     kernel: str
@@ -130,6 +132,7 @@ class Program:
     variables: list[Variable]
     phased: bool
     uncounted: frozenset[str]
+    follows_undefined: bool
 
 
 def _polls(body: Sequence[Instruction]) -> bool:
@@ -139,13 +142,15 @@ def _polls(body: Sequence[Instruction]) -> bool:
     return len(accesses) == 1 and accesses[0][0] == "ld" and bool(repeated & set(accesses[0]))
 
 
-def load_program(ptx: str, entry: str) -> Program:
+def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Program:
     """Parse and decode one kernel of a PTX text.
 
     Args:
         ptx: The text, as NVRTC prints it for `compute_90` or lower; with `-lineinfo` counts and faults name
             source lines.
         entry: Name of the kernel.
+        follow_undefined: Whether a kernel may read shared memory that nobody has written as long as nothing
+            that counts depends on it. Launches do and count the same, and take longer.
 
     Raises:
         UnsupportedInstruction: The kernel uses something that the executor does not model, or is not there.
@@ -153,12 +158,13 @@ def load_program(ptx: str, entry: str) -> Program:
     module = parse(ptx)
     if entry not in module.functions:
         raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
-    return _Decoder(module, inline_calls(module.functions[entry], module)).program(ptx)
+    return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
 
 
 class _Decoder:
-    def __init__(self, module: Module, function: Function) -> None:
+    def __init__(self, module: Module, function: Function, follow_undefined: bool) -> None:
         self.function = function
+        self.follow_undefined = follow_undefined
         shared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
         self.offsets, self.static_bytes = _laid_out([v for v in shared if not v.extern])
         alignment = max([_DYNAMIC_ALIGNMENT, *(v.align for v in shared if v.extern)])
@@ -195,6 +201,7 @@ class _Decoder:
             self.variables,
             self.coder.phased,
             frozenset(self.coder.uncounted),
+            self.follow_undefined,
         )
 
     def _known_alignments(self, shared: list[Variable]) -> dict[str, int]:
@@ -210,7 +217,7 @@ class _Decoder:
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
-        for item in gathered(block.body):
+        for item in block.body if self.follow_undefined else gathered(block.body):
             if isinstance(item, list):
                 steps += fused_step(self.coder, item)
             elif (step := self._step(item)) is not None:
@@ -220,6 +227,8 @@ class _Decoder:
             for family, times in () if item.guard else fused_multiply_adds(item):
                 fused[family, item.line] += times
         last = block.last
+        if self.follow_undefined and last is not None:
+            steps.append(branches(self.coder, last))
         line = last.line if last else (block.body[-1].line if block.body else 0)
         result = RunnableBlock(
             steps,
@@ -252,6 +261,10 @@ class _Decoder:
         return barrier
 
     def _step(self, item: Instruction) -> Step | None:
+        step = self._plain_step(item)
+        return follow(self.coder, item, step) if step is not None and self.follow_undefined else step
+
+    def _plain_step(self, item: Instruction) -> Step | None:
         name = item.opcode[0]
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)

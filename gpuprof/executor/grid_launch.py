@@ -52,6 +52,7 @@ class LaunchResult:
         exact_sample: False when blocks that stand for the same part of the grid differ in their counts, so
             that the counters are estimates.
         lane_instructions: PTX instructions executed, summed over lanes, of the blocks that ran.
+        remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that.
     """
 
     counters: dict[str, Number | None]
@@ -61,6 +62,7 @@ class LaunchResult:
     total_blocks: int
     exact_sample: bool
     lane_instructions: int
+    remarks: tuple[str, ...] = ()
 
 
 def launch(
@@ -102,6 +104,7 @@ def launch(
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes)
     totals = Totals(program, sample)
     count, executed = sample.count, 0
+    remark = ""
     per_batch = template.blocks_per_batch()
     for first in range(0, count, per_batch):
         last = min(first + per_batch, count)
@@ -113,6 +116,7 @@ def launch(
             scheduler.run()
         executed += scheduler.lane_instructions
         totals.add(tally, running)
+        remark = remark or _remark(batch)
         if progress is not None:
             progress(last, count)
     return LaunchResult(
@@ -123,7 +127,20 @@ def launch(
         total_blocks=sample.total,
         exact_sample=totals.exact,
         lane_instructions=executed,
+        remarks=(remark,) if remark else (),
     )
+
+
+def _remark(batch: Batch) -> str:
+    """Say where a batch read what nobody had written; empty where it did not."""
+    read = batch.followed and batch.followed.first_read
+    if not read:
+        return ""
+    block, warp, lane = read.position
+    x, y, z = (int(i) for i in batch.indices[block])
+    thread = batch.geometry.thread_index(warp, lane)
+    what = f"reads byte {read.byte} of shared memory, which was never written; nothing depends on it"
+    return f"{batch.kernel}, line {read.line}: thread {thread} of block {(x, y, z)} {what}"
 
 
 def combined(results: Sequence[LaunchResult]) -> LaunchResult:
@@ -143,6 +160,7 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         total_blocks=sum(result.total_blocks for result in results),
         exact_sample=all(result.exact_sample for result in results),
         lane_instructions=sum(result.lane_instructions for result in results),
+        remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
     )
 
 
@@ -202,6 +220,7 @@ class _Template:
             self.program.local_bytes,
             tally,
             self.program.phased,
+            follow_undefined=self.program.follows_undefined,
         )
         batch.registers = list(self.registers)
         for axis, name in enumerate("xyz"):

@@ -15,6 +15,7 @@ from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
+from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.phased_races import PhasedInterval
@@ -62,6 +63,8 @@ class Batch:
         indices: blockIdx of each block, shape (blocks, 3).
         phased: Whether the program uses mbarriers or the copy engine.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
+        followed: What is undefined, if the program follows that; then reading what nobody has written is no
+            fault by itself.
     """
 
     def __init__(
@@ -75,6 +78,8 @@ class Batch:
         local_bytes: int,
         tally: Tally,
         phased: bool,
+        *,
+        follow_undefined: bool = False,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -88,12 +93,16 @@ class Batch:
         self.alone = True
         self.phased = phased
         self.stall: Stall | None = None
+        self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
         interval = PhasedInterval if phased else None
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
-        self.copies = AsyncCopies(self.shared, self.races)
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
+        if follow_undefined:
+            self.shared = followed = FollowedSharedMemory(self.blocks, shared_bytes)
+            self.followed = Followed(followed, FollowedLocalMemory(lanes * self.local_bytes))
+        self.copies = AsyncCopies(self.shared, self.races)
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
@@ -135,8 +144,10 @@ class Batch:
             address=address,
         )
 
-    def report(self, verdict: Verdict) -> NoReturn:
-        """Raise what the race detector found."""
+    def report(self, verdict: Verdict) -> None:
+        """Raise what the race detector found, unless it is a read whose value is followed."""
+        if self.followed is not None and verdict.kind is FaultKind.UNINITIALISED_SHARED:
+            return
         self.fault(verdict.kind, verdict.detail, verdict.line, verdict.position, verdict.address)
 
 
