@@ -138,9 +138,9 @@ def _remark(batch: Batch) -> str:
         return ""
     block, warp, lane = read.position
     x, y, z = (int(i) for i in batch.indices[block])
-    thread = batch.geometry.thread_index(warp, lane)
-    what = f"reads byte {read.byte} of shared memory, which was never written; nothing depends on it"
-    return f"{batch.kernel}, line {read.line}: thread {thread} of block {(x, y, z)} {what}"
+    where = f"thread {batch.geometry.thread_index(warp, lane)} of block {(x, y, z)}"
+    what = f"byte {read.byte} of shared memory, which nobody had written ({where})"
+    return f"Line {read.line} reads {what}; no result depends on it"
 
 
 def combined(results: Sequence[LaunchResult]) -> LaunchResult:

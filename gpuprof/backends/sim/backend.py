@@ -22,7 +22,9 @@ from gpuprof.executor import (
     WARP,
     Argument,
     Buffer,
+    FaultKind,
     GlobalMemory,
+    KernelFault,
     LaunchResult,
     LineCounters,
     Sample,
@@ -71,6 +73,8 @@ class Executed:
         caveat: Why the counts are estimates; None where they are not.
         lines: Counts by line of the kernel file; None where its functions stand in files that it includes.
         combined: Whether blocks changed global memory by atomic operations.
+        followed: Whether values that nobody had written were followed to where they would count.
+        remarks: What to say of it beside its counts.
     """
 
     buffers: Mapping[str, Buffer]
@@ -78,6 +82,8 @@ class Executed:
     caveat: str | None
     lines: tuple[SourceLine, ...] | None
     combined: bool
+    followed: bool = False
+    remarks: tuple[str, ...] = ()
 
     @property
     def lines_reason(self) -> str | None:
@@ -152,7 +158,8 @@ class SimBackend:
         executed: dict[float | None, Executed] = {}
 
         def attempt(unread: float | None) -> Verification:
-            executed[unread] = self._execute(kernel, problem, shape, compiled, samples, unread)
+            followed = any(one.followed for one in executed.values())
+            executed[unread] = self._execute(kernel, problem, shape, compiled, samples, unread, followed)
             return references.verify(executed[unread].buffers, whole=not sampled)
 
         proof = prove(problem, kernel.poison_inout, attempt)
@@ -162,7 +169,7 @@ class SimBackend:
         return Findings(
             "ok" if proof.verification.passed else "incorrect",
             reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
-            remarks=proof.remarks,
+            remarks=proof.remarks + found.remarks,
             verification=proof.verification,
             timing_reason=_NO_TIME,
             event_floor_reason=_NO_TIME,
@@ -190,15 +197,41 @@ class SimBackend:
         compiled: Functions,
         samples: Sequence[Sample | None],
         unread: float | None = None,
+        follow_undefined: bool = False,
     ) -> "Executed":
-        """Run each launch, or a sample of its blocks; `unread` as in `_device_memory`."""
+        """Run each launch, or a sample of its blocks; `unread` as in `_device_memory`.
+
+        A case that reads shared memory which nobody has written is run once more, to see where that ends.
+        """
+        arguments = kernel, problem, shape, compiled, samples, unread
+        if not follow_undefined:
+            try:
+                return self._execute_once(*arguments, follow_undefined=False)
+            except KernelFault as fault:
+                if fault.kind is not FaultKind.UNINITIALISED_SHARED:
+                    raise
+        return self._execute_once(*arguments, follow_undefined=True)
+
+    def _execute_once(
+        self,
+        kernel: Kernel,
+        problem: Problem,
+        shape: LaunchShape,
+        compiled: Functions,
+        samples: Sequence[Sample | None],
+        unread: float | None,
+        *,
+        follow_undefined: bool,
+    ) -> "Executed":
         for one in shape.launches:
             needed = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
             _check_shared(self.device, kernel, needed)
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
         # What went wrong is told by the name that the header uses, not by the mangled one.
         programs = {
-            entry: replace(load_program(function.ptx, function.entry), kernel=entry)
+            entry: replace(
+                load_program(function.ptx, function.entry, follow_undefined=follow_undefined), kernel=entry
+            )
             for entry, function in self._executed(kernel, shape, compiled).items()
         }
         inputs = self._references_of(problem).inputs
@@ -218,7 +251,15 @@ class SimBackend:
         result = combined(results) if len(results) > 1 else results[0]
         together = any(buffer.combined for buffer in memory.buffers)
         lines = None if _stands_elsewhere(kernel, shape) else lines_of(result)
-        return Executed(buffers, counters_of(result), _sampling_caveat(result), lines, together)
+        return Executed(
+            buffers,
+            counters_of(result),
+            _sampling_caveat(result),
+            lines,
+            together,
+            follow_undefined,
+            result.remarks,
+        )
 
     @property
     def _ptx_arch(self) -> str:

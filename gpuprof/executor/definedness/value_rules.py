@@ -71,6 +71,9 @@ def move(coder: Coder, item: Instruction, step: Step) -> Step:
 def shuffle(coder: Coder, item: Instruction, step: Step) -> Step:
     """`shfl`: the undefined bits of the lane that is read, or all where it is not known which one that is."""
     first = 1 + (len(item.operands) == 5 + ("sync" in item.opcode))
+    value, *controls = item.operands[first : first + 3]
+    if value in controls:
+        return across_the_warp(coder, item, step)
     return _with_member_mask(coder, item, _moving(coder, item, step, 1, first=first, controls=2))
 
 
@@ -84,10 +87,12 @@ def vote(coder: Coder, item: Instruction, step: Step) -> Step:
 
 
 def across_the_warp(coder: Coder, item: Instruction, step: Step) -> Step:
-    """`match`, `redux` and more: undefined for the whole warp if any lane that takes part is."""
+    """`match` and `redux`: undefined for the whole warp if any lane that takes part is."""
     targets, masked = targets_of(coder, item), coder.mask(item)
-    first = 1 + (item.opcode[0] == "match" and len(item.operands) == 4)
-    places = places_in(coder, item.operands[first : first + 1], item.line)
+    places = sources_of(coder, item)
+    if "sync" in item.opcode:
+        member_mask = places_in(coder, item.operands[-1:], item.line)
+        places = places[: len(places) - len(member_mask)]
 
     def following(batch: Batch) -> None:
         mask = masked(batch)
@@ -104,9 +109,8 @@ def across_the_warp(coder: Coder, item: Instruction, step: Step) -> Step:
 def _in_the_whole_warp(found: Sequence[Undefined], target: Target) -> Undefined | None:
     if not found:
         return None
-    (one,) = found
-    lanes = np.asarray(one.lanes.any(axis=2, keepdims=True))
-    return Undefined(_full(lanes, target), _of_another_lane(np.where(one.lanes, one.origin, 0)))
+    lanes = np.asarray(_lanes(found).any(axis=2, keepdims=True))
+    return Undefined(_full(lanes, target), _of_another_lane(first_origin(found)))
 
 
 def _of_another_lane(origin: Origins) -> Origins:
