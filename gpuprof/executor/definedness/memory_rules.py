@@ -119,7 +119,8 @@ def require_defined_source(batch: Batch, pattern: SharedPattern | ChunkPattern |
         row, chunk, byte = (int(i) for i in np.argwhere(wrong)[0])
         block = int(pattern.block[chunk]) if pattern.leading > 1 else row
         position = (block, int(pattern.warp[chunk]), int(pattern.lane[chunk]))
-        origin = int(origins_of(line, pattern.start[chunk] + byte))
+        place = int(pattern.start[chunk]) + byte
+        origin = followed(batch).shared.origin_at(block, place) or int(origins_of(line, place))
         refuse(batch, origin, position, line, "copies to global memory")
 
 

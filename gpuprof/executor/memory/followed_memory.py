@@ -138,6 +138,12 @@ class FollowedSharedMemory(SharedMemory):
             return Moved(content, np.zeros((1, 1, 1, 4), dtype=np.int64))
         return Moved(content, self._origins[self._words(pattern)])
 
+    def origin_at(self, block: int, byte: int) -> int:
+        """Return the origin of a byte of one block; 0 where nobody has written it."""
+        if self._origins is None:
+            return 0
+        return int(self._origins[(block * self.block_bytes + byte) // _WORD_BYTES])
+
     def replaced(self, pattern: SharedPattern, *, defined: bool) -> None:
         """After a change in place: its elements are defined, or not at all where any bit was undefined."""
         bits = np.zeros((1, 1, 1), dtype=moved_dtype(pattern.size))
