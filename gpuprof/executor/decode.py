@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuprof.executor.arithmetic.instruction_table import TABLE
-from gpuprof.executor.definedness.following import branches, follow
+from gpuprof.executor.definedness.following import before_end, follow
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.program.calls import inline_calls
@@ -227,8 +227,8 @@ class _Decoder:
             for family, times in () if item.guard else fused_multiply_adds(item):
                 fused[family, item.line] += times
         last = block.last
-        if self.follow_undefined and last is not None:
-            steps.append(branches(self.coder, last))
+        if self.follow_undefined and last is not None and (check := before_end(self.coder, last)):
+            steps.append(check)
         line = last.line if last else (block.body[-1].line if block.body else 0)
         result = RunnableBlock(
             steps,

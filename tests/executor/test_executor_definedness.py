@@ -174,10 +174,14 @@ VALUES = {
         "ld.shared.u8 x, [buf+1]; ld.shared.u16 r, [buf]; add.u32 r, r, x;",
         "ld.shared.u16 r, [buf+2];",
     ),
+    "the sign of a byte": (
+        "ld.shared.u8 x, [buf+64]; shr.u32 r, x, 8;",
+        "ld.shared.s8 x, [buf+64]; shr.u32 r, x, 8;",
+    ),
     "shfl": ("shfl.sync.idx.b32 r, v, 4, 31, -1;", "shfl.sync.idx.b32 r, v, 5, 31, -1;"),
     "shfl of every lane": ("shfl.sync.bfly.b32 r, t, 1, 31, -1;", "shfl.sync.bfly.b32 r, v, 1, 31, -1;"),
     "shfl's predicate": (
-        "shfl.sync.down.b32 x|p, u, 1, 31, -1; selp.b32 r, 1, 2, p;",
+        "shfl.sync.down.b32 _|p, u, 1, 31, -1; selp.b32 r, 1, 2, p;",
         "shfl.sync.down.b32 x|p, t, u, 31, -1; selp.b32 r, 1, 2, p;",
     ),
     "shfl's lane": ("shfl.sync.idx.b32 r, t, t, 31, -1;", "shfl.sync.idx.b32 r, t, v, 31, -1;"),

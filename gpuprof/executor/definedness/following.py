@@ -66,12 +66,14 @@ def follow(coder: Coder, item: Instruction, step: Step) -> Step:
     return guarded
 
 
-def branches(coder: Coder, item: Instruction) -> Step:
-    """Return a step that goes before a branch, or before a barrier with operands."""
+def before_end(coder: Coder, item: Instruction) -> Step | None:
+    """Return a step that goes before a branch, or before a barrier with operands; None before another end."""
     places = sources_of(coder, item)
     use = _USES.get(item.opcode[0], "branches on")
     if item.guard is not None:
         places.append(Place.of(coder, item.guard, item.line))
+    if not places:
+        return None
     return lambda batch: require(batch, places, batch.mask.lanes, item.line, use)
 
 

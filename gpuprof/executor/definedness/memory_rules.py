@@ -20,7 +20,7 @@ from gpuprof.executor.definedness.operands import (
 )
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
-from gpuprof.executor.lanes.undefined import Undefined, either, line_and_byte, origins_of
+from gpuprof.executor.lanes.undefined import Undefined, bits_dtype, either, line_and_byte, origins_of
 from gpuprof.executor.memory.followed_memory import Moved, UndefinedRead
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
@@ -43,8 +43,8 @@ def load(coder: Coder, item: Instruction, step: Step) -> Step:
 
     def following(batch: Batch) -> None:
         mask = masked(batch)
-        access.require_address(batch, mask)
-        where = access.local_bytes(batch, mask)
+        address = access.address(batch, mask)
+        where = access.local_bytes(batch, mask, address)
         followed(batch).shared.touched = None
         step(batch)
         sources = access.moved(batch, mask, where)
@@ -63,8 +63,8 @@ def store(coder: Coder, item: Instruction, step: Step) -> Step:
 
     def following(batch: Batch) -> None:
         mask, shared = masked(batch), followed(batch).shared
-        access.require_address(batch, mask)
-        where, elsewhere = access.local_bytes(batch, mask), access.global_lanes(batch, mask)
+        address = access.address(batch, mask)
+        where, elsewhere = access.local_bytes(batch, mask, address), access.global_lanes(mask, address)
         parts = [place[0].read_as(batch, dtype) if place else None for place in values]
         undefined = any(part is not None for part in parts)
         moved = Moved.of(parts, dtype.itemsize) if undefined else None
@@ -75,7 +75,7 @@ def store(coder: Coder, item: Instruction, step: Step) -> Step:
             followed(batch).local.store(where[1], access.size, where[0], moved)
         for part in parts:
             if part is not None and elsewhere is not None and (wrong := part.lanes & elsewhere).any():
-                use = f"stores to {access.buffer_name(batch, first_true(wrong))}"
+                use = f"stores to {_buffer_name(batch, address, first_true(wrong))}"
                 require_defined(batch, part, elsewhere, item.line, use)
 
     return following
@@ -95,9 +95,9 @@ def atomic(coder: Coder, item: Instruction, step: Step) -> Step:
 
     def following(batch: Batch) -> None:
         mask, shared = masked(batch), followed(batch).shared
-        access.require_address(batch, mask)
+        address = access.address(batch, mask)
         require(batch, places, mask.lanes, item.line, "gives an atomic operation")
-        where = access.local_bytes(batch, mask)
+        where = access.local_bytes(batch, mask, address)
         shared.touched = None
         step(batch)
         sources = access.moved(batch, mask, where)
@@ -144,22 +144,24 @@ class _Access:
         self._places = [Place.of(coder, memory.base.name, item.line)] if isinstance(memory.base, Reg) else []
         is_parameter = "param" in item.opcode and not self._places
         self._read_address = None if is_parameter else address_reader(coder, item, memory)
-        self._address: Lanes = np.zeros((1, 1, 1), dtype=np.int64)
 
     def targets(self, coder: Coder, item: Instruction) -> list[tuple[int, Target]]:
         """Return the registers that get the elements, each with its number."""
         named = ((i, part.name) for i, part in enumerate(self.parts) if isinstance(part, Reg))
         return [(i, target_of(coder, item, name)) for i, name in named]
 
-    def require_address(self, batch: Batch, mask: Mask) -> None:
-        """An address must be defined. Also remembers it, before the instruction overwrites its register."""
+    def address(self, batch: Batch, mask: Mask) -> NDArray[np.int64]:
+        """Return the address in its space, which must be defined, before its register is overwritten."""
         require(batch, self._places, mask.lanes, self.line, _ADDRESS)
-        if self._read_address is not None and self._space != "shared":
-            self._address = self._read_address(batch).astype(np.int64) + self._offset
+        if self._read_address is None:
+            return np.zeros((1, 1, 1), dtype=np.int64)
+        return np.asarray(self._read_address(batch).astype(np.int64) + self._offset)
 
-    def local_bytes(self, batch: Batch, mask: Mask) -> tuple[Bools, NDArray[np.int64]] | None:
+    def local_bytes(
+        self, batch: Batch, mask: Mask, address: NDArray[np.int64]
+    ) -> tuple[Bools, NDArray[np.int64]] | None:
         """Return the lanes that go to local memory, and where in the batch's each one's bytes start."""
-        lanes, address = mask.lanes, self._address
+        lanes = mask.lanes
         if self._space == "":
             lanes = lanes & _inside(address, LOCAL_WINDOW)
             address = address - LOCAL_WINDOW
@@ -170,17 +172,12 @@ class _Access:
         own = batch.lane_numbers * batch.local_bytes
         return lanes, np.where(lanes, own + address, 0)
 
-    def global_lanes(self, batch: Batch, mask: Mask) -> Bools | None:
+    def global_lanes(self, mask: Mask, address: NDArray[np.int64]) -> Bools | None:
         """Return the lanes that go to global memory; None if there are none."""
         if self._space == "":
-            elsewhere = _inside(self._address, LOCAL_WINDOW) | _inside(self._address, SHARED_WINDOW)
+            elsewhere = _inside(address, LOCAL_WINDOW) | _inside(address, SHARED_WINDOW)
             return np.asarray(mask.lanes & ~elsewhere)
         return mask.lanes if self._space in _DEFINED else None
-
-    def buffer_name(self, batch: Batch, position: tuple[int, int, int]) -> str:
-        """Return what holds the address of a thread in global memory."""
-        buffer = batch.memory.nearest(int(np.broadcast_to(self._address, batch.lane_numbers.shape)[position]))
-        return buffer.name if buffer is not None else "global memory"
 
     def moved(self, batch: Batch, mask: Mask, where: tuple[Bools, NDArray[np.int64]] | None) -> list[_Source]:
         """Return the undefined bits of what the lanes have found, by space."""
@@ -200,7 +197,9 @@ class _Access:
         value: Undefined | None = None
         for lanes, found, start in sources:
             part = found.element(number, self.dtype.itemsize, start, self.line)
-            value = either(value, part and part.within(lanes))
+            if part is not None:  # as signed as what is loaded, so that both are extended alike
+                part = Undefined(part.bits.view(bits_dtype(self.dtype)), part.origin).within(lanes)
+            value = either(value, part)
         target.put(batch, value, mask)
 
     def _note(self, batch: Batch, pattern: SharedPattern, found: Moved) -> None:
@@ -215,6 +214,12 @@ class _Access:
                 _, byte = line_and_byte(int(spread(part.origin, batch)[position]))
                 followed(batch).first_read = UndefinedRead(self.line, position, byte)
                 return
+
+
+def _buffer_name(batch: Batch, address: NDArray[np.int64], position: tuple[int, int, int]) -> str:
+    """Return what holds the address of a thread in global memory."""
+    buffer = batch.memory.nearest(int(spread(address, batch)[position]))
+    return buffer.name if buffer is not None else "global memory"
 
 
 def _inside(address: Lanes, window: int) -> Bools:

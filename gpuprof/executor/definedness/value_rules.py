@@ -143,6 +143,7 @@ def _moving(
     slots = {place.slot for place in (*data, *others, *(target.place for target in targets))}
     if {*data} & {*others}:
         return _spreading(coder, item, step, _whole)
+    across = item.opcode[0] == "shfl"
     receiving = {place.slot for place in places_in(coder, item.operands[:1], item.line)}
 
     def following(batch: Batch) -> None:
@@ -156,12 +157,11 @@ def _moving(
         if found:
             bits = _results(batch, step, {place.slot: _bits_of(batch, place) for place in data}, targets)
             origin = first_origin([*found.values()])
-            if item.opcode[0] == "shfl":
-                origin = _shuffled(batch, step, data[0], origin, targets[0])
-            news = [
-                Undefined(b, origin) if target.place.slot in receiving else None
-                for b, target in zip(bits, targets, strict=True)
-            ]
+            for number, target in enumerate(targets):
+                if target.place.slot in receiving:
+                    if across:
+                        origin = _shuffled(batch, step, data[0], origin, target)
+                    news[number] = Undefined(bits[number], origin)
         step(batch)
         for target, new in zip(targets, news, strict=True):
             blind = Undefined(_full(_lanes(unsure), target), first_origin(unsure)) if unsure else None
