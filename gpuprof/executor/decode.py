@@ -14,7 +14,7 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
-from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, reads_and_writes
+from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_before_written, reads_and_writes
 from gpuprof.executor.program.merge import merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
 from gpuprof.executor.program.slots import Slots
@@ -116,7 +116,8 @@ class Program:
         variables: Module variables in global or constant memory that it names.
         phased: Whether it uses mbarriers or the copy engine.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
-        follows_undefined: Whether its steps follow values that come from memory nobody has written.
+        unwritten: Slots of registers that may be read before anything is written to them.
+        follows_undefined: Whether its steps follow values that come from registers or memory never written.
     """
 
     kernel: str
@@ -132,6 +133,7 @@ class Program:
     variables: list[Variable]
     phased: bool
     uncounted: frozenset[str]
+    unwritten: frozenset[int]
     follows_undefined: bool
 
 
@@ -150,7 +152,8 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
             source lines.
         entry: Name of the kernel.
         follow_undefined: Whether a kernel may read shared memory that nobody has written as long as nothing
-            that counts depends on it. Launches do and count the same, and take longer.
+            that counts depends on it, nor on a register before its first write, which else is 0. Launches do
+            and count the same, and take longer.
 
     Raises:
         UnsupportedInstruction: The kernel uses something that the executor does not model, or is not there.
@@ -201,6 +204,7 @@ class _Decoder:
             self.variables,
             self.coder.phased,
             frozenset(self.coder.uncounted),
+            frozenset(self.coder.slots.register(name) for name in read_before_written(self.flow)),
             self.follow_undefined,
         )
 

@@ -210,6 +210,7 @@ class _Template:
 
     def batch(self, indices: NDArray[np.int64], tally: Tally) -> Batch:
         """Return a batch of the given blocks, ready to run."""
+        slots, follows = self.program.slots, self.program.follows_undefined
         batch = Batch(
             self.program.kernel,
             self.geometry,
@@ -220,7 +221,7 @@ class _Template:
             self.program.local_bytes,
             tally,
             self.program.phased,
-            follow_undefined=self.program.follows_undefined,
+            followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
         )
         batch.registers = list(self.registers)
         for axis, name in enumerate("xyz"):

@@ -54,10 +54,10 @@ def run(snippet: str):
     return out.array(), result
 
 
-def fault_of(snippet: str) -> KernelFault:
+def fault_of(snippet: str, kind: FaultKind = FaultKind.UNINITIALISED_SHARED) -> KernelFault:
     with pytest.raises(KernelFault) as error:
         run(snippet)
-    assert error.value.kind is FaultKind.UNINITIALISED_SHARED
+    assert error.value.kind is kind
     return error.value
 
 
@@ -333,3 +333,39 @@ USES = {
 def test_where_an_undefined_value_may_not_arrive(snippet, words):
     fault = fault_of(snippet)
     assert fault.detail.startswith(f"{words} that depends on byte 64 of shared memory, which line 0 read")
+
+
+LOOP = "mov.b32 x, 0; L: mov.b32 r, y; mov.b32 y, t; add.u32 x, x, 1; setp.gt.u32 p, x, TIMES; @!p bra L;"
+#: Of registers that nothing was written to before: uses that leave the result defined, and others.
+REGISTERS = {
+    "operand": ("and.b32 r, y, 0;", "add.u32 r, t, y;"),
+    "half": ("mov.b32 y, {h, g}; and.b32 r, y, 0xffff;", "mov.b32 r, {h, g};"),
+    "written under a guard": (
+        "@even mov.b32 y, t; @even mov.b32 r, y;",
+        "@!even mov.b32 y, t; mov.b32 r, y;",
+    ),
+    "written on one way": (
+        "@even bra L; mov.b32 y, t; L: selp.b32 r, t, y, even;",
+        "@even bra L; mov.b32 y, t; L: mov.b32 r, y;",
+    ),
+    "written by an earlier pass": (
+        LOOP.replace("TIMES", "1"),
+        LOOP.replace("TIMES", "0"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("defined", "undefined"), REGISTERS.values(), ids=REGISTERS)
+def test_registers_that_nothing_was_written_to(defined, undefined):
+    assert run(defined)[1].remarks
+    fault = fault_of(undefined, FaultKind.UNINITIALISED_REGISTER)
+    words = "stores to out a value that depends on a register to which nothing had been written"
+    assert fault.detail == words
+    assert fault.thread == (0, 0, 0)
+
+
+def test_a_program_knows_the_registers_that_may_be_read_before_they_are_written():
+    text = KERNEL.replace("SNIPPET", "@even bra L; mov.b32 y, t; L: @even mov.b32 x, y; add.u32 r, x, 1;")
+    program = load_program(text, "k")
+    assert program.unwritten == {program.slots.register("y")}
+    assert load_program(KERNEL.replace("SNIPPET", ""), "k").unwritten == set()

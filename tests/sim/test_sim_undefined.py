@@ -128,6 +128,18 @@ def test_a_kernel_that_also_reads_c_has_both_remarks(tmp_path):
     assert case.remarks == ("Reads C though beta is 0, which BLAS forbids; measured with ones there", REMARK)
 
 
+def test_a_register_that_nothing_was_written_to_is_refused_where_it_counts(tmp_path):
+    path = write(tmp_path)
+    text = path.read_text().replace("    int stage = 0;", "    int stage = 0;\n    real noise; NOISE")
+    asm = 'asm("{ .reg .f32 none; mov.f32 %0, none; }" : "=f"(noise));'
+    path.write_text(text.replace("NOISE", asm))
+    assert measured(path).ok
+    path.write_text(text.replace("NOISE", asm).replace("= alpha * sum", "= alpha * sum + 0 * noise"))
+    case = measured(path)
+    assert case.outcome == "failed"
+    assert "stores to C a value that depends on a register to which nothing had been written" in case.reason
+
+
 class Gpu:
     """A GPU that finds every case right."""
 

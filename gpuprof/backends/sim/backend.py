@@ -27,6 +27,7 @@ from gpuprof.executor import (
     KernelFault,
     LaunchResult,
     LineCounters,
+    Program,
     Sample,
     choose_blocks,
     combined,
@@ -202,6 +203,7 @@ class SimBackend:
         """Run each launch, or a sample of its blocks; `unread` as in `_device_memory`.
 
         A case that reads shared memory which nobody has written is run once more, to see where that ends.
+        One that may read a register before its first write is followed at once.
         """
         arguments = kernel, problem, shape, compiled, samples, unread
         if not follow_undefined:
@@ -227,13 +229,9 @@ class SimBackend:
             needed = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
             _check_shared(self.device, kernel, needed)
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
-        # What went wrong is told by the name that the header uses, not by the mangled one.
-        programs = {
-            entry: replace(
-                load_program(function.ptx, function.entry, follow_undefined=follow_undefined), kernel=entry
-            )
-            for entry, function in self._executed(kernel, shape, compiled).items()
-        }
+        programs = self._programs(kernel, shape, compiled, follow_undefined=follow_undefined)
+        if not follow_undefined and any(program.unwritten for program in programs.values()):
+            programs = self._programs(kernel, shape, compiled, follow_undefined=True)
         inputs = self._references_of(problem).inputs
         memory, buffers = _device_memory(problem, inputs, shape.workspace, unread)
         results = [
@@ -257,9 +255,20 @@ class SimBackend:
             _sampling_caveat(result),
             lines,
             together,
-            follow_undefined,
+            any(program.follows_undefined for program in programs.values()),
             result.remarks,
         )
+
+    def _programs(
+        self, kernel: Kernel, shape: LaunchShape, compiled: Functions, *, follow_undefined: bool
+    ) -> dict[str, Program]:
+        """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
+        return {
+            entry: replace(
+                load_program(function.ptx, function.entry, follow_undefined=follow_undefined), kernel=entry
+            )
+            for entry, function in self._executed(kernel, shape, compiled).items()
+        }
 
     @property
     def _ptx_arch(self) -> str:

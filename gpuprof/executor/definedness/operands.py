@@ -11,7 +11,7 @@ import numpy as np
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, reinterpret
-from gpuprof.executor.lanes.undefined import Undefined, bits_dtype, either, line_and_byte
+from gpuprof.executor.lanes.undefined import REGISTER, Undefined, bits_dtype, either, line_and_byte
 from gpuprof.executor.memory.followed_memory import Followed
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Not, Operand, Reg, Vec
@@ -129,9 +129,12 @@ def require_defined(batch: Batch, value: Undefined | None, lanes: Bools, line: i
 def refuse(batch: Batch, origin: int, position: tuple[int, int, int], line: int, use: str) -> None:
     """Raise the fault of a thread that lets an undefined value count."""
     batch.races.barrier()  # what went wrong before comes first
+    depends = f"{use} a value that depends on"
+    if origin == REGISTER:
+        detail = f"{depends} a register to which nothing had been written"
+        batch.fault(FaultKind.UNINITIALISED_REGISTER, detail, line, position)
     read_at, byte = line_and_byte(origin)
-    cause = f"byte {byte} of shared memory, which line {read_at} read and nobody had written"
-    detail = f"{use} a value that depends on {cause}"
+    detail = f"{depends} byte {byte} of shared memory, which line {read_at} read and nobody had written"
     batch.fault(FaultKind.UNINITIALISED_SHARED, detail, line, position, byte)
 
 

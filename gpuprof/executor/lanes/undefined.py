@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which bits of a value are undefined, and which read of memory that nobody had written they come from."""
+"""Which bits of a value are undefined, and where they come from: memory or a register never written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
 
-#: A read as one integer: its source line, and the byte of shared memory that it found undefined.
+#: A read as one integer: its source line, and the byte of shared memory that it found undefined. Of a
+#: register that nothing had written it is `REGISTER`.
 Origins = NDArray[np.int64]
+REGISTER = 1
 
 _BYTE_BITS = 32
 
 
 def origins_of(line: int, byte: Any) -> Origins:
-    """Return the origins of what a source line read from these bytes of shared memory; never 0."""
+    """Return the origins of what a source line read from these bytes of shared memory; none is 0."""
     return np.asarray((np.int64(line + 1) << _BYTE_BITS) + byte)
 
 
@@ -54,6 +56,13 @@ class Undefined:
         """Return it for these lanes alone; None if they have no such bits."""
         bits = self.bits if lanes.all() else np.where(lanes, self.bits, self.bits.dtype.type(0))
         return type(self)(bits, self.origin) if bits.any() else None
+
+
+def never_written(dtype: np.dtype[Any]) -> Undefined:
+    """Return what is undefined of a register before anything is written to it: everything."""
+    kind = bits_dtype(dtype)
+    bits = np.ones((1, 1, 1), np.bool_) if kind == np.bool_ else np.invert(np.zeros((1, 1, 1), kind))
+    return Undefined(bits, np.full((1, 1, 1), REGISTER, dtype=np.int64))
 
 
 def first_origin(sources: Sequence[Undefined]) -> Origins:

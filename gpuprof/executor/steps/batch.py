@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from gpuprof.executor.faults import FaultKind, KernelFault
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.lanes.undefined import never_written
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
@@ -64,7 +66,7 @@ class Batch:
         phased: Whether the program uses mbarriers or the copy engine.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
         followed: What is undefined, if the program follows that; then reading what nobody has written is no
-            fault by itself.
+            fault by itself. It is made from the registers that start undefined: their dtypes, by slot.
     """
 
     def __init__(
@@ -79,7 +81,7 @@ class Batch:
         tally: Tally,
         phased: bool,
         *,
-        follow_undefined: bool = False,
+        followed: Mapping[int, np.dtype[Any]] | None = None,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -99,9 +101,10 @@ class Batch:
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
-        if follow_undefined:
-            self.shared = followed = FollowedSharedMemory(self.blocks, shared_bytes)
-            self.followed = Followed(followed, FollowedLocalMemory(lanes * self.local_bytes))
+        if followed is not None:
+            self.shared = shared = FollowedSharedMemory(self.blocks, shared_bytes)
+            registers = {slot: never_written(dtype) for slot, dtype in followed.items()}
+            self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
         self.copies = AsyncCopies(self.shared, self.races)
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         #: What instructions remember of their last accesses, by site number.
