@@ -70,6 +70,10 @@ VALUES = {
     "xor with itself": ("xor.b32 r, u, u;", "xor.b32 r, u, t;"),
     "not": ("not.b32 x, w; and.b32 r, x, 0xffff;", "not.b32 r, w;"),
     "lop3": ("lop3.b32 r, w, 0xffff, t, 0xc0;", "lop3.b32 r, w, 0xffff, t, 0x96;"),
+    "a target that is an operand": (
+        "mov.b32 r, 3; shl.b32 r, w, r; and.b32 r, r, 0x7ffff;",
+        "mov.b32 r, 0xfffff; and.b32 r, w, r;",
+    ),
     "shl": ("shl.b32 r, w, 16;", "shl.b32 r, w, 15;"),
     "shr": ("shl.b32 x, w, 16; shr.u32 r, x, 3;", "shr.u32 r, w, 3;"),
     "shr of the sign": ("shl.b32 x, w, 16; shr.s32 r, x, 3;", "and.b32 x, w, 0x80000000; shr.s32 r, x, 31;"),

@@ -218,8 +218,6 @@ def _results(batch: Batch, step: Step, values: dict[int, Lanes], targets: list[T
     """Return what an instruction makes of other values, as bits; registers stay as they are."""
     registers = batch.registers
     batch.registers = list(registers)
-    for target in targets:
-        batch.registers[target.place.slot] = np.zeros((1, 1, 1), dtype=target.place.kept)
     for slot, value in values.items():
         batch.registers[slot] = value
     step(batch)
