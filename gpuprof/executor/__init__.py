@@ -13,9 +13,10 @@ A library of its own. With PTX of `compute_90` or lower in `ptx`, of a kernel th
     (2, 8)
 
 What CUDA leaves undefined, or hardware traps, is a `KernelFault` that names line, block and thread; what is
-not modelled is an `UnsupportedInstruction`, and the kernel is not run. Of a large grid, `choose_blocks` picks
-blocks to run; their counts are scaled to the grid, and `LaunchResult.exact_sample` says whether blocks that
-should do the same work did. Launches on one memory build on each other; `combined` adds up what they counted.
+not modelled is an `UnsupportedInstruction`, raised when a thread reaches it. Of a large grid, `choose_blocks`
+picks blocks to run; their counts are scaled to the grid, and `LaunchResult.exact_sample` says whether blocks
+that should do the same work did. Launches on one memory build on each other; `combined` adds up what they
+counted.
 
 The way of a kernel through the rooms:
 
@@ -44,6 +45,7 @@ from gpuprof.executor.grid_launch import Argument, LaunchResult, combined, launc
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
+from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.totals import LineCounters
 
@@ -65,4 +67,5 @@ __all__ = [
     "encode_tensor_map",
     "launch",
     "load_program",
+    "source_name",
 ]

@@ -3,7 +3,7 @@
 """Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,11 +11,13 @@ import numpy as np
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.definedness.following import before_end, follow
 from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Site
+from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_before_written, reads_and_writes
-from gpuprof.executor.program.merge import merge_shared_accesses
+from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
 from gpuprof.executor.program.slots import Slots
 from gpuprof.executor.steps import (
@@ -27,7 +29,7 @@ from gpuprof.executor.steps import (
     warp_steps,
 )
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered
 
 _U32 = np.dtype(np.uint32)
@@ -78,7 +80,8 @@ class RunnableBlock:
         fused: Scalar fused multiply-adds by (family, source line), run once per pass by every lane.
         predicate: Slot of the branch's predicate; `negated` when it is `@!p`.
         site: Counting site of the branch.
-        barrier: Returns (barrier number, threads expected or None for all).
+        barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
+        aligned: All lanes of a warp must come to its barrier together.
         polls: It is a loop of its own that reads global memory until another block has written it.
     """
 
@@ -94,8 +97,9 @@ class RunnableBlock:
     negated: bool = False
     site: int = -1
     arrives_only: bool = False
+    aligned: bool = True
     polls: bool = False
-    barrier: Callable[[Batch], tuple[int, int | None]] = field(default=lambda batch: (0, None))
+    barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
 
 
 @dataclass
@@ -115,7 +119,14 @@ class Program:
         parameters: Its parameters, with their byte offsets.
         variables: Module variables in global or constant memory that it names.
         phased: Whether it uses mbarriers or the copy engine.
+        partial: Whether it has barriers of some of a block's warps.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        shared_start: Address of the first byte of its own shared memory.
+        unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
+            name: that alignment and their address, in bytes.
+        unmodelled: What it holds that the executor does not model, with the source line. It can be launched;
+            a thread that reaches one of them stops the run.
+        limits: What its header says of launches, by directive.
         unwritten: Slots of registers that may be read before anything is written to them.
         follows_undefined: Whether its steps follow values that come from registers or memory never written.
     """
@@ -132,7 +143,12 @@ class Program:
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
     phased: bool
+    partial: bool
     uncounted: frozenset[str]
+    shared_start: int
+    unmet_alignments: dict[str, tuple[int, int]]
+    unmodelled: tuple[tuple[str, int], ...]
+    limits: dict[str, tuple[int, int, int]]
     unwritten: frozenset[int]
     follows_undefined: bool
 
@@ -156,7 +172,7 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
             and count the same, and take longer.
 
     Raises:
-        UnsupportedInstruction: The kernel uses something that the executor does not model, or is not there.
+        UnsupportedInstruction: The kernel is not there, or its text cannot be read.
     """
     module = parse(ptx)
     if entry not in module.functions:
@@ -173,15 +189,24 @@ class _Decoder:
         alignment = max([_DYNAMIC_ALIGNMENT, *(v.align for v in shared if v.extern)])
         self.dynamic_offset = _aligned(self.static_bytes, alignment)
         self.offsets.update({v.name: self.dynamic_offset for v in shared if v.extern})
+        start = shared_start(module.architecture)
+        self.unmet_alignments = {
+            v.name: (v.align, start + self.offsets[v.name])
+            for v in shared
+            if v.name in self.offsets and (start + self.offsets[v.name]) % v.align
+        }
         local, self.local_bytes = _laid_out([v for v in function.variables if v.space == "local"])
         self.offsets.update(local)
         placed, _ = _laid_out(function.params)
         self.parameters = [(v, placed[v.name]) for v in function.params]
         self.variables = [v for v in module.variables if v.space in ("global", "const")]
         flow = basic_blocks(function.body)
-        merge_shared_accesses(flow, self._known_alignments(shared))
-        slots = Slots(function, self.offsets)
-        self.coder = Coder(slots, placed, _passing(flow))
+        # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
+        places = {v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name]) for v in shared}
+        merge_shared_accesses(flow, places)
+        addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}
+        known = {v.name for v in self.variables} | set(placed)
+        self.coder = Coder(Slots(function, addresses, known), placed, _passing(flow), start)
         self.flow = flow
 
     def program(self, text: str) -> Program:
@@ -189,7 +214,6 @@ class _Decoder:
         blocks = [self._block(block) for block in self.flow]
         for number, (block, decoded) in enumerate(zip(self.flow, blocks, strict=True)):
             decoded.polls = number in (block.target, block.otherwise) and _polls(block.body)
-        self._check_names()
         return Program(
             self.function.name,
             text,
@@ -203,21 +227,18 @@ class _Decoder:
             self.parameters,
             self.variables,
             self.coder.phased,
+            any(len(item.operands) > 1 for item in self._barriers()),
             frozenset(self.coder.uncounted),
+            self.coder.shared_start,
+            self.unmet_alignments,
+            tuple(self.coder.unmodelled),
+            self.function.limits,
             frozenset(self.coder.slots.register(name) for name in read_before_written(self.flow)),
             self.follow_undefined,
         )
 
-    def _known_alignments(self, shared: list[Variable]) -> dict[str, int]:
-        """Return what shared addresses are multiples of: of a static variable, all of its place is known."""
-        offsets = {v.name: self.offsets[v.name] for v in shared}
-        return {v.name: v.align if v.extern else offsets[v.name] & -offsets[v.name] or 256 for v in shared}
-
-    def _check_names(self) -> None:
-        known = {v.name for v in self.variables} | set(self.coder.parameters)
-        for key in self.coder.slots.symbols:
-            if key.partition("+")[0] not in known:
-                raise UnsupportedInstruction(f"symbol {key}", 0)
+    def _barriers(self) -> Iterator[Instruction]:
+        return (block.last for block in self.flow if block.end is End.BARRIER and block.last is not None)
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
@@ -251,24 +272,30 @@ class _Decoder:
         elif last is not None and block.end is End.BARRIER:
             result.barrier = self._barrier(last)
             result.arrives_only = "arrive" in last.opcode
+            result.aligned = last.opcode[0] == "bar" or "aligned" in last.opcode
         return result
 
-    def _barrier(self, item: Instruction) -> Callable[[Batch], tuple[int, int | None]]:
+    def _barrier(self, item: Instruction) -> Callable[[Batch], list[Lanes]]:
         if "red" in item.opcode:
-            raise UnsupportedInstruction(item.name, item.line)
+            refuse = refusal(self.coder, item, item.name)
+
+            def unknown(batch: Batch) -> list[Lanes]:
+                refuse(batch)
+                return []
+
+            return unknown
         reads = [self.coder.reader(operand, _U32, item) for operand in item.operands]
-
-        def barrier(batch: Batch) -> tuple[int, int | None]:
-            values = [int(read(batch).flat[0]) for read in reads]
-            return values[0] if values else 0, values[1] if len(values) > 1 else None
-
-        return barrier
+        return lambda batch: [read(batch) for read in reads]
 
     def _step(self, item: Instruction) -> Step | None:
-        step = self._plain_step(item)
-        return follow(self.coder, item, step) if step is not None and self.follow_undefined else step
+        """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""
+        try:
+            step = self._modelled(item)
+            return follow(self.coder, item, step) if step is not None and self.follow_undefined else step
+        except UnsupportedInstruction as why:
+            return refusal(self.coder, item, why.name)
 
-    def _plain_step(self, item: Instruction) -> Step | None:
+    def _modelled(self, item: Instruction) -> Step | None:
         name = item.opcode[0]
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)

@@ -8,6 +8,9 @@ from typing import Any
 
 from gpuprof.errors import CaseFailure, CaseSkipped
 
+#: x, y and z of a thread in its block, or of a block in its grid.
+Index = tuple[int, int, int]
+
 
 class FaultKind(StrEnum):
     """The ways in which a kernel's execution can be wrong."""
@@ -69,21 +72,26 @@ class LaunchRefused(CaseFailure):
 
 
 class UnsupportedInstruction(CaseSkipped):
-    """The kernel uses something that the executor does not model, so it is not run at all.
+    """The kernel needs something that the executor does not model.
 
     Args:
         name: The opcode, function or feature.
-        line: Source line of its first use; 0 when unknown.
+        line: Source line of its use; 0 when unknown.
+        reached_by: Index (x, y, z) of the thread that came to it, and of that thread's block; None when the
+            kernel was not run at all.
     """
 
-    def __init__(self, name: str, line: int) -> None:
-        super().__init__(
-            f"the executor does not model `{name}` (line {line}), so this kernel was not run.",
-            fix="Run it on a GPU instead.",
-        )
+    def __init__(self, name: str, line: int, reached_by: tuple[Index, Index] | None = None) -> None:
+        what = f"The executor does not model `{name}` (line {line}), "
+        if reached_by is None:
+            text = f"{what}so this kernel was not run."
+        else:
+            text = f"{what}which thread {reached_by[0]} of block {reached_by[1]} reached."
+        super().__init__(text, fix="Run it on a GPU instead.")
         self.name = name
         self.line = line
+        self.reached_by = reached_by
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields, so that a worker process can send it to its parent."""
-        return type(self), (self.name, self.line)
+        return type(self), (self.name, self.line, self.reached_by)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launch a program over a grid, or a sample of it, in batches of blocks."""
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ DEFAULT_BUDGET = 20_000_000
 #: CUDA's limits of every architecture: blocks of a grid, and threads of a block, along x, y and z.
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = (1024, 1024, 64)
+_MOST_LOCAL_BYTES = 512 << 10
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 
@@ -178,6 +180,36 @@ def _check(program: Program, geometry: Geometry, args: Sequence[Argument]) -> No
             fix="A block has 1 to 1024 threads, at most 64 along z; a grid has 1 to 2^31-1 blocks along x,"
             " and to 65535 along y and z.",
         )
+    _check_limits(program, geometry)
+
+
+def _check_limits(program: Program, geometry: Geometry) -> None:
+    """Refuse what the kernel itself rules out: by its stack, `__launch_bounds__` or `__cluster_dims__`."""
+    if program.local_bytes > _MOST_LOCAL_BYTES:
+        raise LaunchRefused(
+            f"{program.kernel} needs {program.local_bytes:,} bytes of local memory for each thread;"
+            f" CUDA allows {_MOST_LOCAL_BYTES:,}.",
+            fix="Put its arrays into global memory.",
+        )
+    limits, block, grid = program.limits, geometry.block, geometry.grid
+    most = math.prod(limits.get("maxntid", _MOST_THREADS[:1]))
+    if geometry.threads > most:
+        raise LaunchRefused(
+            f"{program.kernel}: a block of {geometry.threads} threads cannot be launched:"
+            f" its __launch_bounds__ allow {most}.",
+            fix="Use a smaller block, or larger __launch_bounds__.",
+        )
+    if block != limits.get("reqntid", block):
+        raise LaunchRefused(
+            f"{program.kernel}: block {block} cannot be launched: it asks for {limits['reqntid']}."
+        )
+    cluster = limits.get("reqnctapercluster", (1, 1, 1))
+    if any(blocks % size for blocks, size in zip(grid, cluster, strict=True)):
+        raise LaunchRefused(
+            f"{program.kernel}: grid {grid} cannot be launched: its clusters are of {cluster} blocks,"
+            " which do not divide it.",
+            fix="Round the grid up to whole clusters.",
+        )
 
 
 class _Template:
@@ -221,6 +253,7 @@ class _Template:
             self.program.local_bytes,
             tally,
             self.program.phased,
+            self.program.partial,
             followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
         )
         batch.registers = list(self.registers)

@@ -25,14 +25,19 @@ import numpy as np
 
 from gpuprof.executor.decode import Program, RunnableBlock
 from gpuprof.executor.faults import FaultKind
-from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
+from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.mbarriers import Stall
+from gpuprof.executor.memory.shared_memory import next_serial
 from gpuprof.executor.program.flow import EXIT_BLOCK, End
 from gpuprof.executor.steps.batch import Batch
 
 #: How often threads may wait for mbarriers in vain, while nothing changes, before that is a deadlock.
 _PATIENCE = 64
+#: Barriers of a thread block.
+_BARRIERS = 16
 
 
 @dataclass(eq=False)
@@ -243,13 +248,37 @@ class Scheduler:
 
     def _barrier(self, block: RunnableBlock, strand: _Strand) -> bool:
         """Pass a barrier when everybody is there; otherwise put the strand to wait and return False."""
-        batch = self.batch
-        identity, expected = block.barrier(batch)
         strand.block = block.target
-        if expected is None and batch.alone and not self._waiting:
+        operands = block.barrier(self.batch)
+        if all(operand.size == 1 for operand in operands):
+            return self._meet(block, strand, *(int(operand.flat[0]) for operand in operands))
+        # Warps may be at different barriers, as their registers say.
+        groups = _by_values(operands, strand.mask)
+        if len(groups) == 1:
+            return self._meet(block, strand, *groups[0][0])
+        if strand.above is not None:
+            strand.above.pending += len(groups) - 1
+        for values, mask in groups:
+            part = replace(strand, mask=mask)
+            if self._meet(block, part, *values):
+                self._ready.append(part)
+        return False
+
+    def _meet(
+        self, block: RunnableBlock, strand: _Strand, identity: int = 0, count: int | None = None
+    ) -> bool:
+        """Wait at one barrier, or arrive there; True when the strand can go on."""
+        batch, expected = self.batch, count
+        self._check_barrier(block, strand.mask, identity, expected)
+        everybody = batch.alone and strand.mask is batch.mask
+        if expected is None and everybody and not self._waiting:
             batch.races.barrier()
             return True
-        self._require_full_warps(block, strand.mask)
+        if block.aligned:
+            self._require_full_warps(block, strand.mask)
+        if count is not None and batch.partial:
+            arriving = Signal(next_serial(), strand.mask.lanes, _phase_of(identity))
+            batch.races.record(Access.RELEASE, arriving, block.line)
         if block.arrives_only:
             shape = (batch.blocks, batch.warps, 32)
             before = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
@@ -257,6 +286,15 @@ class Scheduler:
             return True
         self._waiting.append(_Waiting(strand, identity, expected, block.line))
         return False
+
+    def _check_barrier(self, block: RunnableBlock, mask: Mask, identity: int, count: int | None) -> None:
+        text = ""
+        if identity >= _BARRIERS:
+            text = f"uses barrier {identity}, but a block has {_BARRIERS}, from 0"
+        elif count is not None and (count == 0 or count % WARP):
+            text = f"waits at a barrier for {count} threads, which are not whole warps of {WARP}"
+        if text:
+            self.batch.fault(FaultKind.BARRIER, text, block.line, mask.first())
 
     def _require_full_warps(self, block: RunnableBlock, mask: Mask) -> None:
         missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes
@@ -282,15 +320,33 @@ class Scheduler:
             if expected is None:
                 complete = np.asarray((arrived | absent).all(axis=(1, 2)) & arrived.any(axis=(1, 2)))
             else:
-                # The hardware counts whole warps.
-                complete = np.asarray(arrived.any(axis=2).sum(axis=1) * 32 >= expected)
+                # The hardware counts whole warps; lanes that have ended are not waited for.
+                warps = (arrived | absent).all(axis=2) & arrived.any(axis=2)
+                complete = np.asarray(warps.sum(axis=1) * WARP >= expected)
             if complete.any():
-                batch.races.barrier(None if complete.all() else complete)
+                self._order(identity, complete, group)
                 if identity in self._arrivals:
                     self._arrivals[identity][complete] = False
                 self._let_go(group, complete)
                 return True
         return False
+
+    def _order(self, identity: int, complete: Bools, group: list[_Waiting]) -> None:
+        """Tell the race detector that a barrier is over in the blocks that are true in `complete`."""
+        batch = self.batch
+        waited = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
+        for w in group:
+            waited |= w.strand.mask.lanes
+        everybody = complete & (waited | ~batch.live.lanes).all(axis=(1, 2))
+        if not batch.partial:
+            everybody = complete
+        some = complete & ~everybody
+        if some.any():
+            lanes = waited & some[:, None, None]
+            signal = Signal(next_serial(), lanes, _phase_of(identity))
+            batch.races.record(Access.ACQUIRE, signal, group[0].line)
+        if everybody.any():
+            batch.races.barrier(None if everybody.all() else everybody)
 
     def _let_go(self, group: list[_Waiting], complete: Bools) -> None:
         for w in group:
@@ -407,6 +463,20 @@ class Scheduler:
         if missing := barriers.describe(position[0], column):
             text += f": {missing}"
         batch.fault(FaultKind.MBARRIER, text, stall.line, position, offset)
+
+
+def _phase_of(identity: int) -> tuple[int, int]:
+    """Return what the race detector knows a barrier of the block by; those of mbarriers are not negative."""
+    return -1 - identity, 0
+
+
+def _by_values(operands: list[Lanes], mask: Mask) -> list[tuple[tuple[int, ...], Mask]]:
+    """Divide the lanes in `mask` by what their operands say."""
+    shape = np.broadcast_shapes(mask.lanes.shape, *(operand.shape for operand in operands))
+    lanes = np.broadcast_to(mask.lanes, shape)
+    held = np.stack([np.broadcast_to(operand, shape) for operand in operands], axis=-1)
+    different = np.unique(held[lanes], axis=0)
+    return [(tuple(values.tolist()), mask.of(lanes & (held == values).all(axis=-1))) for values in different]
 
 
 def _above(strand: _Strand | _Join) -> list[_Join]:

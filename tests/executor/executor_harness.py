@@ -17,6 +17,7 @@ from gpuprof.executor import (
     KernelFault,
     LaunchResult,
     Program,
+    UnsupportedInstruction,
     launch,
     load_program,
 )
@@ -29,6 +30,15 @@ def _checked(result):
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise RuntimeError(str(status))
     return values[0] if values else None
+
+
+def refused(program: Program, *args) -> UnsupportedInstruction:
+    """Return what stops one warp of a kernel that uses what is not modelled, and that a thread reached it."""
+    with pytest.raises(UnsupportedInstruction) as caught:
+        launch(program, (1, 1, 1), (32, 1, 1), args, GlobalMemory())
+    assert caught.value.reached_by is not None
+    assert (caught.value.name, caught.value.line) in program.unmodelled
+    return caught.value
 
 
 @functools.cache

@@ -8,6 +8,8 @@ from executor_harness import run_cuda, run_instruction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuprof.executor import FaultKind, KernelFault
+
 INTS = np.zeros(128, dtype=np.int32)
 
 
@@ -162,6 +164,76 @@ def test_a_producer_goes_on_after_it_arrived():
 }"""
     (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
     assert out.array()[:64].tolist() == [132 - i for i in range(32)] + [105] * 32
+
+
+def test_warps_choose_their_barrier_by_a_register():
+    """Pairs of warps meet at barriers 1 to 4; the number, or the count, is not the same for all warps."""
+    source = """extern "C" __global__ void k(int *out, int count) {
+    __shared__ int tile[256];
+    const int pair = threadIdx.x / 64;
+    tile[threadIdx.x] = threadIdx.x;
+    if (pair == 1)
+        __nanosleep(100);
+    asm volatile("bar.sync %0, %1;" :: "r"(1 + pair), "r"(count) : "memory");
+    out[threadIdx.x] = tile[threadIdx.x ^ 32];
+    asm volatile("bar.sync %0;" :: "r"(count / 64 - 1) : "memory");
+    out[threadIdx.x] += 1000 * tile[255 - threadIdx.x]; // after barrier 0
+}"""
+    (out,), _ = run_cuda(source, np.zeros(256, np.int32), scalars=(64,), block=(256, 1, 1))
+    assert out.array().tolist() == [(t ^ 32) + 1000 * (255 - t) for t in range(256)]
+
+
+def test_warps_may_give_one_barrier_different_numbers_in_different_rounds():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[96];
+    const int warp = threadIdx.x / 32;
+    int sum = 0;
+    for (int i = 0; i < 3; ++i) { // warp i rests
+        if (warp != i) {
+            tile[threadIdx.x] = i + 1;
+            asm volatile("bar.sync %0, 64;" :: "r"(1 + i) : "memory");
+            sum += tile[(threadIdx.x % 32) + 32 * (3 - i - warp)];
+        }
+        __syncthreads();
+    }
+    out[threadIdx.x] = sum;
+}"""
+    (out,), _ = run_cuda(source, INTS, block=(96, 1, 1))
+    assert out.array()[:96].tolist() == [2 + 3] * 32 + [1 + 3] * 32 + [1 + 2] * 32
+
+
+def test_lanes_come_to_an_unaligned_barrier_one_by_one():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[64];
+    tile[threadIdx.x] = threadIdx.x;
+    if (threadIdx.x % 2) {
+        asm volatile("barrier.sync 0;" ::: "memory");
+        out[threadIdx.x] = tile[63 - threadIdx.x];
+    } else {
+        asm volatile("barrier.sync 0;" ::: "memory");
+        out[threadIdx.x] = -tile[63 - threadIdx.x];
+    }
+}"""
+    (out,), _ = run_cuda(source, INTS, block=(64, 1, 1))
+    assert out.array()[:64].tolist() == [(63 - t) * (1 if t % 2 else -1) for t in range(64)]
+
+
+@pytest.mark.parametrize(
+    ("number", "count", "text"),
+    [
+        (16, 64, "uses barrier 16, but a block has 16, from 0"),
+        (20, 64, "uses barrier 20"),
+        (1, 48, "waits at a barrier for 48 threads, which are not whole warps"),
+        (1, 0, "waits at a barrier for 0 threads"),
+    ],
+)
+def test_barriers_that_do_not_exist(number, count, text):
+    source = """extern "C" __global__ void k(int *out, int number, int count) {
+    asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(count) : "memory");
+}"""
+    with pytest.raises(KernelFault, match=text) as caught:
+        run_cuda(source, INTS, scalars=(number, count), block=(64, 1, 1))
+    assert caught.value.kind is FaultKind.BARRIER
 
 
 def test_one_block_passes_a_barrier_that_another_does_not_reach_yet():

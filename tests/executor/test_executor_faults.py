@@ -6,10 +6,17 @@ import pickle
 
 import numpy as np
 import pytest
-from executor_harness import caught, cuda_program, line_of, run_cuda
+from executor_harness import caught, cuda_program, line_of, refused, run_cuda
 
 from gpuprof.errors import CaseSkipped
-from gpuprof.executor import FaultKind, LaunchRefused, UnsupportedInstruction
+from gpuprof.executor import (
+    FaultKind,
+    GlobalMemory,
+    LaunchRefused,
+    UnsupportedInstruction,
+    launch,
+    load_program,
+)
 
 FLOATS = np.zeros(64, dtype=np.float32)
 
@@ -337,11 +344,13 @@ extern "C" __global__ void k(int *out) {
     if (out[0])
         printf("%d", out[0]); // planted
 }""".replace("#include <cstdio>\n", "")
+    run_cuda(source, np.zeros(1, np.int32))
     with pytest.raises(UnsupportedInstruction) as error:
-        cuda_program(source)
+        run_cuda(source, np.ones(1, np.int32))
     assert isinstance(error.value, CaseSkipped)
     assert error.value.name == "call of vprintf"
     assert error.value.line == line_of(source, "planted")
+    assert error.value.reached_by == ((0, 0, 0), (0, 0, 0))
 
 
 @pytest.mark.parametrize(
@@ -364,9 +373,8 @@ def test_the_clock_is_not_modelled():
     source = """extern "C" __global__ void k(long long *out) {
     out[threadIdx.x] = clock64(); // planted
 }"""
-    with pytest.raises(UnsupportedInstruction) as error:
-        cuda_program(source)
-    assert (error.value.name, error.value.line) == ("%clock64", 2)
+    error = refused(cuda_program(source), 0)
+    assert (error.name, error.line) == ("%clock64", 2)
 
 
 def test_faults_travel_between_processes():
@@ -380,3 +388,15 @@ def test_a_wrong_number_of_arguments_is_refused():
     source = 'extern "C" __global__ void k(int *out) { out[0] = 1; }'
     with pytest.raises(LaunchRefused, match="takes 1 arguments, but 2"):
         run_cuda(source, np.zeros(1, np.int32), scalars=(3,))
+
+
+def test_more_local_memory_than_a_thread_has_is_refused():
+    head = ".version 8.5\n.target sm_90\n.address_size 64\n"
+    text = head + ".visible .entry k()\n{\n.local .b8 s[SIZE];\nret;\n}\n"
+
+    def run(size):
+        launch(load_program(text.replace("SIZE", str(size)), "k"), (1, 1, 1), (32, 1, 1), [], GlobalMemory())
+
+    run(524_288)
+    with pytest.raises(LaunchRefused, match="needs 614,400 bytes of local memory for each thread"):
+        run(614_400)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from executor_harness import run_instruction
+from executor_harness import refused, run_instruction
 
-from gpuprof.executor import UnsupportedInstruction, load_program
+from gpuprof.executor import load_program
 
 INTS = [
     0,
@@ -543,7 +543,19 @@ def test_an_unknown_instruction_is_named(text):
     ):
         ptx = ".version 8.5\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 t;\n"
         ptx += f"{location}{text}\nret;\n}}\n"
-        with pytest.raises(UnsupportedInstruction) as caught:
-            load_program(ptx, "k")
-        assert caught.value.name == text.split()[0].rstrip(";")
-        assert caught.value.line == line
+        error = refused(load_program(ptx, "k"))
+        assert error.name == text.split()[0].rstrip(";")
+        assert error.line == line
+
+
+def test_approximate_quotients_of_divisors_without_reciprocal_are_zero():
+    """As the PTX ISA says of 2^126 < |b| < 2^128; `div.full` and `div.rn` have no such gap."""
+    large, larger = np.float32(2.0**126), np.nextafter(np.float32(2.0**126), np.float32(np.inf))
+    a = np.array([2.0**126, 8.0, -8.0, 2.0**127, np.inf, np.nan, 5.0], np.float32)
+    b = np.array([large, larger, larger, -(2.0**127), larger, larger, np.inf], np.float32)
+    with np.errstate(invalid="ignore"):
+        got = run_instruction("div.approx.f32 d, a, b;", ("f32", "f32"), "f32", a, b)
+        full = run_instruction("div.full.f32 d, a, b;", ("f32", "f32"), "f32", a, b)
+        np.testing.assert_array_equal(full, a / b)
+    np.testing.assert_array_equal(got, np.array([1, 0, 0, 0, np.nan, np.nan, 0], np.float32))
+    assert np.signbit(got[:4]).tolist() == [False, False, True, True]

@@ -151,7 +151,7 @@ def test_dynamic_shared_memory_follows_static_memory_at_16_bytes():
     out[threadIdx.x] = start + (unsigned)more[threadIdx.x ^ 1] + (unsigned)five[0];
 }"""
     (out,), _ = run_cuda(source, np.zeros(32, np.uint32), shared=128)
-    assert out.array().tolist() == [32 + (t ^ 1) for t in range(32)]
+    assert out.array().tolist() == [0x400 + 32 + (t ^ 1) for t in range(32)]
 
 
 def test_local_arrays():

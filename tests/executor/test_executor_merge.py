@@ -15,7 +15,7 @@ from executor_harness import KERNELS, compile_cuda, run_cuda
 
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import basic_blocks
-from gpuprof.executor.program.merge import merge_shared_accesses
+from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import parse
 
 HEAD = 'extern "C" __global__ void k(const float *A, float *O, int n) { int t = threadIdx.x;'
@@ -103,6 +103,19 @@ CASES = {
 }}""",
         {"LDS.64": 2, "LDS": 1, "STS.64": 2, "STS": 1},
     ),
+    "an array behind a flag, by its name": (
+        f"""{HEAD}
+    __shared__ bool flag;
+    __shared__ float s[8];
+    if (t < 8) s[t] = A[t];
+    if (t == n) flag = A[n] > 0;
+    __syncthreads();
+    float q = flag;
+    if (t == 0) for (int i = 0; i < 8; i++) q += s[i];
+    O[t] = q;
+}}""",
+        {"LDS.128": 2, "LDS": 2, "STS": 2},
+    ),
     "rows padded to 33": (
         f"""{HEAD}
     __shared__ float s[32][33];
@@ -131,7 +144,7 @@ CASES = {
     ),
 }
 _NAMES = {"ld": "LDS", "st": "STS"}
-_BITS = {4: "", 8: ".64", 16: ".128"}
+_BITS = {1: "", 4: "", 8: ".64", 16: ".128"}
 
 
 def merged_accesses(source: str) -> Counter[str]:
@@ -139,11 +152,12 @@ def merged_accesses(source: str) -> Counter[str]:
     module = parse(compile_cuda(source)[0])
     (function,) = module.functions.values()
     blocks = basic_blocks(function.body)
-    offsets, end = {}, 0
+    places, end = {}, 0
     for variable in (v for v in (*module.variables, *function.variables) if v.space == "shared"):
-        offsets[variable.name] = (end & -end) or 256
-        end += variable.size
-    merge_shared_accesses(blocks, offsets)
+        start = -(-end // variable.align) * variable.align
+        places[variable.name] = Place.at(start)
+        end = start + variable.size
+    merge_shared_accesses(blocks, places)
     found: Counter[str] = Counter()
     for item in (item for block in blocks for item in block.body):
         if item.opcode[0] in _NAMES and "shared" in item.opcode:

@@ -21,7 +21,7 @@ ROOMS: dict[str, set[str]] = {
     "memory": {"faults", "lanes"},
     "steps": {"faults", "lanes", "program", "arithmetic", "memory"},
     "definedness": {"faults", "lanes", "program", "arithmetic", "memory", "steps"},
-    "decode": {"faults", "lanes", "program", "arithmetic", "steps", "definedness"},
+    "decode": {"faults", "lanes", "program", "arithmetic", "memory", "steps", "definedness"},
     "sampling": set(),
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode"},
     "totals": {"lanes", "program", "memory", "decode", "sampling"},

@@ -26,10 +26,6 @@ EXACT = (
 
 #: Where the executor is known to count otherwise, by operation and kernel: at every size, or at one.
 DIFFERS = {
-    (
-        "reduce",
-        "last_block",
-    ): "ptxas joins loads by where it placed its two shared variables",
     ("softmax", "online", 33, 77): "0.6 % more FMAs: some of a warp's lanes have no element in the last step",
 }
 

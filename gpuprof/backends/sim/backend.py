@@ -3,7 +3,7 @@
 """Runs cases on the SIMT executor: the whole grid when small, a sample of its blocks otherwise."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from gpuprof.backends.verification import prove
 from gpuprof.counters import OF_EXECUTOR
 from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.devices.device import Device, parse_arch
+from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.executor import (
     WARP,
@@ -34,6 +35,7 @@ from gpuprof.executor import (
     encode_tensor_map,
     launch,
     load_program,
+    source_name,
 )
 from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.kernel import Kernel
@@ -83,8 +85,8 @@ class Executed:
     caveat: str | None
     lines: tuple[SourceLine, ...] | None
     combined: bool
+    remarks: tuple[str, ...]
     followed: bool = False
-    remarks: tuple[str, ...] = ()
 
     @property
     def lines_reason(self) -> str | None:
@@ -170,7 +172,7 @@ class SimBackend:
         return Findings(
             "ok" if proof.verification.passed else "incorrect",
             reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
-            remarks=proof.remarks + found.remarks,
+            remarks=(*proof.remarks, *found.remarks),
             verification=proof.verification,
             timing_reason=_NO_TIME,
             event_floor_reason=_NO_TIME,
@@ -228,6 +230,7 @@ class SimBackend:
         for one in shape.launches:
             needed = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
             _check_shared(self.device, kernel, needed)
+            _check_resources(self.device, one, compiled[one.entry].registers_per_thread, needed)
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
         programs = self._programs(kernel, shape, compiled, follow_undefined=follow_undefined)
         if not follow_undefined and any(program.unwritten for program in programs.values()):
@@ -249,14 +252,15 @@ class SimBackend:
         result = combined(results) if len(results) > 1 else results[0]
         together = any(buffer.combined for buffer in memory.buffers)
         lines = None if _stands_elsewhere(kernel, shape) else lines_of(result)
+        remarks = _unmet_alignments(programs[one.entry] for one in shape.launches)
         return Executed(
             buffers,
             counters_of(result),
             _sampling_caveat(result),
             lines,
             together,
+            (*remarks, *result.remarks),
             any(program.follows_undefined for program in programs.values()),
-            result.remarks,
         )
 
     def _programs(
@@ -340,6 +344,40 @@ def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
             " with CUDA_ERROR_INVALID_VALUE.",
             over_limit=True,
         )
+
+
+def _check_resources(device: Device, one: OneLaunch, registers: int, shared_bytes: int) -> None:
+    """Refuse a block, or a cooperative grid, that the card cannot hold.
+
+    Raises:
+        CaseFailure: The driver would refuse the launch.
+    """
+    held = theoretical_occupancy(
+        device,
+        threads_per_block=math.prod(one.block),
+        registers_per_thread=registers,
+        shared_bytes_per_block=shared_bytes,
+    )
+    blocks, at_once = math.prod(one.grid), held.blocks_per_sm * device.sm_count
+    if one.cooperative and blocks > at_once:
+        raise CaseFailure(
+            f"A cooperative grid of {blocks} blocks does not fit: {device.name} holds {at_once} of them at"
+            f" once ({held.blocks_per_sm} on each SM), and its driver would refuse the launch with"
+            " CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE.",
+            over_limit=True,
+            fix="Use a smaller grid.",
+        )
+
+
+def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
+    """What to say of shared variables whose alignment the card does not give."""
+    remarks = {
+        f"Shared memory of a block starts at {program.shared_start:#x} on the card, whatever alignment is"
+        f" asked for: {source_name(name)} lies at {address:#x}, which is no multiple of {alignment:,}"
+        for program in programs
+        for name, (alignment, address) in program.unmet_alignments.items()
+    }
+    return tuple(sorted(remarks))
 
 
 def _device_memory(

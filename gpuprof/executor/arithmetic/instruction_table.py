@@ -80,9 +80,21 @@ _DIRECTED: dict[str, Callable[..., Lanes]] = {
 }
 
 
+#: Beyond this the reciprocal that `div.approx.f32` multiplies by is 0.
+_LARGEST_WITH_RECIPROCAL = np.float32(2.0**126)
+
+
+def _divide_by_reciprocal(a: Lanes, b: Lanes) -> Lanes:
+    """`div.approx.f32`: a quotient, but 0 (of an infinity NaN) where the divisor has no reciprocal."""
+    has_none = (np.abs(b) > _LARGEST_WITH_RECIPROCAL) & np.isfinite(b)
+    return np.where(has_none, a * np.copysign(np.float32(0), b), np.divide(a, b)).astype(np.float32)
+
+
 def _rounded(op: Mnemonic, count: int) -> Lowered:
     """Lower a correctly rounded float operation; `.approx` and `.full` are given that precision too."""
     mode = op.rounding
+    if op.base == "div" and op.has("approx"):
+        return _float(op, _divide_by_reciprocal, count)
     if mode == "rn":
         return _float(op, _NEAREST[op.base], count)
     compute = _DIRECTED[op.base]

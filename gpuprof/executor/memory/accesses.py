@@ -12,12 +12,15 @@ from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 
 # Who touched a granule in the current interval, as one integer: 0 nobody; 1 … 1024 that thread, plus one; the
-# following stand for several threads of one warp, ordered by __syncwarp or not, and of several warps.
+# following stand for several threads of one warp, ordered by __syncwarp or not, and of several warps. From
+# SETTLED on, the number says for which warps it is settled: the place of their bits in a list of such sets.
 ORDERED = 2000
 UNORDERED = 3000
+SETTLED = 4000
 SEVERAL_WARPS = -1
 
 Owners = NDArray[np.int32]
+_NO_SETS = np.zeros(0, dtype=np.uint32)
 
 
 class Access(Enum):
@@ -90,7 +93,7 @@ def name_of(owner: int) -> str:
     """Return what a message calls an owner."""
     if 0 < owner < ORDERED:
         return f"thread number {owner - 1}"
-    return f"a thread of warp {owner % 1000}" if owner >= ORDERED else "several threads"
+    return f"a thread of warp {owner % 1000}" if ORDERED <= owner < SETTLED else "other threads"
 
 
 class Touch:
@@ -98,11 +101,20 @@ class Touch:
 
     A read at one address by all lanes of a warp, or by the same lane of all warps, needs one row, not one
     for each thread: nothing that is asked here can tell its threads apart.
+
+    Args:
+        entry: The entry.
+        granule: Bytes of a granule.
+        blocks: Blocks that are told apart.
+        settled: The sets of warps, as bits, that owners from `SETTLED` on name.
     """
 
-    def __init__(self, entry: Entry, granule: int, blocks: int) -> None:
+    def __init__(
+        self, entry: Entry, granule: int, blocks: int, settled: NDArray[np.uint32] = _NO_SETS
+    ) -> None:
         self.entry = entry
         self.granule = granule
+        self.settled = settled
         pattern = entry.pattern.copy if isinstance(entry.pattern, Signal) else entry.pattern
         assert pattern is not None
         self.warps = pattern.mask.warps
@@ -159,11 +171,23 @@ class Touch:
         ordered = held == ORDERED + self.warp.astype(np.int32)[:, None]
         several = (self.owner >= UNORDERED) | (self.owner == SEVERAL_WARPS)
         hit &= ((held != self.owner) | several) & ~(ordered & (self.owner != SEVERAL_WARPS))
+        hit &= ~self.is_settled(held)
         if only is not None:
             lanes = only if len(owners) > 1 else only.any(axis=0, keepdims=True)
             shape = (len(owners), self.warps, 32)
             hit &= np.broadcast_to(lanes, shape)[self.block, self.warp, self.lane][:, None]
         return _first(hit)
+
+    def is_settled(self, held: Owners) -> Bools:
+        """Tell where what others did is settled for these threads, though not for all."""
+        known = held >= SETTLED
+        if not known.any():
+            return known
+        bit = np.left_shift(np.uint32(1), self.warp.astype(np.uint32))[:, None]
+        everybody = np.uint32((1 << self.warps) - 1)
+        mine = np.where(self.owner == SEVERAL_WARPS, everybody, bit)
+        settled = self.settled[np.where(known, held - SETTLED, 0)]
+        return np.asarray(known & ((settled & mine) == mine))
 
     def position(self, hit: Hit) -> tuple[tuple[int, int, int], int]:
         """Return ((block, warp, lane), byte address) of a hit."""
@@ -201,10 +225,12 @@ class Touch:
     def _together(self, held: Owners) -> Owners:
         """Return who it is when these threads join those that `held` names."""
         warp = self.warp.astype(np.int32)[:, None]
-        same = (held > 0) & (warp_of(held) == warp) & (self.owner > 0)
+        same = (held > 0) & (held < SETTLED) & (warp_of(held) == warp) & (self.owner > 0)
         # What __syncwarp ordered no longer matters inside the warp, and this thread stands for it outside.
         ordered = held == ORDERED + warp
-        return np.where(same, np.where(ordered, self.owner, UNORDERED + warp), SEVERAL_WARPS).astype(np.int32)
+        together = np.where(same, np.where(ordered, self.owner, UNORDERED + warp), SEVERAL_WARPS)
+        # So too with what a barrier of some warps ordered.
+        return np.where(self.is_settled(held), self.owner, together).astype(np.int32)
 
 
 def _first(hit: Bools) -> Hit | None:

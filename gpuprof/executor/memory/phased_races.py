@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Races in kernels whose threads are ordered by mbarriers, and reads of bulk copies that nobody waited for.
+"""Races in kernels whose threads are ordered by mbarriers, or by barriers of some of a block's warps.
 
-What threads did before they arrived at an mbarrier is settled for whoever then waits for that phase. It is
-forgotten altogether: a thread that should have waited too, and did not, is found only while nobody else has.
-A bulk copy is visible to the threads that waited for its mbarrier, and after a barrier to all others.
+What threads did before they arrived there is settled for the warps that then wait for that phase, and for
+those that these meet later; for others it is not. Reads of bulk copies that nobody waited for are found too:
+a copy is visible to the threads that waited for its mbarrier, and after a barrier to all others.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.accesses import (
+    SETTLED,
     SEVERAL_WARPS,
     Access,
     Entry,
     Hit,
+    Owners,
     Signal,
     Touch,
     name_of,
@@ -64,6 +66,19 @@ class PhasedInterval(Interval):
         self._arrivals: dict[tuple[int, int], NDArray[np.int32]] = {}
         #: Who has waited for each copy in `landed`: shapes that broadcast to the batch.
         self._observers: dict[int, Bools] = {}
+        #: The sets of warps for which something is settled, as bits.
+        self._settled: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+
+    def forget(self, released: Bools) -> None:
+        """Blocks that are true in `released` passed a barrier of all their threads; the others did not."""
+        super().forget(released)
+        for phase, times in self._arrivals.items():
+            if phase[0] < 0:
+                self._arrivals[phase] = np.where(released[:, None], np.int32(-1), times)
+
+    def touch(self, entry: Entry) -> Touch:
+        """Spread an entry over threads and granules."""
+        return Touch(entry, self.granule, len(self.written), self._settled)
 
     def apply(self, entry: Entry) -> None:
         """Judge one entry and remember it."""
@@ -74,18 +89,18 @@ class PhasedInterval(Interval):
             case Access.ACQUIRE, Signal() as signal:
                 self._acquire(signal)
             case Access.OBSERVED, Signal() as signal:
-                self._observe(signal, Touch(entry, self.granule, len(self.written)))
+                self._observe(signal, self.touch(entry))
             case Access.BULK, _:
-                self._start(Touch(entry, self.granule, len(self.written)))
+                self._start(self.touch(entry))
             case Access.SOURCE, _:
-                self._source(Touch(entry, self.granule, len(self.written)))
+                self._source(self.touch(entry))
             case Access.SOURCED, _:
-                touch = Touch(entry, self.granule, len(self.written))
+                touch = self.touch(entry)
                 np.subtract.at(self.sourced, (touch.rows, touch.granules), 1)
                 self._was_read(touch)
             case Access.LANDED, _:
                 super().apply(entry)
-                self._mark(Touch(entry, self.granule, len(self.written)), self.writing_warps, self.write_time)
+                self._mark(self.touch(entry), self.writing_warps, self.write_time)
             case _:
                 super().apply(entry)
 
@@ -100,6 +115,7 @@ class PhasedInterval(Interval):
     def read(self, touch: Touch) -> None:
         """Judge a read."""
         self._check_copies(touch, "reads")
+        self._take_over(touch, self.reader, self.reading_warps)
         super().read(touch)
         self._mark(touch, self.reading_warps, self.read_time)
 
@@ -107,6 +123,10 @@ class PhasedInterval(Interval):
         """Judge a write, an atomic operation, the start of a cp.async, or an operation on an mbarrier."""
         self._check_copies(touch, "writes")
         self._check_sources(touch, "writes")
+        if touch.entry.access in TOGETHER:
+            self._take_over(touch, self.updater, self.updating_warps)
+        else:
+            self._take_over(touch, self.writer, self.writing_warps)
         super().write(touch)
         self.landed[touch.rows, touch.granules] = 0
         if touch.entry.access in TOGETHER:
@@ -167,35 +187,60 @@ class PhasedInterval(Interval):
         self._arrivals[signal.phase] = np.where(warps, np.int32(self._now), known)
 
     def _acquire(self, signal: Signal) -> None:
-        """Forget what was done before the arrivals at this phase, in the blocks that waited for it."""
+        """Settle what was done before the arrivals at this phase, for the warps that waited for it."""
         times = self._arrivals.get(signal.phase)
         if times is None:
             return
         blocks = len(self.written)
-        woken = np.broadcast_to(signal.lanes.any(axis=(1, 2)), (blocks,))
+        waiting = np.broadcast_to(_bits(np.asarray(signal.lanes.any(axis=2))), (blocks,))
         times = np.broadcast_to(times, (blocks, times.shape[1]))
         arrived = times >= 0
-        bits = (arrived.astype(np.uint32) << np.arange(times.shape[1], dtype=np.uint32)).sum(
-            axis=1, dtype=np.uint32
-        )
-        latest = times.max(axis=1)
+        bits, latest = _bits(arrived), times.max(axis=1)
+        everybody = np.uint32((1 << times.shape[1]) - 1)
         for owners, warps, when in (
             (self.writer, self.writing_warps, self.write_time),
             (self.reader, self.reading_warps, self.read_time),
             (self.updater, self.updating_warps, self.update_time),
         ):
-            block, place = np.nonzero(owners)
+            block, place = np.nonzero((owners != 0) & (waiting != 0)[:, None])
             owner = owners[block, place]
-            several = owner == SEVERAL_WARPS
-            limit = np.where(several, latest[block], times[block, np.where(several, 0, warp_of(owner))])
-            alone = (warps[block, place] & ~bits[block]) == 0
-            settled = woken[block] & alone & (when[block, place] <= limit)
-            block, place = block[settled], place[settled]
-            owners[block, place] = 0
-            warps[block, place] = 0
+            passed_on = owner >= SETTLED
+            alone = ~passed_on & (owner != SEVERAL_WARPS)
+            limit = np.where(alone, times[block, np.where(alone, warp_of(owner), 0)], latest[block])
+            touched = warps[block, place]
+            known = self._settled[np.where(passed_on, owner - SETTLED, 0)] if passed_on.any() else touched
+            # What was settled for a warp is so for those that it meets.
+            arrives = np.where(passed_on, (known & bits[block]) != 0, (touched & ~bits[block]) == 0)
+            chosen = arrives & (when[block, place] <= limit)
+            block, place = block[chosen], place[chosen]
+            settled = np.where(passed_on, known, touched)[chosen] | waiting[block]
+            for_all = settled == everybody
+            owners[block, place] = np.where(for_all, 0, self._numbered(settled))
+            when[block, place] = self._now
+            warps[block[for_all], place[for_all]] = 0
         for serial, lanes in self._observers.items():
             seen = np.asarray((lanes.any(axis=2) & arrived).any(axis=1))[:, None, None]
             self._observers[serial] = lanes | (signal.lanes & seen)
+        if signal.phase[0] < 0:  # the next round of a barrier begins
+            self._arrivals[signal.phase] = np.where((waiting != 0)[:, None], np.int32(-1), times)
+
+    def _numbered(self, sets: NDArray[np.uint32]) -> Owners:
+        """Return the owner that stands for each set of warps."""
+        different, which = np.unique(sets, return_inverse=True)
+        numbers = []
+        for bits in different:
+            (known,) = np.nonzero(self._settled == bits)
+            if not len(known):
+                self._settled = np.append(self._settled, bits)
+            numbers.append(SETTLED + (int(known[0]) if len(known) else len(self._settled) - 1))
+        return np.array(numbers, dtype=np.int32)[which.reshape(-1)]
+
+    def _take_over(self, touch: Touch, owners: Owners, warps: NDArray[np.uint32]) -> None:
+        """Where all that was done before is settled for these threads, they alone count from now on."""
+        place = touch.rows, touch.granules
+        settled = touch.is_settled(owners[place])
+        if settled.any():
+            warps[place] = np.where(settled, 0, warps[place])
 
     def _check_copies(self, touch: Touch, verb: str) -> None:
         """Nobody may touch a copy's bytes before waiting for it."""
@@ -244,3 +289,9 @@ class PhasedInterval(Interval):
         for warp in np.unique(touch.warp):
             chosen = touch.warp == warp
             warps[touch.rows[chosen], touch.granules[chosen]] |= np.uint32(1 << int(warp))
+
+
+def _bits(warps: Bools) -> NDArray[np.uint32]:
+    """Return the true ones of each block's warps as bits."""
+    bits = np.left_shift(warps.astype(np.uint32), np.arange(warps.shape[1], dtype=np.uint32))
+    return np.asarray(bits.sum(axis=1, dtype=np.uint32))

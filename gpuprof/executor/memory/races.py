@@ -21,6 +21,7 @@ from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.accesses import (
     ORDERED,
+    SETTLED,
     UNORDERED,
     Access,
     Entry,
@@ -179,7 +180,7 @@ class Interval:
         if entry.access is Access.SYNCWARP:
             self.order_warps(entry)
             return
-        touch = Touch(entry, self.granule, len(self.written))
+        touch = self.touch(entry)
         if entry.access is Access.READ:
             self.read(touch)
         elif entry.access is Access.LANDED:
@@ -188,6 +189,10 @@ class Interval:
             touch.put_owner(self.writer)
         else:
             self.write(touch)
+
+    def touch(self, entry: Entry) -> Touch:
+        """Spread an entry over threads and granules."""
+        return Touch(entry, self.granule, len(self.written))
 
     def widen(self, blocks: int) -> None:
         """Tell blocks apart from now on."""
@@ -201,7 +206,8 @@ class Interval:
         synced = entry.pattern.mask.active_warps[..., 0]
         synced = np.broadcast_to(synced, (len(self.written), entry.pattern.mask.warps))
         for owners in (self.writer, self.reader, self.updater):
-            block, place = np.nonzero((owners > 0) & ((owners < ORDERED) | (owners >= UNORDERED)))
+            single = (owners > 0) & (owners < SETTLED)
+            block, place = np.nonzero(single & ((owners < ORDERED) | (owners >= UNORDERED)))
             warp = warp_of(owners[block, place])
             chosen = synced[block, warp]
             owners[block[chosen], place[chosen]] = ORDERED + warp[chosen]

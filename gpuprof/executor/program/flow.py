@@ -5,7 +5,6 @@
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.program.ptx import Imm, Instruction, Label, Mem, Reg, Sym, Vec
 
 
@@ -100,8 +99,10 @@ def _cut(body: list[Instruction | Label]) -> list[BasicBlock]:
             block.last = item
             block.end = _ENDS.get(name) or (End.BARRIER if name in _BARRIERS else End.BRANCH)
             current = False
-        elif name == "brx":
-            raise UnsupportedInstruction(item.name, item.line)
+        elif name == "brx":  # not modelled: whoever reaches it goes no further
+            block.body.append(item)
+            block.end = End.EXIT
+            current = False
         else:
             block.body.append(item)
     for i, block in enumerate(blocks):

@@ -4,10 +4,12 @@
 
 PTX shows four loads, or stores, of consecutive words; where their address is provably a multiple of 16,
 the hardware runs one of 128 bits. What is provable follows from how addresses are computed: the alignment
-of a sum is the lesser of its terms', that of a product the product of its factors'. Which accesses merge is
-read off the machine code that ptxas makes.
+of a sum is the lesser of its terms', that of a product the product of its factors'. An address that is
+written as a variable and a number is known entirely. Which accesses merge is read off the machine code that
+ptxas makes.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -24,17 +26,41 @@ _TOUCHING = frozenset(
 )
 
 
-def merge_shared_accesses(blocks: list[BasicBlock], symbols: dict[str, int]) -> None:
+@dataclass(frozen=True)
+class Place:
+    """What is known of where a shared variable lies.
+
+    Attributes:
+        modulus: A power of two, in bytes.
+        remainder: What is left of its address, divided by that.
+    """
+
+    modulus: int
+    remainder: int = 0
+
+    @property
+    def alignment(self) -> int:
+        """The largest power of two, up to the modulus, that divides the address."""
+        return math.gcd(self.modulus, self.remainder)
+
+    @classmethod
+    def at(cls, offset: int) -> "Place":
+        """Return what is known of a variable that lies at `offset` in shared memory."""
+        return cls(_ENOUGH, offset % _ENOUGH)
+
+
+def merge_shared_accesses(blocks: list[BasicBlock], places: dict[str, Place]) -> None:
     """Merge in place.
 
     Args:
         blocks: The kernel's basic blocks.
-        symbols: What each shared variable's address is known to be a multiple of, in bytes.
+        places: What is known of each shared variable's address.
     """
+    symbols = {name: place.alignment for name, place in places.items()}
     aligned = _alignments((item for block in blocks for item in block.body), symbols)
     for block in blocks:
         for name in ("ld", "st"):
-            block.body = _merged(block.body, aligned, symbols, name)
+            block.body = _merged(block.body, aligned, places, name)
 
 
 def _alignments(body: Iterable[Instruction], symbols: dict[str, int]) -> dict[str, int]:
@@ -113,28 +139,33 @@ class _Access:
 
 
 def _merged(
-    body: list[Instruction], aligned: dict[str, int], symbols: dict[str, int], name: str
+    body: list[Instruction], aligned: dict[str, int], places: dict[str, Place], name: str
 ) -> list[Instruction]:
     """Return the instructions of a basic block with its loads (or stores) of shared memory merged."""
     replaced: dict[int, Instruction | None] = {}
     for accesses in _candidates(body, name):
-        base = accesses[0].base
-        known = aligned if isinstance(base, Reg) else symbols
-        alignment = known.get(getattr(base, "name", ""), 1)
+        place = _place_of(accesses[0].base, aligned, places)
         for width in (16, 8):
-            if width > alignment:
+            if width > place.modulus:
                 continue
-            for window in sorted({access.offset // width for access in accesses}):
-                inside = [a for a in accesses if a.offset >= window * width and a.end <= (window + 1) * width]
+            # What is aligned are addresses, not the distances from the base.
+            for start in sorted({a.offset - (place.remainder + a.offset) % width for a in accesses}):
+                inside = [a for a in accesses if a.offset >= start and a.end <= start + width]
                 if not _worthwhile(inside, width, name) or not _movable(body, inside, name):
                     continue
-                place = min if name == "ld" else max
-                first = place(access.position for access in inside)
+                earliest_or_latest = min if name == "ld" else max
+                first = earliest_or_latest(access.position for access in inside)
                 replaced |= dict.fromkeys((access.position for access in inside), None)
-                replaced[first] = _vector(body[first], inside, window * width, width)
+                replaced[first] = _vector(body[first], inside, start, width)
                 accesses = [access for access in accesses if access not in inside]
     items = [replaced.get(position, item) for position, item in enumerate(body)]
     return [item for item in items if item is not None]
+
+
+def _place_of(base: Operand, aligned: dict[str, int], places: dict[str, Place]) -> Place:
+    if isinstance(base, Reg):
+        return Place(aligned.get(base.name, 1))
+    return places.get(base.name, Place(1)) if isinstance(base, Sym) else Place(1)
 
 
 def _worthwhile(inside: list[_Access], width: int, name: str) -> bool:

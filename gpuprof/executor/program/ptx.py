@@ -117,7 +117,10 @@ class Variable:
 
 @dataclass
 class Function:
-    """A kernel or device function: its parameters in order, its registers by name, its body in text order."""
+    """A kernel or device function: its parameters in order, its registers by name, its body in text order.
+
+    `limits` holds what its header says of launches, by directive: `maxntid`, `reqntid`, `reqnctapercluster`.
+    """
 
     name: str
     is_entry: bool
@@ -126,18 +129,28 @@ class Function:
     registers: dict[str, str] = field(default_factory=dict)
     variables: list[Variable] = field(default_factory=list)
     body: list[Instruction | Label] = field(default_factory=list)
+    limits: dict[str, tuple[int, int, int]] = field(default_factory=dict)
 
 
 @dataclass
 class Module:
-    """All that one PTX text defines."""
+    """All that one PTX text defines.
 
+    Attributes:
+        architecture: The number of its target: 90 for `sm_90`; 0 where the text names none.
+        functions: By name.
+        variables: Those outside functions.
+    """
+
+    architecture: int = 0
     functions: dict[str, Function] = field(default_factory=dict)
     variables: list[Variable] = field(default_factory=list)
 
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)", re.MULTILINE)
 _HEADER = re.compile(r"\.(entry|func)\b")
+_LIMIT = re.compile(r"\.(maxntid|reqntid|reqnctapercluster)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?")
 _VARIABLE = re.compile(
     r"\.(global|const|shared|local|param)\s+(?:\.align\s+(\d+)\s+)?(?:\.v([24])\s+)?\.(\w+)\s+"
     r"([\w$%.]+)\s*(\[\s*(\d*)\s*\])?(?:\s*=\s*(.*))?$",
@@ -162,7 +175,8 @@ def parse(text: str) -> Module:
         UnsupportedInstruction: The text uses syntax that the executor does not model.
     """
     text = _COMMENT.sub(" ", text)
-    module = Module()
+    target = _TARGET.search(text)
+    module = Module(int(target[1]) if target else 0)
     position = 0
     statement = re.compile(r"\s*([^;{]*)([;{])", re.DOTALL)
     while found := statement.match(text, position):
@@ -186,6 +200,15 @@ def parse(text: str) -> Module:
         elif stop == "{":
             position = _matching_brace(text, position) + 1
     return module
+
+
+def source_name(symbol: str) -> str:
+    """Return a variable's name in the source: of a mangled one, which ends with it, the last part."""
+    for length in re.finditer(r"\d+", symbol if symbol.startswith("_Z") else ""):
+        end = length.end() + int(length[0])
+        if re.fullmatch(r"(_\d+)?", symbol[end:]) and end <= len(symbol):
+            return symbol[length.end() : end]
+    return symbol
 
 
 def _matching_brace(text: str, position: int) -> int:
@@ -239,7 +262,11 @@ def _function_header(text: str) -> Function:
     def variables(listing: str | None) -> list[Variable]:
         return [_variable(part.strip()) for part in (listing or "").split(",") if part.strip()]
 
-    return Function(name, is_entry, variables(params), variables(returns))
+    limits: dict[str, tuple[int, int, int]] = {}
+    for directive, *extents in _LIMIT.findall(after[found.end() :]):
+        x, y, z = (int(extent or 1) for extent in extents)
+        limits[directive] = (x, y, z)
+    return Function(name, is_entry, variables(params), variables(returns), limits=limits)
 
 
 def _literal(text: str) -> Imm | None:

@@ -6,6 +6,7 @@ A batch keeps its values in one list. Operands are decoded to positions in it, s
 kernel argument or `%tid.x` costs what reading a register costs.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +51,8 @@ class Slots:
     function: Function
     #: Offsets of shared and local variables in their space, by name.
     offsets: dict[str, int]
+    #: Names of the parameters, and of variables in global or constant memory.
+    known: Collection[str] = ()
     initial: list[Lanes] = field(default_factory=list)
     kept: list[np.dtype[Any]] = field(default_factory=list)
     specials: dict[str, int] = field(default_factory=dict)
@@ -94,6 +97,8 @@ class Slots:
         """Return the slot that holds a variable's address in its own space."""
         if symbol.name in self.offsets:
             return self.new(uniform(self.offsets[symbol.name] + symbol.offset, _I64))
+        if symbol.name not in self.known:
+            raise UnsupportedInstruction(f"symbol {symbol.name}", line)
         key = f"{symbol.name}+{symbol.offset}"
         if key not in self.symbols:
             self.symbols[key] = self.new(uniform(0, _I64))

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import FaultKind, KernelFault
+from gpuprof.executor.faults import FaultKind, Index, KernelFault
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
@@ -64,6 +64,7 @@ class Batch:
         live: The lanes that have not ended.
         indices: blockIdx of each block, shape (blocks, 3).
         phased: Whether the program uses mbarriers or the copy engine.
+        partial: Whether it has barriers of some of a block's warps.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
         followed: What is undefined, if the program follows that; then reading what nobody has written is no
             fault by itself. It is made from the registers that start undefined: their dtypes, by slot.
@@ -80,6 +81,7 @@ class Batch:
         local_bytes: int,
         tally: Tally,
         phased: bool,
+        partial: bool,
         *,
         followed: Mapping[int, np.dtype[Any]] | None = None,
     ) -> None:
@@ -97,7 +99,8 @@ class Batch:
         self.stall: Stall | None = None
         self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
-        interval = PhasedInterval if phased else None
+        self.partial = partial
+        interval = PhasedInterval if phased or partial else None
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
@@ -135,17 +138,16 @@ class Batch:
         address: int | None = None,
     ) -> NoReturn:
         """Raise the fault of the lane at `position` (block, warp, lane)."""
+        thread, block = self.names(position)
+        raise KernelFault(
+            kind, detail, kernel=self.kernel, source_line=line, block=block, thread=thread, address=address
+        )
+
+    def names(self, position: tuple[int, int, int]) -> tuple[Index, Index]:
+        """Return threadIdx and blockIdx of the lane at `position` (block, warp, lane)."""
         block, warp, lane = position
         x, y, z = (int(i) for i in self.indices[block])
-        raise KernelFault(
-            kind,
-            detail,
-            kernel=self.kernel,
-            source_line=line,
-            block=(x, y, z),
-            thread=self.geometry.thread_index(warp, lane),
-            address=address,
-        )
+        return self.geometry.thread_index(warp, lane), (x, y, z)
 
     def report(self, verdict: Verdict) -> None:
         """Raise what the race detector found, unless it is a read whose value is followed."""

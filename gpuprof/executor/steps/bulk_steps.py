@@ -67,11 +67,11 @@ def _wait_group(coder: Coder, item: Instruction) -> Step:
 
 
 class _Place:
-    """An address operand of a bulk copy, in the space that it is written for."""
+    """An address operand of a bulk copy: in global memory, or counted from the start of shared memory."""
 
-    def __init__(self, coder: Coder, item: Instruction, operand: Operand) -> None:
+    def __init__(self, coder: Coder, item: Instruction, operand: Operand, *, shared: bool = False) -> None:
         memory = memory_operand(operand, item)
-        self._offset = memory.offset
+        self._offset = memory.offset - (coder.shared_start if shared else 0)
         self._read = address_reader(coder, item, memory)
 
     def __call__(self, batch: Batch) -> Lanes:
@@ -81,7 +81,7 @@ class _Place:
 
 def _load(coder: Coder, item: Instruction) -> Step:
     """From global to shared memory, counted by an mbarrier."""
-    target, source = (_Place(coder, item, operand) for operand in item.operands[:2])
+    target, source = _Place(coder, item, item.operands[0], shared=True), _Place(coder, item, item.operands[1])
     size = coder.reader(item.operands[2], _S32, item)
     barrier, masked = BarrierOperand(coder, item, item.operands[3]), coder.mask(item)
 
@@ -105,7 +105,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
 
 def _store(coder: Coder, item: Instruction) -> Step:
     """From shared to global memory, in the open group of its thread."""
-    target, source = (_Place(coder, item, operand) for operand in item.operands[:2])
+    target, source = _Place(coder, item, item.operands[0]), _Place(coder, item, item.operands[1], shared=True)
     size, masked = coder.reader(item.operands[2], _S32, item), coder.mask(item)
 
     def step(batch: Batch) -> None:
@@ -130,7 +130,8 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
     place = item.operands[1]
     if not isinstance(place, Vec) or not isinstance(place.items[1], Vec):
         raise UnsupportedInstruction(item.name, item.line)
-    target, map_address = _Place(coder, item, item.operands[0]), _Place(coder, item, place.items[0])
+    target = _Place(coder, item, item.operands[0], shared=True)
+    map_address = _Place(coder, item, place.items[0])
     reads = [coder.reader(operand, _S32, item) for operand in place.items[1].items]
     barrier, masked = BarrierOperand(coder, item, item.operands[2]), coder.mask(item)
 

@@ -31,20 +31,25 @@ class Coder:
         parameters: Byte offset of each kernel parameter.
         passing: Registers whose value may be needed by lanes that do not run the instruction writing it;
             all others are written whole, without sparing idle lanes.
+        shared_start: Address of the first byte of the kernel's own shared memory. Accesses subtract it, so
+            that behind them a byte's number is its place in that memory.
         sites: Instructions counted by themselves, so far.
         shared_granule: Bytes of the smallest access that may go to shared memory, so far.
         phased: Whether any instruction needs mbarriers or the copy engine.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        unmodelled: What is met that no step models, with its source line, so far.
         carry: Slot of the carry flag, which has no name in PTX.
     """
 
     slots: Slots
     parameters: dict[str, int]
     passing: set[str]
+    shared_start: int = 0
     sites: list[Site] = field(default_factory=list)
     shared_granule: int = 16
     phased: bool = False
     uncounted: set[str] = field(default_factory=set)
+    unmodelled: list[tuple[str, int]] = field(default_factory=list)
     carry: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -110,6 +115,19 @@ class Coder:
             return mask
 
         return masked
+
+
+def refusal(coder: Coder, item: Instruction, what: str) -> Step:
+    """Return a step for what is not modelled: it stops the run when a thread reaches it."""
+    coder.unmodelled.append((what, item.line))
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if not mask.empty:
+            raise UnsupportedInstruction(what, item.line, batch.names(mask.first()))
+
+    return step
 
 
 def _current_mask(batch: Batch) -> Mask:

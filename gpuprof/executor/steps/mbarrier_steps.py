@@ -41,7 +41,8 @@ class BarrierOperand:
         window = 0 if "shared" in item.opcode else SHARED_WINDOW
         site = coder.site("mbarrier", item)
         self.line = item.line
-        self._space = SharedSpace(Request(site, item.line, MBARRIER_BYTES, memory.offset - window))
+        offset = memory.offset - window - coder.shared_start
+        self._space = SharedSpace(Request(site, item.line, MBARRIER_BYTES, offset))
         self._address = address_reader(coder, item, memory)
 
     def pattern(self, batch: Batch, mask: Mask) -> SharedPattern:

@@ -13,7 +13,9 @@ from gpuprof.executor.arithmetic.mnemonic import Mnemonic
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
+from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.global_memory import moved_dtype
+from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, landing_cost
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
@@ -170,10 +172,14 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     if not isinstance(size, Imm):
         raise UnsupportedInstruction(item.name, item.line)
     coder.shared_granule = min(coder.shared_granule, size.bits)
-    to_shared = SharedSpace(
-        Request(coder.site("async_copy_shared", item), item.line, size.bits, target.offset)
-    )
-    from_global = GlobalSpace(Request(coder.site("async_copy", item), item.line, size.bits, source.offset))
+    by_landing = size.bits == COPY_BYTES
+    shared_site, global_site = coder.site("async_copy_shared", item), coder.site("async_copy", item)
+    place = target.offset - coder.shared_start
+    events = set(Event) - ({Event.WAVEFRONTS} if by_landing else set())
+    to_shared = SharedSpace(Request(shared_site, item.line, size.bits, place, events))
+    events = {Event.USEFUL_BYTES} if by_landing else set(Event)
+    from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events))
+    memo: LandingMemo = {}
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
     length = coder.reader(item.operands[3], ARITHMETIC["u32"], item) if len(item.operands) > 3 else None
     masked = coder.mask(item)
@@ -182,14 +188,21 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         mask = masked(batch)
         if mask.empty:
             return
-        pattern = to_shared.pattern(batch, read_target(batch), mask)
+        to, start = read_target(batch), read_source(batch)
+        pattern = to_shared.pattern(batch, to, mask)
         reading, valid = mask, length(batch) if length is not None else None
         if valid is not None:  # bytes beyond the given length are zeros, and not read
             lanes = mask.lanes & (valid > 0)
             reading = mask if np.array_equal(lanes, mask.lanes) else mask.of(lanes)
         values: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(size.bits))
         if not reading.empty:
-            values = from_global.read(batch, read_source(batch), reading)
+            values = from_global.read(batch, start, reading)
+        if by_landing:
+            exist = reading.lanes
+            sectors, wavefronts = landing_cost(start + source.offset, to + target.offset, mask, exist, memo)
+            batch.tally.add(global_site, Event.REQUESTS, mask.warp_count)
+            batch.tally.add(global_site, Event.SECTORS, sectors)
+            batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
         if valid is not None:
             values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
         batch.copies.start(pattern, values, item.line)
@@ -256,20 +269,20 @@ def _space(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -
         coder.shared_granule = min(coder.shared_granule, size)
     line, offset = item.line, memory.offset
 
-    def request(family: str | None) -> Request:
-        return Request(coder.site(family, item) if family else None, line, size, offset)
+    def request(family: str | None, start: int = 0) -> Request:
+        return Request(coder.site(family, item) if family else None, line, size, offset - start)
 
     if name == "global":
         return GlobalSpace(request(f"global_{kind}"))
     if name == "shared":
-        return SharedSpace(request(f"shared_{kind}"))
+        return SharedSpace(request(f"shared_{kind}", coder.shared_start))
     if name == "local":
         return LocalSpace(request(f"local_{kind}"))
     if name in ("const", "param"):
         return GlobalSpace(request(None))
     return GenericSpace(
         GlobalSpace(request(f"global_{kind}")),
-        SharedSpace(request(f"shared_{kind}")),
+        SharedSpace(request(f"shared_{kind}", coder.shared_start)),
         LocalSpace(request(f"local_{kind}")),
         offset,
     )

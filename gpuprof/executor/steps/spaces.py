@@ -6,6 +6,7 @@ Each memory instruction owns one accessor per space that its addresses may point
 elements of the access size; what they mean is the instruction's business.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
@@ -33,12 +34,14 @@ class Request:
         line: Its source line.
         size: Bytes per lane, all elements of a vector together.
         offset: The immediate part of its address, in bytes.
+        events: Which of its events are counted here; the others are its decoder's business.
     """
 
     site: int | None
     line: int
     size: int
     offset: int
+    events: Collection[Event] = frozenset(Event)
 
 
 class Space(Protocol):
@@ -109,8 +112,9 @@ class GlobalSpace:
         found = footprint(address, request.offset, mask, request.size, self._memo)
         if request.site is not None:
             tally = batch.tally
-            tally.add(request.site, Event.REQUESTS, mask.warp_count)
-            tally.add(request.site, Event.SECTORS, found.sectors)
+            if Event.REQUESTS in request.events:
+                tally.add(request.site, Event.REQUESTS, mask.warp_count)
+                tally.add(request.site, Event.SECTORS, found.sectors)
             tally.add(request.site, Event.USEFUL_BYTES, found.useful_bytes)
         if not found.aligned:
             check_alignment(batch, request, address, mask)
@@ -234,7 +238,8 @@ class SharedSpace:
         site, tally, pattern = self.request.site, batch.tally, self.examined(batch, address, mask, load=load)
         assert site is not None
         tally.add(site, Event.REQUESTS, mask.warp_count)
-        tally.add(site, Event.WAVEFRONTS, pattern.wavefronts)
+        if Event.WAVEFRONTS in self.request.events:
+            tally.add(site, Event.WAVEFRONTS, pattern.wavefronts)
         tally.add(site, Event.CONFLICTS, pattern.conflicts)
         return pattern
 

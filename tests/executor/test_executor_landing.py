@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What copies to shared memory cost by where each piece comes from and goes."""
+
+import numpy as np
+import pytest
+from executor_harness import run_cuda
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.memory.landing import landing_cost
+
+LANE = np.arange(32)
+
+
+def cost(source, target, taking=None, reading=None):
+    """Sectors and wavefronts of one warp."""
+    rows = [
+        np.broadcast_to(np.asarray(part), 32).reshape(1, 1, 32).astype(np.int64) for part in (source, target)
+    ]
+    lanes = [
+        np.broadcast_to(np.asarray(True if part is None else part), 32).reshape(1, 1, 32)
+        for part in (taking, reading)
+    ]
+    counts = landing_cost(*rows, Mask(lanes[0], 1, 1), lanes[1], {})
+    return tuple(int(count[0]) for count in counts)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "expected"),
+    [
+        (16 * LANE, 16 * LANE, (16, 4)),
+        # A shift by a half sector: every sector goes to two.
+        (16 * LANE, 16 * LANE + 16, (32, 12)),
+        (16 * LANE, 16 * LANE + 32, (16, 8)),
+        (16 * LANE, 16 * LANE + 128, (16, 4)),
+        # All lanes read the same piece: one wavefront each.
+        (16 + 0 * LANE, 16 * LANE, (32, 32)),
+        (0 * LANE, 32 * LANE, (32, 32)),
+        # Both halves of a sector, exchanged.
+        (16 * LANE, 16 * (LANE ^ 1), (16, 4)),
+        # Rows of 64 bytes: two of them share a line of shared memory, and take a wavefront each.
+        (1024 * (LANE // 4) + 16 * (LANE % 4), 16 * LANE, (16, 8)),
+    ],
+)
+def test_cost_of_a_warp(source, target, expected):
+    assert cost(source, target) == expected
+    assert cost(source + 4096, target + 512) == expected
+
+
+def test_idle_lanes_cost_nothing_and_zeros_a_wavefront_for_each_line():
+    some = LANE < 8
+    assert cost(16 * LANE, 16 * LANE, taking=some) == (4, 1)
+    assert cost(16 * LANE, 16 * LANE, reading=LANE < 0) == (0, 4)
+    assert cost(16 * LANE, 16 * LANE, taking=some, reading=LANE < 0) == (0, 1)
+    assert cost(0 * LANE, 16 * LANE, reading=LANE < 8) == (8, 8 + 3)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=32, max_size=32), st.data())
+def test_many_warps_cost_the_sum_of_each(pieces, data):
+    """However warps are grouped."""
+    single = 16 * np.array(pieces, dtype=np.int64).T.reshape(2, 1, 1, 32)
+    shifts = 16 * np.array(data.draw(st.lists(st.integers(0, 9), min_size=12, max_size=12))).reshape(3, 4, 1)
+    source, target = single[0] + shifts, np.broadcast_to(single[1], (3, 4, 32))
+    taking = np.array(data.draw(st.lists(st.booleans(), min_size=32, max_size=32))).reshape(1, 1, 32)
+    taking[0, 0, 3] = True
+    sectors, wavefronts = landing_cost(source, target, Mask(taking, 3, 4), taking, {})
+    for block in range(3):
+        each = [cost(source[block, warp], target[block, warp], taking[0, 0]) for warp in range(4)]
+        assert (sectors[block], wavefronts[block]) == tuple(map(sum, zip(*each, strict=True)))
+
+
+@pytest.mark.parametrize("length", [16, 4, 0])
+def test_a_tail_arrives_with_zeros_behind_it(length):
+    source = f"""extern "C" __global__ void k(const int *in, int *out) {{
+    __shared__ __align__(16) int tile[128];
+    const unsigned place = (unsigned)__cvta_generic_to_shared(tile + 4 * threadIdx.x);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(place), "l"(in + 4 * threadIdx.x),
+                 "r"(threadIdx.x == 31 ? {length} : 16));
+    asm volatile("cp.async.wait_all;");
+    __syncthreads();
+    for (int i = 0; i < 4; ++i)
+        out[4 * threadIdx.x + i] = tile[4 * threadIdx.x + i];
+}}"""
+    (_, out), result = run_cuda(source, np.arange(1, 129, dtype=np.int32), np.zeros(128, np.int32))
+    kept = 124 + length // 4
+    assert out.array().tolist() == [*range(1, kept + 1), *[0] * (128 - kept)]
+    names = ("requests", "sectors", "useful_bytes", "shared_wavefronts")
+    counted = tuple(result.counters[f"async_copy_{name}"] for name in names)
+    assert counted == ((1, 16, 512, 4) if length else (1, 16, 496, 5))

@@ -1,0 +1,106 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Barriers of some warps order these, and what they had ordered before; nobody else."""
+
+import numpy as np
+import pytest
+from executor_harness import run_cuda
+
+from gpuprof.executor import FaultKind, KernelFault
+
+HEAD = """static __device__ void sync(int number, int threads) {
+    asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
+}
+static __device__ void arrive(int number, int threads) {
+    asm volatile("bar.arrive %0, %1;" :: "r"(number), "r"(threads) : "memory");
+}
+extern "C" __global__ void k(int *out) {
+    __shared__ int tile[128];
+    const int t = threadIdx.x, warp = t / 32;
+"""
+#: What four warps do: right, and what its twin does wrong.
+TWINS = {
+    "a pair waits for itself": (
+        "tile[t] = t; sync(1 + warp / 2, 64); out[t] = tile[t ^ 32];",
+        "tile[t] = t; sync(1 + warp / 2, 64); out[t] = tile[t ^ 64];",
+    ),
+    "all wait where one pair read from the other": (
+        "tile[t] = t; sync(1 + warp / 2, 64); __syncthreads(); out[t] = tile[t ^ 64];",
+        "tile[t] = t; sync(1 + warp / 2, 64); __syncwarp(); out[t] = tile[t ^ 64];",
+    ),
+    "warps outside do not wait": (
+        "tile[t] = t; if (warp < 2) { sync(1, 64); out[t] = tile[t ^ 32]; } else out[t] = tile[t];",
+        "tile[t] = t; if (warp < 2) sync(1, 64); out[t] = tile[127 - t];",
+    ),
+    "order is passed on": (
+        """if (warp == 0) tile[t] = t;
+        if (warp < 2) sync(1, 64);
+        if (warp == 1 || warp == 2) sync(2, 64);
+        if (warp == 2) out[t] = tile[t - 64];""",
+        """if (warp == 0) tile[t] = t;
+        if (warp < 2) sync(1, 64);
+        if (warp == 3 || warp == 2) sync(2, 64);
+        if (warp == 2) out[t] = tile[t - 64];""",
+    ),
+    "a reader must be waited for": (
+        """if (warp == 0) tile[t] = t;
+        if (warp < 2) { sync(1, 64); if (warp == 1) out[t] = tile[t - 32]; sync(1, 64); }
+        if (warp == 0) tile[t] = 5;""",
+        """if (warp == 0) tile[t] = t;
+        if (warp < 2) { sync(1, 64); if (warp == 1) out[t] = tile[t - 32]; }
+        if (warp == 0) tile[t] = 5;""",
+    ),
+    "who arrives is not ordered with who waits": (
+        """if (warp == 0) { tile[t] = t; arrive(3, 64); sync(4, 64); tile[t] = 9; }
+        if (warp == 1) { sync(3, 64); out[t] = tile[t - 32]; arrive(4, 64); }""",
+        """if (warp == 0) { tile[t] = t; arrive(3, 64); tile[t] = 9; }
+        if (warp == 1) { sync(3, 64); out[t] = tile[t - 32]; arrive(4, 64); }
+        if (warp == 0) sync(4, 64);""",
+    ),
+    "many rounds": (
+        """for (int i = 0; i < 5; ++i) {
+            tile[t] = t + i;
+            sync(1 + warp / 2, 64);
+            out[t] += tile[t ^ 33];
+            sync(1 + warp / 2, 64);
+        }""",
+        """for (int i = 0; i < 5; ++i) {
+            tile[t] = t + i;
+            sync(1 + warp / 2, 64);
+            out[t] += tile[t ^ 33];
+        }""",
+    ),
+    "two teams in turn, then everybody": (
+        """tile[t] = t;
+        sync(1 + warp / 2, 64);
+        const int got = tile[t ^ 32];
+        sync(3 + warp % 2, 64);
+        __syncthreads();
+        tile[t ^ 96] = got;
+        __syncthreads();
+        out[t] = tile[t];""",
+        """tile[t] = t;
+        sync(1 + warp / 2, 64);
+        const int got = tile[t ^ 32];
+        sync(3 + warp % 2, 64);
+        tile[t ^ 64] = got;
+        out[t] = tile[t ^ 32];""",
+    ),
+}
+
+
+def run(body, blocks=2):
+    (out,), _ = run_cuda(f"{HEAD}{body}\n}}", np.zeros(128, np.int32), grid=(blocks, 1, 1), block=(128, 1, 1))
+    return out
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_no_alarm_where_order_is_kept(name):
+    run(TWINS[name][0], blocks=1)
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_race_where_it_is_not(name):
+    with pytest.raises(KernelFault) as caught:
+        run(TWINS[name][1], blocks=1)
+    assert caught.value.kind is FaultKind.SHARED_RACE

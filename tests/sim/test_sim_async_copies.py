@@ -1,0 +1,41 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`cp.async` of 16 bytes costs what Nsight Compute counted for it on an H200."""
+
+import pytest
+from problem_support import find_kernel, problem_for
+
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.devices.cards import load_card
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+
+#: Kernel, sizes: requests (None where not noted), sectors and shared wavefronts of its copies, on an H200.
+COUNTED = {
+    "whole tiles": ("splitk_64x128", (128, 128, 128), 256, 4096, 1024),
+    "rows padded by 16 bytes": ("splitk_16x32", (128, 128, 128), 1536, 28672, 9472),
+    "fewer such rows": ("splitk_8x32", (128, 128, 128), 2560, 45056, 13568),
+    "more such rows": ("splitk_32x64", (128, 128, 128), 768, 14336, 4736),
+    "half of the lanes' columns beyond the matrix": ("reg_8x16_async", (128, 128, 128), 256, 6144, 4608),
+    "the same with a pipeline": ("reg_8x16_pipelined", (128, 128, 128), 256, 6144, 4608),
+    "zeros beyond K": ("reg_8x16_pipelined", (260, 388, 132), None, 41184, 25704),
+}
+
+
+@pytest.fixture(scope="module")
+def executor():
+    backend = SimBackend(load_card("h200"), seed=0, blocks=0)
+    return backend, Compiler(backend.compile_arch)
+
+
+@pytest.mark.parametrize("what", COUNTED)
+def test_copies_cost_what_the_hardware_counts(executor, what):
+    name, sizes, *expected = COUNTED[what]
+    kernel = find_kernel("gemm", name)
+    measurement, _ = measure_case(Case.of(kernel, problem_for(kernel, *sizes), None), *executor)
+    assert measurement.outcome == "ok", measurement.reason
+    names = ("requests", "sectors", "shared_wavefronts")
+    got = [measurement.counters[f"async_copy_{name}"].value for name in names]
+    assert [value for value, known in zip(got, expected, strict=True) if known is not None] == [
+        known for known in expected if known is not None
+    ]

@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What the executor says of a kernel is what the card would say: rows of small kernels, one rule each."""
+
+import numpy as np
+
+import gpuprof
+
+
+def judged(body, *, n=64, block=64, grid=1, bounds="", expect=None, device="sim:h200", **options):
+    """Run `body` for n integers x and y; unless told otherwise, y should be x."""
+    text = f'extern "C" __global__ void {bounds} k(int n, const int *x, int *y) {{ {body} }}'
+    x = np.arange(1, n + 1, dtype=np.int32)
+    run = gpuprof.profile(
+        gpuprof.Source(text, "k"),
+        args={"n": n, "x": x, "y": None},
+        expect={"y": x if expect is None else expect},
+        grid=grid,
+        block=block,
+        device=device,
+        **options,
+    )
+    return run.case()
+
+
+COPY = "const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i];"
+
+
+def test_alignment_that_the_card_does_not_give_is_a_remark():
+    body = """__shared__ __align__(16384) int tile[64];
+    tile[threadIdx.x] = x[threadIdx.x];
+    y[threadIdx.x] = tile[threadIdx.x];"""
+    case = judged(body)
+    assert case.outcome == "ok"
+    assert case.record.remarks == (
+        "Shared memory of a block starts at 0x400 on the card, whatever alignment is asked for: tile lies at"
+        " 0x400, which is no multiple of 16,384",
+    )
+    assert judged(body, device="sim:a100").record.remarks == ()
+
+
+def test_what_is_not_modelled_stops_the_run_only_where_it_is_reached():
+    unreached = judged(f"if (n < 0) y[0] = (int)clock64(); {COPY}")
+    assert unreached.outcome == "ok"
+    reached = judged(
+        f"if (blockIdx.x == 1 && threadIdx.x > 40) y[0] = (int)clock64(); {COPY}", grid=2, block=64
+    )
+    assert reached.outcome == "skipped"
+    assert reached.reason == (
+        "The executor does not model `%clock64` (line 1), which thread (41, 0, 0) of block (1, 0, 0) reached."
+        " Run it on a GPU instead."
+    )
+
+
+MANY_REGISTERS = f"""int v[100];
+#pragma unroll
+    for (int i = 0; i < 100; ++i) {{ v[i] = x[(threadIdx.x + i) % n]; asm volatile("" : "+r"(v[i])); }}
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 100; ++i) y[(threadIdx.x + 3 * i) % n] = v[i];
+    __syncthreads(); {COPY}"""
+
+
+def refusal(*args, **options):
+    """Why a case did not run at all."""
+    case = judged(*args, **options)
+    assert case.outcome == "failed", case.reason
+    return case.reason
+
+
+def test_blocks_that_the_card_cannot_hold_are_refused():
+    assert "registers per thread does not fit" in refusal(MANY_REGISTERS, n=1024, block=1024)
+    assert judged(COPY, n=1024, block=1024).outcome == "ok"
+    assert "cannot be launched" in refusal(COPY, n=1, block=(1, 1, 128))
+
+
+def test_launches_that_the_kernels_own_bounds_rule_out_are_refused():
+    options = {"n": 256, "bounds": "__launch_bounds__(128)"}
+    assert judged(COPY, grid=2, block=128, **options).outcome == "ok"
+    assert "a block of 256 threads cannot be launched: its __launch_bounds__ allow 128" in refusal(
+        COPY, grid=1, block=256, **options
+    )
+
+
+def test_clusters_must_divide_the_grid():
+    options = {"n": 192, "bounds": "__cluster_dims__(2, 1, 1)"}
+    assert judged(COPY, grid=4, **options).outcome == "ok"
+    assert "its clusters are of (2, 1, 1) blocks, which do not divide it" in refusal(COPY, grid=3, **options)
+
+
+def test_cooperative_grids_must_fit_on_the_card_at_once():
+    options = {"n": 1024, "block": 1024, "cooperative": True}
+    assert judged(COPY, grid=264, **options).outcome == "ok"
+    assert "A cooperative grid of 265 blocks does not fit: NVIDIA H200 holds 264 of them at once" in refusal(
+        COPY, grid=265, **options
+    )
