@@ -11,6 +11,7 @@ import numpy as np
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.definedness.following import before_end, follow
 from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.scalars import ARITHMETIC
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
@@ -204,9 +205,15 @@ class _Decoder:
             self.variables,
             self.coder.phased,
             frozenset(self.coder.uncounted),
-            frozenset(self.coder.slots.register(name) for name in read_before_written(self.flow)),
+            self._unwritten(),
             self.follow_undefined,
         )
+
+    def _unwritten(self) -> frozenset[int]:
+        """Return the slots of registers, of modelled types, that may be read before any write."""
+        names = read_before_written(self.flow)
+        types = self.function.registers
+        return frozenset(self.coder.slots.register(name) for name in names if types[name] in ARITHMETIC)
 
     def _known_alignments(self, shared: list[Variable]) -> dict[str, int]:
         """Return what shared addresses are multiples of: of a static variable, all of its place is known."""
