@@ -11,7 +11,7 @@ import numpy as np
 from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.definedness.following import before_end, follow
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.calls import inline_calls
@@ -233,9 +233,15 @@ class _Decoder:
             self.unmet_alignments,
             tuple(self.coder.unmodelled),
             self.function.limits,
-            frozenset(self.coder.slots.register(name) for name in read_before_written(self.flow)),
+            self._unwritten(),
             self.follow_undefined,
         )
+
+    def _unwritten(self) -> frozenset[int]:
+        """Return the slots of registers, of modelled types, that may be read before any write."""
+        names = read_before_written(self.flow)
+        types = self.function.registers
+        return frozenset(self.coder.slots.register(name) for name in names if types[name] in ARITHMETIC)
 
     def _barriers(self) -> Iterator[Instruction]:
         return (block.last for block in self.flow if block.end is End.BARRIER and block.last is not None)
