@@ -296,7 +296,7 @@ USES = {
         "setp.eq.u32 q, t, 0; @q st.global.v2.b32 [o], {t, u};",
         "stores to out a value",
     ),
-    "guard": ("setp.eq.u32 p, u, 0; @p mov.b32 r, t;", "lets a predicate decide that is a value"),
+    "guard": ("setp.eq.u32 p, u, 0; @p mov.b32 r, t;", "predicates an instruction on a value"),
     "branch": ("setp.eq.u32 p, u, 0; @p bra L; mov.b32 r, t; L:", "branches on a value"),
     "branch of one lane": (
         "setp.lt.u32 p, v, 3; @!even bra L; @p bra L; mov.b32 r, 2; L: @p bra M; mov.b32 r, t; M:",

@@ -450,7 +450,7 @@ def outcome_of(source: str, numbers: np.ndarray) -> bytes | None:
 
 def test_what_is_stored_does_not_depend_on_what_was_there(garbage):
     outcomes = []
-    for seed in range(60):
+    for seed in range(36):
         result = ("a ^ b ^ c", "a & 15", "(b >> 3) & 1", "c | 0xfffffff0")[seed % 4]
         source = random_kernel(seed, 32 + seed % 32, result)
         stored = []
@@ -459,4 +459,4 @@ def test_what_is_stored_does_not_depend_on_what_was_there(garbage):
             stored.append(outcome_of(source, numbers_of(seed)))
         assert len({*stored}) == 1, seed
         outcomes.append(stored[0] is not None)
-    assert 10 < sum(outcomes) < 50
+    assert 6 < sum(outcomes) < 30

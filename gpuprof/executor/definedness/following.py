@@ -61,7 +61,7 @@ def follow(coder: Coder, item: Instruction, step: Step) -> Step:
     guard = [Place.of(coder, item.guard, item.line)]
 
     def guarded(batch: Batch) -> None:
-        require(batch, guard, batch.mask.lanes, item.line, "lets a predicate decide that is")
+        require(batch, guard, batch.mask.lanes, item.line, "predicates an instruction on")
         inner(batch)
 
     return guarded

@@ -215,7 +215,10 @@ def _trying(coder: Coder, item: Instruction, step: Step, places: list[Place]) ->
 
 
 def _results(batch: Batch, step: Step, values: dict[int, Lanes], targets: list[Target]) -> list[Lanes]:
-    """Return what an instruction makes of other values, as bits; registers stay as they are."""
+    """Return what an instruction makes of other values, as bits.
+
+    It must do nothing but write its targets: registers are put back as they were.
+    """
     registers = batch.registers
     batch.registers = list(registers)
     for slot, value in values.items():
