@@ -18,6 +18,7 @@ class FaultKind(StrEnum):
     OUT_OF_BOUNDS = "out of bounds"
     MISALIGNED = "misaligned"
     UNINITIALISED_SHARED = "uninitialised shared read"
+    UNINITIALISED_REGISTER = "uninitialised register"
     SHARED_RACE = "shared-memory race"
     BARRIER = "barrier"
     MBARRIER = "mbarrier"

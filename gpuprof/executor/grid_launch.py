@@ -72,6 +72,7 @@ class LaunchResult:
             that the counters are estimates.
         lane_instructions: PTX instructions executed, summed over lanes, of the blocks that ran.
         stored: Of a sample of the grid, what stores did to each buffer, by its name; of a whole grid nothing.
+        remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that.
     """
 
     counters: dict[str, Number | None]
@@ -82,6 +83,7 @@ class LaunchResult:
     exact_sample: bool
     lane_instructions: int
     stored: dict[str, Stored]
+    remarks: tuple[str, ...] = ()
 
 
 def launch(
@@ -124,6 +126,7 @@ def launch(
     totals = Totals(program, sample)
     count, executed = sample.count, 0
     stored: dict[str, Stored] = {}
+    remark = ""
     per_batch = template.blocks_per_batch()
     for first in range(0, count, per_batch):
         last = min(first + per_batch, count)
@@ -139,6 +142,7 @@ def launch(
         for name, per_block in (batch.stored or {}).items():
             every = Stored(float(per_block.sum()), float(per_block @ running.weights))
             stored[name] = stored.get(name, Stored()) + every
+        remark = remark or _remark(batch)
         if progress is not None:
             progress(last, count)
     return LaunchResult(
@@ -150,7 +154,20 @@ def launch(
         exact_sample=totals.exact,
         lane_instructions=executed,
         stored=stored,
+        remarks=(remark,) if remark else (),
     )
+
+
+def _remark(batch: Batch) -> str:
+    """Say where a batch read what nobody had written; empty where it did not."""
+    read = batch.followed and batch.followed.first_read
+    if not read:
+        return ""
+    block, warp, lane = read.position
+    x, y, z = (int(i) for i in batch.indices[block])
+    where = f"thread {batch.geometry.thread_index(warp, lane)} of block {(x, y, z)}"
+    what = f"byte {read.byte} of shared memory, which nobody had written ({where})"
+    return f"Line {read.line} reads {what}; no result depends on it"
 
 
 def combined(results: Sequence[LaunchResult]) -> LaunchResult:
@@ -170,7 +187,8 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         total_blocks=sum(result.total_blocks for result in results),
         exact_sample=all(result.exact_sample for result in results),
         lane_instructions=sum(result.lane_instructions for result in results),
-        stored={},
+        stored=results[0].stored if len(results) == 1 else {},
+        remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
     )
 
 
@@ -250,6 +268,7 @@ class _Template:
 
     def batch(self, indices: NDArray[np.int64], tally: Tally) -> Batch:
         """Return a batch of the given blocks, ready to run."""
+        slots, follows = self.program.slots, self.program.follows_undefined
         batch = Batch(
             self.program.kernel,
             self.geometry,
@@ -261,6 +280,7 @@ class _Template:
             tally,
             self.program.phased,
             self.program.partial,
+            followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
         )
         batch.registers = list(self.registers)
         for axis, name in enumerate("xyz"):

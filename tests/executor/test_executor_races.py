@@ -71,7 +71,8 @@ class Rule:
             return FaultKind.ASYNC_COPY
         if any(self._races(step.access, *one) for one in touched):
             return FaultKind.SHARED_RACE
-        if reads and any(byte not in self.written for _, byte, _ in touched):
+        finds = reads or step.access is Access.ATOMIC
+        if finds and any(byte not in self.written for _, byte, _ in touched):
             return FaultKind.UNINITIALISED_SHARED
         return None
 

@@ -23,7 +23,9 @@ from gpuprof.executor import (
     WARP,
     Argument,
     Buffer,
+    FaultKind,
     GlobalMemory,
+    KernelFault,
     LaunchResult,
     LineCounters,
     Program,
@@ -82,6 +84,7 @@ class Executed:
         remarks: What to say of the case beside its figures.
         stored: Of a sample of the grid, what stores did to each array.
         expected_instructions: What the whole grid would execute, summed over lanes, as far as a sample tells.
+        followed: Whether values that nobody had written were followed to where they would count.
     """
 
     buffers: Mapping[str, Buffer]
@@ -92,6 +95,7 @@ class Executed:
     remarks: tuple[str, ...]
     stored: Mapping[str, Stored]
     expected_instructions: float
+    followed: bool
 
     @property
     def lines_reason(self) -> str | None:
@@ -182,7 +186,8 @@ class SimBackend:
         executed: dict[float | None, Executed] = {}
 
         def attempt(unread: float | None) -> Verification:
-            executed[unread] = self._execute(kernel, problem, shape, compiled, samples, unread)
+            followed = any(one.followed for one in executed.values())
+            executed[unread] = self._execute(kernel, problem, shape, compiled, samples, unread, followed)
             return references.verify(executed[unread].buffers, whole=not sampled)
 
         proof = prove(problem, kernel.poison_inout, attempt)
@@ -222,18 +227,41 @@ class SimBackend:
         compiled: Functions,
         samples: Sequence[Sample | None],
         unread: float | None = None,
+        follow_undefined: bool = False,
     ) -> "Executed":
-        """Run each launch, or a sample of its blocks; `unread` as in `_device_memory`."""
+        """Run each launch, or a sample of its blocks; `unread` as in `_device_memory`.
+
+        A case that reads shared memory which nobody has written is run once more, to see where that ends.
+        One that may read a register before its first write is followed at once.
+        """
+        arguments = kernel, problem, shape, compiled, samples, unread
+        if not follow_undefined:
+            try:
+                return self._execute_once(*arguments, follow_undefined=False)
+            except KernelFault as fault:
+                if fault.kind is not FaultKind.UNINITIALISED_SHARED:
+                    raise
+        return self._execute_once(*arguments, follow_undefined=True)
+
+    def _execute_once(
+        self,
+        kernel: Kernel,
+        problem: Problem,
+        shape: LaunchShape,
+        compiled: Functions,
+        samples: Sequence[Sample | None],
+        unread: float | None,
+        *,
+        follow_undefined: bool,
+    ) -> "Executed":
         for one in shape.launches:
             needed = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
             _check_shared(self.device, kernel, needed)
             _check_resources(self.device, one, compiled[one.entry].registers_per_thread, needed)
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
-        # What went wrong is told by the name that the header uses, not by the mangled one.
-        programs = {
-            entry: replace(load_program(function.ptx, function.entry), kernel=entry)
-            for entry, function in self._executed(kernel, shape, compiled).items()
-        }
+        programs = self._programs(kernel, shape, compiled, follow_undefined=follow_undefined)
+        if not follow_undefined and any(program.unwritten for program in programs.values()):
+            programs = self._programs(kernel, shape, compiled, follow_undefined=True)
         inputs = self._references_of(problem).inputs
         memory, buffers = _device_memory(problem, inputs, shape.workspace, unread)
         results = [
@@ -258,10 +286,22 @@ class SimBackend:
             _sampling_caveat(result),
             lines,
             together,
-            remarks,
+            (*remarks, *result.remarks),
             result.stored,
             result.lane_instructions * result.total_blocks / result.sampled_blocks,
+            any(program.follows_undefined for program in programs.values()),
         )
+
+    def _programs(
+        self, kernel: Kernel, shape: LaunchShape, compiled: Functions, *, follow_undefined: bool
+    ) -> dict[str, Program]:
+        """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
+        return {
+            entry: replace(
+                load_program(function.ptx, function.entry, follow_undefined=follow_undefined), kernel=entry
+            )
+            for entry, function in self._executed(kernel, shape, compiled).items()
+        }
 
     @property
     def _ptx_arch(self) -> str:

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,10 @@ from gpuprof.executor.faults import FaultKind, Index, KernelFault
 from gpuprof.executor.lanes.masks import WARP, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.lanes.undefined import never_written
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
+from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.phased_races import PhasedInterval
@@ -63,6 +66,8 @@ class Batch:
         phased: Whether the program uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
+        followed: What is undefined, if the program follows that; then reading what nobody has written is no
+            fault by itself. It is made from the registers that start undefined: their dtypes, by slot.
     """
 
     def __init__(
@@ -77,6 +82,8 @@ class Batch:
         tally: Tally,
         phased: bool,
         partial: bool,
+        *,
+        followed: Mapping[int, np.dtype[Any]] | None = None,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -90,13 +97,18 @@ class Batch:
         self.alone = True
         self.phased = phased
         self.stall: Stall | None = None
+        self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
         self.partial = partial
         interval = PhasedInterval if phased or partial else None
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
-        self.copies = AsyncCopies(self.shared, self.races)
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
+        if followed is not None:
+            self.shared = shared = FollowedSharedMemory(self.blocks, shared_bytes)
+            registers = {slot: never_written(dtype) for slot, dtype in followed.items()}
+            self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
+        self.copies = AsyncCopies(self.shared, self.races)
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
@@ -145,8 +157,10 @@ class Batch:
         x, y, z = (int(i) for i in self.indices[block])
         return self.geometry.thread_index(warp, lane), (x, y, z)
 
-    def report(self, verdict: Verdict) -> NoReturn:
-        """Raise what the race detector found."""
+    def report(self, verdict: Verdict) -> None:
+        """Raise what the race detector found, unless it is a read whose value is followed."""
+        if self.followed is not None and verdict.kind is FaultKind.UNINITIALISED_SHARED:
+            return
         self.fault(verdict.kind, verdict.detail, verdict.line, verdict.position, verdict.address)
 
 

@@ -6,7 +6,7 @@ Each memory instruction owns one accessor per space that its addresses may point
 elements of the access size; what they mean is the instruction's business.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
@@ -20,7 +20,7 @@ from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.coalescing import Footprint, PatternMemo, footprint
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
-from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
 
@@ -42,11 +42,6 @@ class Request:
     size: int
     offset: int
     events: Collection[Event] = frozenset(Event)
-
-
-#: Changes elements of `content` at `index` for the lanes that are true in the third argument, of shape
-#: (blocks, warps, 32); returns what each found there.
-Apply = Callable[[Lanes, NDArray[np.intp], Bools], Lanes]
 
 
 class Space(Protocol):
@@ -238,14 +233,7 @@ class SharedSpace:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
         batch.races.record(Access.ATOMIC, pattern, self.request.line)
-        view = batch.shared.view(self.request.size)
-        old = np.zeros((batch.blocks, batch.warps, 32), dtype=view.dtype)
-        index = pattern.index
-        if not pattern.per_block:
-            index = index + (np.arange(len(view)) * view.shape[1])[:, None, None]
-        lanes = np.broadcast_to(mask.lanes, old.shape)
-        old[lanes] = apply(view.reshape(-1), np.broadcast_to(index, old.shape)[lanes], lanes).view(old.dtype)
-        return old
+        return batch.shared.update(pattern, apply)
 
     def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
         """Count an access and return its pattern."""
