@@ -371,5 +371,5 @@ def test_registers_that_nothing_was_written_to(defined, undefined):
 def test_a_program_knows_the_registers_that_may_be_read_before_they_are_written():
     text = KERNEL.replace("SNIPPET", "@even bra L; mov.b32 y, t; L: @even mov.b32 x, y; add.u32 r, x, 1;")
     program = load_program(text, "k")
-    assert program.unwritten == {program.slots.register("y")}
+    assert program.unwritten == {program.slots.register("y", 0)}
     assert load_program(KERNEL.replace("SNIPPET", ""), "k").unwritten == set()
