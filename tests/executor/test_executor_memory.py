@@ -414,3 +414,25 @@ def test_asynchronous_copies_all_of_one_length_fill_with_zeros(length):
     numbers = np.arange(128, dtype=np.float32).reshape(32, 4) + 1
     (_, out), _ = run_cuda(source, numbers, np.zeros_like(numbers), scalars=(length,))
     np.testing.assert_array_equal(out.array(), np.where(np.arange(4) < length // 4, numbers, 0))
+
+
+def test_floats_added_atomically_lose_subnormals_in_global_memory_only():
+    """As the PTX ISA says of `atom.add.f32`; the space counts, not how the address was written."""
+    source = """extern "C" __global__ void k(float *out, const float *in) {
+    __shared__ float near[2];
+    if (threadIdx.x < 2)
+        near[threadIdx.x] = in[0];
+    __syncthreads();
+    float *generic = threadIdx.x < 2 ? near : out + 2;
+    if (threadIdx.x % 2 == 0)
+        atomicAdd(generic + threadIdx.x / 2 % 2, in[1]);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd(&out[0], in[0]);
+        out[1] = near[0];
+    }
+}"""
+    tiny, normal = np.float32(2.0**-130), np.float32(2.0**-126)
+    values = np.array([-tiny, normal], np.float32)
+    (out, _), _ = run_cuda(source, np.array([-0.0, 0, -tiny, -tiny], np.float32), values, block=(4, 1, 1))
+    assert out.array().tolist() == [0.0, float(normal - tiny), float(-tiny), float(normal)]

@@ -27,8 +27,8 @@ _REMEMBERED_PATTERNS = 128
 _serial = count(1)
 
 #: Changes elements of `content` at `index` for the lanes that are true in the third argument, of shape
-#: (blocks, warps, 32); returns what each found there.
-Apply = Callable[[Lanes, NDArray[np.intp], Bools], Lanes]
+#: (blocks, warps, 32); returns what each found there. The last argument: whether it is global memory.
+Apply = Callable[[Lanes, NDArray[np.intp], Bools, bool], Lanes]
 
 
 def next_serial() -> int:
@@ -254,5 +254,7 @@ class SharedMemory:
         if not pattern.per_block:
             index = index + (np.arange(len(view)) * view.shape[1])[:, None, None]
         lanes = np.broadcast_to(pattern.mask.lanes, old.shape)
-        old[lanes] = apply(view.reshape(-1), np.broadcast_to(index, old.shape)[lanes], lanes).view(old.dtype)
+        old[lanes] = apply(view.reshape(-1), np.broadcast_to(index, old.shape)[lanes], lanes, False).view(
+            old.dtype
+        )
         return old

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuprof.executor.arithmetic import halves
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn
+from gpuprof.executor.arithmetic.exact import with_flush
 from gpuprof.executor.arithmetic.mnemonic import Mnemonic
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools
@@ -132,6 +133,8 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     dtype, combine = ARITHMETIC[kind], ATOMICS[name]
     if is_half:
         dtype, combine = np.dtype(f"u{dtype.itemsize}"), halves.lower(Mnemonic("add", (), (kind,)), 2).compute
+    # The units of global memory know no subnormal floats; those of shared memory do.
+    in_global = with_flush(combine) if (kind, name) == ("f32", "add") else combine
     parts = _parts(given) if isinstance(given, Vec) else ()
     width = max(1, len(parts))
     space = _space(coder, item, memory, dtype.itemsize * width, "atomic")
@@ -148,12 +151,13 @@ def atomic(coder: Coder, item: Instruction) -> Step:
         shape = (batch.blocks, batch.warps, 32)
         values = [np.broadcast_to(read(batch), shape) for read in reads]
 
-        def apply(content: Lanes, index: Lanes, lanes: Bools) -> Lanes:
+        def apply(content: Lanes, index: Lanes, lanes: Bools, is_global: bool) -> Lanes:
+            how = in_global if is_global else combine
             if not is_vector:
-                return apply_in_turn(content.view(dtype), index, combine, [value[lanes] for value in values])
+                return apply_in_turn(content.view(dtype), index, how, [value[lanes] for value in values])
             before = content[index]
             for i, value in enumerate(values):
-                apply_in_turn(content.view(dtype), index * width + i, combine, [value[lanes]])
+                apply_in_turn(content.view(dtype), index * width + i, how, [value[lanes]])
             return before
 
         old = space.update(batch, read_address(batch), mask, apply)

@@ -104,7 +104,7 @@ class GlobalSpace:
             index = np.broadcast_to(self._index(buffer, address, part), old.shape)[lanes]
             content = buffer.view(self.request.size)
             buffer.combined = True
-            old[lanes] = apply(content, index, lanes).view(old.dtype)
+            old[lanes] = apply(content, index, lanes, True).view(old.dtype)
             buffer.store(index, content[index], self.request.size)
         return old
 
@@ -289,7 +289,7 @@ class LocalSpace:
         lanes = np.broadcast_to(mask.lanes, index.shape)
         content = batch.local.view(moved_dtype(self.request.size))
         old = content[index]
-        old[lanes] = apply(content, index[lanes], lanes).view(old.dtype)
+        old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
         return old
 
     def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:
