@@ -19,6 +19,7 @@ class FaultKind(StrEnum):
     MISALIGNED = "misaligned"
     UNINITIALISED_SHARED = "uninitialised shared read"
     UNINITIALISED_REGISTER = "uninitialised register"
+    ABSENT_LANE = "shuffle from a lane that takes no part"
     SHARED_RACE = "shared-memory race"
     BARRIER = "barrier"
     MBARRIER = "mbarrier"

@@ -16,6 +16,7 @@ from gpuprof.executor.faults import LaunchRefused
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes, uniform
 from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.sampling import Sample, every_block
@@ -166,7 +167,10 @@ def _remark(batch: Batch) -> str:
     block, warp, lane = read.position
     x, y, z = (int(i) for i in batch.indices[block])
     where = f"thread {batch.geometry.thread_index(warp, lane)} of block {(x, y, z)}"
-    what = f"byte {read.byte} of shared memory, which nobody had written ({where})"
+    if read.byte == ABSENT_LANE:
+        what = f"a lane that takes no part in the exchange ({where})"
+    else:
+        what = f"byte {read.byte} of shared memory, which nobody had written ({where})"
     return f"Line {read.line} reads {what}; no result depends on it"
 
 

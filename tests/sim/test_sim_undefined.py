@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that read shared memory nobody wrote: right with a remark, unless something depends on it."""
 
+import numpy as np
 import pytest
 from problem_support import problem_for, shipped_kernels
 from typer.testing import CliRunner
@@ -184,3 +185,35 @@ def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monk
     assert (followed.counters, followed.lines) == (plain.counters, plain.lines)
     for name, buffer in plain.buffers.items():
         assert followed.buffers[name].array().tobytes() == buffer.array().tobytes(), name
+
+
+@pytest.mark.parametrize("threads", [48, 64])
+@pytest.mark.parametrize("counts", [False, True])
+def test_reading_lanes_that_do_not_exist_is_a_remark_unless_it_counts(threads, counts):
+    source = f"""extern "C" __global__ void k(const int *x, int *y) {{
+    int sum = x[threadIdx.x];
+    for (int distance = 16; distance > 0; distance /= 2)
+        sum += __shfl_down_sync(0xffffffff, sum, distance);
+    if (threadIdx.x == 0 || {"threadIdx.x == 32" if counts else "false"})
+        y[threadIdx.x / 32] = sum;
+}}"""
+    x = np.arange(threads, dtype=np.int32)
+    case = gpuprof.profile(
+        gpuprof.Source(source, "k"),
+        args={"x": x, "y": np.zeros(2, np.int32)},
+        expect={"y": np.array([x[:32].sum(), x[32:].sum() if counts else 0], np.int32)},
+        grid=1,
+        block=threads,
+        device="sim:h200",
+    ).case()
+    if threads == 64:
+        assert (case.outcome, case.remarks) == ("ok", ()), case.reason
+    elif counts:
+        assert case.outcome == "failed"
+        assert "stores to y a value that depends on a lane that took no part when line 4 read" in case.reason
+    else:
+        assert case.outcome == "ok", case.reason
+        assert case.remarks == (
+            "Line 4 reads a lane that takes no part in the exchange (thread (32, 0, 0) of block (0, 0, 0));"
+            " no result depends on it",
+        )

@@ -186,7 +186,8 @@ class SimBackend:
     ) -> "Executed":
         """Run each launch, or a sample of its blocks; `unread` as in `device_memory`.
 
-        A case that reads shared memory which nobody has written is run once more, to see where that ends.
+        A case that reads shared memory which nobody has written, or a lane that takes no part in a shuffle,
+        is run once more, to see where that ends.
         One that may read a register before its first write is followed at once.
         """
         arguments = kernel, problem, shape, compiled, samples, unread
@@ -194,7 +195,7 @@ class SimBackend:
             try:
                 return self._execute_once(*arguments, follow_undefined=False)
             except KernelFault as fault:
-                if fault.kind is not FaultKind.UNINITIALISED_SHARED:
+                if fault.kind not in (FaultKind.UNINITIALISED_SHARED, FaultKind.ABSENT_LANE):
                     raise
         return self._execute_once(*arguments, follow_undefined=True)
 

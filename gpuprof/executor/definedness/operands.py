@@ -11,7 +11,14 @@ import numpy as np
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, reinterpret
-from gpuprof.executor.lanes.undefined import REGISTER, Undefined, bits_dtype, either, line_and_byte
+from gpuprof.executor.lanes.undefined import (
+    ABSENT_LANE,
+    REGISTER,
+    Undefined,
+    bits_dtype,
+    either,
+    line_and_byte,
+)
 from gpuprof.executor.memory.followed_memory import Followed
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Not, Operand, Reg, Vec
@@ -134,6 +141,9 @@ def refuse(batch: Batch, origin: int, position: tuple[int, int, int], line: int,
         detail = f"{depends} a register to which nothing had been written"
         batch.fault(FaultKind.UNINITIALISED_REGISTER, detail, line, position)
     read_at, byte = line_and_byte(origin)
+    if byte == ABSENT_LANE:
+        detail = f"{depends} a lane that took no part when line {read_at} read it"
+        batch.fault(FaultKind.ABSENT_LANE, detail, line, position)
     detail = f"{depends} byte {byte} of shared memory, which line {read_at} read and nobody had written"
     batch.fault(FaultKind.UNINITIALISED_SHARED, detail, line, position, byte)
 

@@ -24,12 +24,22 @@ from gpuprof.executor.definedness.operands import (
     sources_of,
     targets_of,
 )
-from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.masks import Bools, first_true
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.lanes.undefined import Origins, Undefined, bits_dtype, either, first_origin
+from gpuprof.executor.lanes.undefined import (
+    ABSENT_LANE,
+    Origins,
+    Undefined,
+    bits_dtype,
+    either,
+    first_origin,
+    origins_of,
+)
+from gpuprof.executor.memory.followed_memory import UndefinedRead
 from gpuprof.executor.program.ptx import Instruction, Not, Reg
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.warp_steps import ShuffleSources
 
 #: How many operands an instruction moves bits of; the others say where to.
 _MOVES = {
@@ -73,8 +83,24 @@ def shuffle(coder: Coder, item: Instruction, step: Step) -> Step:
     first = 1 + (len(item.operands) == 5 + ("sync" in item.opcode))
     value, *controls = item.operands[first : first + 3]
     if value in controls:
-        return across_the_warp(coder, item, step)
-    return _with_member_mask(coder, item, _moving(coder, item, step, 1, first=first, controls=2))
+        inner = across_the_warp(coder, item, step)
+    else:
+        inner = _with_member_mask(coder, item, _moving(coder, item, step, 1, first=first, controls=2))
+    sources, masked = ShuffleSources(coder, item), coder.mask(item)
+    target = targets_of(coder, item)[0]
+
+    def following(batch: Batch) -> None:
+        mask, state = masked(batch), followed(batch)
+        absent = sources.absent(batch, mask)
+        inner(batch)
+        if absent is not None:
+            origin = origins_of(item.line, np.full((1, 1, 1), ABSENT_LANE))
+            unknown = Undefined(_full(absent, target), origin)
+            target.put(batch, either(target.place.undefined(batch), unknown), mask)
+            if state.first_read is None:
+                state.first_read = UndefinedRead(item.line, first_true(absent), ABSENT_LANE)
+
+    return following if isinstance(item.operands[0], Reg) else inner
 
 
 def vote(coder: Coder, item: Instruction, step: Step) -> Step:

@@ -16,6 +16,8 @@ from gpuprof.executor.lanes.scalars import Lanes
 #: register that nothing had written it is `REGISTER`.
 Origins = NDArray[np.int64]
 REGISTER = 1
+#: Stands for the byte where a lane was read that took no part in a shuffle.
+ABSENT_LANE = (1 << 32) - 1
 
 _BYTE_BITS = 32
 

@@ -205,7 +205,10 @@ class FollowedLocalMemory:
 
 @dataclass(frozen=True)
 class UndefinedRead:
-    """A read of shared memory that nobody had written: source line, (block, warp, lane), and byte."""
+    """A read of what nobody had written: source line, (block, warp, lane), and byte of shared memory.
+
+    In the place of the byte `ABSENT_LANE` stands for a lane of the warp that took no part.
+    """
 
     line: int
     position: tuple[int, int, int]
