@@ -35,7 +35,7 @@ _DYNAMIC_ALIGNMENT = 16
 
 
 def _no_step(coder: Coder, item: Instruction) -> None:
-    """Hints and fences: nothing to do where memory operations happen in program order."""
+    """Hints: nothing to do."""
 
 
 #: Opcodes that are not arithmetic, and what decodes them.
@@ -54,8 +54,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "redux": warp_steps.reduce,
     "elect": warp_steps.elect,
     "mbarrier": mbarrier_steps.mbarrier,
-    "membar": _no_step,
-    "fence": _no_step,
+    "membar": memory_steps.fence,
+    "fence": memory_steps.fence,
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
@@ -114,6 +114,7 @@ class Program:
         parameters: Its parameters, with their byte offsets.
         variables: Module variables in global or constant memory that it names.
         phased: Whether it uses mbarriers or the copy engine.
+        fences: Whether it has fences, or operations that release: its blocks may wait for each other.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
     """
 
@@ -129,6 +130,7 @@ class Program:
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
     phased: bool
+    fences: bool
     uncounted: frozenset[str]
 
 
@@ -194,6 +196,7 @@ class _Decoder:
             self.parameters,
             self.variables,
             self.coder.phased,
+            self.coder.fences,
             frozenset(self.coder.uncounted),
         )
 

@@ -16,6 +16,7 @@ class FaultKind(StrEnum):
     MISALIGNED = "misaligned"
     UNINITIALISED_SHARED = "uninitialised shared read"
     SHARED_RACE = "shared-memory race"
+    GLOBAL_RACE = "global-memory race"
     BARRIER = "barrier"
     MBARRIER = "mbarrier"
     ASYNC_COPY = "asynchronous copy not waited for"

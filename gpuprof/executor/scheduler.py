@@ -248,6 +248,7 @@ class Scheduler:
         strand.block = block.target
         if expected is None and batch.alone and not self._waiting:
             batch.races.barrier()
+            batch.order.barrier()
             return True
         self._require_full_warps(block, strand.mask)
         if block.arrives_only:
@@ -286,6 +287,9 @@ class Scheduler:
                 complete = np.asarray(arrived.any(axis=2).sum(axis=1) * 32 >= expected)
             if complete.any():
                 batch.races.barrier(None if complete.all() else complete)
+                leaving = np.logical_or.reduce([w.strand.mask.lanes for w in group])
+                whole = not (~(arrived | absent))[complete].any()
+                batch.order.barrier(complete, None if whole else arrived, leaving)
                 if identity in self._arrivals:
                     self._arrivals[identity][complete] = False
                 self._let_go(group, complete)

@@ -16,10 +16,12 @@ from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.shared_memory import PatternCache, SharedMemory
+from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,9 @@ class Batch:
         self.shared = SharedMemory(self.blocks, shared_bytes)
         interval = PhasedInterval if phased else None
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
+        #: What happens before what in global memory, and the buffers where that is judged, by address.
+        self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps)
+        self.shadows: dict[int, Shadow] = {}
         self.copies = AsyncCopies(self.shared, self.races)
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
@@ -98,6 +103,11 @@ class Batch:
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
         self.last_buffer: dict[int, Buffer] = {}
+
+    def join(self, races: GlobalRaces, first: int) -> None:
+        """Take part in a launch, as the blocks from number `first` on: its races are looked for."""
+        self.order = races.order(first, self.blocks, self.warps)
+        self.shadows = races.shadows
 
     @cached_property
     def mbarriers(self) -> Mbarriers:

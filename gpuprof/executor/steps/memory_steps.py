@@ -11,9 +11,10 @@ from gpuprof.executor.arithmetic import halves
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn
 from gpuprof.executor.arithmetic.mnemonic import Mnemonic
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
 from gpuprof.executor.memory.global_memory import moved_dtype
+from gpuprof.executor.memory.global_races import Manner
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
@@ -100,11 +101,13 @@ def store(coder: Coder, item: Instruction) -> Step:
     reads = [coder.reader(part, dtype, item) for part in parts]
     masked = coder.mask(item)
     moved = moved_dtype(dtype.itemsize * len(parts))
+    releases = _releaser(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
         if mask.empty:
             return
+        releases(batch, mask)
         values = [read(batch) for read in reads]
         if len(values) == 1:
             packed = values[0].view(moved)
@@ -137,12 +140,13 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
     reads = [coder.reader(operand, dtype, item) for operand in sources]
     write = coder.target(operands[0], item) if operands[0] is not None else None
-    masked = coder.mask(item)
+    masked, releases = coder.mask(item), _releaser(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
         if mask.empty:
             return
+        releases(batch, mask)
         shape = (batch.blocks, batch.warps, 32)
         values = [np.broadcast_to(read(batch), shape) for read in reads]
 
@@ -159,6 +163,24 @@ def atomic(coder: Coder, item: Instruction) -> Step:
             write(batch, old.view(dtype), mask)
 
     return step
+
+
+def fence(coder: Coder, item: Instruction) -> Step | None:
+    """`membar` and `fence`: order what their thread does before for whoever observes what it does after."""
+    if {"proxy", "mbarrier_init"} & set(item.opcode):
+        return None
+    coder.fences = True
+    masked, near = coder.mask(item), "cta" in item.opcode
+    return lambda batch: batch.order.fence(masked(batch), near=near)
+
+
+def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
+    """Return what an instruction does first: one that releases is as if a fence came before it."""
+    if not {"release", "acq_rel"} & set(item.opcode):
+        return lambda batch, mask: None
+    coder.fences = True
+    near = "cta" in item.opcode
+    return lambda batch, mask: batch.order.fence(mask, near=near)
 
 
 def async_copy(coder: Coder, item: Instruction) -> Step:
@@ -248,16 +270,25 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     return lambda batch: reinterpret(batch.registers[slot], wide)
 
 
+def _manner(item: Instruction, kind: str) -> Manner:
+    """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
+    if kind == "atomic":
+        return Manner.NEAR_WRITE if "cta" in item.opcode else Manner.STRONG_WRITE
+    if {"volatile", "relaxed", "acquire", "release", "mmio"} & set(item.opcode):
+        return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
+    return Manner.READ if kind == "load" else Manner.WRITE
+
+
 def _space(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -> Space:
     if size not in (1, 2, 4, 8, 16):
         raise UnsupportedInstruction(item.name, item.line)
     name = next((part for part in item.opcode[1:] if part in _SPACES), "generic")
     if name in ("shared", "generic"):
         coder.shared_granule = min(coder.shared_granule, size)
-    line, offset = item.line, memory.offset
+    line, offset, manner = item.line, memory.offset, _manner(item, kind)
 
     def request(family: str | None) -> Request:
-        return Request(coder.site(family, item) if family else None, line, size, offset)
+        return Request(coder.site(family, item) if family else None, line, size, offset, manner)
 
     if name == "global":
         return GlobalSpace(request(f"global_{kind}"))

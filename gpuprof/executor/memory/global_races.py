@@ -1,0 +1,436 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Find races on global memory: two threads touch one element, one of them writes, and nothing orders them.
+
+The rule is that of the PTX memory model (chapter "Memory Consistency Model"): two accesses that overlap, one
+of them a write, must be ordered (see `thread_order`) or both be *strong*, that is volatile, relaxed, acquire,
+release or atomic, with a scope that holds both threads. One exception: several threads may store the same
+value, as people do on purpose, since it does not matter who comes last.
+
+That the executor runs blocks in some order excuses nothing. Only blocks that run are judged, and only buffers
+that kernels may write.
+
+Most kernels store each element of an output once and do nothing else with it. That is seen from two numbers
+at the end of the launch: how many stores there were, and how many elements they wrote. Until then stores are
+only logged; as soon as anything else happens to the buffer, the log is replayed and every access judged.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
+from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
+from gpuprof.executor.memory.releases import Releases, Variable
+from gpuprof.executor.memory.thread_order import (
+    MOMENT_BITS,
+    OF_BLOCK,
+    OF_WARP,
+    Numbers,
+    Settled,
+    ThreadOrder,
+    Timeline,
+    moment_of,
+    thread_of,
+    with_kind,
+)
+
+#: Stores that are logged before a buffer's accesses are judged one by one.
+_LOGGED_STORES = 1 << 23
+
+
+class Manner(Enum):
+    """How an instruction touches global memory; the value is what a message calls it."""
+
+    READ = "reads"
+    WRITE = "writes"
+    STRONG_READ = "reads as volatile or atomic"
+    STRONG_WRITE = "writes as volatile or atomic"
+    #: An atomic operation whose scope is the block.
+    NEAR_WRITE = "updates atomically for its own block"
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes memory."""
+        return self not in (Manner.READ, Manner.STRONG_READ)
+
+
+#: What each manner may not meet without order: with threads of any block, and of other blocks.
+_CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
+    Manner.READ: ((Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
+    Manner.WRITE: ((Manner.READ, Manner.STRONG_READ, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
+    Manner.STRONG_READ: ((), (Manner.NEAR_WRITE,)),
+    Manner.STRONG_WRITE: ((Manner.READ,), (Manner.NEAR_WRITE,)),
+    Manner.NEAR_WRITE: ((Manner.READ,), (Manner.STRONG_READ, Manner.STRONG_WRITE, Manner.NEAR_WRITE)),
+}
+
+
+@dataclass(frozen=True)
+class GlobalRace:
+    """Two threads that meet.
+
+    Attributes:
+        line: Source line of the access that came second here.
+        thread: Its thread's number in the launch.
+        address: Its byte in global memory.
+        detail: What it does, where; the other thread is still to be named, at {0}, and its line, at {1}.
+        other_line: Source line of the other access.
+        other: The other thread; the same number where it is not known which one.
+    """
+
+    line: int
+    thread: int
+    address: int
+    detail: str
+    other_line: int
+    other: int
+
+
+@dataclass(frozen=True)
+class _Stores:
+    """Logged stores of one instruction: the arguments of `Shadow.write`, and what was settled."""
+
+    order: ThreadOrder
+    settled: Settled
+    index: NDArray[np.intp]
+    values: Lanes
+    mask: Mask
+    size: int
+    moment: int
+
+
+class GlobalRaces:
+    """Judges the global memory accesses of one launch.
+
+    Args:
+        buffers: What to judge.
+        releases: Whether the program has fences, so that its blocks may wait for each other.
+        report: Called with what was found; raises.
+    """
+
+    def __init__(
+        self, buffers: list[Buffer], *, releases: bool, report: Callable[[GlobalRace], None]
+    ) -> None:
+        self.timeline = Timeline()
+        self.releases = Releases() if releases else None
+        self.report = report
+        for buffer in buffers:
+            buffer.begin_launch()
+        #: By the address of the buffer.
+        self.shadows = {buffer.address: Shadow(buffer, self) for buffer in buffers}
+
+    def order(self, first: int, blocks: int, warps: int) -> ThreadOrder:
+        """Return the order of the threads of a batch that begins with block number `first` of the launch."""
+        return ThreadOrder(self.timeline, first, blocks, warps, self.releases)
+
+    def finish(self) -> None:
+        """The launch is over: judge what was put off."""
+        for shadow in self.shadows.values():
+            shadow.finish()
+
+
+class Shadow:
+    """Who touched what of one buffer in the present launch.
+
+    Attributes:
+        variables: What was released by strong writes to this buffer, by byte.
+    """
+
+    def __init__(self, buffer: Buffer, races: GlobalRaces) -> None:
+        self.buffer = buffer
+        self.races = races
+        self.variables: dict[int, Variable] = {}
+        self._log: list[_Stores] | None = [] if races.releases is None else None
+        self._logged = 0
+        #: Bytes of an element of the arrays below: the smallest access so far.
+        self._granule = 0
+        self._writers: Numbers | None = None
+        self._others: dict[Manner, ConcurrentAccesses] = {}
+
+    def read(
+        self,
+        order: ThreadOrder,
+        index: NDArray[np.intp],
+        mask: Mask,
+        size: int,
+        line: int,
+        manner: Manner = Manner.READ,
+    ) -> None:
+        """Judge a load of `size` bytes at `index`, in units of that size, by the lanes in `mask`.
+
+        Args:
+            order: The order of the batch's threads.
+            index: Shape (blocks or 1, warps or 1, 32 or 1).
+            mask: The lanes.
+            size: Bytes.
+            line: Source line.
+            manner: Whether the load is strong.
+        """
+        self._judge_all()
+        if mask.whole and index.size < order.blocks * order.block_threads and manner is Manner.READ:
+            place, who, last, kind = _merged(order, index)
+            moment = order.timeline.moment(line)
+            self._touch(order, place, who, size, moment, manner)
+            if kind:
+                self._touch(order, place, last, size, moment, manner, kind)
+            return
+        place, who = _spread(order, index, mask)
+        if manner is Manner.STRONG_READ:
+            moment = order.signal(self.variables, place * size, who, line, reads=True, writes=False)
+        else:
+            moment = order.timeline.moment(line)
+        self._touch(order, place, who, size, moment, manner)
+
+    def update(
+        self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int, manner: Manner
+    ) -> None:
+        """Judge atomic operations at `place`, in units of `size` bytes, in the order in which they happen."""
+        self._judge_all()
+        moment = order.signal(self.variables, place * size, who, line, reads=True, writes=True)
+        self._touch(order, place, who, size, moment, manner)
+
+    def write(
+        self,
+        order: ThreadOrder,
+        index: NDArray[np.intp],
+        values: Lanes,
+        mask: Mask,
+        size: int,
+        line: int,
+        manner: Manner = Manner.WRITE,
+    ) -> None:
+        """Judge a store that is about to happen; arguments as for `read`, and the values."""
+        if self._log is not None and manner is Manner.WRITE and size >= self.buffer.item_bytes:
+            moment = order.timeline.moment(line)
+            self._log.append(_Stores(order, order.settled, index, values, mask, size, moment))
+            self._logged += mask.total_threads * (size // self.buffer.item_bytes)
+            if self._logged > min(_LOGGED_STORES, self.buffer.size // self.buffer.item_bytes):
+                self._judge_log()
+            return
+        self._judge_all()
+        place, who = _spread(order, index, mask)
+        spread = _values(values, order, mask)
+        if manner is Manner.WRITE:
+            if self.variables:
+                self._forget_variables(place * size, size)
+            content = self.buffer.view(size)
+            self._write(order, place, who, spread, content, size, order.timeline.moment(line))
+            return
+        moment = order.signal(self.variables, place * size, who, line, reads=False, writes=True)
+        self._touch(order, place, who, size, moment, manner)
+
+    def write_at(
+        self, order: ThreadOrder, place: Numbers, who: Numbers, values: Lanes, size: int, line: int
+    ) -> None:
+        """Judge stores that are about to happen at `place`, in units of `size` bytes, by threads `who`."""
+        self._judge_all()
+        self._write(order, place, who, values, self.buffer.view(size), size, order.timeline.moment(line))
+
+    def read_at(self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int) -> None:
+        """Judge loads at `place`, in units of `size` bytes, by threads `who`."""
+        self._judge_all()
+        self._touch(order, place, who, size, order.timeline.moment(line), Manner.READ)
+
+    def finish(self) -> None:
+        """The launch is over: stores that wrote as many elements as there were met nobody."""
+        if self._log and self.buffer.written_count() != self._logged:
+            self._judge_log()
+
+    def _judge_all(self) -> None:
+        """From now on, judge every access when it happens."""
+        if self._log is not None:
+            self._judge_log()
+
+    def _judge_log(self) -> None:
+        log, self._log = self._log or [], None
+        content = np.zeros(-(-self.buffer.size // 16) * 16, dtype=np.uint8) if log else None
+        for stores in log:
+            assert content is not None
+            place, who = _spread(stores.order, stores.index, stores.mask)
+            values = _values(stores.values, stores.order, stores.mask)
+            view = content.view(moved_dtype(stores.size))
+            order, size, moment = stores.order, stores.size, stores.moment
+            self._write(order, place, who, values, view, size, moment, stores.settled)
+            view[place] = values
+
+    def _forget_variables(self, start: Numbers, size: int) -> None:
+        """A plain store ends what was released by the variables that it overwrites."""
+        for where in np.intersect1d(start, np.fromiter(self.variables, dtype=np.int64)).tolist():
+            del self.variables[where]
+
+    def _write(
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        values: Lanes,
+        content: Lanes,
+        size: int,
+        moment: int,
+        settled: Settled | None = None,
+    ) -> None:
+        """Judge plain stores over `content`, which is still as it was before."""
+        granules, each = self._granules(place, size)
+        owners = np.repeat(who, each) if each > 1 else who
+        stamps = owners << MOMENT_BITS | moment
+        writers = self._written()
+        held = writers[granules]
+        if held.any():
+            found = unordered(held, order, owners, settled)
+            if found.size:
+                before = content.view(np.uint8).reshape(-1, self._granule)[granules[found]]
+                found = found[(before != self._parts(values)[found]).any(axis=1)]
+            if found.size:
+                hit = int(found[0])
+                text = "with another value"
+                self._report(order, Manner.WRITE, moment, granules[hit], owners[hit], int(held[hit]), text)
+        self._meet(order, Manner.WRITE, granules, owners, moment)
+        writers[granules] = stamps
+        lost = np.flatnonzero(writers[granules] != stamps)
+        if lost.size:
+            self._judge_collisions(order, granules, owners, self._parts(values), moment)
+
+    def _judge_collisions(
+        self,
+        order: ThreadOrder,
+        granules: Numbers,
+        owners: Numbers,
+        parts: NDArray[np.uint8],
+        moment: int,
+    ) -> None:
+        """Several lanes store to one place in one instruction: which value stays is undefined."""
+        by_place = np.argsort(granules, kind="stable")
+        ordered = granules[by_place]
+        same = ordered[1:] == ordered[:-1]
+        differ = (parts[by_place[1:]] != parts[by_place[:-1]]).any(axis=1)
+        found = np.flatnonzero(same & differ)
+        if found.size:
+            one, two = by_place[found[0] + 1], by_place[found[0]]
+            stamp = int(owners[two]) << MOMENT_BITS | moment
+            text = "with another value"
+            self._report(order, Manner.WRITE, moment, granules[one], owners[one], stamp, text)
+
+    def _touch(
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        size: int,
+        moment: int,
+        manner: Manner,
+        kind: int = 0,
+    ) -> None:
+        """Judge and remember accesses that may happen together with others of their kind."""
+        granules, each = self._granules(place, size)
+        owners = np.repeat(who, each) if each > 1 else who
+        if self._writers is not None:
+            held = self._writers[granules]
+            found = unordered(held, order, owners)
+            if found.size:
+                hit = int(found[0])
+                self._report(order, manner, moment, granules[hit], owners[hit], int(held[hit]))
+        self._meet(order, manner, granules, owners, moment)
+        if manner not in self._others:
+            self._others[manner] = ConcurrentAccesses(self._elements())
+        stamps = owners << MOMENT_BITS | moment
+        self._others[manner].add(order, granules, with_kind(stamps, kind) if kind else stamps)
+
+    def _meet(
+        self, order: ThreadOrder, manner: Manner, granules: Numbers, owners: Numbers, moment: int
+    ) -> None:
+        everywhere, elsewhere = _CONFLICTS[manner]
+        for other in (*everywhere, *elsewhere):
+            accesses = self._others.get(other)
+            if accesses is None:
+                continue
+            hit = accesses.conflict(order, granules, owners, elsewhere=other in elsewhere)
+            if hit is not None:
+                which, stamp = hit
+                self._report(order, manner, moment, granules[which], owners[which], stamp, other=other)
+
+    def _report(
+        self,
+        order: ThreadOrder,
+        manner: Manner,
+        moment: int,
+        granule: int,
+        who: int,
+        stamp: int,
+        text: str = "",
+        other: Manner = Manner.WRITE,
+    ) -> None:
+        byte = int(granule) * self._granule
+        element = f"element {byte // self.buffer.item_bytes} of {self.buffer.name}"
+        met = np.array([stamp], dtype=np.int64)
+        lines = order.timeline.lines
+        detail = f"{manner.value} {element}, which {{0}} {other.value} in line {{1}}"
+        detail += f" {text}" * bool(text) + ", and nothing orders them"
+        self.races.report(
+            GlobalRace(
+                line=lines[moment],
+                thread=int(who),
+                address=self.buffer.address + byte,
+                detail=detail,
+                other_line=lines[int(moment_of(met)[0])],
+                other=int(thread_of(met)[0]),
+            )
+        )
+
+    def _parts(self, values: Lanes) -> NDArray[np.uint8]:
+        """Return what is stored to each granule, as bytes."""
+        return np.ascontiguousarray(values)[:, None].view(np.uint8).reshape(-1, self._granule)
+
+    def _elements(self) -> int:
+        return -(-self.buffer.size // 16) * 16 // self._granule
+
+    def _written(self) -> Numbers:
+        if self._writers is None:
+            self._writers = np.zeros(self._elements(), dtype=np.int64)
+        return self._writers
+
+    def _granules(self, place: Numbers, size: int) -> tuple[Numbers, int]:
+        """Return the granules that accesses of `size` bytes touch, and how many each."""
+        if not self._granule:
+            self._granule = size
+        elif size < self._granule:
+            times, self._granule = self._granule // size, size
+            if self._writers is not None:
+                self._writers = np.repeat(self._writers, times)
+            for accesses in self._others.values():
+                accesses.refine(times)
+        each = size // self._granule
+        if each == 1:
+            return place, 1
+        return (place[:, None] * each + np.arange(each)).reshape(-1), each
+
+
+def _spread(order: ThreadOrder, index: NDArray[np.intp], mask: Mask) -> tuple[Numbers, Numbers]:
+    """Return the place and the number of every thread in `mask`."""
+    shape = (order.blocks, order.warps, WARP)
+    place, threads = np.broadcast_to(index, shape), order.threads()
+    if mask.whole:
+        return place.reshape(-1), threads.reshape(-1)
+    lanes = np.broadcast_to(mask.lanes, shape)
+    return place[lanes], threads[lanes]
+
+
+def _values(values: Lanes, order: ThreadOrder, mask: Mask) -> Lanes:
+    """Return the value of every thread in `mask`."""
+    shape = (order.blocks, order.warps, WARP)
+    spread = np.broadcast_to(values, shape)
+    return spread.reshape(-1) if mask.whole else spread[np.broadcast_to(mask.lanes, shape)]
+
+
+def _merged(order: ThreadOrder, index: NDArray[np.intp]) -> tuple[Numbers, Numbers, Numbers, int]:
+    """Return for a load by all lanes each place, the first and the last thread there, and their kind."""
+    _, warps, width = index.shape
+    threads = order.threads()
+    first, last = threads[:, :warps, :width], threads[:, -warps:, -width:]
+    kind = OF_BLOCK if warps < order.warps else OF_WARP if width < WARP else 0
+    place = np.broadcast_to(index, first.shape)
+    return place.reshape(-1), first.reshape(-1), last.reshape(-1), kind
