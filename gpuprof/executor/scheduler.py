@@ -276,7 +276,8 @@ class Scheduler:
         absent = np.broadcast_to(~batch.live.lanes, shape)
         for identity in {w.barrier for w in self._waiting}:
             group = [w for w in self._waiting if w.barrier == identity]
-            arrived = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_)).copy()
+            early = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
+            arrived = early.copy()
             for w in group:
                 arrived |= w.strand.mask.lanes
             expected = next((w.expected for w in group if w.expected is not None), None)
@@ -287,9 +288,8 @@ class Scheduler:
                 complete = np.asarray(arrived.any(axis=2).sum(axis=1) * 32 >= expected)
             if complete.any():
                 batch.races.barrier(None if complete.all() else complete)
-                leaving = np.logical_or.reduce([w.strand.mask.lanes for w in group])
-                whole = not (~(arrived | absent))[complete].any()
-                batch.order.barrier(complete, None if whole else arrived, leaving)
+                whole = (arrived | absent)[complete].all()
+                batch.order.barrier(complete, None if whole else arrived, arrived & ~early)
                 if identity in self._arrivals:
                     self._arrivals[identity][complete] = False
                 self._let_go(group, complete)

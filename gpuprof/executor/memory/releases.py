@@ -28,70 +28,69 @@ Limits = Callable[[int, Bools, int], _Numbers]
 _REMEMBERED_SETS = 256
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Release:
-    """One release.
+    """What one warp publishes between two fences.
 
     Attributes:
-        floor: Everything that the block did before this moment is released.
-        limits: The same for each thread, of shape (threads,), where that is more.
-        moment: When the strong write itself happened, and `writers`, the threads that did it.
+        upto: What each thread of the block did before this moment: shape (threads,).
+        floor: The least of these.
+        signals: When the warp made strong writes that publish it, and which threads did.
     """
 
+    upto: _Numbers
     floor: int
-    limits: NDArray[np.int32] | None
-    moment: int
-    writers: NDArray[np.int64]
+    signals: dict[int, _Numbers] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(slots=True)
 class Variable:
-    """What those acquire who read a place in memory: anybody, and threads of block `near` besides."""
+    """What those acquire who read a place in memory: all, and threads of `block` what is `near` too."""
 
     far: int = 0
     near: int = 0
     block: int = -1
 
 
-@dataclass
 class Releases:
     """All releases of one launch.
 
     Attributes:
-        count: How many there are.
         of_block: Those of each block, by their number.
     """
 
-    count: int = 0
-    of_block: dict[int, dict[int, _Release]] = field(default_factory=dict)
-    _blocks: list[int] = field(default_factory=list)
-    _floors: list[int] = field(default_factory=list)
-    _tables: dict[int, dict[int, int]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.of_block: dict[int, dict[int, _Release]] = {}
+        self._count = 0
+        # The block of each release, and its floor; the arrays have room for more.
+        self._blocks = np.zeros(64, dtype=np.int64)
+        self._floors = np.zeros(64, dtype=np.int64)
+        self._tables: dict[int, _Numbers] = {}
 
     def add(self, block: int, release: _Release) -> int:
         """Add a release of a block, and return the set that holds it alone."""
-        number = self.count
+        number = self._count
+        if number == len(self._blocks):
+            self._blocks, self._floors = (np.concatenate([a, a]) for a in (self._blocks, self._floors))
         self.of_block.setdefault(block, {})[number] = release
-        self._blocks.append(block)
-        self._floors.append(release.floor)
-        self.count += 1
+        self._blocks[number], self._floors[number] = block, release.floor
+        self._count += 1
         return 1 << number
 
     def floors(self, chosen: int, blocks: _Numbers) -> _Numbers:
         """Return until when everything that each of some blocks did is part of a set of releases."""
-        if chosen not in self._tables:
+        table = self._tables.get(chosen)
+        if table is None:
             if len(self._tables) >= _REMEMBERED_SETS:
                 self._tables.clear()
             content = chosen.to_bytes(-(-chosen.bit_length() // 8), "little")
             bits = np.unpackbits(np.frombuffer(content, dtype=np.uint8), bitorder="little")
-            table: dict[int, int] = {}
-            for number in np.flatnonzero(bits).tolist():
-                block = self._blocks[number]
-                table[block] = max(table.get(block, 0), self._floors[number])
+            numbers = np.flatnonzero(bits)
+            # One more, for all blocks that have released nothing of the set.
+            table = np.zeros(int(self._blocks[numbers].max()) + 2, dtype=np.int64)
+            np.maximum.at(table, self._blocks[numbers], self._floors[numbers])
             self._tables[chosen] = table
-        table = self._tables[chosen]
-        different, which = np.unique(blocks, return_inverse=True)
-        return np.array([table.get(block, 0) for block in different.tolist()], dtype=np.int64)[which]
+        return np.asarray(table[np.minimum(blocks, len(table) - 1)])
 
 
 class Knowledge:
@@ -103,18 +102,25 @@ class Knowledge:
         self.shape = (blocks, warps, WARP)
         self._held = [0] * (blocks * warps)
         self._unshared: set[int] = set()
-        #: Until when what each thread did is fenced: for everybody, and for its own block.
-        self._fenced: list[_Numbers] = [np.zeros(self.shape, dtype=np.int64) for _ in range(2)]
-        #: The releases of the present instruction: one for all variables that a thread writes.
-        self._made: dict[tuple[int, ...], int] = {}
+        #: Until when what each thread did is fenced for everybody, and for its own block if that is more.
+        self._fenced: list[_Numbers] = [np.zeros(self.shape, dtype=np.int64)] * 2
+        #: The last release of each warp, and the set that holds it alone: for everybody, for its block.
+        self._last: list[dict[int, tuple[_Release, int]]] = [{}, {}]
 
     def fence(self, lanes: Bools, now: int, limits: Limits, near: bool) -> None:
         """Some threads execute a fence, for their own block alone if it is `near`."""
+        if near and self._fenced[0] is self._fenced[1]:
+            self._fenced[1] = self._fenced[0].copy()
+        levels = [self._fenced[1]] if near else self._fenced[: 1 + self._apart]
         for block in np.flatnonzero(lanes.any(axis=(1, 2))).tolist():
             before = limits(block, lanes[block], now)
-            for level in (1,) if near else (0, 1):
-                fenced = self._fenced[level]
-                fenced[block] = np.maximum(fenced[block], before)
+            for fenced in levels:
+                np.maximum(fenced[block], before, out=fenced[block])
+
+    @property
+    def _apart(self) -> bool:
+        """Whether some fences reached only their own block."""
+        return self._fenced[0] is not self._fenced[1]
 
     def share(self, complete: Bools | None) -> None:
         """At a barrier of all their threads, the warps of a block tell each other what they acquired."""
@@ -154,24 +160,38 @@ class Knowledge:
         fenced = np.asarray(self._fenced[1].any(axis=(1, 2))) if writes else None
         if not variables and (fenced is None or not fenced.any()):
             return
-        self._made.clear()
-        groups: dict[tuple[int, int], list[int]] = {}
-        for where, thread in zip(place.tolist(), threads.tolist(), strict=True):
-            groups.setdefault((thread // WARP, where), []).append(thread)
         stored: set[int] = set()
-        for (warp, where), members in groups.items():
+        groups = self._by_warp(place, threads)
+        for warp, (places, lanes) in groups:
             block = warp // self.shape[1]
-            variable = variables.get(where)
-            if reads and variable is not None:
-                self._acquire(warp, variable)
-            if not writes:
-                continue
-            if not reads and where not in stored:
-                stored.add(where)
-                variables.pop(where, None)
+            published = (0, 0)
             if fenced is not None and fenced[block]:
-                variable = variables.setdefault(where, Variable())
-                self._release(variable, warp, members, moment, limits)
+                published = self._publish(warp, lanes, moment, limits)
+            for where in places:
+                variable = variables.get(where)
+                if variable is not None and reads:
+                    self._acquire(warp, variable)
+                elif variable is not None and where not in stored:
+                    del variables[where]
+                    variable = None
+                stored.add(where)
+                if published[1]:
+                    if variable is None:
+                        variable = variables[where] = Variable()
+                    if variable.block != self.first + block:
+                        variable.block, variable.near = self.first + block, 0
+                    variable.far |= published[0] and published[0] | self._held[warp]
+                    variable.near |= published[1] | self._held[warp]
+
+    def _by_warp(self, place: _Numbers, threads: _Numbers) -> list[tuple[int, tuple[list[int], _Numbers]]]:
+        """Return the places that each warp uses and its threads, warps in the order in which they come."""
+        warps = threads // WARP
+        starts = np.flatnonzero(np.append(True, warps[1:] != warps[:-1]))
+        ends = np.append(starts[1:], len(warps))
+        return [
+            (int(warps[a]), (list(dict.fromkeys(place[a:b].tolist())), threads[a:b]))
+            for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
 
     def _acquire(self, warp: int, variable: Variable) -> None:
         new = variable.far
@@ -183,34 +203,29 @@ class Knowledge:
             self._held[warp] = new if held | new == new else held | new
             self._unshared.add(warp // self.shape[1])
 
-    def _release(
-        self, variable: Variable, warp: int, threads: list[int], moment: int, limits: Limits
-    ) -> None:
-        block = warp // self.shape[1]
-        rank = self.first + block
-        held = self._held[warp]
-        if variable.block != rank:
-            variable.block, variable.near = rank, 0
-        for level in (0, 1):
-            key = (level, *threads)
-            if key not in self._made:
-                self._made[key] = self._new(level, block, threads, moment, limits)
-            if level:
-                variable.near |= self._made[key] | held
-            else:
-                variable.far |= self._made[key] | held
-
-    def _new(self, level: int, block: int, threads: list[int], moment: int, limits: Limits) -> int:
-        inside = np.array(threads, dtype=np.int64) - block * self.shape[1] * WARP
+    def _publish(self, warp: int, threads: _Numbers, moment: int, limits: Limits) -> tuple[int, int]:
+        """Return what a warp's strong write publishes now, to everybody and to its own block, as sets."""
+        block, inside = divmod(warp, self.shape[1])
+        members = threads - block * self.shape[1] * WARP
         lanes = np.zeros(self.shape[1:], dtype=np.bool_)
-        lanes.reshape(-1)[inside] = True
-        fenced = self._fenced[level][block]
-        if not fenced.any():
+        lanes[inside, members % WARP] = True
+        ordered = limits(block, lanes, moment)
+        far = self._new(0, warp, np.minimum(self._fenced[0][block], ordered), moment, members)
+        if not self._apart:
+            return far, far
+        return far, self._new(1, warp, np.minimum(self._fenced[1][block], ordered), moment, members)
+
+    def _new(self, level: int, warp: int, upto: _Numbers, moment: int, members: _Numbers) -> int:
+        upto = upto.reshape(-1)
+        if not upto.any():
             return 0
-        upto = np.minimum(fenced, limits(block, lanes, moment)).reshape(-1)
-        floor = int(upto.min())
-        each = None if (upto == floor).all() else upto.astype(np.int32)
-        return self.releases.add(self.first + block, _Release(floor, each, moment, inside))
+        last = self._last[level].get(warp)
+        if last is None or not np.array_equal(last[0].upto, upto):
+            release = _Release(upto, int(upto.min()))
+            block = self.first + warp // self.shape[1]
+            last = self._last[level][warp] = release, self.releases.add(block, release)
+        last[0].signals[moment] = members
+        return last[1]
 
     def covers(
         self, warps: _Numbers, blocks: _Numbers, threads: _Numbers, kinds: _Numbers, moments: _Numbers
@@ -247,15 +262,14 @@ class Knowledge:
         for number in reversed(releases):
             if not held >> number & 1:
                 continue
-            release = releases[number]
-            alone = kinds == 0
-            if release.limits is not None:
-                upto = release.limits[threads].astype(np.int64)
-                if not alone.all():
-                    of_warp = release.limits.reshape(-1, WARP).min(axis=1)[threads // WARP]
-                    upto = np.where(alone, upto, np.where(kinds == 1, of_warp, release.floor))
-                known |= moments < upto
-            known |= alone & (moments == release.moment) & np.isin(threads, release.writers)
+            release, alone = releases[number], kinds == 0
+            upto = release.upto[threads]
+            if not alone.all():
+                of_warp = release.upto.reshape(-1, WARP).min(axis=1)[threads // WARP]
+                upto = np.where(alone, upto, np.where(kinds == 1, of_warp, release.floor))
+            known |= moments < upto
+            for when in set(release.signals).intersection(moments[~known].tolist()):
+                known |= alone & (moments == when) & np.isin(threads, release.signals[when])
             if known.all():
                 break
         return known
