@@ -193,6 +193,19 @@ class Shadow:
         self._judge_all()
         moment = order.signal(self.variables, place * size, who, line, reads=True, writes=True)
         self._touch(order, place, who, size, moment, manner)
+        if manner is Manner.NEAR_WRITE:
+            self._judge_blocks(order, place * size, who, moment)
+
+    def _judge_blocks(self, order: ThreadOrder, start: Numbers, who: Numbers, moment: int) -> None:
+        """Judge atomic operations whose scope is the block: two blocks may not share a place."""
+        by_place = np.argsort(start, kind="stable")
+        ordered, blocks = start[by_place], who[by_place] // order.block_threads
+        found = np.flatnonzero((ordered[1:] == ordered[:-1]) & (blocks[1:] != blocks[:-1]))
+        if found.size:
+            one, two = by_place[found[0] + 1], by_place[found[0]]
+            stamp, granule = int(who[two]) << MOMENT_BITS | moment, int(start[one]) // self._granule
+            near = Manner.NEAR_WRITE
+            self._report(order, near, moment, granule, who[one], stamp, other=near)
 
     def write(
         self,
