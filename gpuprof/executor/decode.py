@@ -17,6 +17,7 @@ from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, reads_a
 from gpuprof.executor.program.merge import merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
 from gpuprof.executor.program.slots import Slots
+from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
     arithmetic_steps,
     bulk_steps,
@@ -114,6 +115,7 @@ class Program:
         parameters: Its parameters, with their byte offsets.
         variables: Module variables in global or constant memory that it names.
         phased: Whether it uses mbarriers or the copy engine.
+        stored: Parameters and variables through which it may write global memory; None when it may be any.
         fences: Whether it has fences, or operations that release: its blocks may wait for each other.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
     """
@@ -130,6 +132,7 @@ class Program:
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
     phased: bool
+    stored: frozenset[str] | None
     fences: bool
     uncounted: frozenset[str]
 
@@ -196,6 +199,7 @@ class _Decoder:
             self.parameters,
             self.variables,
             self.coder.phased,
+            stored_symbols(self.function),
             self.coder.fences,
             frozenset(self.coder.uncounted),
         )

@@ -185,7 +185,8 @@ class _Template:
         if dynamic_shared_bytes:
             self.shared_bytes = program.dynamic_offset + dynamic_shared_bytes
         self.registers = list(program.slots.initial)
-        self._fill_parameters(_parameter_block(program, args))
+        self.content = _parameter_block(program, args)
+        self._fill_parameters(self.content)
         self._fill_specials()
 
     def blocks_per_batch(self) -> int:
@@ -218,7 +219,7 @@ class _Template:
 
     def races(self, sample: Sample) -> GlobalRaces:
         """Return what looks for races on the buffers that kernels may write."""
-        buffers = [buffer for buffer in self.memory.buffers if not buffer.read_only]
+        buffers = [buffer for buffer in self._stored() if not buffer.read_only]
 
         def report(race: GlobalRace) -> NoReturn:
             thread, block = self._named(sample, race.thread)
@@ -237,6 +238,29 @@ class _Template:
             )
 
         return GlobalRaces(buffers, releases=self.program.fences, report=report)
+
+    def _stored(self) -> list[Buffer]:
+        """Return the buffers that the kernel may write: all where its pointers do not tell."""
+        stored, memory = self.program.stored, self.memory
+        if stored is None:
+            return memory.buffers
+        found: dict[int, Buffer] = {}
+        for variable, offset in self.program.parameters:
+            if variable.name not in stored:
+                continue
+            words = np.frombuffer(self.content[offset : offset + variable.size // 8 * 8], dtype=np.int64)
+            for address in words.tolist():
+                buffer = memory.holding(address, address + 1)
+                if buffer is None and (nearest := memory.nearest(address)) is not None:
+                    if address >= nearest.address:  # a pointer beside its array
+                        return memory.buffers
+                elif buffer is not None:
+                    found[buffer.address] = buffer
+        for variable in self.program.variables:
+            if variable.name in stored:
+                buffer = self._variable(variable)
+                found[buffer.address] = buffer
+        return list(found.values())
 
     def _named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """Return threadIdx and blockIdx of a thread, by its number among those that run."""
