@@ -145,29 +145,35 @@ class ThreadOrder:
         leaving = arrived if leaving is None else leaving
         self.meet(sources, leaving.any(axis=2) & chosen[:, None])
 
-    def meet(self, sources: Bools, targets: Bools, when: Numbers | None = None) -> None:
+    def observe(self, lanes: Bools) -> None:
+        """Some lanes waited for an mbarrier with success: what their block did so far counts as settled.
+
+        That is more than an mbarrier promises, which orders only what was done before an arrival.
+        """
+        if self.timeline.now > 1:  # else nobody has touched anything yet that could matter
+            targets = np.asarray(np.broadcast_to(lanes, (self.blocks, self.warps, WARP)).any(axis=2))
+            self.meet(np.broadcast_to(targets.any(axis=1, keepdims=True), targets.shape), targets)
+
+    def meet(self, sources: Bools, targets: Bools) -> None:
         """What some warps did so far is settled for others of their block.
 
         Args:
             sources: The warps that arrived: shape (blocks, warps).
             targets: The warps that may rely on it, likewise.
-            when: The moments at which each warp arrived, and at which it relied on others, as `view` gives
-                them; None for now.
         """
         now = self.timeline.advance()
-        view = self.view(now) if when is None else when
-        known = np.where(sources[:, :, None], view, 0).max(axis=1)
+        known = np.where(sources[:, :, None], self._view(now), 0).max(axis=1)
         met = self._met()
         met = np.where(targets[:, :, None], np.maximum(met, known[:, None, :]), met)
         self.settled = replace(self.settled, met=met)
         if self.knowledge is not None:
             self.knowledge.share_some(sources, targets)
 
-    def view(self, now: int | None = None) -> Numbers:
+    def _view(self, now: int) -> Numbers:
         """Return what each warp may rely on, its own work so far included: shape (blocks, warps, warps)."""
         view = np.maximum(self._met(), self.settled.blocks[:, None, None])
         own = np.arange(self.warps)
-        view[:, own, own] = self.timeline.now if now is None else now
+        view[:, own, own] = now
         return view
 
     def _met(self) -> Numbers:

@@ -20,7 +20,7 @@ from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.races import RaceDetector, Verdict
-from gpuprof.executor.memory.shared_memory import PatternCache, SharedMemory
+from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
 from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
 
 
@@ -117,7 +117,15 @@ class Batch:
     @cached_property
     def bulk(self) -> BulkCopies:
         """What the copy engine moves."""
-        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps)
+
+        def judge(
+            buffer: Buffer, place: NDArray[np.intp], threads: NDArray[np.int64], values: Lanes, line: int
+        ) -> None:
+            if (shadow := self.shadows.get(buffer.address)) is not None:
+                who = self.order.first * self.order.block_threads + threads
+                shadow.write_at(self.order, place, who, values, CHUNK_BYTES, line)
+
+        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps, judge)
 
     @cached_property
     def lane_numbers(self) -> NDArray[np.int64]:
