@@ -46,6 +46,7 @@ class ConcurrentAccesses:
         self._first: Numbers = np.zeros(elements, dtype=np.int64)
         self._second: Numbers | None = None
         self._all: list[tuple[Numbers, Numbers]] = []
+        self._by_place = True
 
     def refine(self, times: int) -> None:
         """Divide every element in `times` smaller ones."""
@@ -57,9 +58,16 @@ class ConcurrentAccesses:
             ((place[:, None] * times + parts).reshape(-1), np.repeat(stamps, times))
             for place, stamps in self._all
         ]
+        self._by_place = False
 
     def conflict(
-        self, order: ThreadOrder, place: Numbers, who: Numbers, *, elsewhere: bool = False
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        settled: Settled | None = None,
+        *,
+        elsewhere: bool = False,
     ) -> tuple[int, int] | None:
         """Return the first access of another thread that is not ordered before those of `who` at `place`.
 
@@ -67,6 +75,7 @@ class ConcurrentAccesses:
             order: The order of the batch's threads.
             place: Elements.
             who: The thread that touches each.
+            settled: What they can rely on; by default what they can now.
             elsewhere: Whether only threads of other blocks count.
 
         Returns:
@@ -76,7 +85,7 @@ class ConcurrentAccesses:
             if stamps is None:
                 continue
             held = stamps[place]
-            found = unordered(held, order, who)
+            found = unordered(held, order, who, settled)
             if elsewhere and found.size:
                 met = held[found]
                 apart = thread_of(met) // order.block_threads != who[found] // order.block_threads
@@ -105,7 +114,7 @@ class ConcurrentAccesses:
 
     def _compacted(self) -> tuple[Numbers, Numbers]:
         """Return the accesses of several blocks, by place."""
-        if len(self._all) > 1:
+        if not self._by_place:
             places, stamps = (np.concatenate(parts) for parts in zip(*self._all, strict=True))
             by_place = np.lexsort((stamps, places))
             places, stamps = places[by_place], stamps[by_place]
@@ -115,15 +124,17 @@ class ConcurrentAccesses:
                 same = (stamps[1:] >> MOMENT_BITS) == (stamps[:-1] >> MOMENT_BITS)
                 last[:-1] = ~(same & (places[1:] == places[:-1]))
                 places, stamps = places[last], stamps[last]
-            self._all = [(places, stamps)]
+            self._all, self._by_place = [(places, stamps)], True
         return self._all[0]
 
-    def add(self, order: ThreadOrder, place: Numbers, stamps: Numbers) -> None:
+    def add(
+        self, order: ThreadOrder, place: Numbers, stamps: Numbers, settled: Settled | None = None
+    ) -> None:
         """Remember accesses of one instruction: several of them may be at one place."""
         who = thread_of(stamps)
         held = self._first[place]
         joins = np.zeros(len(place), dtype=np.bool_)
-        joins[unordered(held, order, who)] = True
+        joins[unordered(held, order, who, settled)] = True
         plain = kind_of(stamps) == ONE
         joins |= ~plain
         taken = ~joins
@@ -133,15 +144,17 @@ class ConcurrentAccesses:
         if joins.any():
             if self._second is None:
                 self._second = np.zeros_like(self._first)
-            self._join(self._second, order, place[joins], stamps[joins])
+            self._join(self._second, order, place[joins], stamps[joins], settled)
 
-    def _join(self, second: Numbers, order: ThreadOrder, place: Numbers, stamps: Numbers) -> None:
+    def _join(
+        self, second: Numbers, order: ThreadOrder, place: Numbers, stamps: Numbers, settled: Settled | None
+    ) -> None:
         who, kind = thread_of(stamps), kind_of(stamps)
         by_place = np.argsort(place, kind="stable")
         place, stamps, who, kind = place[by_place], stamps[by_place], who[by_place], kind[by_place]
         held = second[place]
         stays = np.zeros(len(place), dtype=np.bool_)
-        stays[unordered(held, order, who)] = True
+        stays[unordered(held, order, who, settled)] = True
         wider = np.where(stays, np.maximum(kind, _widened(held, who, order)), kind)
         begins = np.ones(len(place), dtype=np.bool_)
         begins[1:] = place[1:] != place[:-1]
@@ -155,6 +168,7 @@ class ConcurrentAccesses:
         if order.knowledge is not None:
             many = np.repeat(widest == OF_MANY, last - start + 1)
             if many.any():
+                self._by_place = False
                 old = many & stays & begins & (kind_of(held) != OF_MANY)
                 self._all.append((place[many], stamps[many]))
                 if old.any():

@@ -17,20 +17,18 @@ only logged; as soon as anything else happens to the buffer, the log is replayed
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
+from gpuprof.executor.memory.global_accesses import CONFLICTS, Manner, merged, spread, values_of
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.releases import Releases, Variable
 from gpuprof.executor.memory.thread_order import (
     MOMENT_BITS,
-    OF_BLOCK,
-    OF_WARP,
     Numbers,
     Settled,
     ThreadOrder,
@@ -42,32 +40,6 @@ from gpuprof.executor.memory.thread_order import (
 
 #: Stores that are logged before a buffer's accesses are judged one by one.
 _LOGGED_STORES = 1 << 23
-
-
-class Manner(Enum):
-    """How an instruction touches global memory; the value is what a message calls it."""
-
-    READ = "reads"
-    WRITE = "writes"
-    STRONG_READ = "reads as volatile or atomic"
-    STRONG_WRITE = "writes as volatile or atomic"
-    #: An atomic operation whose scope is the block.
-    NEAR_WRITE = "updates atomically for its own block"
-
-    @property
-    def writes(self) -> bool:
-        """Whether it changes memory."""
-        return self not in (Manner.READ, Manner.STRONG_READ)
-
-
-#: What each manner may not meet without order: with threads of any block, and of other blocks.
-_CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
-    Manner.READ: ((Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
-    Manner.WRITE: ((Manner.READ, Manner.STRONG_READ, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
-    Manner.STRONG_READ: ((), (Manner.NEAR_WRITE,)),
-    Manner.STRONG_WRITE: ((Manner.READ,), (Manner.NEAR_WRITE,)),
-    Manner.NEAR_WRITE: ((Manner.READ,), (Manner.STRONG_READ, Manner.STRONG_WRITE, Manner.NEAR_WRITE)),
-}
 
 
 @dataclass(frozen=True)
@@ -173,13 +145,13 @@ class Shadow:
         """
         self._judge_all()
         if mask.whole and index.size < order.blocks * order.block_threads and manner is Manner.READ:
-            place, who, last, kind = _merged(order, index)
+            place, who, last, kind = merged(order, index)
             moment = order.timeline.moment(line)
             self._touch(order, place, who, size, moment, manner)
             if kind:
                 self._touch(order, place, last, size, moment, manner, kind)
             return
-        place, who = _spread(order, index, mask)
+        place, who = spread(order, index, mask)
         if manner is Manner.STRONG_READ:
             moment = order.signal(self.variables, place * size, who, line, reads=True, writes=False)
         else:
@@ -226,13 +198,13 @@ class Shadow:
                 self._judge_log()
             return
         self._judge_all()
-        place, who = _spread(order, index, mask)
-        spread = _values(values, order, mask)
+        place, who = spread(order, index, mask)
+        stored = values_of(values, order, mask)
         if manner is Manner.WRITE:
             if self.variables:
                 self._forget_variables(place * size, size)
             content = self.buffer.view(size)
-            self._write(order, place, who, spread, content, size, order.timeline.moment(line))
+            self._write(order, place, who, stored, content, size, order.timeline.moment(line))
             return
         moment = order.signal(self.variables, place * size, who, line, reads=False, writes=True)
         self._touch(order, place, who, size, moment, manner)
@@ -264,8 +236,8 @@ class Shadow:
         content = np.zeros(-(-self.buffer.size // 16) * 16, dtype=np.uint8) if log else None
         for stores in log:
             assert content is not None
-            place, who = _spread(stores.order, stores.index, stores.mask)
-            values = _values(stores.values, stores.order, stores.mask)
+            place, who = spread(stores.order, stores.index, stores.mask)
+            values = values_of(stores.values, stores.order, stores.mask)
             view = content.view(moved_dtype(stores.size))
             order, size, moment = stores.order, stores.size, stores.moment
             self._write(order, place, who, values, view, size, moment, stores.settled)
@@ -292,21 +264,54 @@ class Shadow:
         owners = np.repeat(who, each) if each > 1 else who
         stamps = owners << MOMENT_BITS | moment
         writers = self._written()
+        repeats = np.zeros(len(granules), dtype=np.bool_)
         held = writers[granules]
         if held.any():
-            found = unordered(held, order, owners, settled)
-            if found.size:
-                before = content.view(np.uint8).reshape(-1, self._granule)[granules[found]]
-                found = found[(before != self._parts(values)[found]).any(axis=1)]
-            if found.size:
-                hit = int(found[0])
-                text = "with another value"
-                self._report(order, Manner.WRITE, moment, granules[hit], owners[hit], int(held[hit]), text)
+            met = unordered(held, order, owners, settled)
+            if met.size:
+                differ = self._changed(content, granules[met], self._parts(values)[met])
+                if differ.any():
+                    hit = int(met[differ.argmax()])
+                    self._report_write(order, moment, granules[hit], owners[hit], int(held[hit]))
+                repeats[met] = True
+            self._meet_repeated(order, granules, owners, self._parts(values), content, moment, settled)
         self._meet(order, Manner.WRITE, granules, owners, moment)
-        writers[granules] = stamps
-        lost = np.flatnonzero(writers[granules] != stamps)
+        stores = np.flatnonzero(~repeats)
+        writers[granules[stores]] = stamps[stores]
+        lost = stores[writers[granules[stores]] != stamps[stores]]
         if lost.size:
             self._judge_collisions(order, granules, owners, self._parts(values), moment)
+            repeats[lost] = True
+        if repeats.any():
+            self._accesses(Manner.REPEATED).add(order, granules[repeats], stamps[repeats], settled)
+
+    def _meet_repeated(
+        self,
+        order: ThreadOrder,
+        granules: Numbers,
+        owners: Numbers,
+        parts: NDArray[np.uint8],
+        content: Lanes,
+        moment: int,
+        settled: Settled | None,
+    ) -> None:
+        """Judge stores that change what several threads stored before."""
+        repeated = self._others.get(Manner.REPEATED)
+        if repeated is None:
+            return
+        changing = np.flatnonzero(self._changed(content, granules, parts))
+        hit = repeated.conflict(order, granules[changing], owners[changing], settled)
+        if hit is not None:
+            which, stamp = int(changing[hit[0]]), hit[1]
+            self._report_write(order, moment, granules[which], owners[which], stamp)
+
+    def _changed(self, content: Lanes, granules: Numbers, parts: NDArray[np.uint8]) -> Bools:
+        """Return which granules hold other bytes than are stored to them."""
+        before = content.view(np.uint8).reshape(-1, self._granule)[granules]
+        return np.asarray((before != parts).any(axis=1))
+
+    def _report_write(self, order: ThreadOrder, moment: int, granule: int, who: int, stamp: int) -> None:
+        self._report(order, Manner.WRITE, moment, granule, who, stamp, "with another value")
 
     def _judge_collisions(
         self,
@@ -325,8 +330,7 @@ class Shadow:
         if found.size:
             one, two = by_place[found[0] + 1], by_place[found[0]]
             stamp = int(owners[two]) << MOMENT_BITS | moment
-            text = "with another value"
-            self._report(order, Manner.WRITE, moment, granules[one], owners[one], stamp, text)
+            self._report_write(order, moment, granules[one], owners[one], stamp)
 
     def _touch(
         self,
@@ -348,15 +352,18 @@ class Shadow:
                 hit = int(found[0])
                 self._report(order, manner, moment, granules[hit], owners[hit], int(held[hit]))
         self._meet(order, manner, granules, owners, moment)
+        stamps = owners << MOMENT_BITS | moment
+        self._accesses(manner).add(order, granules, with_kind(stamps, kind) if kind else stamps)
+
+    def _accesses(self, manner: Manner) -> ConcurrentAccesses:
         if manner not in self._others:
             self._others[manner] = ConcurrentAccesses(self._elements())
-        stamps = owners << MOMENT_BITS | moment
-        self._others[manner].add(order, granules, with_kind(stamps, kind) if kind else stamps)
+        return self._others[manner]
 
     def _meet(
         self, order: ThreadOrder, manner: Manner, granules: Numbers, owners: Numbers, moment: int
     ) -> None:
-        everywhere, elsewhere = _CONFLICTS[manner]
+        everywhere, elsewhere = CONFLICTS[manner]
         for other in (*everywhere, *elsewhere):
             accesses = self._others.get(other)
             if accesses is None:
@@ -420,30 +427,3 @@ class Shadow:
         if each == 1:
             return place, 1
         return (place[:, None] * each + np.arange(each)).reshape(-1), each
-
-
-def _spread(order: ThreadOrder, index: NDArray[np.intp], mask: Mask) -> tuple[Numbers, Numbers]:
-    """Return the place and the number of every thread in `mask`."""
-    shape = (order.blocks, order.warps, WARP)
-    place, threads = np.broadcast_to(index, shape), order.threads()
-    if mask.whole:
-        return place.reshape(-1), threads.reshape(-1)
-    lanes = np.broadcast_to(mask.lanes, shape)
-    return place[lanes], threads[lanes]
-
-
-def _values(values: Lanes, order: ThreadOrder, mask: Mask) -> Lanes:
-    """Return the value of every thread in `mask`."""
-    shape = (order.blocks, order.warps, WARP)
-    spread = np.broadcast_to(values, shape)
-    return spread.reshape(-1) if mask.whole else spread[np.broadcast_to(mask.lanes, shape)]
-
-
-def _merged(order: ThreadOrder, index: NDArray[np.intp]) -> tuple[Numbers, Numbers, Numbers, int]:
-    """Return for a load by all lanes each place, the first and the last thread there, and their kind."""
-    _, warps, width = index.shape
-    threads = order.threads()
-    first, last = threads[:, :warps, :width], threads[:, -warps:, -width:]
-    kind = OF_BLOCK if warps < order.warps else OF_WARP if width < WARP else 0
-    place = np.broadcast_to(index, first.shape)
-    return place.reshape(-1), first.reshape(-1), last.reshape(-1), kind

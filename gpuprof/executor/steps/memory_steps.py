@@ -13,8 +13,8 @@ from gpuprof.executor.arithmetic.mnemonic import Mnemonic
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
+from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.memory.global_races import Manner
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step

@@ -19,8 +19,8 @@ from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.coalescing import Footprint, PatternMemo, footprint
+from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
-from gpuprof.executor.memory.global_races import Manner
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
