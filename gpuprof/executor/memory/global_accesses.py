@@ -46,7 +46,7 @@ CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
 def spread(order: ThreadOrder, index: NDArray[np.intp], mask: Mask) -> tuple[Numbers, Numbers]:
     """Return the place and the number of every thread in `mask`."""
     shape = (order.blocks, order.warps, WARP)
-    place, threads = np.broadcast_to(index, shape), order.threads()
+    place, threads = np.broadcast_to(index, shape), order.threads
     if mask.whole:
         return place.reshape(-1), threads.reshape(-1)
     lanes = np.broadcast_to(mask.lanes, shape)
@@ -63,7 +63,7 @@ def values_of(values: Lanes, order: ThreadOrder, mask: Mask) -> Lanes:
 def merged(order: ThreadOrder, index: NDArray[np.intp]) -> tuple[Numbers, Numbers, Numbers, int]:
     """Return for a load by all lanes each place, the first and the last thread there, and their kind."""
     _, warps, width = index.shape
-    threads = order.threads()
+    threads = order.threads
     first, last = threads[:, :warps, :width], threads[:, -warps:, -width:]
     kind = OF_BLOCK if warps < order.warps else OF_WARP if width < WARP else 0
     place = np.broadcast_to(index, first.shape)

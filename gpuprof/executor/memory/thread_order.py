@@ -12,6 +12,7 @@ that was one thread, or stands for several of its warp, of its block, or of seve
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -116,11 +117,17 @@ class ThreadOrder:
         self.settled = Settled(np.zeros(blocks, dtype=np.int64))
         self.knowledge = Knowledge(releases, first, blocks, warps) if releases is not None else None
 
+    @cached_property
     def threads(self) -> Numbers:
-        """Return the number of every thread: shape (blocks, warps, 32)."""
+        """The number of every thread in the launch: shape (blocks, warps, 32)."""
         count = self.blocks * self.block_threads
         numbers = np.arange(count, dtype=np.int64) + self.first * self.block_threads
         return numbers.reshape(self.blocks, self.warps, WARP)
+
+    @property
+    def _untouched(self) -> bool:
+        """Whether nobody has touched anything yet, nor could have released it: there is nothing to order."""
+        return self.timeline.now == 1 and self.knowledge is None
 
     def barrier(
         self, complete: Bools | None = None, arrived: Bools | None = None, leaving: Bools | None = None
@@ -132,6 +139,8 @@ class ThreadOrder:
             arrived: The threads that arrived there, of shape (blocks, warps, 32); None for all of the block.
             leaving: Those of them that waited.
         """
+        if self._untouched:
+            return
         now = self.timeline.advance()
         if arrived is None:
             before = self.settled.blocks
@@ -150,7 +159,7 @@ class ThreadOrder:
 
         That is more than an mbarrier promises, which orders only what was done before an arrival.
         """
-        if self.timeline.now > 1:  # else nobody has touched anything yet that could matter
+        if not self._untouched:
             targets = np.asarray(np.broadcast_to(lanes, (self.blocks, self.warps, WARP)).any(axis=2))
             self.meet(np.broadcast_to(targets.any(axis=1, keepdims=True), targets.shape), targets)
 
@@ -182,6 +191,8 @@ class ThreadOrder:
 
     def sync_warp(self, mask: Mask, live: Bools) -> None:
         """Lanes of warps meet at `__syncwarp`; `live` are those that have not ended."""
+        if self._untouched:
+            return
         now = self.timeline.advance()
         shape = (self.blocks, self.warps, WARP)
         alone = np.asarray(np.broadcast_to(live & mask.active_warps & ~mask.lanes, shape).any(axis=2))

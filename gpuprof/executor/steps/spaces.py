@@ -112,7 +112,7 @@ class GlobalSpace:
             lanes = np.broadcast_to(part.lanes, old.shape)
             index = np.broadcast_to(self._index(buffer, address, part), old.shape)[lanes]
             if (shadow := batch.shadows.get(buffer.address)) is not None:
-                who, request = batch.order.threads()[lanes], self.request
+                who, request = batch.order.threads[lanes], self.request
                 shadow.update(batch.order, index, who, request.size, request.line, request.manner)
             content = buffer.view(self.request.size)
             buffer.combined = True
