@@ -30,7 +30,8 @@ The way of a kernel through the rooms:
 - `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier.
 - `memory` is what they touch: global and shared memory, the phases of mbarriers, what the copy engine has in
   flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
-  between barriers, and `phased_races` where mbarriers order accesses too.
+  between barriers, and `phased_races` where mbarriers order accesses too. `global_races` judges who
+  touched global memory, of any block, and `thread_order` knows whether anything orders them.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; `totals` adds everything up.
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);

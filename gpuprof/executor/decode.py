@@ -20,6 +20,7 @@ from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_be
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
 from gpuprof.executor.program.slots import Slots
+from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
     arithmetic_steps,
     bulk_steps,
@@ -38,7 +39,7 @@ _DYNAMIC_ALIGNMENT = 16
 
 
 def _no_step(coder: Coder, item: Instruction) -> None:
-    """Hints and fences: nothing to do where memory operations happen in program order."""
+    """Hints: nothing to do."""
 
 
 #: Opcodes that are not arithmetic, and what decodes them.
@@ -57,8 +58,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "redux": warp_steps.reduce,
     "elect": warp_steps.elect,
     "mbarrier": mbarrier_steps.mbarrier,
-    "membar": _no_step,
-    "fence": _no_step,
+    "membar": memory_steps.fence,
+    "fence": memory_steps.fence,
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
@@ -120,6 +121,8 @@ class Program:
         variables: Module variables in global or constant memory that it names.
         phased: Whether it uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
+        stored: Parameters and variables through which it may write global memory; None when it may be any.
+        fences: Whether it has fences, or operations that release: its blocks may wait for each other.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
         shared_start: Address of the first byte of its own shared memory.
         unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
@@ -144,6 +147,8 @@ class Program:
     variables: list[Variable]
     phased: bool
     partial: bool
+    stored: frozenset[str] | None
+    fences: bool
     uncounted: frozenset[str]
     shared_start: int
     unmet_alignments: dict[str, tuple[int, int]]
@@ -228,6 +233,8 @@ class _Decoder:
             self.variables,
             self.coder.phased,
             any(len(item.operands) > 1 for item in self._barriers()),
+            stored_symbols(self.function),
+            self.coder.fences,
             frozenset(self.coder.uncounted),
             self.coder.shared_start,
             self.unmet_alignments,

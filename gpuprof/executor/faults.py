@@ -21,6 +21,7 @@ class FaultKind(StrEnum):
     UNINITIALISED_REGISTER = "uninitialised register"
     ABSENT_LANE = "shuffle from a lane that takes no part"
     SHARED_RACE = "shared-memory race"
+    GLOBAL_RACE = "global-memory race"
     BARRIER = "barrier"
     MBARRIER = "mbarrier"
     ASYNC_COPY = "asynchronous copy not waited for"

@@ -6,18 +6,19 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
-from gpuprof.executor.faults import LaunchRefused
+from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes, uniform
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.sampling import Sample, every_block
 from gpuprof.executor.scheduler import Scheduler
@@ -125,6 +126,7 @@ def launch(
     sample = every_block(grid) if blocks == "all" else blocks
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes)
     totals = Totals(program, sample)
+    races = template.races(sample)
     count, executed = sample.count, 0
     stored: dict[str, Stored] = {}
     remark = ""
@@ -135,6 +137,7 @@ def launch(
         tally = Tally(len(program.sites), len(program.blocks), last - first)
         batch = template.batch(running.indices, tally)
         batch.stored = {} if count < sample.total else None
+        batch.join(races, first)
         scheduler = Scheduler(program, batch, instruction_budget)
         with np.errstate(all="ignore"):
             scheduler.run()
@@ -146,6 +149,7 @@ def launch(
         remark = remark or _remark(batch)
         if progress is not None:
             progress(last, count)
+    races.finish()
     return LaunchResult(
         counters=totals.counters(),
         hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
@@ -261,7 +265,8 @@ class _Template:
         if dynamic_shared_bytes:
             self.shared_bytes = program.dynamic_offset + dynamic_shared_bytes
         self.registers = list(program.slots.initial)
-        self._fill_parameters(_parameter_block(program, args))
+        self.content = _parameter_block(program, args)
+        self._fill_parameters(self.content)
         self._fill_specials()
 
     def blocks_per_batch(self) -> int:
@@ -294,6 +299,57 @@ class _Template:
                 same = (values == values[0]).all()
                 batch.registers[slot] = (values[:1] if same else values).reshape(-1, 1, 1)
         return batch
+
+    def races(self, sample: Sample) -> GlobalRaces:
+        """Return what looks for races on the buffers that kernels may write."""
+        buffers = [buffer for buffer in self._stored() if not buffer.read_only]
+
+        def report(race: GlobalRace) -> NoReturn:
+            thread, block = self._named(sample, race.thread)
+            other, other_block = self._named(sample, race.other)
+            who = f"thread {other} of block {other_block}"
+            if race.thread == race.other:
+                who = f"another thread of block {other_block}"
+            raise KernelFault(
+                FaultKind.GLOBAL_RACE,
+                race.detail.format(who, race.other_line),
+                kernel=self.program.kernel,
+                source_line=race.line,
+                block=block,
+                thread=thread,
+                address=race.address,
+            )
+
+        return GlobalRaces(buffers, releases=self.program.fences, report=report)
+
+    def _stored(self) -> list[Buffer]:
+        """Return the buffers that the kernel may write: all where its pointers do not tell."""
+        stored, memory = self.program.stored, self.memory
+        if stored is None:
+            return memory.buffers
+        found: dict[int, Buffer] = {}
+        for variable, offset in self.program.parameters:
+            if variable.name not in stored:
+                continue
+            words = np.frombuffer(self.content[offset : offset + variable.size // 8 * 8], dtype=np.int64)
+            for address in words.tolist():
+                buffer = memory.holding(address, address + 1)
+                if buffer is None and (nearest := memory.nearest(address)) is not None:
+                    if address >= nearest.address:  # a pointer beside its array
+                        return memory.buffers
+                elif buffer is not None:
+                    found[buffer.address] = buffer
+        for variable in self.program.variables:
+            if variable.name in stored:
+                buffer = self._variable(variable)
+                found[buffer.address] = buffer
+        return list(found.values())
+
+    def _named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """Return threadIdx and blockIdx of a thread, by its number among those that run."""
+        rank, inside = divmod(thread, self.geometry.warps * WARP)
+        x, y, z = sample.blocks(rank, rank + 1).indices[0].tolist()
+        return self.geometry.thread_index(*divmod(inside, WARP)), (x, y, z)
 
     def _fill_parameters(self, content: bytes) -> None:
         slots = self.program.slots

@@ -7,6 +7,7 @@ from there is done when its group is waited for. So a wait that is missing shows
 which bytes are in flight.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,12 +64,17 @@ class _Store:
 
 #: Where the chunks of a store go: each buffer with the chunks that it gets, and their places in it.
 Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
+#: Told of chunks that are about to go to a buffer: their places, threads in the batch, values, and the line.
+Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes, int], None]
 
 
 class BulkCopies:
     """The bulk copies in flight of one batch, and the threads that have waited for those that arrived."""
 
-    def __init__(self, shared: SharedMemory, races: RaceDetector, barriers: Mbarriers, warps: int) -> None:
+    def __init__(
+        self, shared: SharedMemory, races: RaceDetector, barriers: Mbarriers, warps: int, judge: Judge
+    ) -> None:
+        self.judge = judge
         self.shared = shared
         self.races = races
         self.barriers = barriers
@@ -218,10 +224,21 @@ class BulkCopies:
         values = np.broadcast_to(copy.values, self._chunk_shape(pattern)).reshape(-1)
         whole = np.array_equal(due, np.broadcast_to(pattern.mask.lanes, self._shape))
         chunks = self._per_block(pattern, due).reshape(-1)
+        threads = self.threads(pattern).reshape(-1)
         for buffer, which, index in copy.targets:
             chosen = chunks[which]
-            buffer.store(index[chosen], values[which[chosen]], CHUNK_BYTES)
+            chunk, places = which[chosen], index[chosen]
+            self.judge(buffer, places, threads[chunk], values[chunk], copy.line)
+            buffer.store(places, values[chunk], CHUNK_BYTES)
         self.races.record(Access.SOURCED, pattern if whole else self._part(pattern, due), copy.line)
+
+    def threads(self, pattern: ChunkPattern) -> NDArray[np.int64]:
+        """Return for each chunk the number, in the batch, of the thread that asked for it."""
+        blocks, warps, _ = self._shape
+        inside = pattern.warp * WARP + pattern.lane
+        if pattern.leading > 1:
+            return np.asarray(pattern.block * warps * WARP + inside)[None]
+        return np.asarray(np.arange(blocks)[:, None] * warps * WARP + inside)
 
     def _chunk_shape(self, pattern: ChunkPattern) -> tuple[int, int]:
         return (self._shape[0] if pattern.leading == 1 else 1, len(pattern.start))

@@ -19,10 +19,12 @@ from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.races import RaceDetector, Verdict
-from gpuprof.executor.memory.shared_memory import PatternCache, SharedMemory
+from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
+from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,9 @@ class Batch:
         self.partial = partial
         interval = PhasedInterval if phased or partial else None
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
+        #: What happens before what in global memory, and the buffers where that is judged, by address.
+        self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps)
+        self.shadows: dict[int, Shadow] = {}
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
         if followed is not None:
@@ -122,6 +127,11 @@ class Batch:
             before = self.stored.get(buffer.name, np.zeros(self.blocks, dtype=np.int64))
             self.stored[buffer.name] = before + per_block
 
+    def join(self, races: GlobalRaces, first: int) -> None:
+        """Take part in a launch, as the blocks from number `first` on: its races are looked for."""
+        self.order = races.order(first, self.blocks, self.warps)
+        self.shadows = races.shadows
+
     @cached_property
     def mbarriers(self) -> Mbarriers:
         """The mbarriers in shared memory."""
@@ -130,7 +140,15 @@ class Batch:
     @cached_property
     def bulk(self) -> BulkCopies:
         """What the copy engine moves."""
-        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps)
+
+        def judge(
+            buffer: Buffer, place: NDArray[np.intp], threads: NDArray[np.int64], values: Lanes, line: int
+        ) -> None:
+            if (shadow := self.shadows.get(buffer.address)) is not None:
+                who = self.order.first * self.order.block_threads + threads
+                shadow.write_at(self.order, place, who, values, CHUNK_BYTES, line)
+
+        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps, judge)
 
     @cached_property
     def lane_numbers(self) -> NDArray[np.int64]:

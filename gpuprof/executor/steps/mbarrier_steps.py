@@ -181,6 +181,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
             batch.races.record(Access.MBARRIER, pattern, item.line)
             if not relaxed:
                 batch.bulk.observe(columns, passed, batch.live.lanes, item.line)
+                batch.order.observe(passed)
         if failed.any():
             batch.bulk.deliver(_numbers_of(columns, failed))
             still = failed & ~over()

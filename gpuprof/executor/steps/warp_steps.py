@@ -222,5 +222,6 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
             pattern = SharedPattern(nowhere, 0, mask, 4, batch.shared.block_bytes, load=False)
             batch.patterns.add(site, pattern)
         batch.races.record(Access.SYNCWARP, pattern, item.line)
+        batch.order.sync_warp(mask, batch.live.lanes)
 
     return step
