@@ -297,19 +297,16 @@ def test_copies_of_many_blocks_finish_thread_by_thread(takes_part):
 
 PARTLY = """extern "C" __global__ void k(float4 *out, float *seen) {
     __shared__ __align__(128) float4 tile[2];
-    const int t = threadIdx.x;
+    const int t = threadIdx.x, i = 2 * blockIdx.x + t;
     tile[t] = make_float4(t + 1, 0, 0, 0);
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    store(out + t, tile + t, 16);
+    store(out + i, tile + t, 16);
     commit();
-    if (t == 0) {
+    if (t == 0)
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-        seen[0] = ((volatile float *)out)[0];
-        seen[1] = ((volatile float *)out)[4];
-    }
     OVERWRITE
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-    seen[2 + t] = ((volatile float *)out)[4 * t];
+    seen[i] = ((volatile float *)out)[4 * i];
 }"""
 
 
@@ -317,10 +314,11 @@ PARTLY = """extern "C" __global__ void k(float4 *out, float *seen) {
 def test_copies_are_done_for_the_threads_that_waited_and_not_for_others(blocks):
     source = cuda(PARTLY.replace("OVERWRITE", "if (t == 0) tile[0].x = 9;"))
     shape = {"block": (2, 1, 1), "grid": (blocks, 1, 1)}
-    (_, seen), _ = run_cuda(source, np.zeros((2, 4), np.float32), np.zeros(4, np.float32), **shape)
-    assert seen.array().tolist() == [1, 0, 1, 2]
+    arrays = np.zeros((2 * blocks, 4), np.float32), np.zeros(2 * blocks, np.float32)
+    (_, seen), _ = run_cuda(source, *arrays, **shape)
+    assert seen.array().tolist() == [1, 2] * blocks
     source = cuda(PARTLY.replace("OVERWRITE", "tile[t].x = 9; // planted"))
-    fault = caught(source, np.zeros((2, 4), np.float32), np.zeros(4, np.float32), **shape)
+    fault = caught(source, *arrays, **shape)
     assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// planted"))
     assert fault.thread == (1, 0, 0)
 

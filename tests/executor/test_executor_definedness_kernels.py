@@ -399,7 +399,7 @@ SHARED_WORDS = """extern "C" __global__ void k(const unsigned *x, unsigned *out)
         s[i] = x[i];
     r[threadIdx.x] = c;
     __syncthreads();
-    c += __shfl_xor_sync(__activemask(), b, 3) + r[(threadIdx.x * 11) % 70];
+    c += __shfl_xor_sync(__activemask(), b, 1) + r[(threadIdx.x * 11) % 70];
     BODY
     out[t] = OUT;
 }"""
@@ -442,7 +442,7 @@ def outcome_of(source: str, numbers: np.ndarray) -> bytes | None:
     try:
         (_, out), _ = follow(source, numbers, np.zeros(210, np.uint32), grid=(3, 1, 1), block=(70, 1, 1))
     except KernelFault as fault:
-        if fault.kind is not FaultKind.UNINITIALISED_SHARED:
+        if fault.kind not in (FaultKind.UNINITIALISED_SHARED, FaultKind.ABSENT_LANE):
             raise
         return None
     return out.array().tobytes()

@@ -27,7 +27,7 @@ def explained(*lines, **given):
 
 def fix_of(error, **given):
     what, fix = explained(f"k.cu(3): error: {error}", **given)
-    assert what == f"k.cu does not compile ({STATUS}): k.cu(3): error: {error}"
+    assert what == f"k.cu does not compile ({STATUS}): k.cu(3): error: {error}" + "." * bool(fix)
     return fix
 
 
