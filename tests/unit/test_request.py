@@ -291,7 +291,7 @@ def test_scalar_that_overflows_the_element_type_is_refused():
 
 
 def scaled(kind):
-    """A ladder without kernels of an operation with one scalar of a type."""
+    """A ladder of an operation with one scalar of a type; its kernel is another's, and never compiled."""
     table = f"""
 dimensions = ["n"]
 default_sizes = "4"
@@ -300,7 +300,8 @@ scalars.s = {{ type = "{kind}", default = 1 }}
 work.bytes = "n"
 check.y = {{ value = "s * arange(n)", equal = true }}
 """
-    return Ladder(read_operation(TableReader(tomllib.loads(table), "operation.toml"), "scaled"), ())
+    operation = read_operation(TableReader(tomllib.loads(table), "operation.toml"), "scaled")
+    return Ladder(operation, ladder("transpose")[:1])
 
 
 @pytest.mark.parametrize(
