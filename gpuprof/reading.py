@@ -94,9 +94,9 @@ def _document(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        begin = text.find(CASES_BEGIN)
-        if begin < 0:
+        if CASES_BEGIN not in text:
             raise
+        begin = text.index(CASES_BEGIN)
         ends = [match.end() for match in _CASE_END.finditer(text, begin)]
         whole = text[: ends[-1] if ends else begin + len(CASES_BEGIN)]
         document = json.loads(whole + (CASES_END if ends else NO_CASES_END).decode())

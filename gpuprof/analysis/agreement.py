@@ -167,11 +167,14 @@ def _shared(space: str, both: dict[str, tuple[Counter, Counter]]) -> Iterator[Co
     note = ""
     if left[0] != left[1]:
         kind = "unexplained"
+    elif surplus < 0:
+        kind, note = "unexplained", "fewer than the executor's; arbitration only ever adds"
+    elif surplus > counters.ARBITRATION * hardware:
+        kind, note = "unexplained", "more than arbitration was ever seen to add"
     elif surplus:
-        explained = 0 < surplus <= counters.ARBITRATION * hardware
-        kind = "arbitration" if explained else "unexplained"
-        note = f"{numbers.exact(surplus)} wavefronts lost, {numbers.percent(100 * surplus / hardware)}"
-        note = f"{note} of all" if explained else "more than arbitration was ever seen to add"
+        kind = "arbitration"
+        lost = f"{numbers.exact(surplus)} wavefronts lost"
+        note = f"{lost}, {numbers.percent(100 * surplus / hardware)} of all"
     label = describe(names[0]).label
     yield Comparison(
         f"{label} − bank conflicts",

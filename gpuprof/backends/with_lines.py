@@ -75,6 +75,7 @@ class WithLines:
             return replace(findings, lines_reason=error.what)
         return replace(
             findings,
+            remarks=findings.remarks + executed.remarks,
             lines=executed.lines,
             lines_reason=executed.lines_reason,
             executor_counters=executed.counters,

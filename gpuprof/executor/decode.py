@@ -9,16 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuprof.executor.arithmetic.instruction_table import TABLE
+from gpuprof.executor.definedness.following import before_end, follow
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
-from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, reads_and_writes
+from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_before_written, reads_and_writes
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
 from gpuprof.executor.program.slots import Slots
+from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
     arithmetic_steps,
     bulk_steps,
@@ -37,7 +39,7 @@ _DYNAMIC_ALIGNMENT = 16
 
 
 def _no_step(coder: Coder, item: Instruction) -> None:
-    """Hints and fences: nothing to do where memory operations happen in program order."""
+    """Hints: nothing to do."""
 
 
 #: Opcodes that are not arithmetic, and what decodes them.
@@ -56,8 +58,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "redux": warp_steps.reduce,
     "elect": warp_steps.elect,
     "mbarrier": mbarrier_steps.mbarrier,
-    "membar": _no_step,
-    "fence": _no_step,
+    "membar": memory_steps.fence,
+    "fence": memory_steps.fence,
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
@@ -119,6 +121,8 @@ class Program:
         variables: Module variables in global or constant memory that it names.
         phased: Whether it uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
+        stored: Parameters and variables through which it may write global memory; None when it may be any.
+        fences: Whether it has fences, or operations that release: its blocks may wait for each other.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
         shared_start: Address of the first byte of its own shared memory.
         unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
@@ -126,6 +130,8 @@ class Program:
         unmodelled: What it holds that the executor does not model, with the source line. It can be launched;
             a thread that reaches one of them stops the run.
         limits: What its header says of launches, by directive.
+        unwritten: Slots of registers that may be read before anything is written to them.
+        follows_undefined: Whether its steps follow values that come from registers or memory never written.
     """
 
     kernel: str
@@ -141,11 +147,15 @@ class Program:
     variables: list[Variable]
     phased: bool
     partial: bool
+    stored: frozenset[str] | None
+    fences: bool
     uncounted: frozenset[str]
     shared_start: int
     unmet_alignments: dict[str, tuple[int, int]]
     unmodelled: tuple[tuple[str, int], ...]
     limits: dict[str, tuple[int, int, int]]
+    unwritten: frozenset[int]
+    follows_undefined: bool
 
 
 def _polls(body: Sequence[Instruction]) -> bool:
@@ -155,13 +165,16 @@ def _polls(body: Sequence[Instruction]) -> bool:
     return len(accesses) == 1 and accesses[0][0] == "ld" and bool(repeated & set(accesses[0]))
 
 
-def load_program(ptx: str, entry: str) -> Program:
+def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Program:
     """Parse and decode one kernel of a PTX text.
 
     Args:
         ptx: The text, as NVRTC prints it for `compute_90` or lower; with `-lineinfo` counts and faults name
             source lines.
         entry: Name of the kernel.
+        follow_undefined: Whether a kernel may read shared memory that nobody has written as long as nothing
+            that counts depends on it, nor on a register before its first write, which else is 0. Launches do
+            and count the same, and take longer.
 
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
@@ -169,12 +182,13 @@ def load_program(ptx: str, entry: str) -> Program:
     module = parse(ptx)
     if entry not in module.functions:
         raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
-    return _Decoder(module, inline_calls(module.functions[entry], module)).program(ptx)
+    return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
 
 
 class _Decoder:
-    def __init__(self, module: Module, function: Function) -> None:
+    def __init__(self, module: Module, function: Function, follow_undefined: bool) -> None:
         self.function = function
+        self.follow_undefined = follow_undefined
         shared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
         self.offsets, self.static_bytes = _laid_out([v for v in shared if not v.extern])
         alignment = max([_DYNAMIC_ALIGNMENT, *(v.align for v in shared if v.extern)])
@@ -219,19 +233,29 @@ class _Decoder:
             self.variables,
             self.coder.phased,
             any(len(item.operands) > 1 for item in self._barriers()),
+            stored_symbols(self.function),
+            self.coder.fences,
             frozenset(self.coder.uncounted),
             self.coder.shared_start,
             self.unmet_alignments,
             tuple(self.coder.unmodelled),
             self.function.limits,
+            self._unwritten(),
+            self.follow_undefined,
         )
+
+    def _unwritten(self) -> frozenset[int]:
+        """Return the slots of registers, of modelled types, that may be read before any write."""
+        names = read_before_written(self.flow)
+        types = self.function.registers
+        return frozenset(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
 
     def _barriers(self) -> Iterator[Instruction]:
         return (block.last for block in self.flow if block.end is End.BARRIER and block.last is not None)
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
-        for item in gathered(block.body):
+        for item in block.body if self.follow_undefined else gathered(block.body):
             if isinstance(item, list):
                 steps += fused_step(self.coder, item)
             elif (step := self._step(item)) is not None:
@@ -241,6 +265,8 @@ class _Decoder:
             for family, times in () if item.guard else fused_multiply_adds(item):
                 fused[family, item.line] += times
         last = block.last
+        if self.follow_undefined and last is not None and (check := before_end(self.coder, last)):
+            steps.append(check)
         line = last.line if last else (block.body[-1].line if block.body else 0)
         result = RunnableBlock(
             steps,
@@ -277,7 +303,8 @@ class _Decoder:
     def _step(self, item: Instruction) -> Step | None:
         """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""
         try:
-            return self._modelled(item)
+            step = self._modelled(item)
+            return follow(self.coder, item, step) if step is not None and self.follow_undefined else step
         except UnsupportedInstruction as why:
             return refusal(self.coder, item, why.name)
 

@@ -6,17 +6,19 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
-from gpuprof.executor.faults import LaunchRefused
+from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes, uniform
 from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.sampling import Sample, every_block
 from gpuprof.executor.scheduler import Scheduler
@@ -72,6 +74,7 @@ class LaunchResult:
             that the counters are estimates.
         lane_instructions: PTX instructions executed, summed over lanes, of the blocks that ran.
         stored: Of a sample of the grid, what stores did to each buffer, by its name; of a whole grid nothing.
+        remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that.
     """
 
     counters: dict[str, Number | None]
@@ -82,6 +85,7 @@ class LaunchResult:
     exact_sample: bool
     lane_instructions: int
     stored: dict[str, Stored]
+    remarks: tuple[str, ...] = ()
 
 
 def launch(
@@ -122,8 +126,10 @@ def launch(
     sample = every_block(grid) if blocks == "all" else blocks
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes)
     totals = Totals(program, sample)
+    races = template.races(sample)
     count, executed = sample.count, 0
     stored: dict[str, Stored] = {}
+    remark = ""
     per_batch = template.blocks_per_batch()
     for first in range(0, count, per_batch):
         last = min(first + per_batch, count)
@@ -131,6 +137,7 @@ def launch(
         tally = Tally(len(program.sites), len(program.blocks), last - first)
         batch = template.batch(running.indices, tally)
         batch.stored = {} if count < sample.total else None
+        batch.join(races, first)
         scheduler = Scheduler(program, batch, instruction_budget)
         with np.errstate(all="ignore"):
             scheduler.run()
@@ -139,8 +146,10 @@ def launch(
         for name, per_block in (batch.stored or {}).items():
             every = Stored(float(per_block.sum()), float(per_block @ running.weights))
             stored[name] = stored.get(name, Stored()) + every
+        remark = remark or _remark(batch)
         if progress is not None:
             progress(last, count)
+    races.finish()
     return LaunchResult(
         counters=totals.counters(),
         hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
@@ -150,7 +159,23 @@ def launch(
         exact_sample=totals.exact,
         lane_instructions=executed,
         stored=stored,
+        remarks=(remark,) if remark else (),
     )
+
+
+def _remark(batch: Batch) -> str:
+    """Say where a batch read what nobody had written; empty where it did not."""
+    read = batch.followed and batch.followed.first_read
+    if not read:
+        return ""
+    block, warp, lane = read.position
+    x, y, z = (int(i) for i in batch.indices[block])
+    where = f"thread {batch.geometry.thread_index(warp, lane)} of block {(x, y, z)}"
+    if read.byte == ABSENT_LANE:
+        what = f"a lane that takes no part in the exchange ({where})"
+    else:
+        what = f"byte {read.byte} of shared memory, which nobody had written ({where})"
+    return f"Line {read.line} reads {what}; no result depends on it"
 
 
 def combined(results: Sequence[LaunchResult]) -> LaunchResult:
@@ -170,7 +195,8 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         total_blocks=sum(result.total_blocks for result in results),
         exact_sample=all(result.exact_sample for result in results),
         lane_instructions=sum(result.lane_instructions for result in results),
-        stored={},
+        stored=results[0].stored if len(results) == 1 else {},
+        remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
     )
 
 
@@ -239,7 +265,8 @@ class _Template:
         if dynamic_shared_bytes:
             self.shared_bytes = program.dynamic_offset + dynamic_shared_bytes
         self.registers = list(program.slots.initial)
-        self._fill_parameters(_parameter_block(program, args))
+        self.content = _parameter_block(program, args)
+        self._fill_parameters(self.content)
         self._fill_specials()
 
     def blocks_per_batch(self) -> int:
@@ -250,6 +277,7 @@ class _Template:
 
     def batch(self, indices: NDArray[np.int64], tally: Tally) -> Batch:
         """Return a batch of the given blocks, ready to run."""
+        slots, follows = self.program.slots, self.program.follows_undefined
         batch = Batch(
             self.program.kernel,
             self.geometry,
@@ -261,6 +289,7 @@ class _Template:
             tally,
             self.program.phased,
             self.program.partial,
+            followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
         )
         batch.registers = list(self.registers)
         for axis, name in enumerate("xyz"):
@@ -270,6 +299,57 @@ class _Template:
                 same = (values == values[0]).all()
                 batch.registers[slot] = (values[:1] if same else values).reshape(-1, 1, 1)
         return batch
+
+    def races(self, sample: Sample) -> GlobalRaces:
+        """Return what looks for races on the buffers that kernels may write."""
+        buffers = [buffer for buffer in self._stored() if not buffer.read_only]
+
+        def report(race: GlobalRace) -> NoReturn:
+            thread, block = self._named(sample, race.thread)
+            other, other_block = self._named(sample, race.other)
+            who = f"thread {other} of block {other_block}"
+            if race.thread == race.other:
+                who = f"another thread of block {other_block}"
+            raise KernelFault(
+                FaultKind.GLOBAL_RACE,
+                race.detail.format(who, race.other_line),
+                kernel=self.program.kernel,
+                source_line=race.line,
+                block=block,
+                thread=thread,
+                address=race.address,
+            )
+
+        return GlobalRaces(buffers, releases=self.program.fences, report=report)
+
+    def _stored(self) -> list[Buffer]:
+        """Return the buffers that the kernel may write: all where its pointers do not tell."""
+        stored, memory = self.program.stored, self.memory
+        if stored is None:
+            return memory.buffers
+        found: dict[int, Buffer] = {}
+        for variable, offset in self.program.parameters:
+            if variable.name not in stored:
+                continue
+            words = np.frombuffer(self.content[offset : offset + variable.size // 8 * 8], dtype=np.int64)
+            for address in words.tolist():
+                buffer = memory.holding(address, address + 1)
+                if buffer is None and (nearest := memory.nearest(address)) is not None:
+                    if address >= nearest.address:  # a pointer beside its array
+                        return memory.buffers
+                elif buffer is not None:
+                    found[buffer.address] = buffer
+        for variable in self.program.variables:
+            if variable.name in stored:
+                buffer = self._variable(variable)
+                found[buffer.address] = buffer
+        return list(found.values())
+
+    def _named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """Return threadIdx and blockIdx of a thread, by its number among those that run."""
+        rank, inside = divmod(thread, self.geometry.warps * WARP)
+        x, y, z = sample.blocks(rank, rank + 1).indices[0].tolist()
+        return self.geometry.thread_index(*divmod(inside, WARP)), (x, y, z)
 
     def _fill_parameters(self, content: bytes) -> None:
         slots = self.program.slots

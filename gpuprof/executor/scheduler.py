@@ -151,7 +151,8 @@ class Scheduler:
                     if batch.stall is not None:
                         self._park(batch.stall, self._ready[before:])
                     if block.polls:
-                        self._rest([split for split in self._ready[before:] if split.block == place])
+                        # Those that found it await the others at the join.
+                        self._rest(self._ready[before:])
                     return
                 if block.polls and strand.block == place:
                     self._ready.append(strand)
@@ -273,6 +274,7 @@ class Scheduler:
         everybody = batch.alone and strand.mask is batch.mask
         if expected is None and everybody and not self._waiting:
             batch.races.barrier()
+            batch.order.barrier()
             return True
         if block.aligned:
             self._require_full_warps(block, strand.mask)
@@ -313,7 +315,8 @@ class Scheduler:
         absent = np.broadcast_to(~batch.live.lanes, shape)
         for identity in {w.barrier for w in self._waiting}:
             group = [w for w in self._waiting if w.barrier == identity]
-            arrived = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_)).copy()
+            early = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
+            arrived = early.copy()
             for w in group:
                 arrived |= w.strand.mask.lanes
             expected = next((w.expected for w in group if w.expected is not None), None)
@@ -325,6 +328,8 @@ class Scheduler:
                 complete = np.asarray(warps.sum(axis=1) * WARP >= expected)
             if complete.any():
                 self._order(identity, complete, group)
+                whole = (arrived | absent)[complete].all()
+                batch.order.barrier(complete, None if whole else arrived, arrived & ~early)
                 if identity in self._arrivals:
                     self._arrivals[identity][complete] = False
                 self._let_go(group, complete)

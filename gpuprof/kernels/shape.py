@@ -93,7 +93,7 @@ def check_block(kernel: Kernel, block: Extent, max_threads: int = MAX_THREADS_PE
             f"{kernel.id} takes several launches, each with a block of its own.",
             fix="Leave out --block for this kernel.",
         )
-    threads = block[0] * block[1] * block[2]
+    threads = prod(block)
     if threads > max_threads:
         raise InputError(
             f"Block {format_extent(block)} has {threads} threads; a block holds at most {max_threads}.",

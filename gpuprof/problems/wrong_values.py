@@ -117,12 +117,9 @@ def _shifted(result: WrongResult) -> Iterator[str]:
     whole = result.expected.values.reshape(result.shape)
     wrong = result.wrong.reshape(result.shape)
     for axis, words in enumerate(result.axes):
-        extent = result.shape[axis]
-        for step, side in ((1, "before"), (-1, "after")):
+        for step, side, edge in ((1, "before", 0), (-1, "after", -1)):
             inside = np.ones(result.shape, np.bool_)
-            edge = [slice(None)] * len(result.shape)
-            edge[axis] = slice(0, 1) if step > 0 else slice(extent - 1, extent)
-            inside[tuple(edge)] = False
+            np.moveaxis(inside, axis, 0)[edge] = False
             where = wrong & inside
             if int(where.sum()) < max(_FEWEST, int(wrong.sum()) // 2):
                 continue

@@ -58,10 +58,12 @@ def compile_cuda(source: str, options: tuple[str, ...] = (), arch: str = "sm_90"
     return ptx.rstrip(b"\0").decode(), cubin
 
 
-def cuda_program(source: str, options: tuple[str, ...] = (), arch: str = "sm_90") -> Program:
+def cuda_program(
+    source: str, options: tuple[str, ...] = (), arch: str = "sm_90", *, follow_undefined: bool = False
+) -> Program:
     """Decode the only `extern "C"` kernel of a source."""
     entry = re.search(r'extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)', source).group(1)
-    return load_program(compile_cuda(source, options, arch)[0], entry)
+    return load_program(compile_cuda(source, options, arch)[0], entry, follow_undefined=follow_undefined)
 
 
 def run_cuda(
@@ -73,13 +75,14 @@ def run_cuda(
     shared: int = 0,
     options: tuple[str, ...] = (),
     arch: str = "sm_90",
+    follow_undefined: bool = False,
     **keywords,
 ) -> tuple[list[Buffer], LaunchResult]:
     """Run a kernel on copies of the arrays, passed first, then the scalars."""
     memory = GlobalMemory()
     buffers = [memory.allocate(array, f"array {i}") for i, array in enumerate(arrays)]
     result = launch(
-        cuda_program(source, options, arch),
+        cuda_program(source, options, arch, follow_undefined=follow_undefined),
         grid,
         block,
         [*buffers, *scalars],

@@ -10,6 +10,7 @@ from executor_harness import caught, line_of, run_cuda
 from gpuprof.executor import (
     FaultKind,
 )
+from gpuprof.executor.lanes.scalars import uniform_blocks
 
 PIPELINE = """extern "C" __global__ void k(const float4 *in, float4 *out, int steps) {
     __shared__ __align__(128) float4 tile[2][64];
@@ -63,6 +64,30 @@ def test_a_read_by_threads_that_did_not_wait_themselves():
     fault = caught(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
     assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// read"))
     assert fault.thread == (40, 0, 0)
+    assert "where a bulk copy arrived that it did not wait for" in fault.detail
+
+
+@pytest.mark.parametrize(
+    ("place", "who", "first"),
+    [
+        ("0", "t < 40", 40),
+        ("0", "t % 32 != 5", 5),
+        ("lane()", "t < 32", 32),
+        ("lane()", "t % 32 < 30", 30),
+        ("t / 32", "t != 33", 33),
+        ("63 - t", "t < 62", 62),
+    ],
+)
+def test_thread_that_did_not_wait_is_named_where_others_read_the_same(place, who, first):
+    data = numbers(7, 64, 4)
+    special = (
+        """__device__ int lane() { int l; asm volatile("mov.u32 %0, %%laneid;" : "=r"(l)); return l; }\n"""
+    )
+    source = pipeline(wait=f"if ({who}) wait(b + last % 2, last / 2 & 1);").replace("63 - t", place)
+    source = source.replace('extern "C"', special + 'extern "C"')
+    fault = caught(source, data, np.zeros_like(data), scalars=(7,), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// read"))
+    assert fault.thread == (first, 0, 0)
     assert "where a bulk copy arrived that it did not wait for" in fault.detail
 
 
@@ -240,3 +265,159 @@ def test_groups_finish_in_order():
 }""")
     (out,), _ = run_cuda(source, np.zeros(8, np.float32))
     assert out.array().tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("takes_part", ["true", "(blockIdx.x & 1) == 0"])
+def test_copies_of_many_blocks_finish_thread_by_thread(takes_part):
+    """Each block's first two threads store a half, and the second waits later."""
+    source = cuda(
+        """extern "C" __global__ void k(float4 *out) {
+    __shared__ __align__(128) float4 tile[64];
+    const int t = threadIdx.x;
+    tile[t] = make_float4(blockIdx.x, t, 0, 0);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (t < 2 && TAKES_PART) {
+        store(out + blockIdx.x * 64 + t * 32, tile + t * 32, 512);
+        commit();
+        if (t == 0)
+            asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        if (t == 1)
+            asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}""".replace("TAKES_PART", takes_part)
+    )
+    (out,), _ = run_cuda(source, np.zeros((5, 64, 4), np.float32), grid=(5, 1, 1), block=(64, 1, 1))
+    expected = np.zeros((5, 64, 4), np.float32)
+    expected[..., 0], expected[..., 1] = np.arange(5)[:, None], np.arange(64)
+    if takes_part != "true":
+        expected[1::2] = 0
+    np.testing.assert_array_equal(out.array(), expected)
+
+
+PARTLY = """extern "C" __global__ void k(float4 *out, float *seen) {
+    __shared__ __align__(128) float4 tile[2];
+    const int t = threadIdx.x, i = 2 * blockIdx.x + t;
+    tile[t] = make_float4(t + 1, 0, 0, 0);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    store(out + i, tile + t, 16);
+    commit();
+    if (t == 0)
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    OVERWRITE
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    seen[i] = ((volatile float *)out)[4 * i];
+}"""
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_copies_are_done_for_the_threads_that_waited_and_not_for_others(blocks):
+    source = cuda(PARTLY.replace("OVERWRITE", "if (t == 0) tile[0].x = 9;"))
+    shape = {"block": (2, 1, 1), "grid": (blocks, 1, 1)}
+    arrays = np.zeros((2 * blocks, 4), np.float32), np.zeros(2 * blocks, np.float32)
+    (_, seen), _ = run_cuda(source, *arrays, **shape)
+    assert seen.array().tolist() == [1, 2] * blocks
+    source = cuda(PARTLY.replace("OVERWRITE", "tile[t].x = 9; // planted"))
+    fault = caught(source, *arrays, **shape)
+    assert (fault.kind, fault.source_line) == (FaultKind.ASYNC_COPY, line_of(source, "// planted"))
+    assert fault.thread == (1, 0, 0)
+
+
+def test_blocks_that_all_say_the_same_are_one():
+    value = np.arange(12).reshape(1, 3, 4)
+    assert uniform_blocks(value).tolist() == value.tolist()
+    assert uniform_blocks(np.repeat(value, 5, axis=0)).tolist() == value.tolist()
+    different = np.repeat(value, 2, axis=0)
+    different[1, 2, 3] = 7
+    assert uniform_blocks(different).tolist() == different.tolist()
+
+
+LANES_COPY = cuda("""#define IN const float4 *
+extern "C" __global__ void k(IN a, IN b, float4 *c, float4 *d, int bytes) {
+    __shared__ __align__(128) float4 tile[64];
+    __shared__ u64 bar;
+    const int t = threadIdx.x;
+    if (t == 0) { init(&bar, 1); fence(); expect(&bar, 4 * bytes); }
+    __syncthreads();
+    if (t < 4)
+        load(tile + t * 16, (t & 1 ? b : a) + t / 2 * 16 + blockIdx.x, bytes, &bar); // load
+    wait(&bar, 0);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    if (t < 4) {
+        store((t & 1 ? d : c) + t / 2 * 16, tile + t * 16, bytes); // store
+        commit();
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}""")
+
+
+def test_copies_of_one_instruction_may_go_from_and_to_several_arrays():
+    a, b = numbers(32, 4), -numbers(32, 4)
+    zeros = np.zeros_like(a)
+    (_, _, c, d), _ = run_cuda(LANES_COPY, a, b, zeros, zeros, scalars=(256,))
+    np.testing.assert_array_equal(c.array(), a)
+    np.testing.assert_array_equal(d.array(), b)
+
+
+def test_copy_beyond_one_of_several_arrays_names_the_block_the_thread_and_the_array():
+    a, zeros = numbers(32, 4), np.zeros((32, 4), np.float32)
+    fault = caught(LANES_COPY, a, a, zeros, zeros, scalars=(256,), grid=(2, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.OUT_OF_BOUNDS, line_of(LANES_COPY, LOAD))
+    assert (fault.block, fault.thread) == ((1, 0, 0), (2, 0, 0))
+    assert "reads global memory" in fault.detail
+    assert "at byte 512 of array 0, which has 512 bytes" in fault.detail
+    small = np.zeros((31, 4), np.float32)
+    fault = caught(LANES_COPY, a, a, zeros, small, scalars=(256,))
+    assert (fault.source_line, fault.thread) == (line_of(LANES_COPY, STORED), (3, 0, 0))
+    assert "writes global memory" in fault.detail
+    assert "at byte 496 of array 3, which has 496 bytes" in fault.detail
+
+
+def test_copy_to_constants_is_refused():
+    source = cuda("""__constant__ float4 table[4];
+extern "C" __global__ void k() {
+    __shared__ __align__(128) float4 tile[4];
+    tile[threadIdx.x] = make_float4(1, 2, 3, 4);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 2)
+        store((void *)(table + 1), tile, 16);
+}""")
+    fault = caught(source, block=(4, 1, 1))
+    assert (fault.kind, fault.thread) == (FaultKind.OUT_OF_BOUNDS, (2, 0, 0))
+    assert "writes global memory by a bulk copy" in fault.detail
+    assert "which is read-only" in fault.detail
+
+
+@pytest.mark.parametrize(
+    ("load", "text"),
+    [
+        (
+            "load(tile + 127, in, 32, &b);",
+            "copies 32 bytes at byte 2032 of shared memory, which has 2056 bytes",
+        ),
+        ("load(tile - 1, in, 16, &b);", "copies 16 bytes at byte -16 of shared memory"),
+        ("load(tile, in, -16, &b);", "copies -16 bytes at byte 0 of shared memory"),
+    ],
+)
+def test_copies_stay_within_shared_memory(load, text):
+    source = cuda(ONE_COPY.replace("LOAD", load).replace("WAIT", "wait(&b, 0);"))
+    fault = caught(source, numbers(32, 4), np.zeros((32, 4), np.float32))
+    assert (fault.kind, fault.source_line) == (FaultKind.OUT_OF_BOUNDS, line_of(source, LOAD))
+    assert text in fault.detail
+
+
+def test_copy_may_end_where_shared_memory_does():
+    source = cuda("""extern "C" __global__ void k(float4 *out) {
+    extern __shared__ __align__(128) float4 tile[];
+    if (threadIdx.x == 0) {
+        tile[3] = make_float4(1, 2, 3, 4);
+        store(out, tile + 3, 16);
+        commit();
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}""")
+    (out,), _ = run_cuda(source, np.zeros(4, np.float32), shared=64)
+    assert out.array().tolist() == [1, 2, 3, 4]
+    fault = caught(source, np.zeros(4, np.float32), shared=48)
+    assert fault.kind is FaultKind.OUT_OF_BOUNDS

@@ -133,6 +133,22 @@ def test_warps_of_a_block_may_meet_at_different_barrier_instructions():
     assert out.array()[:64].tolist() == [2 * (i + 32) for i in range(32)] + list(range(32))
 
 
+def test_some_warps_of_a_block_may_meet_without_the_others():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[64];
+    if (threadIdx.x < 64) {
+        tile[threadIdx.x] = threadIdx.x;
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        out[threadIdx.x] = tile[63 - threadIdx.x];
+    }
+    __syncthreads();
+    if (threadIdx.x >= 64)
+        out[threadIdx.x] = out[threadIdx.x - 64] + 100;
+}"""
+    (out,), _ = run_cuda(source, INTS, block=(128, 1, 1))
+    assert out.array().tolist() == [63 - t for t in range(64)] + [163 - t for t in range(64)]
+
+
 def test_a_producer_arrives_without_waiting():
     source = """extern "C" __global__ void k(int *out) {
     __shared__ int tile[32];
@@ -273,6 +289,28 @@ def test_warps_wait_for_others_only_at_barriers():
     assert out.array()[:32].tolist() == list(range(32, 64))
 
 
+def test_warps_of_an_inner_branch_go_on_to_the_join_around_it():
+    source = """extern "C" __global__ void k(int *out) {
+    __shared__ int tile[32];
+    const int t = threadIdx.x;
+    if (t < 96) {
+        if (t < 32) {
+            asm volatile("bar.sync 1, 64;" ::: "memory");
+            out[t] = tile[t];
+        }
+        if (t >= 64) {
+            tile[t - 64] = t;
+            asm volatile("bar.sync 1, 64;" ::: "memory");
+        }
+        out[t] += 1000;
+    }
+    __syncthreads();
+    out[t] += 1;
+}"""
+    (out,), _ = run_cuda(source, INTS, block=(128, 1, 1))
+    assert out.array().tolist() == [1065 + t for t in range(32)] + [1001] * 64 + [1] * 32
+
+
 def test_uninlined_functions():
     source = """struct pair { float x; int n; };
 __noinline__ __device__ float inner(float x, int n) {
@@ -343,6 +381,14 @@ def test_predicate_set_before_a_loop_holds_for_the_lanes_still_in_it():
     assert got.tolist() == [trips[t] if t < 20 else 0 for t in range(64)]
 
 
+def test_predicate_that_changes_within_a_loop_holds_anew_each_time():
+    text = """{ .reg .pred p1, q; .reg .b32 n; mov.u32 n, 0; mov.u32 d, 0;
+        L: setp.lt.u32 p1, n, a; @p1 add.u32 d, d, 1; @!p1 add.u32 d, d, 100;
+        add.u32 n, n, 1; setp.lt.u32 q, n, 8; @q bra L; }"""
+    got = run_instruction(text, ("u32",), "u32", [t % 10 for t in range(64)])
+    assert got.tolist() == [min(t % 10, 8) + 100 * max(8 - t % 10, 0) for t in range(64)]
+
+
 def test_switch_statements():
     source = """extern "C" __global__ void k(int *out) {
     int r = 0;
@@ -377,3 +423,30 @@ def test_thread_and_block_indices(block):
     (out,), _ = run_cuda(source, np.zeros(24 * threads, np.int32), grid=(2, 3, 4), block=block)
     expected = [b * 10000 + t for b in range(24) for t in range(threads)]
     assert out.array().tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("laneid", lambda t: t % 32),
+        ("warpid", lambda t: t // 32),
+        ("nwarpid", lambda t: 3),
+        ("ntid.x", lambda t: 70),
+        ("lanemask_eq", lambda t: 1 << t % 32),
+        ("lanemask_lt", lambda t: (1 << t % 32) - 1),
+        ("lanemask_le", lambda t: (2 << t % 32) - 1),
+        ("lanemask_ge", lambda t: 2**32 - (1 << t % 32)),
+        ("lanemask_gt", lambda t: 2**32 - (2 << t % 32)),
+    ],
+)
+def test_special_registers_of_each_thread(name, values):
+    got = run_instruction(f"mov.u32 d, %{name};", ("u32",), "u32", range(70))
+    assert got.tolist() == [values(t) for t in range(70)]
+
+
+def test_dynamic_shared_memory_is_a_special_register():
+    source = """extern "C" __global__ void k(int *out) {
+    asm volatile("mov.u32 %0, %%dynamic_smem_size;" : "=r"(out[0]));
+}"""
+    (out,), _ = run_cuda(source, np.zeros(1, np.int32), block=(1, 1, 1), shared=48)
+    assert out.array().tolist() == [48]

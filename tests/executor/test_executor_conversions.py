@@ -17,7 +17,10 @@ MODES = ("rn", "rz", "rm", "rp")
 
 
 def words(kind: str) -> list[int]:
-    """Bit patterns of a float type: special ones, near powers of two, whole numbers and halves, and any."""
+    """Bit patterns of a float type: special ones, near powers of two, whole numbers and halves, and any.
+
+    Also those in the middle of two neighbours of a narrower type, and next to the middle.
+    """
     form, rng = FLOATS[kind], np.random.default_rng(7)
     top = form.bits - 1
     hidden = form.fraction_bits
@@ -28,6 +31,11 @@ def words(kind: str) -> list[int]:
             at = (power + form.bias) << hidden
             found += [at - 1, at, at + 1, at + (1 << (hidden - 1)), at + 3 * (1 << (hidden - 2))]
     found += [int(word) for word in rng.integers(0, infinity, 40, dtype=np.uint64)]
+    for narrow in FLOATS.values():
+        cut = hidden - narrow.fraction_bits
+        if cut > 0:
+            ends = [(form.bias + 5 << hidden) + (last << cut) for last in range(4)]
+            found += [end + (1 << cut - 1) + more for end in ends for more in (-1, 0, 1)]
     return [word | sign << top for word in found for sign in (0, 1)]
 
 

@@ -38,6 +38,22 @@ def test_blocks_wait_for_each_other_in_either_order(first, before, expected):
     assert result.counters["barriers"] == 2 * 9 + 2 * 8
 
 
+@pytest.mark.parametrize("polling", [0, 1])
+def test_lanes_of_a_warp_find_what_they_poll_for_at_different_times(polling):
+    source = """extern "C" __global__ void k(volatile int *flag, int *out, int polling) {
+    const int t = threadIdx.x;
+    if (blockIdx.x == polling) {
+        while (flag[t] == 0)
+            ;
+        out[t] = 2 * flag[t];
+    } else if (t % 3)
+        flag[t] = t + 100;
+}"""
+    flags = np.where(np.arange(32) % 3, 0, 7).astype(np.int32)
+    (_, out), _ = run_cuda(source, flags, np.zeros(32, np.int32), scalars=(polling,), grid=(2, 1, 1))
+    assert out.array().tolist() == [2 * (t + 100) if t % 3 else 14 for t in range(32)]
+
+
 @pytest.mark.parametrize("width", [2, 4])
 def test_vector_red_adds_to_each_element(width):
     names = ", ".join(f"%{i + 1}" for i in range(width))

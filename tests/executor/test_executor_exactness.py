@@ -252,6 +252,36 @@ def test_fma_of_extremes(fma, dtype, mode):
             assert math.copysign(1, result) == math.copysign(1, x * y + z), (x, y, z)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "c", "slow"),
+    [
+        (1.5 * 2.0**449, 1.5 * 2.0**-450, 1.0, False),
+        (1.5 * 2.0**-450, 1.5 * 2.0**449, 1.0, False),
+        (1.0, 3.0, 1.5 * 2.0**999, False),
+        (1.0, 3.0, 1.5 * 2.0**-900, False),
+        (0.0, 3.0, 0.0, False),
+        (3.0, 0.0, 1.0, False),
+        (1.5 * 2.0**450, 3.0, 1.0, True),
+        (3.0, 1.5 * 2.0**450, 1.0, True),
+        (1.5 * 2.0**-451, 3.0, 1.0, True),
+        (3.0, 1.5 * 2.0**-451, 1.0, True),
+        (1.0, 3.0, 1.5 * 2.0**1000, True),
+        (1.0, 3.0, 1.5 * 2.0**-901, True),
+    ],
+)
+def test_rationals_are_asked_only_where_a_transform_might_overflow_or_underflow(monkeypatch, a, b, c, slow):
+    asked = []
+
+    def from_fraction(value, mode):
+        asked.append(value)
+        return float(value)
+
+    monkeypatch.setattr(exact, "from_fraction", from_fraction)
+    got = exact.fma64(np.array([a]), np.array([b]), np.array([c]))
+    assert got.tolist() == [float(Fraction(a) * Fraction(b) + Fraction(c))]
+    assert bool(asked) is slow
+
+
 def test_a_finite_addend_brings_an_overflowed_product_back():
     huge, double = np.finfo(np.float64).max, np.float64([2.0])
     for sign in (1.0, -1.0):

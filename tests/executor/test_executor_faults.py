@@ -197,6 +197,22 @@ def test_barrier_reached_by_part_of_a_block():
     assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.BARRIER, 3, (32, 0, 0))
 
 
+@pytest.mark.parametrize("block", [0, 1, 2])
+def test_block_whose_barrier_nobody_completes_is_named_among_others(block):
+    source = """extern "C" __global__ void k(float *out, int wrong) {
+    if (blockIdx.x == wrong && threadIdx.x < 64) {
+        asm volatile("bar.sync 1;"); // planted
+        out[96 * blockIdx.x + threadIdx.x] = 1;
+    }
+    __syncthreads();
+    out[96 * blockIdx.x + threadIdx.x] += 1;
+}"""
+    floats = np.zeros(3 * 96, np.float32)
+    fault = caught(source, floats, scalars=(block,), grid=(3, 1, 1), block=(96, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.BARRIER, line_of(source, "planted"))
+    assert (fault.block, fault.thread) == ((block, 0, 0), (64, 0, 0))
+
+
 def test_exited_threads_count_as_arrived():
     source = """extern "C" __global__ void k(float *out) {
     if (threadIdx.x >= 40)
@@ -361,12 +377,38 @@ extern "C" __global__ void k(int *out) {
         ((0, 1, 1), (32, 1, 1)),
         ((2**31, 1, 1), (32, 1, 1)),
         ((1, 65536, 1), (32, 1, 1)),
+        ((1, 1, 65536), (32, 1, 1)),
+        ((1, 0, 1), (32, 1, 1)),
+        ((1, 1, 0), (32, 1, 1)),
+        ((1, 1, 1), (1025, 1, 1)),
+        ((1, 1, 1), (1, 1025, 1)),
+        ((1, 1, 1), (32, 33, 1)),
+        ((1, 1, 1), (32, 0, 1)),
+        ((1, 1, 1), (32, 1, 0)),
     ],
 )
 def test_an_impossible_launch_is_refused(grid, block):
     source = 'extern "C" __global__ void k(int *out) { out[0] = 1; }'
     with pytest.raises(LaunchRefused, match="cannot be launched"):
         run_cuda(source, np.zeros(1, np.int32), grid=grid, block=block)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [
+        ((1, 1, 1), (1024, 1, 1)),
+        ((1, 1, 1), (1, 1024, 1)),
+        ((1, 1, 1), (16, 1, 64)),
+        ((1, 65535, 1), (1, 1, 1)),
+        ((1, 1, 65535), (1, 1, 1)),
+    ],
+)
+def test_the_largest_launches_run(grid, block):
+    source = """extern "C" __global__ void k(int *out) {
+    out[0] = gridDim.x * gridDim.y * gridDim.z * blockDim.x * blockDim.y * blockDim.z;
+}"""
+    (out,), _ = run_cuda(source, np.zeros(1, np.int32), grid=grid, block=block)
+    assert out.array().tolist() == [max(np.prod(grid), np.prod(block))]
 
 
 def test_the_clock_is_not_modelled():

@@ -237,6 +237,8 @@ def test_byte_permutation():
     assert got.tolist() == [a, 0x77553311, 0x00000000]
     got = run_instruction("prmt.b32 d, a, b, c;", ("u32",) * 3, "u32", [0x80], [0], [0x8888])
     assert got.tolist() == [0xFFFFFFFF]
+    got = run_instruction("prmt.b32 d, a, 0xF0, c;", ("u32", "b32", "u32"), "u32", [0x8001], [0], [0x4C99])
+    assert got.tolist() == [0xF0FFFFFF]
 
 
 @pytest.mark.parametrize("table", [0x00, 0x80, 0x96, 0xCA, 0xE8, 0xFF, 0x3C])
@@ -532,7 +534,14 @@ def test_packed_halves():
 
 
 @pytest.mark.parametrize(
-    "text", ["tex.2d.v4.f32.s32 {a, b, c, d}, [t, {e, f}];", "wgmma.fence.sync.aligned;", "bogus.u32 t, t;"]
+    "text",
+    [
+        "tex.2d.v4.f32.s32 {a, b, c, d}, [t, {e, f}];",
+        "wgmma.fence.sync.aligned;",
+        "bogus.u32 t, t;",
+        "cvt.rn.relu.f16x2.f32 t, t, t;",
+        "cvt.rn.satfinite.f16.f32 t, t;",
+    ],
 )
 def test_an_unknown_instruction_is_named(text):
     for location, line in (

@@ -11,6 +11,7 @@ from gpuprof.executor import (
     FaultKind,
     KernelFault,
 )
+from gpuprof.executor.memory.mbarriers import Mbarriers
 
 
 def test_phases_end_when_all_have_arrived():
@@ -159,6 +160,46 @@ def test_misused_mbarriers(body, kind, text):
     assert fault.kind is kind
     assert text in fault.detail
     assert fault.thread == (37, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("body", "faulty"),
+    [
+        ("init(&b, 1);", "init(&b, 0);"),
+        ("init(&b, 1048575);", "init(&b, 1048576);"),
+        ("init(&b, 9); arrive_sink(&b, 1);", "init(&b, 9); arrive_sink(&b, 0);"),
+        ("init(&b, 1048575); arrive_sink(&b, 1048575);", "init(&b, 1048575); arrive_sink(&b, 1048576);"),
+        ("init(&b, 1); expect(&b, 0);", "init(&b, 1); expect(&b, -1);"),
+        ("init(&b, 1); expect(&b, 1048575);", "init(&b, 1); expect(&b, 1048576);"),
+    ],
+)
+def test_counts_of_an_mbarrier_have_20_bits(body, faulty):
+    source = cuda("""extern "C" __global__ void k(int *out) {
+    __shared__ u64 b;
+    if (threadIdx.x == 3) { BODY }
+    out[0] = 1;
+}""")
+    (out,), _ = run_cuda(source.replace("BODY", body), np.zeros(1, np.int32))
+    assert out.array().tolist() == [1]
+    fault = caught(source.replace("BODY", faulty), np.zeros(1, np.int32))
+    assert (fault.kind, fault.thread) == (FaultKind.MBARRIER, (3, 0, 0))
+    assert "which is not between" in fault.detail
+
+
+@pytest.mark.parametrize(
+    ("pending", "transfer", "text"),
+    [
+        (0, 0, ""),
+        (1, 0, "1 of 5 arrivals are missing"),
+        (0, 1, "1 announced bytes are missing"),
+        (0, -1, "1 bytes arrived that nobody announced"),
+        (4, 16, "4 of 5 arrivals are missing and 16 announced bytes are missing"),
+    ],
+)
+def test_what_an_mbarrier_waits_for_is_said(pending, transfer, text):
+    barriers = Mbarriers(2, 64)
+    barriers.expected[1, 0], barriers.pending[1, 0], barriers.transfer[1, 0] = 5, pending, transfer
+    assert barriers.describe(1, 0) == text
 
 
 def test_an_mbarrier_must_be_initialised_before_others_use_it():

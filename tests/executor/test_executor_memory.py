@@ -7,6 +7,8 @@ import pytest
 from executor_harness import run_cuda
 
 from gpuprof.executor import GlobalMemory
+from gpuprof.executor.memory.shared_memory import SharedMemory
+from gpuprof.executor.steps.batch import Geometry, existing_lanes
 
 
 def test_allocations_are_aligned_and_apart():
@@ -21,6 +23,39 @@ def test_allocations_are_aligned_and_apart():
     assert not second.written_mask().any()
     second.array()[0, 0] = 7
     assert second.array()[0, 0] == 7
+
+
+@pytest.mark.parametrize(("size", "apart"), [(1, 4352), (256, 4352), (257, 4608)])
+def test_allocations_have_a_page_between_them(size, apart):
+    memory = GlobalMemory()
+    first, second = (memory.allocate(np.zeros(size, np.uint8), name) for name in "ab")
+    assert second.address - first.address == apart
+    below, end = first.address, first.address + size
+    assert memory.holding(below, end) is first
+    assert memory.holding(below - 1, end) is memory.holding(below, end + 1) is None
+    assert memory.nearest(below - 1) is memory.nearest(below) is first
+    assert memory.nearest(second.address - 1) is first
+    assert memory.nearest(second.address) is second
+    assert GlobalMemory().nearest(below) is None
+
+
+@pytest.mark.parametrize(("item", "size"), [(1, 1), (1, 4), (4, 1), (4, 4), (2, 16), (8, 16), (16, 8)])
+def test_stores_of_any_width_mark_the_elements_that_they_touch(item, size):
+    count = 3 * 16 // item
+    buffer = GlobalMemory().allocate(np.zeros(count, f"V{item}"), "a")
+    buffer.store(np.array([1, 2]), np.zeros(2, f"V{size}").view(buffer.view(size).dtype), size)
+    touched = {byte // item for byte in range(size, 3 * size)}
+    assert np.flatnonzero(buffer.written_mask()).tolist() == sorted(touched)
+
+
+def test_lanes_that_exist_and_the_threads_that_they_are():
+    assert existing_lanes(Geometry((1, 1, 1), (16, 4, 1))).shape == (1, 1, 1)
+    geometry = Geometry((1, 1, 1), (5, 3, 4))
+    assert (geometry.threads, geometry.warps) == (60, 2)
+    lanes = existing_lanes(geometry)
+    assert lanes.shape == (1, 2, 32)
+    found = [geometry.thread_index(int(warp), int(lane)) for _, warp, lane in np.argwhere(lanes)]
+    assert found == [(x, y, z) for z in range(4) for y in range(3) for x in range(5)]
 
 
 def test_written_mask():
@@ -138,6 +173,14 @@ def test_lanes_chosen_by_their_number_in_the_warp_store_in_every_warp():
 }"""
     (out,), _ = run_cuda(source, np.zeros((2, 96), np.float32), grid=(2, 1, 1), block=(96, 1, 1))
     assert out.array().tolist() == [[7.0 if t % 32 < 16 else 1.0 for t in range(96)]] * 2
+
+
+@pytest.mark.parametrize(("size", "taken"), [(0, 16), (1, 16), (16, 16), (17, 32), (4096, 4096)])
+def test_shared_memory_of_a_block_is_whole_chunks_of_nan(size, taken):
+    shared = SharedMemory(3, size)
+    assert (shared.size, shared.block_bytes) == (size, taken)
+    assert shared.content.shape == (3, taken)
+    assert np.isnan(shared.view(4).view(np.float32)).all()
 
 
 def test_dynamic_shared_memory_follows_static_memory_at_16_bytes():
@@ -356,3 +399,40 @@ def test_partial_asynchronous_copies_fill_with_zeros():
     (_, out), _ = run_cuda(source, numbers, np.zeros_like(numbers))
     expected = [[1] * 4 if t & 1 else [1, 1, 0, 0] if t >= 16 else [0] * 4 for t in range(32)]
     assert out.array().tolist() == expected
+
+
+@pytest.mark.parametrize("length", [0, 4, 12, 16])
+def test_asynchronous_copies_all_of_one_length_fill_with_zeros(length):
+    source = """extern "C" __global__ void k(const float4 *in, float4 *out, int length) {
+    __shared__ float4 tile[32];
+    unsigned at = (unsigned)__cvta_generic_to_shared(&tile[threadIdx.x]);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(in + threadIdx.x),
+                 "r"(length));
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[threadIdx.x] = tile[threadIdx.x];
+}"""
+    numbers = np.arange(128, dtype=np.float32).reshape(32, 4) + 1
+    (_, out), _ = run_cuda(source, numbers, np.zeros_like(numbers), scalars=(length,))
+    np.testing.assert_array_equal(out.array(), np.where(np.arange(4) < length // 4, numbers, 0))
+
+
+def test_floats_added_atomically_lose_subnormals_in_global_memory_only():
+    """As the PTX ISA says of `atom.add.f32`; the space counts, not how the address was written."""
+    source = """extern "C" __global__ void k(float *out, const float *in) {
+    __shared__ float near[2];
+    if (threadIdx.x < 2)
+        near[threadIdx.x] = in[0];
+    __syncthreads();
+    float *generic = threadIdx.x < 2 ? near : out + 2;
+    if (threadIdx.x % 2 == 0)
+        atomicAdd(generic + threadIdx.x / 2 % 2, in[1]);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicAdd(&out[0], in[0]);
+        out[1] = near[0];
+    }
+}"""
+    tiny, normal = np.float32(2.0**-130), np.float32(2.0**-126)
+    values = np.array([-tiny, normal], np.float32)
+    (out, _), _ = run_cuda(source, np.array([-0.0, 0, -tiny, -tiny], np.float32), values, block=(4, 1, 1))
+    assert out.array().tolist() == [0.0, float(normal - tiny), float(-tiny), float(normal)]

@@ -200,12 +200,13 @@ def test_what_stands_between_functions_is_passed_over():
         (".global .texref t;", ".global .texref variable"),
         (".global .b128 t;", ".global .b128 variable"),
         (".global .u32 t[2] = {f};", "initialiser f"),
+        (".visible .entry ?() { ret; }", "function header"),
     ],
 )
 def test_syntax_that_is_not_modelled_is_named(text, name):
     with pytest.raises(UnsupportedInstruction) as error:
         parse(HEAD + text)
-    assert error.value.name == name
+    assert (error.value.name, error.value.line) == (name, 0)
 
 
 @pytest.mark.parametrize(
@@ -325,6 +326,7 @@ def test_loads_from_a_variable_merge_by_its_alignment(alignment, merged):
     assert widths(FOUR.replace("%r2", "tile"), alignment) == merged
 
 
+SYNC = "bar.warp.sync -1;"
 LOAD, STORE = "ld.shared.b32 %r{0}, [tile+{1}];", "st.shared.b32 [tile+{1}], %r{0};"
 
 
@@ -352,6 +354,8 @@ def pieces(form: str, *offsets: int, between: str = "") -> str:
         (pieces(LOAD, 0, 4, between="ld.shared.b32 %r8, [%r7];"), [8, 4]),
         (pieces(STORE, 0, 4, between="ld.shared.b32 %r8, [%r7];"), [4, 4, 4]),
         (pieces(STORE, 0, 4, between="st.shared.b32 [%r7], %r8;"), [4, 4, 4]),
+        (pieces(STORE, 0, 4, between=f"{SYNC} st.shared.b32 [%r7], %r8; {SYNC}"), WORDS[1:]),
+        (pieces(LOAD, 0, 4, between=f"{SYNC} ld.shared.b32 %r8, [%r7];"), WORDS[1:]),
         (pieces(STORE, 0, 4, between="mov.u32 %r1, 5;"), [4, 4]),  # what is stored changes
         (pieces(STORE, 0, 4, between="mov.u32 %r2, 5;"), [8]),
         (pieces(LOAD, 0, 4, between="mov.u32 %r3, %r2;"), [4, 4]),  # reads what would be loaded earlier
@@ -367,6 +371,12 @@ def pieces(form: str, *offsets: int, between: str = "") -> str:
         ("ld.shared.u8 %r1, [tile]; ld.shared.u8 %r2, [tile+1];", [1, 1]),
         ("ld.global.b32 %r1, [%rd1]; ld.global.b32 %r2, [%rd1+4];", [4, 4]),
         ("ld.shared.b32 %r1, [%r1]; ld.shared.b32 %r2, [%r1+4];", [4, 4]),  # the address itself changes
+        ("shl.b32 %r1, %r3, 4; ld.shared.b64 %rd2, [%r1]; ld.shared.b64 %rd4, [%r1+8];", [16]),
+        (
+            "shl.b32 %r1, %r3, 4; ld.shared.b64 %rd2, [%r1];"
+            " add.s32 %r1, %r1, 16; ld.shared.b64 %rd4, [%r1+8];",
+            [8, 8],
+        ),
     ],
 )
 def test_accesses_merge_where_nothing_between_them_could_tell(text, merged):

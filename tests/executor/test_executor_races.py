@@ -15,9 +15,9 @@ from executor_harness import caught, line_of, run_cuda
 
 from gpuprof.executor import FaultKind
 from gpuprof.executor.lanes.masks import Mask
-from gpuprof.executor.memory.accesses import Access
+from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.races import RaceDetector, Verdict
-from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 
 SHARED_BYTES = 64
 #: Few threads, so that they meet.
@@ -71,7 +71,8 @@ class Rule:
             return FaultKind.ASYNC_COPY
         if any(self._races(step.access, *one) for one in touched):
             return FaultKind.SHARED_RACE
-        if reads and any(byte not in self.written for _, byte, _ in touched):
+        finds = reads or step.access is Access.ATOMIC
+        if finds and any(byte not in self.written for _, byte, _ in touched):
             return FaultKind.UNINITIALISED_SHARED
         return None
 
@@ -295,3 +296,19 @@ def test_load_under_a_predicate_that_holds_for_all_is_the_load_of_all():
     for limit, expected in ((64, [8] * 64), (40, [8] * 40 + [-1] * 24)):
         (out,), _ = run_cuda(source, np.zeros(64, np.int32), scalars=(limit,), block=(64, 1, 1))
         assert out.array().tolist() == expected
+
+
+def test_signal_tells_blocks_apart_where_its_threads_or_its_copy_do():
+    same, apart = np.ones((1, 2, 32), dtype=bool), np.ones((3, 1, 1), dtype=bool)
+    length = np.full((1, 1, 1), 16)
+    of_all, of_each = (
+        ChunkPattern(0 * length, length, Mask(lanes, 3, 2), SHARED_BYTES) for lanes in (same, apart)
+    )
+    for lanes, copy, leading in (
+        (same, None, 1),
+        (apart, None, 3),
+        (same, of_all, 1),
+        (same, of_each, 3),
+        (apart, of_all, 3),
+    ):
+        assert Signal(1, lanes, (0, 0), copy).leading == leading

@@ -191,6 +191,57 @@ def test_maps_that_the_driver_refuses(change, text):
         encode_tensor_map(**valid | change)
 
 
+WIDEST = {
+    "address": 1 << 44,
+    "item_bytes": 8,
+    "extents": (1 << 32, 1, 5, 1 << 32, 7),
+    "strides": ((1 << 40) - 16, 16, 32, 48),
+    "box": (256, 1, 256, 2, 1),
+}
+
+NARROW = {"address": 0, "extents": (9, 9), "strides": (48,), "box": (16, 1)}
+
+
+def test_maps_at_the_edges_of_what_the_driver_takes_are_read_back():
+    for arguments in (
+        WIDEST,
+        {"address": 16, "item_bytes": 1, "extents": (1,), "strides": (), "box": (16,)},
+        {"item_bytes": 2, "swizzle_bytes": 32, **NARROW},
+        {"item_bytes": 4, "swizzle_bytes": 64, **NARROW},
+    ):
+        tensor = decode_tensor_map(encode_tensor_map(**arguments))
+        assert tensor == TensorDescriptor(**arguments)
+        assert tensor.dimensions == len(arguments["extents"])
+        assert tensor.box_bytes == arguments["item_bytes"] * np.prod(arguments["box"])
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"extents": ((1 << 32) + 1, 1, 5, 6, 7)}, "from 1 to"),
+        ({"extents": (4, 4, 4, 4, 4, 4), "box": (16,) * 6, "strides": (16,) * 5}, "1 to 5 extents"),
+        ({"extents": (), "box": (), "strides": ()}, "1 to 5 extents"),
+        ({"box": (256, 1, 256, 2)}, "as many box sizes"),
+        ({"strides": (16, 16, 16)}, "one stride fewer"),
+        ({"strides": (16, 1 << 40, 16, 16)}, r"below 2\^40"),
+        ({"strides": (16, 0, 16, 16)}, "multiples of 16"),
+        ({"strides": (16, 16, -16, 16)}, "multiples of 16"),
+        ({"box": (2, 0, 1, 1, 1)}, "1 to 256"),
+        ({"box": (2, 1, 257, 1, 1)}, "1 to 256"),
+        ({"swizzle_bytes": 32, "box": (6, 1, 1, 1, 1)}, "48 bytes, more than the swizzle's 32"),
+    ],
+)
+def test_maps_just_beyond_these_edges_are_refused(change, text):
+    with pytest.raises(LaunchRefused, match=text):
+        encode_tensor_map(**WIDEST | change)
+
+
+@pytest.mark.parametrize("content", [b"", b"gpuprof\0", bytes(128), b"gpuprof\0" + bytes(121)])
+def test_other_bytes_are_no_map(content):
+    with pytest.raises(ValueError, match="no tensor map"):
+        decode_tensor_map(content)
+
+
 @pytest.mark.parametrize(
     "text",
     [

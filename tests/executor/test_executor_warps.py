@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exchanging values between the lanes of a warp."""
 
+import functools
+
 import numpy as np
 import pytest
 from executor_harness import run_cuda, run_instruction
@@ -117,3 +119,53 @@ def test_lane_masks_and_identity():
 }"""
     (out,), _ = run_cuda(source, np.zeros(64, np.uint32), block=(64, 1, 1))
     assert out.array().tolist() == [t % 32 + 100 * (t // 32) + 11000 for t in range(64)]
+
+
+@pytest.mark.parametrize(
+    ("values", "all_", "any_", "uni"),
+    [([1] * 32, 1, 1, 1), ([0] * 32, 0, 0, 1), ([0] * 31 + [1], 0, 1, 0), ([1] * 31 + [0], 0, 1, 0)],
+)
+def test_votes_of_each_kind(values, all_, any_, uni):
+    for mode, expected in (("all", all_), ("any", any_), ("uni", uni)):
+        got = run_instruction(f"vote.sync.{mode}.pred d, a, -1;", ("pred",), "pred", values)
+        assert got.tolist() == [expected] * 32
+
+
+REDUCED = {
+    "add": lambda a, b: a + b,
+    "min": min,
+    "max": max,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, kind) for name in ("add", "min", "max") for kind in ("u32", "s32")),
+        *((name, "b32") for name in ("and", "or", "xor")),
+    ],
+)
+def test_reductions_are_over_the_lanes_that_take_part(name, kind):
+    given = [-7 - 5 * t if kind == "s32" else 2**31 + 5 * t + 3 for t in WARP]
+    text = f"{{ .reg .pred p; mov.u32 d, 0; setp.ge.u32 p, b, 27; @p redux.sync.{name}.{kind} d, a, -1; }}"
+    got = run_instruction(text, (kind, "u32"), kind, given, WARP)
+    total = functools.reduce(REDUCED[name], given[27:])
+    assert got.tolist() == [0] * 27 + [total if kind == "s32" else total & 0xFFFFFFFF] * 5
+
+
+def test_whether_all_lanes_hold_the_same_counts_those_that_take_part():
+    text = """{ .reg .pred p, q; .reg .b32 m; mov.u32 m, 9; setp.ne.u32 p, a, a; setp.lt.u32 q, b, 20;
+        @q match.all.sync.b32 m|p, a, -1; selp.b32 d, m, 5, p; }"""
+    values = [7] * 20 + list(range(12))
+    assert run_instruction(text, ("u32", "u32"), "u32", values, WARP).tolist() == [2**20 - 1] * 20 + [5] * 12
+    values[4] = 8
+    assert run_instruction(text, ("u32", "u32"), "u32", values, WARP).tolist() == [5] * 32
+
+
+def test_matches_of_64_bits_tell_upper_halves_apart():
+    values = [(t // 4 << 40) + 5 for t in WARP]
+    got = run_instruction("match.any.sync.b64 d, a, -1;", ("u64",), "u32", values)
+    assert got.tolist() == [0xF << (t // 4 * 4) for t in WARP]

@@ -166,6 +166,20 @@ def test_an_import_refuses_other_code_and_other_gpus():
         match_launches(other, rows, Path("r"))
 
 
+@pytest.mark.parametrize(
+    ("compiled", "given", "same"),
+    [(7, 16, True), (16, 16, True), (17, 16, False), (40, 40, True), (7, 15, False)],
+)
+def test_a_launch_is_given_sixteen_registers_at_least(compiled, given, same):
+    rows = parse_raw_csv(table([launch("naive", 2)], {REGISTERS: str(given)}))
+    run = run_of(case("naive", (2, 2, 1), registers=compiled))
+    if same:
+        assert sorted(match_launches(run, rows, Path("r")).outcome.profiles) == [0]
+    else:
+        with pytest.raises(InputError, match="registers"):
+            match_launches(run, rows, Path("r"))
+
+
 def test_the_import_command_writes_the_results(tmp_path, capsys):
     results = tmp_path / "results.json"
     write_run(run_of(case("naive", (2, 2, 1)), case("smem_tiled", (2, 2, 1), outcome="failed")), results)

@@ -3,6 +3,7 @@
 """Reading raw pages; the tables are synthetic, in the documented form."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from gpuprof.ncu.diagnosis import NcuReadError
 from gpuprof.ncu.find import Ncu
 from gpuprof.ncu.metrics import Copies, copies_in
 from gpuprof.ncu.outcome import profile_of, without_profile
-from gpuprof.ncu.read import parse_raw_csv, raw_csv
+from gpuprof.ncu.read import Cell, parse_raw_csv, raw_csv
 
 LAUNCH = {"kernel": "naive", "block": "(32, 32, 1)", "grid": "(128, 128, 1)"}
 
@@ -129,6 +130,38 @@ def test_a_scaled_unit_is_not_taken_for_a_base_unit():
     assert found["global_load_throughput_gbps"].value is None
     assert "Gbyte/second" in found["global_load_throughput_gbps"].reason
     assert found["ncu_duration_us"].value is None
+
+
+@pytest.mark.parametrize(
+    ("unit", "is_scaled"),
+    [("inst", False), ("", False), ("K", False), ("GPC", False), ("Kinst", True), ("Tsector", True)],
+)
+def test_a_count_in_thousands_is_no_count(unit, is_scaled):
+    name = "global_load_requests"
+    metric = COUNTERS[name].metrics[0]
+    (launch,) = parse_raw_csv(table([LAUNCH], {metric: "7"}))
+    cells = {**launch.cells, metric: Cell(7, unit)}
+    counter = profile_of(replace(launch, cells=cells), Copies()).counters[name]
+    assert counter.value == (None if is_scaled else 7)
+    assert (counter.reason or "") == (f"Nsight Compute gives it in {unit}, no base unit" if is_scaled else "")
+
+
+def test_first_metric_of_a_counter_that_has_a_value_is_taken():
+    name = next(name for name, row in COUNTERS.items() if len(row.metrics) > 1)
+    first, second = COUNTERS[name].metrics[:2]
+    (launch,) = parse_raw_csv(table([LAUNCH]))
+
+    def found(**held):
+        cells = {key: value for key, value in launch.cells.items() if key not in (first, second)}
+        cells |= {metric: cell for metric, cell in ((first, held.get("a")), (second, held.get("b"))) if cell}
+        counter = profile_of(replace(launch, cells=cells), Copies()).counters[name]
+        return counter.value, counter.metric
+
+    unit = launch.cells[first].unit
+    one, two, none = Cell(1, unit), Cell(2, unit), Cell(None, unit, "why")
+    assert found(a=one, b=two)[1] == found(a=one)[1] == found(a=none)[1] == found()[1] == first
+    assert found(a=none, b=two)[1] == found(b=two)[1] == second
+    assert found()[0] is None
 
 
 def test_instances_must_add_up():

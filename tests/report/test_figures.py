@@ -20,7 +20,7 @@ from synthetic_runs import (
 )
 
 from gpuprof.analysis.blocks import build_sweeps
-from gpuprof.analysis.changes import changes
+from gpuprof.analysis.changes import change, changes
 from gpuprof.analysis.figures import FIGURES, Subject, headline_rate
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.kinds import waves
@@ -224,10 +224,27 @@ def test_rate_is_the_operations() -> None:
     assert headline_rate(of, replace(CASE, problem=Transpose(64, 64))).key == "gbps"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "figures"),
+    [
+        (100, 200, "100 → 200 (×2.00)"),
+        (200, 100, "200 → 100 (÷2.00)"),
+        (100, 199, "100 → 199"),
+        (199, 100, "199 → 100"),
+        (0, 5, "0 → 5"),
+        (5, 0, "5 → 0"),
+    ],
+)
+def test_factor_is_spelt_out_from_two_on(old: float, new: float, figures: str) -> None:
+    assert change(FIGURES["barriers"], old, new).figures == figures
+    assert "×" not in change(FIGURES["global_load_efficiency_pct"], 10.0, 90.0).figures
+
+
 def test_waves_fill_the_device_by_what_an_sm_holds() -> None:
     of, _ = measured()
     assert waves(of, replace(CASE, occupancy=Occupancy(0.0, "registers", 0))) is None
     assert waves(of, replace(CASE, grid=(132, 1, 1), occupancy=Occupancy(5.0, "blocks", 1))) == 1.0
+    assert waves(of, replace(CASE, grid=(132, 6, 1), occupancy=Occupancy(5.0, "blocks", 4))) == 1.5
 
 
 def change_of(key: str, old: float, new: float) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from page_reader import PageReader
-from synthetic_runs import Gemm, Transpose, compiled_run, gemm_case, record, run, sim_run, tuned_run
+from synthetic_runs import Gemm, Transpose, compiled_run, counters, gemm_case, record, run, sim_run, tuned_run
 
 from gpuprof.analysis.blocks import build_sweeps
 from gpuprof.analysis.groups import groups
@@ -109,6 +109,54 @@ class TestFigure:
         (sweep,) = sweeps(replace(sim_run(), cases=(alike[0], other)))
         assert sweep.metric == "theoretical_occupancy_pct"
         assert [point.is_best for point in sweep.points] == [True, False]
+
+    def test_counts_differ_from_a_thousandth_on(self) -> None:
+        like = sim_run().cases[0]
+
+        def metric(first: float, second: float) -> str:
+            cases = (
+                replace(like, params={"A": i}, counters=counters("sim", global_load_sectors=sectors))
+                for i, sectors in enumerate((first, second))
+            )
+            return sweeps(replace(sim_run(), cases=tuple(cases)))[0].metric
+
+        assert metric(10_000, 10_000) == metric(10_000, 9_990) == "sector_ratio"
+        assert like.occupancy is not None
+        other = replace(like, params={"A": 9}, occupancy=replace(like.occupancy, theoretical_pct=12.5))
+        for sectors, expected in ((9_991, "theoretical_occupancy_pct"), (9_989, "sector_ratio")):
+            cases = (
+                replace(like, params={"A": 1}, counters=counters("sim", global_load_sectors=10_000)),
+                replace(other, counters=counters("sim", global_load_sectors=sectors)),
+            )
+            assert sweeps(replace(sim_run(), cases=cases))[0].metric == expected
+
+    def test_best_counts_are_all_that_are_alike_and_the_best_time_is_one(self) -> None:
+        like = sim_run().cases[0]
+        cases = tuple(
+            replace(like, params={"A": i}, counters=counters("sim", global_load_sectors=sectors))
+            for i, sectors in enumerate((10_000, 10_009, 10_011, 20_000))
+        )
+        (sweep,) = sweeps(replace(sim_run(), cases=cases))
+        assert [point.is_best for point in sweep.points] == [True, True, False, False]
+        near = replace(gemm_case("k", Gemm(512, 512, 512), 100.01), params={"A": 2})
+        (sweep,) = sweeps(of([timed(A=1), near]))
+        assert [point.is_best for point in sweep.points] == [True, False]
+
+    def test_case_without_a_figure_gives_way_to_one_that_has_it(self) -> None:
+        failed = replace(timed(A=1), outcome="failed", timing=None, block=(64, 4, 1))
+        for cases in ([failed, timed(A=1), timed(A=2)], [timed(A=1), failed, timed(A=2)]):
+            (sweep,) = sweeps(of(cases))
+            assert [point.value for point in sweep.points] == [100.0, 200.0]
+        tied = replace(timed(A=1), block=(64, 4, 1))
+        (sweep,) = sweeps(of([timed(A=1), tied, timed(A=2)]))
+        assert sweep.points[0].case.block == (32, 32, 1)
+
+    def test_default_is_the_set_of_which_every_value_is_the_headers(self) -> None:
+        (sweep,) = sweeps(of([timed(A=1, B=1), timed(A=1, B=2), timed(A=2, B=2)], A=1, B=2))
+        assert [point.is_default for point in sweep.points] == [False, True, False]
+        assert sweep.default_point is not None
+        (sweep,) = sweeps(of([timed(A=1), timed(A=2)]))
+        assert sweep.default_point is None
 
     def test_without_execution_it_is_the_occupancy(self) -> None:
         like = compiled_run().cases[0]

@@ -250,10 +250,10 @@ def test_parameters_choose_the_instance(measure, sgemm):
 
 
 def test_assertion_that_fails_is_a_fault_of_its_line_and_of_the_entry(measure, sgemm):
-    measurement = measure(sgemm.kernels[0], Problem.of(sgemm.operation, (64, 64, 16)), {"TM": 8})
+    measurement = measure(sgemm.kernels[0], Problem.of(sgemm.operation, (64, 64, 16)), {"TM": 2})
     line = SGEMM[: SGEMM.index("assert(")].count("\n") + 1
     assert measurement.outcome == "failed"
-    assert measurement.reason.startswith(f"sgemm_tiled<32, 64, 8, 8, 8>, line {line}: thread (0, 0, 0)")
+    assert measurement.reason.startswith(f"sgemm_tiled<32, 64, 8, 2, 8>, line {line}: thread (0, 0, 0)")
     assert "fails an assertion" in measurement.reason
 
 

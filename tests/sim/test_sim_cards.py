@@ -27,9 +27,9 @@ from gpuprof.measure.execute import Compiler, measure_case
 def test_card_compiles_for_itself_and_executes_what_is_known(monkeypatch, card, compiled, executed):
     targets = []
 
-    def load(ptx, entry):
+    def load(ptx, entry, **options):
         targets.append(re.search(r"\.target (\w+)", ptx)[1])
-        return load_program(ptx, entry)
+        return load_program(ptx, entry, **options)
 
     load_program = module.load_program
     monkeypatch.setattr(module, "load_program", load)

@@ -117,7 +117,14 @@ def test_whatever_gives_an_array_is_one(in_folder, value):
     [
         (np.int64(3), "i32"),
         (True, "i32"),
+        (2**31 - 1, "i32"),
         (2**31, "u32"),
+        (2**32 - 1, "u32"),
+        (2**32, "i64"),
+        (-(2**31), "i32"),
+        (-(2**31) - 1, "i64"),
+        (2**53, "i64"),
+        (-(2**53), "i64"),
         (-(2**40), "i64"),
         (np.float32(0.5), "f32"),
         (np.float64(0.5), "f64"),
@@ -155,6 +162,39 @@ def test_an_infinity_that_is_expected_does_not_loosen_the_rest(tmp_path):
     assert problem_of(read(tmp_path, {"y": None}, {"y": values})).bound("y").absolute == 32 * 2.0**-24
 
 
+@pytest.mark.parametrize("values", [[0, 255], [0.0, 255.0]])
+def test_what_is_expected_of_integers_may_be_any_that_they_hold(in_folder, values):
+    call = read(in_folder, {"y": np.zeros(2, np.uint8)}, {"y": np.array(values)})
+    assert problem_of(call).reference({})["y"].values.tolist() == [0, 255]
+
+
+def test_tolerance_of_zero_is_one_and_the_other_is_zero(tmp_path):
+    for more, found in (
+        ({"relative": 0}, (0, 0)),
+        ({"absolute": 0.25}, (0, 0.25)),
+        ({"relative": {"y": 0.5}}, (0.5, 0)),
+    ):
+        bound = problem_of(read(tmp_path, {"y": None}, {"y": Y}, **more)).bound("y")
+        assert (bound.relative, bound.absolute) == found
+    whole = np.full(3, np.inf, np.float32)
+    bound = problem_of(read(tmp_path, {"y": None}, {"y": whole})).bound("y")
+    assert (bound.relative, bound.absolute) == (32 * 2.0**-24, 0)
+
+
+def test_products_of_neighbouring_extents_are_sizes(tmp_path):
+    cube = np.zeros((2, 3, 5), np.float32)
+    numbers = {"a": 2, "b": 3, "c": 5, "ab": 6, "bc": 15, "abc": 30, "ac": 10}
+    call = read(tmp_path, {**numbers, "x": cube, "y": Y}, {"y": Y})
+    assert set(call.operation.dimensions) == {"a", "b", "c", "ab", "bc", "abc"}
+    assert call.scalars == {"ac": 10}
+
+
+def test_run_is_of_the_first_arrays_type_that_a_run_may_have(tmp_path):
+    kinds = [np.zeros(12, kind) for kind in (np.int32, np.float64, np.float32)]
+    assert read(tmp_path, dict(zip("abc", kinds, strict=True)), {"c": Y}).dtype == "f64"
+    assert read(tmp_path, {"a": kinds[0]}, {"a": kinds[0]}).dtype == "f32"
+
+
 def test_arrays_are_named_by_their_content_and_stored_once(tmp_path):
     call = read(tmp_path, {"x": Y, "y": Y.copy()}, {"y": Y})
     named = {*call.operation.inputs.values(), call.operation.checks["y"].value}
@@ -185,10 +225,17 @@ def test_arrays_are_named_by_their_content_and_stored_once(tmp_path):
         ({"x": np.array(["a"]), "y": Y}, {"y": Y}, "x holds str"),
         ({"a": float("nan"), "y": Y}, {"y": Y}, "a = nan is not a finite number"),
         ({"a": 2**60, "y": Y}, {"y": Y}, r"a = 1152921504606846976 is too large"),
+        ({"a": 2**53 + 1, "y": Y}, {"y": Y}, r"a = 9007199254740993 is too large"),
+        ({"a": -(2**53) - 1, "y": Y}, {"y": Y}, r"a = -9007199254740993 is too large"),
+        ({"é": Y, "y": Y}, {"y": Y}, "'é' is no name"),
         ({"y": Y}, {"y": X}, r"y has the shape \(12,\); what is expected of it has the shape \(3, 4\)"),
         ({"y": Y}, {"y": Y * np.nan}, "What is expected of y holds NaN"),
         ({"y": np.arange(3)}, {"y": np.full(3, 0.5)}, "y is nothing that int64 holds"),
         ({"y": np.zeros(2, np.uint8)}, {"y": np.array([1, 256])}, "y is nothing that uint8 holds"),
+        ({"y": np.zeros(2, np.uint8)}, {"y": np.array([-1, 2])}, "y is nothing that uint8 holds"),
+        ({"y": np.zeros(2, np.uint8)}, {"y": np.array([-1.0, 2])}, "y is nothing that uint8 holds"),
+        ({"y": np.zeros(2, np.uint8)}, {"y": np.array([0.0, 256])}, "y is nothing that uint8 holds"),
+        ({"y": np.zeros(2, np.uint8)}, {"y": np.array([0.0, 1.5])}, "y is nothing that uint8 holds"),
         ({"y": np.zeros(2, np.int8)}, {"y": np.array([1, np.inf])}, "y is nothing that int8 holds"),
         ({"y": None}, {"y": np.float32(1)}, "What is expected of y is no array"),
         ({"y": None}, {"y": np.array(["a"])}, "What is expected of y is no array of numbers"),

@@ -45,7 +45,8 @@ def wrong(got, expected, magnitude=1.0, bound=LOOSE):
         (np.inf, np.inf, np.inf, False),
         (-np.inf, np.inf, np.inf, True),
         (np.inf, 950.0, 1000.0, False),  # within the bound of 1000, where the type ends
-        (np.inf, 850.0, 1000.0, True),
+        (np.inf, 899.5, 1000.0, False),  # 899.5 + 0.1 * 1000 + 0.5
+        (np.inf, 899.4, 1000.0, True),
         (-np.inf, -2000.0, 2000.0, False),
         (np.inf, -2000.0, 2000.0, True),
         (1.0, 2.0, np.inf, False),  # a magnitude beyond every double still bounds something

@@ -115,6 +115,25 @@ def test_every_field_is_read():
     assert kernel.launch.dynamic_shared_bytes == "TILE * real_bytes"
 
 
+@pytest.mark.parametrize(
+    ("block", "extents"),
+    [
+        ("[7]", (7, 1, 1)),
+        ("[7, 5]", (7, 5, 1)),
+        ("[1, 2, 3]", (1, 2, 3)),
+        ("[2147483647]", (2**31 - 1, 1, 1)),
+    ],
+)
+def test_block_has_one_to_three_extents(block, extents):
+    assert parse_kernel(header(block=f"block = {block}"), PATH).launch.block == extents
+
+
+@pytest.mark.parametrize("grid", [["M"], ["M", "N"], ["1", "M", "N"]])
+def test_grid_has_one_to_three_extents(grid):
+    filled = (*grid, "1", "1")[:3]
+    assert parse_kernel(header(grid=f"grid = {grid}"), PATH).launch.grid == filled
+
+
 def test_source_hash_is_of_the_whole_file():
     source = MINIMAL["gemm"] + "body"
     assert parse_kernel(source, PATH).source_hash == hashlib.sha256(source.encode()).hexdigest()
@@ -256,6 +275,7 @@ def test_missing_launch_section_is_named():
         (header(block="block = [1, 2, 3, 4]"), "launch.block must be one to three positive integers"),
         (header(block="block = [0, 32]"), "launch.block must be one to three positive integers"),
         (header(block="block = [-1, 32]"), "launch.block must be one to three positive integers"),
+        (header(block="block = [2147483648]"), "launch.block must be one to three positive integers"),
         (header(block="block = [1.5]"), "launch.block must be one to three positive integers"),
         (header(block="block = [true, 32]"), "launch.block must be one to three positive integers"),
         (header(grid="grid = []"), "launch.grid must be one to three expressions"),

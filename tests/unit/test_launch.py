@@ -141,6 +141,13 @@ def test_problem_beyond_the_kernel_is_skipped(problem, words):
     assert caught.value.what == words
 
 
+@pytest.mark.parametrize(("extra", "known"), [("", "none"), ("parameters = { TM = 1, TN = 2 }", "TM, TN")])
+def test_parameter_that_a_kernel_lacks_is_skipped_with_those_that_it_has(extra, known):
+    with pytest.raises(CaseSkipped) as caught:
+        launch(with_header(extra=extra), Gemm(64, 64, 64), TILE=3)
+    assert caught.value.what == f"mine has no parameter TILE; those that it has: {known}."
+
+
 def test_kernel_with_alpha_and_beta_takes_any():
     assert launch(find_kernel("gemm", "naive"), Gemm(8, 8, 8, alpha=0.5, beta=-1)).grid == (1, 1, 1)
 
@@ -201,6 +208,30 @@ def test_block_of_too_many_threads_is_refused():
     with pytest.raises(InputError) as caught:
         check_block(find_kernel("gemm", "naive"), (64, 32, 1), 1024)
     assert caught.value.what == "Block 64x32 has 2048 threads; a block holds at most 1024."
+
+
+def test_block_of_as_many_threads_as_the_device_holds_is_taken():
+    kernel = find_kernel("gemm", "naive")
+    check_block(kernel, (16, 8, 8), 1024)
+    with pytest.raises(InputError, match="has 1040 threads"):
+        check_block(kernel, (16, 5, 13), 1024)
+    small = dataclasses.replace(DEVICE, max_threads_per_block=512, max_grid=(4, 8, 2))
+    assert launch(kernel, Gemm(128, 128, 8), (32, 16, 1), device=small).grid == (4, 8, 1)
+    for sizes, block, words in (
+        ((128, 128, 8), (32, 17, 1), "would have 32x17 threads; it holds 1 to 512"),
+        ((129, 128, 8), (32, 16, 1), "needs 9 blocks in y; the device launches 1 to 8"),
+        ((128, 129, 8), (32, 16, 1), "needs 5 blocks in x; the device launches 1 to 4"),
+    ):
+        with pytest.raises(CaseSkipped, match=words):
+            launch(kernel, Gemm(*sizes), block, device=small)
+
+
+def test_shared_memory_of_zero_bytes_is_a_launch():
+    source = MINIMAL["gemm"].replace("grid =", 'dynamic_shared_bytes = "K - 64"\ngrid =')
+    kernel = parse_kernel(source, Path("mine.cu"))
+    assert launch(kernel, Gemm(64, 64, 64)).dynamic_shared_bytes == 0
+    with pytest.raises(CaseSkipped, match="asks for -1 bytes"):
+        launch(kernel, Gemm(64, 64, 63))
 
 
 def test_fixed_block_is_refused_by_its_kernel():

@@ -98,6 +98,39 @@ def test_there_are_not_none_and_not_thousands():
         read(launches, launches * 33)
 
 
+@pytest.mark.parametrize("count", [1, 64])
+def test_there_may_be_one_and_up_to_64(count):
+    first = TWO_PASS_SUM.index("[[launches]]")
+    second = TWO_PASS_SUM.index("[[launches]]", first + 1)
+    end = TWO_PASS_SUM.index("[[require]]")
+    source = TWO_PASS_SUM[:first] + count * TWO_PASS_SUM[first:second] + TWO_PASS_SUM[end:]
+    (kernel,) = read_kernels(source, Path("sums.cu"), shipped_operation).kernels
+    assert len(kernel.launches) == count
+    more = source.replace(TWO_PASS_SUM[first:second], 65 * TWO_PASS_SUM[first:second], 1)
+    with pytest.raises(HeaderError, match="entries, not 1 to 64"):
+        read_kernels(more, Path("sums.cu"), shipped_operation)
+
+
+@pytest.mark.parametrize(
+    ("block", "extents"),
+    [
+        ("[7]", (7, 1, 1)),
+        ('["THREADS", 3]', (128, 3, 1)),
+        ('[1, 2, "THREADS"]', (1, 2, 128)),
+        ("[2147483647]", (2**31 - 1, 1, 1)),
+    ],
+)
+def test_block_of_a_launch_has_one_to_three_extents(block, extents):
+    kernel, _ = read('block = ["THREADS"]', f"block = {block}")
+    assert kernel.launch.block == extents
+
+
+@pytest.mark.parametrize("block", ["[1, 1, 1, 1]", "[2147483648]", "[0]", "[1, -1]", "[true]"])
+def test_block_of_a_launch_with_other_extents_is_refused(block):
+    with pytest.raises(HeaderError, match=r"launches\.block"):
+        read('block = ["THREADS"]', f"block = {block}")
+
+
 def test_a_block_cannot_be_chosen():
     kernel, _ = read()
     check_block(kernel, (128, 1, 1))

@@ -3,6 +3,7 @@
 """Sizes, blocks and kernels as a user types them, and the plan that follows from them."""
 
 import math
+import tomllib
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,9 @@ from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_operation
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.request import make_request
+from gpuprof.problems.declaration import read_operation
 from gpuprof.problems.sizes import parse_sizes
+from gpuprof.tables import TableReader
 
 GEMM = ("M", "N", "K")
 TRANSPOSE = ("nx", "ny")
@@ -287,6 +290,37 @@ def test_scalar_that_overflows_the_element_type_is_refused():
             request("gemm", **{name: -1e39})
 
 
+def scaled(kind):
+    """A ladder of an operation with one scalar of a type; its kernel is another's, and never compiled."""
+    table = f"""
+dimensions = ["n"]
+default_sizes = "4"
+arrays.y = {{ shape = ["n"], role = "out" }}
+scalars.s = {{ type = "{kind}", default = 1 }}
+work.bytes = "n"
+check.y = {{ value = "s * arange(n)", equal = true }}
+"""
+    operation = read_operation(TableReader(tomllib.loads(table), "operation.toml"), "scaled")
+    return Ladder(operation, ladder("transpose")[:1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits", "does_not"),
+    [
+        ("u32", (0, 1, 2**32 - 1), (-1, 0.5, 2**32)),
+        ("i32", (0, -1, 2**31 - 1, 1 - 2**31), (-0.5, 2**31)),
+        ("f32", (0.5, -0.5, 3.4e38), (3.5e38, -3.5e38)),
+        ("real", (0.5, -65504.0), (65505.0,)),
+    ],
+)
+def test_scalar_is_a_number_that_its_type_holds(kind, fits, does_not):
+    for value in fits:
+        assert make_request(scaled(kind), dtype="f16", scalars={"s": value}).scalars == {"s": value}
+    for value in does_not:
+        with pytest.raises(InputError, match=r"is no number of type|is too large for"):
+            make_request(scaled(kind), dtype="f16", scalars={"s": value})
+
+
 def test_plan_goes_size_by_size_then_rung_by_rung():
     cases = plan_cases(request("gemm", ["reg_2x1,naive"], "64,32x48x16", dtype="f64", alpha=2.0, beta=0.5))
     assert [(case.name, case.problem.label) for case in cases] == [
@@ -364,6 +398,11 @@ def test_a_kernel_takes_256_sets_of_parameters():
     sixteen = "|".join(map(str, range(1, 17)))
     (selection,) = choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={sixteen}"], False)
     assert len(selection.params) == 16
+    most = "|".join(map(str, range(256)))
+    (selection,) = choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={most}"], False)
+    assert len(selection.params) == 256
+    with pytest.raises(InputError, match=r"would run with 257 sets of parameters \(257\)"):
+        choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={most}|256"], False)
     many = "|".join(map(str, range(300)))
     with pytest.raises(InputError, match=r"would run with 300 sets of parameters \(300\); a run takes 256"):
         choose_kernels(ladder_of_gemm, [f"reg_8x8:BK={many}"], False)

@@ -31,6 +31,20 @@ ALL = slice(None)
         ((100,), slice(96, 100), "elements 96 to 99, past the last multiple of 32"),
         ((100,), slice(90, 100), "elements 90 to 99"),
         ((1000,), slice(768, 1000), "elements 768 to 999, past the last multiple of 256"),
+        ((6,), slice(4, 6), "elements 4 to 5, past the last multiple of 4"),
+        ((10,), slice(8, 10), "elements 8 to 9, past the last multiple of 8"),
+        ((12,), slice(8, 12), "elements 8 to 11, past the last multiple of 8"),
+        ((16,), slice(8, 16), "elements 8 to 15"),
+        ((11,), slice(8, 10), "elements 8 to 9"),
+        ((5,), slice(0, 4), "elements 0 to 3"),
+        ((5,), slice(3, 5), "elements 3 to 4"),
+        ((8,), [0, 4], "one element in 4, from 0"),
+        ((9,), [3, 7], "one element in 4, from 3"),
+        ((7,), [0, 4], "2 of 7 elements between 0 and 4"),
+        ((1024,), [5, 517], "one element in 512, from 5"),
+        ((1026,), [5, 518], "2 of 1026 elements between 5 and 518"),
+        ((2,), [1], "the last element"),
+        ((4,), [0, 2], "every other element, from 0"),
         ((1001,), slice(0, None, 2), "every other element, from 0"),
         ((1001,), slice(3, None, 7), "one element in 7, from 3"),
         ((64,), [0, 9, 33], "3 of 64 elements between 0 and 33"),
@@ -84,6 +98,15 @@ def test_diagonals_and_triangles(wrong, words):
     assert describe_places(wrong.astype(np.bool_), axes_of(2)) == words
 
 
+def test_box_of_right_elements_is_told_only_where_it_starts_at_the_origin():
+    wrong = np.ones((9, 8), np.bool_)
+    wrong[:4, :5] = False
+    assert describe_places(wrong, axes_of(2)) == "rows from 4 and columns from 5"
+    wrong = np.ones((9, 8), np.bool_)
+    wrong[1:4, :5] = False
+    assert describe_places(wrong, axes_of(2)) == ""
+
+
 def test_everything_and_no_order_need_no_words():
     assert places((3, 4), ALL) == ""
     rng = np.random.default_rng(0)
@@ -93,6 +116,8 @@ def test_everything_and_no_order_need_no_words():
 def test_a_cloud_has_a_box_around_it():
     assert places((90, 70), (3, 5), (9, 8), (4, 6)) == "within rows 3 to 9 and columns 5 to 8"
     assert places((90, 70), (3, 0), (4, 69), (4, 6)) == "within rows 3 to 4"
+    assert places((90, 70), (0, 5), (88, 8), (4, 6)) == "within rows 0 to 88 and columns 5 to 8"
+    assert places((5, 5), (0, 0), (1, 3), (4, 1)) == "within columns 0 to 3"
 
 
 def test_words_for_axes_may_be_given():

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What wrong elements look like: each likeness is found where it is, and not claimed where it is not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -173,3 +175,52 @@ def test_noise_looks_like_nothing(seed, shape):
 def test_values_that_are_all_alike_are_neither_shifted_nor_transposed():
     expected = np.full((8, 8), 3.0)
     assert said(np.full((8, 8), 5.0), expected) == "are 1.67 times what they must be"
+
+
+def test_two_elements_show_no_more_than_themselves_and_three_do():
+    expected = right(30)
+    got = expected.copy()
+    got[4:6] *= 2
+    assert said(got, expected) == ""
+    got[6] *= 2
+    assert said(got, expected) == "are 2 times what they must be"
+
+
+@pytest.mark.parametrize(("off", "words"), [(3.5, "are 2 times what they must be"), (4.5, "")])
+def test_likeness_is_held_to_four_times_the_bound(off, words):
+    expected = np.array([1.0, 3.0, -2.0, 5.0, 4.0])
+    got = 2 * expected
+    got[0] += 2 * off * BOUND.relative
+    assert said(got, expected, replace(BOUND, absolute=0.0)) == words
+
+
+def test_shift_is_told_where_at_least_half_have_a_neighbour():
+    expected = right(2, 6)
+    got = np.roll(expected, 1, 0)
+    got[0] = 77.0
+    assert said(got, expected) == "are those that belong one row before"
+    expected = right(1, 6)
+    got = np.full((1, 6), 77.0)
+    assert said(got, expected) == ""
+    got[0, 1:] = expected[0, :-1]
+    assert said(got, expected) == "are those that belong one column before"
+
+
+def test_two_different_values_have_no_places():
+    expected = np.where(np.arange(64).reshape(8, 8) % 5, 3.0, 5.0)
+    assert "transposed" not in said(expected.T.copy(), expected)
+    assert "belong" not in said(np.roll(expected, 1, 0), expected)
+    assert said(expected.T.copy(), expected) == ""
+
+
+def test_zeros_and_infinities_among_what_is_expected_do_not_hide_a_factor():
+    expected = right(20)
+    expected[3], expected[7] = 0, np.inf
+    got = 3 * expected
+    assert said(got, expected) == "are 3 times what they must be"
+
+
+def test_offset_is_the_same_everywhere_or_none():
+    expected = right(20)
+    assert said(expected - 1.5, expected) == "are 1.5 too small"
+    assert said(expected + 1.5 * (1 + 2e-3 * (np.arange(20) == 4)), expected) == ""

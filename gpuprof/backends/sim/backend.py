@@ -4,34 +4,30 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
-import numpy as np
-
-from gpuprof.backends.arguments import Argument as BoundArgument
-from gpuprof.backends.arguments import ArrayArgument, ValueArgument, bind_arguments
+from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
+from gpuprof.backends.sim.device_memory import arguments_of, device_memory
+from gpuprof.backends.sim.executed import RUN_WHOLE, Executed, SampleFallsShort, check_coverage, check_verdict
+from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.verification import References
 from gpuprof.backends.verification import prove
 from gpuprof.counters import OF_EXECUTOR
 from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.devices.device import Device, parse_arch
-from gpuprof.devices.occupancy import theoretical_occupancy
-from gpuprof.errors import CaseFailure, CaseSkipped
+from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     WARP,
-    Argument,
-    Buffer,
-    GlobalMemory,
+    FaultKind,
+    KernelFault,
     LaunchResult,
     LineCounters,
     Program,
     Sample,
-    Stored,
     choose_blocks,
     combined,
-    encode_tensor_map,
     launch,
     load_program,
     source_name,
@@ -39,11 +35,8 @@ from gpuprof.executor import (
 from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
-from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.machine import available_memory_bytes
-from gpuprof.problems.behaviour import Array
-from gpuprof.problems.dtypes import numpy_dtype
-from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Counter, SourceLine, Verification
 
 #: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
@@ -60,43 +53,9 @@ _FULL_GRID_LANES = 1 << 28
 _SAMPLED_BLOCKS = 6
 #: A grid whose sample leaves doubts is run whole up to so many instructions of single lanes: half a minute.
 _AFFORDABLE_INSTRUCTIONS = 2e10
-#: Share of an output by which sums of weights may be off, which are ratios.
-_COVERAGE_SLACK = 1e-9
-_RUN_WHOLE = "Choose a smaller --sizes, or --sim-blocks all and patience."
-_ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
 _NO_TIME = "the executor counts; it measures no time"
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
-
-
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """What executing one case left and counted.
-
-    Args:
-        buffers: Device memory, by array.
-        counters: Of all launches together.
-        caveat: Why the counts are estimates; None where they are not.
-        lines: Counts by line of the kernel file; None where its functions stand in files that it includes.
-        combined: Whether blocks changed global memory by atomic operations.
-        remarks: What to say of the case beside its figures.
-        stored: Of a sample of the grid, what stores did to each array.
-        expected_instructions: What the whole grid would execute, summed over lanes, as far as a sample tells.
-    """
-
-    buffers: Mapping[str, Buffer]
-    counters: Mapping[str, Counter]
-    caveat: str | None
-    lines: tuple[SourceLine, ...] | None
-    combined: bool
-    remarks: tuple[str, ...]
-    stored: Mapping[str, Stored]
-    expected_instructions: float
-
-    @property
-    def lines_reason(self) -> str | None:
-        """Why there are no counts by line; None where there are."""
-        return _ELSEWHERE if self.lines is None else None
 
 
 class SimBackend:
@@ -160,13 +119,13 @@ class SimBackend:
         if sampled and len(shape.launches) > 1:
             raise CaseSkipped(
                 "Its launches build on each other, so that the executor would have to run whole grids.",
-                fix=_RUN_WHOLE,
+                fix=RUN_WHOLE,
             )
         try:
             return self._run(kernel, problem, shape, compiled, samples)
-        except _SampleFallsShort as short:
+        except SampleFallsShort as short:
             if short.expected_instructions > _AFFORDABLE_INSTRUCTIONS:
-                raise CaseSkipped(short.sentence, fix=_RUN_WHOLE) from None
+                raise CaseSkipped(short.sentence, fix=RUN_WHOLE) from None
             return self._run(kernel, problem, shape, compiled, [None] * len(samples))
 
     def _run(
@@ -182,15 +141,16 @@ class SimBackend:
         executed: dict[float | None, Executed] = {}
 
         def attempt(unread: float | None) -> Verification:
-            executed[unread] = self._execute(kernel, problem, shape, compiled, samples, unread)
+            followed = any(one.followed for one in executed.values())
+            executed[unread] = self._execute(kernel, problem, shape, compiled, samples, unread, followed)
             return references.verify(executed[unread].buffers, whole=not sampled)
 
         proof = prove(problem, kernel.poison_inout, attempt)
         detail, found = proof.verification.detail, executed[proof.unread]
         if sampled and not proof.verification.passed:
-            _check_verdict(proof.verification, found)
+            check_verdict(proof.verification, found)
         elif sampled:
-            _check_coverage(problem, found)
+            check_coverage(problem, found)
         return Findings(
             "ok" if proof.verification.passed else "incorrect",
             reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
@@ -222,33 +182,55 @@ class SimBackend:
         compiled: Functions,
         samples: Sequence[Sample | None],
         unread: float | None = None,
+        follow_undefined: bool = False,
     ) -> "Executed":
-        """Run each launch, or a sample of its blocks; `unread` as in `_device_memory`."""
+        """Run each launch, or a sample of its blocks; `unread` as in `device_memory`.
+
+        A case that reads shared memory which nobody has written, or a lane that takes no part in a shuffle,
+        is run once more, to see where that ends.
+        One that may read a register before its first write is followed at once.
+        """
+        arguments = kernel, problem, shape, compiled, samples, unread
+        if not follow_undefined:
+            try:
+                return self._execute_once(*arguments, follow_undefined=False)
+            except KernelFault as fault:
+                if fault.kind not in (FaultKind.UNINITIALISED_SHARED, FaultKind.ABSENT_LANE):
+                    raise
+        return self._execute_once(*arguments, follow_undefined=True)
+
+    def _execute_once(
+        self,
+        kernel: Kernel,
+        problem: Problem,
+        shape: LaunchShape,
+        compiled: Functions,
+        samples: Sequence[Sample | None],
+        unread: float | None,
+        *,
+        follow_undefined: bool,
+    ) -> "Executed":
         for one in shape.launches:
-            needed = compiled[one.entry].static_shared_bytes + one.dynamic_shared_bytes
-            _check_shared(self.device, kernel, needed)
-            _check_resources(self.device, one, compiled[one.entry].registers_per_thread, needed)
+            check_launch(self.device, kernel, one, compiled[one.entry])
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
-        # What went wrong is told by the name that the header uses, not by the mangled one.
-        programs = {
-            entry: replace(load_program(function.ptx, function.entry), kernel=entry)
-            for entry, function in self._executed(kernel, shape, compiled).items()
-        }
+        programs = self._programs(kernel, shape, compiled, follow_undefined=follow_undefined)
+        if not follow_undefined and any(program.unwritten for program in programs.values()):
+            programs = self._programs(kernel, shape, compiled, follow_undefined=True)
         inputs = self._references_of(problem).inputs
-        memory, buffers = _device_memory(problem, inputs, shape.workspace, unread)
+        memory, buffers = device_memory(problem, inputs, shape.workspace, unread)
         results = [
             launch(
                 programs[one.entry],
                 one.grid,
                 one.block,
-                _arguments(values, buffers),
+                arguments_of(values, buffers),
                 memory,
                 one.dynamic_shared_bytes,
                 sample or "all",
             )
             for one, values, sample in zip(shape.launches, bound, samples, strict=True)
         ]
-        result = combined(results) if len(results) > 1 else results[0]
+        result = combined(results)
         together = any(buffer.combined for buffer in memory.buffers)
         lines = None if _stands_elsewhere(kernel, shape) else lines_of(result)
         remarks = _unmet_alignments(programs[one.entry] for one in shape.launches)
@@ -258,10 +240,22 @@ class SimBackend:
             _sampling_caveat(result),
             lines,
             together,
-            remarks,
+            (*remarks, *result.remarks),
             result.stored,
             result.lane_instructions * result.total_blocks / result.sampled_blocks,
+            any(program.follows_undefined for program in programs.values()),
         )
+
+    def _programs(
+        self, kernel: Kernel, shape: LaunchShape, compiled: Functions, *, follow_undefined: bool
+    ) -> dict[str, Program]:
+        """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
+        return {
+            entry: replace(
+                load_program(function.ptx, function.entry, follow_undefined=follow_undefined), kernel=entry
+            )
+            for entry, function in self._executed(kernel, shape, compiled).items()
+        }
 
     @property
     def _ptx_arch(self) -> str:
@@ -301,92 +295,10 @@ class SimBackend:
         if one.cooperative:
             raise CaseSkipped(
                 "Its blocks wait for each other, so that the executor would have to run the whole grid.",
-                fix=_RUN_WHOLE,
+                fix=RUN_WHOLE,
             )
         wanted = self._blocks or _SAMPLED_BLOCKS
         return choose_blocks(one.grid, wanted) if wanted < total else None
-
-
-def _check_verdict(verification: Verification, executed: Executed) -> None:
-    """Withhold the verdict of a sample where blocks that did not run may have had their part in the result.
-
-    Raises:
-        CaseSkipped: They may.
-    """
-    atomics = executed.counters["global_atomic_requests"].value
-    if verification.checked_elements and not atomics:
-        return
-    how = "build on each other by atomic operations" if atomics else "that ran wrote no result"
-    raise CaseSkipped(
-        f"Its blocks {how}, so that the executor would have to run the whole grid to verify it.",
-        fix=_RUN_WHOLE,
-    )
-
-
-class _SampleFallsShort(Exception):
-    """What a sample's blocks stored is not what its part of the outputs has."""
-
-    def __init__(self, sentence: str, expected_instructions: float) -> None:
-        super().__init__(sentence)
-        self.sentence = sentence
-        self.expected_instructions = expected_instructions
-
-
-def _check_coverage(problem: Problem, executed: Executed) -> None:
-    """Hold what the grid would write, as its sample tells, against the outputs: nothing may be left out.
-
-    A kernel may store an element several times; then each block is taken to do so equally often.
-
-    Raises:
-        _SampleFallsShort: Elements are missing, or blocks differ so that a sample cannot tell.
-    """
-    for spec in problem.outputs:
-        buffer, stored = executed.buffers[spec.name], executed.stored.get(spec.name, Stored())
-        if spec.is_read or buffer.combined or not stored.by_sample:
-            continue
-        covered = stored.by_grid * buffer.written_bytes / stored.by_sample
-        if abs(covered - spec.nbytes) > _COVERAGE_SLACK * spec.nbytes:
-            item = spec.nbytes // spec.elements
-            raise _SampleFallsShort(
-                f"The blocks that ran stand for {covered / item:,.0f} of the {spec.elements:,} elements of"
-                f" {spec.name}: whether the others are written cannot be told without the rest of the grid.",
-                executed.expected_instructions,
-            )
-
-
-def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
-    """Refuse a launch that the card's driver would refuse."""
-    limit = device.shared_bytes_per_block_optin
-    if needed > limit:
-        raise CaseFailure(
-            f"{kernel.id} needs {needed} bytes of shared memory per block ({needed / 1024:g} KiB);"
-            f" {device.name} allows {limit} ({limit / 1024:g} KiB), and its driver would refuse the launch"
-            " with CUDA_ERROR_INVALID_VALUE.",
-            over_limit=True,
-        )
-
-
-def _check_resources(device: Device, one: OneLaunch, registers: int, shared_bytes: int) -> None:
-    """Refuse a block, or a cooperative grid, that the card cannot hold.
-
-    Raises:
-        CaseFailure: The driver would refuse the launch.
-    """
-    held = theoretical_occupancy(
-        device,
-        threads_per_block=math.prod(one.block),
-        registers_per_thread=registers,
-        shared_bytes_per_block=shared_bytes,
-    )
-    blocks, at_once = math.prod(one.grid), held.blocks_per_sm * device.sm_count
-    if one.cooperative and blocks > at_once:
-        raise CaseFailure(
-            f"A cooperative grid of {blocks} blocks does not fit: {device.name} holds {at_once} of them at"
-            f" once ({held.blocks_per_sm} on each SM), and its driver would refuse the launch with"
-            " CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE.",
-            over_limit=True,
-            fix="Use a smaller grid.",
-        )
 
 
 def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
@@ -398,51 +310,6 @@ def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
         for name, (alignment, address) in program.unmet_alignments.items()
     }
     return tuple(sorted(remarks))
-
-
-def _device_memory(
-    problem: Problem, inputs: Mapping[str, Array], workspace: Sequence[ArraySpec], unread: float | None
-) -> tuple[GlobalMemory, dict[str, Buffer]]:
-    """Fresh device memory, and each array's buffer: outputs and workspace hold poison.
-
-    Args:
-        problem: Tells the arrays.
-        inputs: What is in those that kernels read.
-        workspace: The kernel's own arrays.
-        unread: What outputs hold that kernels must not read, though they may for other scalars; None for
-            poison too.
-    """
-    memory = GlobalMemory()
-    buffers: dict[str, Buffer] = {}
-    for spec in problem.arrays:
-        content = inputs[spec.name] if spec.is_read else _poison(spec)
-        if spec.unread and unread is not None:
-            content = np.full(spec.elements, unread, numpy_dtype(spec.dtype))
-        buffers[spec.name] = memory.allocate(content, spec.name, read_only=not spec.is_output)
-    for spec in workspace:
-        buffers[spec.name] = memory.allocate(_poison(spec), spec.name)
-    return memory, buffers
-
-
-def _arguments(bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer]) -> list[Argument]:
-    """A launch's arguments as the executor takes them."""
-    arguments: list[Argument] = []
-    for argument in bound:
-        match argument:
-            case ArrayArgument(name):
-                arguments.append(buffers[name])
-            case ValueArgument(content=number):
-                arguments.append(number)
-            case TensorMap() as made:
-                address = buffers[made.array].address
-                shape = (made.row_bytes,), made.box, made.swizzle_bytes
-                arguments.append(encode_tensor_map(address, made.item_bytes, made.extents, *shape))
-    return arguments
-
-
-def _poison(spec: ArraySpec) -> Array:
-    """What an output holds before: as a float, NaN; as an integer, its largest or -1."""
-    return np.full(spec.nbytes, 0xFF, np.uint8).view(numpy_dtype(spec.dtype))
 
 
 def counters_of(result: LaunchResult) -> dict[str, Counter]:

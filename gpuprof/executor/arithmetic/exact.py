@@ -90,7 +90,7 @@ def fma32(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
     doubtful = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
     small = np.abs(result) < _F32_TINY
     if small.any():
-        doubtful |= small & (total != 0)
+        doubtful |= small & total.astype(np.bool_)
     if doubtful.any():
         where = np.nonzero(doubtful)
         addend = np.broadcast_to(c, total.shape)[where].astype(np.float64)
@@ -157,7 +157,7 @@ def from_fraction(exact: Fraction, mode: str = "rn") -> float:
     below = nearest if Fraction(nearest) < exact else math.nextafter(nearest, -math.inf)
     above = nearest if Fraction(nearest) > exact else math.nextafter(nearest, math.inf)
     if mode == "rz":
-        return below if exact > 0 else above
+        return min(below, above, key=abs)
     return below if mode == "rm" else above
 
 

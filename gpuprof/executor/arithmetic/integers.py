@@ -88,18 +88,14 @@ def _truncated(a: Lanes, b: Lanes) -> Lanes:
 
 
 def shift_left(value: Lanes, count: Lanes) -> Lanes:
-    """Shift left; counts of the width or more give zero."""
-    width = bits_of(value)
-    shifted = value << np.minimum(count, width - 1).astype(value.dtype)
-    return np.where(count < width, shifted, 0).astype(value.dtype) if count.max() >= width else shifted
+    """Shift left; counts of the width or more give zero, as NumPy has it too."""
+    shifted: Lanes = value << np.minimum(count, bits_of(value)).astype(value.dtype)
+    return shifted
 
 
 def shift_right(value: Lanes, count: Lanes) -> Lanes:
     """Shift right, with the sign for signed dtypes; counts of the width or more leave only signs."""
-    width = bits_of(value)
-    shifted: Lanes = value >> np.minimum(count, width - 1).astype(value.dtype)
-    if value.dtype.kind == "u" and count.max() >= width:
-        return np.where(count < width, shifted, 0).astype(value.dtype)
+    shifted: Lanes = value >> np.minimum(count, bits_of(value)).astype(value.dtype)
     return shifted
 
 
@@ -157,8 +153,7 @@ def leading_zeros(value: Lanes) -> Lanes:
     """Return the number of zero bits above the highest one, as uint32."""
     filled = as_unsigned(value)
     for shift in (1, 2, 4, 8, 16, 32):
-        if shift < bits_of(value):
-            filled = filled | (filled >> filled.dtype.type(shift))
+        filled = filled | shift_right(filled, np.array(shift, dtype=np.uint32))
     return (bits_of(value) - np.bitwise_count(filled)).astype(np.uint32)
 
 
@@ -178,14 +173,12 @@ def highest_bit(value: Lanes, *, shift_amount: bool) -> Lanes:
 
 def permute_bytes(a: Lanes, b: Lanes, selector: Lanes) -> Lanes:
     """Pick four bytes of b:a by the selector's nibbles; a nibble's top bit replicates the byte's sign."""
-    both = (b.astype(np.uint64) << np.uint64(32)) | a.astype(np.uint64)
-    result = np.zeros(1, dtype=np.uint32)
-    for i in range(4):
-        choice = (selector >> np.uint32(4 * i)) & np.uint32(0xF)
-        byte = (both >> ((choice & 7).astype(np.uint64) * np.uint64(8))).astype(np.uint32) & np.uint32(0xFF)
-        byte = np.where(choice & 8, np.where(byte & 0x80, 0xFF, 0), byte).astype(np.uint32)
-        result = result | (byte << np.uint32(8 * i))
-    return result
+    a, b, selector = np.broadcast_arrays(a, b, selector)
+    given = np.stack([a, b], axis=-1).view(np.uint8)
+    choice = selector[..., None] >> np.arange(0, 16, 4, dtype=np.uint32) & 0xF
+    picked = np.take_along_axis(given, (choice & 7).astype(np.intp), axis=-1)
+    signs = np.where(picked & 0x80, np.uint8(0xFF), np.uint8(0))
+    return np.where(choice & 8, signs, picked).view(np.uint32)[..., 0]
 
 
 def three_input_logic(a: Lanes, b: Lanes, c: Lanes, table: int) -> Lanes:

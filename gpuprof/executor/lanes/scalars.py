@@ -39,6 +39,11 @@ def uniform(value: Any, dtype: np.dtype[Any]) -> Lanes:
     return np.array(value, dtype=dtype).reshape(1, 1, 1)
 
 
+def uniform_blocks(value: Lanes) -> Lanes:
+    """Return `value` with one block if all blocks have the same."""
+    return value[:1] if (value == value[:1]).all() else value
+
+
 def reinterpret(value: Lanes, dtype: np.dtype[Any]) -> Lanes:
     """Return `value` read as `dtype`: its bits where the sizes agree, truncated or extended where not."""
     if value.dtype == dtype:

@@ -93,7 +93,9 @@ def name_of(owner: int) -> str:
     """Return what a message calls an owner."""
     if 0 < owner < ORDERED:
         return f"thread number {owner - 1}"
-    return f"a thread of warp {owner % 1000}" if ORDERED <= owner < SETTLED else "other threads"
+    if ORDERED <= owner < SETTLED:
+        return f"a thread of warp {owner % 1000}"
+    return "several threads" if owner == SEVERAL_WARPS else "another thread"
 
 
 class Touch:

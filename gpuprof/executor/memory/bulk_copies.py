@@ -7,13 +7,14 @@ from there is done when its group is waited for. So a wait that is missing shows
 which bytes are in flight.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
@@ -63,12 +64,17 @@ class _Store:
 
 #: Where the chunks of a store go: each buffer with the chunks that it gets, and their places in it.
 Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
+#: Told of chunks that are about to go to a buffer: their places, threads in the batch, values, and the line.
+Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes, int], None]
 
 
 class BulkCopies:
     """The bulk copies in flight of one batch, and the threads that have waited for those that arrived."""
 
-    def __init__(self, shared: SharedMemory, races: RaceDetector, barriers: Mbarriers, warps: int) -> None:
+    def __init__(
+        self, shared: SharedMemory, races: RaceDetector, barriers: Mbarriers, warps: int, judge: Judge
+    ) -> None:
+        self.judge = judge
         self.shared = shared
         self.races = races
         self.barriers = barriers
@@ -132,7 +138,7 @@ class BulkCopies:
             line: Source line of the wait.
         """
         for column in np.unique(columns).tolist():
-            chosen = lanes if columns.size == 1 else lanes & (columns == column)
+            chosen = lanes & (columns == column)
             if chosen.any():
                 self._observe(column, self._whole_warps(chosen), live, line)
 
@@ -142,14 +148,14 @@ class BulkCopies:
             ended = (phase & 1) != parity
             if not ended.any():
                 continue
-            part = lanes if ended.all() else uniform_blocks(lanes & ended[:, None, None])
+            part = uniform_blocks(lanes & ended[:, None, None])
             if part.any():
                 self.races.record(Access.ACQUIRE, self._signal(part, (column, parity)), line)
         kept: list[_Load] = []
         for copy in self._loads:
             if copy.column == column and copy.arrived:
                 done = copy.phase < phase
-                seen = lanes if done.all() else uniform_blocks(lanes & done[:, None, None])
+                seen = uniform_blocks(lanes & done[:, None, None])
                 new = seen & ~copy.observers
                 if new.any() and self._newest[copy.pattern.serial] is copy:
                     copy.observers = copy.observers | seen
@@ -218,10 +224,21 @@ class BulkCopies:
         values = np.broadcast_to(copy.values, self._chunk_shape(pattern)).reshape(-1)
         whole = np.array_equal(due, np.broadcast_to(pattern.mask.lanes, self._shape))
         chunks = self._per_block(pattern, due).reshape(-1)
+        threads = self.threads(pattern).reshape(-1)
         for buffer, which, index in copy.targets:
-            chosen = slice(None) if whole else chunks[which]
-            buffer.store(index[chosen], values[which[chosen]], CHUNK_BYTES)
+            chosen = chunks[which]
+            chunk, places = which[chosen], index[chosen]
+            self.judge(buffer, places, threads[chunk], values[chunk], copy.line)
+            buffer.store(places, values[chunk], CHUNK_BYTES)
         self.races.record(Access.SOURCED, pattern if whole else self._part(pattern, due), copy.line)
+
+    def threads(self, pattern: ChunkPattern) -> NDArray[np.int64]:
+        """Return for each chunk the number, in the batch, of the thread that asked for it."""
+        blocks, warps, _ = self._shape
+        inside = pattern.warp * WARP + pattern.lane
+        if pattern.leading > 1:
+            return np.asarray(pattern.block * warps * WARP + inside)[None]
+        return np.asarray(np.arange(blocks)[:, None] * warps * WARP + inside)
 
     def _chunk_shape(self, pattern: ChunkPattern) -> tuple[int, int]:
         return (self._shape[0] if pattern.leading == 1 else 1, len(pattern.start))
@@ -243,8 +260,3 @@ class BulkCopies:
     def unfinished(self) -> tuple[int, Bools] | None:
         """The line and the lanes of a copy from shared memory that nobody waited for, if there is one."""
         return (self._stores[0].line, self._stores[0].waiting) if self._stores else None
-
-
-def uniform_blocks(value: Lanes) -> Lanes:
-    """Return `value` with one block if all blocks have the same."""
-    return value[:1] if len(value) > 1 and (value == value[:1]).all() else value

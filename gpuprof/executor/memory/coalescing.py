@@ -122,7 +122,7 @@ class _Rows:
         first = address[:, :1]
         distance = address - first
         base, pattern = first[:, 0] + offset, distance[0]
-        if len(address) > 1 and not (distance == pattern).all():
+        if not (distance == pattern).all():
             return cls._of_different_patterns(address + offset, size)
         alignments, which = np.unique(base % SECTOR_BYTES, return_inverse=True)
         each = np.array([_examined(pattern, int(alignment), memo) for alignment in alignments])

@@ -54,6 +54,27 @@ class Buffer:
         self._bytes[: content.nbytes] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
         self._views: dict[int, NDArray[Any]] = {}
         self._written: NDArray[np.bool_] | None = None
+        self._written_before: NDArray[np.bool_] | None = None
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an element, as it was allocated."""
+        return self._dtype.itemsize
+
+    def begin_launch(self) -> None:
+        """From now on, `written_count` counts what another launch writes."""
+        if self._written is not None:
+            before = self._written_before
+            self._written_before = self._written if before is None else before | self._written
+            self._written = None
+
+    def written_count(self) -> int:
+        """Return how many elements this launch has stored to."""
+        return 0 if self._written is None else int(np.count_nonzero(self._written))
+
+    def holds(self, low: int, high: int) -> bool:
+        """Tell whether every byte from `low` to `high` (exclusive) is its own."""
+        return self.address <= low and high <= self.address + self.size
 
     def array(self) -> NDArray[Any]:
         """Return the current content, as a view in the dtype and shape that was allocated."""
@@ -61,9 +82,11 @@ class Buffer:
 
     def written_mask(self) -> NDArray[np.bool_]:
         """Return which elements a kernel has stored to since the allocation."""
-        if self._written is None:
+        parts = [part for part in (self._written, self._written_before) if part is not None]
+        if not parts:
             return np.zeros(self._shape, dtype=np.bool_)
-        return self._written[: self.size // self._dtype.itemsize].reshape(self._shape)
+        written = parts[0] if len(parts) == 1 else parts[0] | parts[1]
+        return written[: self.size // self._dtype.itemsize].reshape(self._shape)
 
     @property
     def written_bytes(self) -> int:
@@ -118,7 +141,7 @@ class GlobalMemory:
     def holding(self, low: int, high: int) -> Buffer | None:
         """Return the buffer that holds every byte from `low` to `high` (exclusive), or None."""
         for buffer in self.buffers:
-            if buffer.address <= low and high <= buffer.address + buffer.size:
+            if buffer.holds(low, high):
                 return buffer
         return None
 

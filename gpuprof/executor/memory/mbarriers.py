@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import Bools, Mask
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.shared_memory import SharedPattern
 
 #: Bytes of an mbarrier, and its alignment.
@@ -74,8 +74,7 @@ class Mbarriers:
 
     def at(self, table: Table, columns: Columns) -> Table:
         """Return a figure of each lane's barrier: shape (blocks or 1, warps or 1, 32 or 1)."""
-        values = table[self._rows, columns]
-        return values[:1] if len(values) > 1 and (values == values[:1]).all() else values
+        return uniform_blocks(table[self._rows, columns])
 
     def initialise(self, pattern: SharedPattern, counts: Lanes) -> None:
         """Make barriers that take `counts` arrivals a phase; 0 ends their use."""

@@ -242,6 +242,9 @@ class Interval:
                 if access is Access.MBARRIER:
                     text = f"uses the mbarrier at {{0}}, which {who} wrote"
                 self.found(FaultKind.SHARED_RACE, touch, hit, text, changed)
+        if access is Access.ATOMIC and (hit := touch.find(~self.written)):
+            text = "changes {0}, which was never written"
+            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
         touch.put_owner(self.updater if together else self.writer)
         touch.put(self.in_flight if access is Access.COPY else self.written, True)
 

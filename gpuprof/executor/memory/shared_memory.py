@@ -7,6 +7,7 @@ everything about such an access that does not depend on the data: where the word
 takes part. Each instruction keeps the few patterns that it used last.
 """
 
+from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from itertools import count
@@ -24,6 +25,10 @@ from gpuprof.executor.memory.global_memory import moved_dtype
 _REMEMBERED_ELEMENTS = 1 << 16
 _REMEMBERED_PATTERNS = 128
 _serial = count(1)
+
+#: Changes elements of `content` at `index` for the lanes that are true in the third argument, of shape
+#: (blocks, warps, 32); returns what each found there. The last argument: whether it is global memory.
+Apply = Callable[[Lanes, NDArray[np.intp], Bools, bool], Lanes]
 
 
 def next_serial() -> int:
@@ -194,7 +199,7 @@ class SharedMemory:
 
     def __init__(self, blocks: int, size: int) -> None:
         self.size = size
-        self.block_bytes = -(-max(size, 1) // 16) * 16
+        self.block_bytes = max(-(-size // 16), 1) * 16
         # NaN in every float type: what was never written cannot look like a plausible number.
         self.content = np.full((blocks, self.block_bytes), 0xFF, dtype=np.uint8)
         self._views: dict[int, NDArray[np.generic]] = {}
@@ -241,3 +246,15 @@ class SharedMemory:
             index = index + (np.arange(len(view)) * view.shape[1])[:, None, None]
         chosen = np.broadcast_to(lanes, shape)
         view.reshape(-1)[np.broadcast_to(index, shape)[chosen]] = np.broadcast_to(values, shape)[chosen]
+
+    def update(self, pattern: SharedPattern, apply: Apply) -> Lanes:
+        """Let `apply` change the elements of lanes that take part; return (blocks, warps, 32) old."""
+        view, index = self.view(pattern.size), pattern.index
+        old = np.zeros((len(view), pattern.mask.warps, WARP), dtype=view.dtype)
+        if not pattern.per_block:
+            index = index + (np.arange(len(view)) * view.shape[1])[:, None, None]
+        lanes = np.broadcast_to(pattern.mask.lanes, old.shape)
+        old[lanes] = apply(view.reshape(-1), np.broadcast_to(index, old.shape)[lanes], lanes, False).view(
+            old.dtype
+        )
+        return old

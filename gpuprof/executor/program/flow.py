@@ -146,6 +146,32 @@ def _set_rejoins(blocks: list[BasicBlock]) -> None:
         block.rejoin = max(others, key=lambda p: len(after[p]), default=EXIT_BLOCK)
 
 
+def read_before_written(blocks: list[BasicBlock]) -> set[str]:
+    """Return the registers that some way through the blocks reads before anything is written to them."""
+    wanted: list[set[str]] = []
+    given: list[set[str]] = []
+    for block in blocks:
+        first: set[str] = set()
+        written: set[str] = set()
+        for item in (*block.body, *((block.last,) if block.last else ())):
+            reads, writes = reads_and_writes(item)
+            first |= set(reads) - written
+            if item.guard is None:
+                written |= set(writes)
+        wanted.append(first)
+        given.append(written)
+    changed = True
+    while changed:
+        changed = False
+        for i in reversed(range(len(blocks))):
+            after = set().union(*(wanted[s] for s in blocks[i].successors if s != EXIT_BLOCK))
+            more = after - given[i] - wanted[i]
+            if more:
+                wanted[i] |= more
+                changed = True
+    return wanted[0]
+
+
 def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     """Return the names of the registers that an instruction reads and those that it writes."""
     from_first = item.opcode[0] in ("st", "red", "bra", "cp", "bar", "barrier", "fence", "membar")

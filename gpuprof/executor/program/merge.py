@@ -230,7 +230,7 @@ def _movable(body: list[Instruction], group: list[_Access], name: str) -> bool:
         for value in access.values:
             if isinstance(value, Reg):
                 registers.setdefault(value.name, access.position)
-    for position in range(first, last + 1):
+    for position in range(first, last):
         reads, writes = reads_and_writes(body[position])
         if isinstance(base, Reg) and base.name in writes:
             return False

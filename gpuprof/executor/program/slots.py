@@ -67,7 +67,7 @@ class Slots:
         self.kept.append(value.dtype)
         return len(self.initial) - 1
 
-    def register(self, name: str, line: int = 0) -> int:
+    def register(self, name: str, line: int) -> int:
         """Return the slot of a register."""
         if name not in self._registers:
             kind = self.function.registers[name]

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,17 @@ from gpuprof.executor.faults import FaultKind, Index, KernelFault
 from gpuprof.executor.lanes.masks import WARP, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
+from gpuprof.executor.lanes.undefined import never_written
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
+from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.races import RaceDetector, Verdict
-from gpuprof.executor.memory.shared_memory import PatternCache, SharedMemory
+from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
+from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ class Batch:
         phased: Whether the program uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
+        followed: What is undefined, if the program follows that; then reading what nobody has written is no
+            fault by itself. It is made from the registers that start undefined: their dtypes, by slot.
     """
 
     def __init__(
@@ -77,6 +84,8 @@ class Batch:
         tally: Tally,
         phased: bool,
         partial: bool,
+        *,
+        followed: Mapping[int, np.dtype[Any]] | None = None,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
@@ -90,26 +99,38 @@ class Batch:
         self.alone = True
         self.phased = phased
         self.stall: Stall | None = None
+        self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
         self.partial = partial
         interval = PhasedInterval if phased or partial else None
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
-        self.copies = AsyncCopies(self.shared, self.races)
+        #: What happens before what in global memory, and the buffers where that is judged, by address.
+        self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps)
+        self.shadows: dict[int, Shadow] = {}
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
+        if followed is not None:
+            self.shared = shared = FollowedSharedMemory(self.blocks, shared_bytes)
+            registers = {slot: never_written(dtype) for slot, dtype in followed.items()}
+            self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
+        self.copies = AsyncCopies(self.shared, self.races)
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
-        self.last_buffer: dict[int, Buffer] = {}
+        self.last_buffer: dict[int | None, Buffer] = {}
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
 
     def count_stored(self, buffer: Buffer, per_block: Counts) -> None:
         """Count bytes stored to a buffer, of shape (blocks or 1,), if anybody wants to know."""
         if self.stored is not None:
-            self.stored[buffer.name] = (
-                self.stored.get(buffer.name, np.zeros(self.blocks, np.int64)) + per_block
-            )
+            before = self.stored.get(buffer.name, np.zeros(self.blocks, dtype=np.int64))
+            self.stored[buffer.name] = before + per_block
+
+    def join(self, races: GlobalRaces, first: int) -> None:
+        """Take part in a launch, as the blocks from number `first` on: its races are looked for."""
+        self.order = races.order(first, self.blocks, self.warps)
+        self.shadows = races.shadows
 
     @cached_property
     def mbarriers(self) -> Mbarriers:
@@ -119,7 +140,15 @@ class Batch:
     @cached_property
     def bulk(self) -> BulkCopies:
         """What the copy engine moves."""
-        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps)
+
+        def judge(
+            buffer: Buffer, place: NDArray[np.intp], threads: NDArray[np.int64], values: Lanes, line: int
+        ) -> None:
+            if (shadow := self.shadows.get(buffer.address)) is not None:
+                who = self.order.first * self.order.block_threads + threads
+                shadow.write_at(self.order, place, who, values, CHUNK_BYTES, line)
+
+        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps, judge)
 
     @cached_property
     def lane_numbers(self) -> NDArray[np.int64]:
@@ -146,8 +175,10 @@ class Batch:
         x, y, z = (int(i) for i in self.indices[block])
         return self.geometry.thread_index(warp, lane), (x, y, z)
 
-    def report(self, verdict: Verdict) -> NoReturn:
-        """Raise what the race detector found."""
+    def report(self, verdict: Verdict) -> None:
+        """Raise what the race detector found, unless it is a read whose value is followed."""
+        if self.followed is not None and verdict.kind is FaultKind.UNINITIALISED_SHARED:
+            return
         self.fault(verdict.kind, verdict.detail, verdict.line, verdict.position, verdict.address)
 
 

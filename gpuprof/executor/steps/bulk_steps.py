@@ -12,7 +12,7 @@ from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.bulk_copies import Targets
-from gpuprof.executor.memory.global_memory import moved_dtype
+from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.mbarriers import Columns
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, decode_tensor_map
@@ -241,17 +241,40 @@ def _gathered(
     buffer = batch.memory.holding(int(used.min()), int(used.max()) + size)
     shift = size.bit_length() - 1
     if buffer is not None:
+        _judge(batch, line, pattern, buffer, addresses, size, wanted)
         index = (addresses - buffer.address) >> shift
         return buffer.view(size).take(index if wanted is None else np.where(wanted, index, 0))
     left = np.ones(addresses.shape, dtype=np.bool_) if wanted is None else wanted.copy()
     values: Lanes = np.zeros(addresses.shape, dtype=moved_dtype(size))
     for buffer in batch.memory.buffers:
         inside = left & (addresses >= buffer.address) & (addresses + size <= buffer.address + buffer.size)
+        _judge(batch, line, pattern, buffer, addresses, size, inside)
         values[inside] = buffer.view(size)[(addresses[inside] - buffer.address) >> shift]
         left &= ~inside
     if left.any():
         _outside(batch, line, pattern, addresses, left, "reads")
     return values
+
+
+def _judge(
+    batch: Batch,
+    line: int,
+    pattern: ChunkPattern,
+    buffer: Buffer,
+    addresses: Addresses,
+    size: int,
+    wanted: Bools | None,
+) -> None:
+    """Look for races of the threads that asked for a copy with those that wrote what it reads."""
+    shadow = batch.shadows.get(buffer.address)
+    if shadow is None:
+        return
+    who = batch.bulk.threads(pattern) + batch.order.first * batch.order.block_threads
+    who = who.reshape(*who.shape, *(1,) * (addresses.ndim - who.ndim))
+    shape = np.broadcast_shapes(who.shape, addresses.shape)
+    who, place = np.broadcast_to(who, shape), np.broadcast_to((addresses - buffer.address) // size, shape)
+    chosen = np.ones(shape, dtype=np.bool_) if wanted is None else np.broadcast_to(wanted, shape)
+    shadow.read_at(batch.order, place[chosen], who[chosen], size, line)
 
 
 def _targets(batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresses) -> Targets:

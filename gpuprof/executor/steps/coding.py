@@ -36,6 +36,7 @@ class Coder:
         sites: Instructions counted by themselves, so far.
         shared_granule: Bytes of the smallest access that may go to shared memory, so far.
         phased: Whether any instruction needs mbarriers or the copy engine.
+        fences: Whether any instruction orders what its thread does for threads elsewhere.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
         unmodelled: What is met that no step models, with its source line, so far.
         carry: Slot of the carry flag, which has no name in PTX.
@@ -48,6 +49,7 @@ class Coder:
     sites: list[Site] = field(default_factory=list)
     shared_granule: int = 16
     phased: bool = False
+    fences: bool = False
     uncounted: set[str] = field(default_factory=set)
     unmodelled: list[tuple[str, int]] = field(default_factory=list)
     carry: int = field(init=False)

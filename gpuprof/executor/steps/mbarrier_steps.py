@@ -181,6 +181,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
             batch.races.record(Access.MBARRIER, pattern, item.line)
             if not relaxed:
                 batch.bulk.observe(columns, passed, batch.live.lanes, item.line)
+                batch.order.observe(passed)
         if failed.any():
             batch.bulk.deliver(_numbers_of(columns, failed))
             still = failed & ~over()
@@ -192,8 +193,6 @@ def _wait(coder: Coder, item: Instruction) -> Step:
 
 
 def _numbers_of(columns: Columns, lanes: Bools) -> Columns:
-    if columns.size == 1:
-        return columns.reshape(-1)
     shape = np.broadcast_shapes(columns.shape, lanes.shape)
     return np.unique(np.broadcast_to(columns, shape)[np.broadcast_to(lanes, shape)])
 

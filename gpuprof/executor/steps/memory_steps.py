@@ -9,11 +9,13 @@ import numpy as np
 
 from gpuprof.executor.arithmetic import halves
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn
+from gpuprof.executor.arithmetic.exact import with_flush
 from gpuprof.executor.arithmetic.mnemonic import Mnemonic
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
 from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, landing_cost
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
@@ -102,16 +104,18 @@ def store(coder: Coder, item: Instruction) -> Step:
     reads = [coder.reader(part, dtype, item) for part in parts]
     masked = coder.mask(item)
     moved = moved_dtype(dtype.itemsize * len(parts))
+    releases = _releaser(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
         if mask.empty:
             return
-        values = [read(batch) for read in reads]
-        if len(values) == 1:
-            packed = values[0].view(moved)
+        releases(batch, mask)
+        first, *others = (read(batch) for read in reads)
+        if others:
+            packed = np.stack(np.broadcast_arrays(first, *others), axis=-1).view(moved)[..., 0]
         else:
-            packed = np.stack(np.broadcast_arrays(*values), axis=-1).view(moved)[..., 0]
+            packed = first.view(moved)
         space.write(batch, read_address(batch), mask, packed)
 
     return step
@@ -132,6 +136,8 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     dtype, combine = ARITHMETIC[kind], ATOMICS[name]
     if is_half:
         dtype, combine = np.dtype(f"u{dtype.itemsize}"), halves.lower(Mnemonic("add", (), (kind,)), 2).compute
+    # The units of global memory know no subnormal floats; those of shared memory do.
+    in_global = with_flush(combine) if (kind, name) == ("f32", "add") else combine
     parts = _parts(given) if isinstance(given, Vec) else ()
     width = max(1, len(parts))
     space = _space(coder, item, memory, dtype.itemsize * width, "atomic")
@@ -139,21 +145,23 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
     reads = [coder.reader(operand, dtype, item) for operand in sources]
     write = coder.target(operands[0], item) if operands[0] is not None else None
-    masked = coder.mask(item)
+    masked, releases = coder.mask(item), _releaser(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
         if mask.empty:
             return
+        releases(batch, mask)
         shape = (batch.blocks, batch.warps, 32)
         values = [np.broadcast_to(read(batch), shape) for read in reads]
 
-        def apply(content: Lanes, index: Lanes, lanes: Bools) -> Lanes:
+        def apply(content: Lanes, index: Lanes, lanes: Bools, is_global: bool) -> Lanes:
+            how = in_global if is_global else combine
             if not is_vector:
-                return apply_in_turn(content.view(dtype), index, combine, [value[lanes] for value in values])
+                return apply_in_turn(content.view(dtype), index, how, [value[lanes] for value in values])
             before = content[index]
             for i, value in enumerate(values):
-                apply_in_turn(content.view(dtype), index * width + i, combine, [value[lanes]])
+                apply_in_turn(content.view(dtype), index * width + i, how, [value[lanes]])
             return before
 
         old = space.update(batch, read_address(batch), mask, apply)
@@ -161,6 +169,24 @@ def atomic(coder: Coder, item: Instruction) -> Step:
             write(batch, old.view(dtype), mask)
 
     return step
+
+
+def fence(coder: Coder, item: Instruction) -> Step | None:
+    """`membar` and `fence`: order what their thread does before for whoever observes what it does after."""
+    if {"proxy", "mbarrier_init"} & set(item.opcode):
+        return None
+    coder.fences = True
+    masked, near = coder.mask(item), "cta" in item.opcode
+    return lambda batch: batch.order.fence(masked(batch), near=near)
+
+
+def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
+    """Return what an instruction does first: one that releases is as if a fence came before it."""
+    if not {"release", "acq_rel"} & set(item.opcode):
+        return lambda batch, mask: None
+    coder.fences = True
+    near = "cta" in item.opcode
+    return lambda batch, mask: batch.order.fence(mask, near=near)
 
 
 def async_copy(coder: Coder, item: Instruction) -> Step:
@@ -176,9 +202,9 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     shared_site, global_site = coder.site("async_copy_shared", item), coder.site("async_copy", item)
     place = target.offset - coder.shared_start
     events = set(Event) - ({Event.WAVEFRONTS} if by_landing else set())
-    to_shared = SharedSpace(Request(shared_site, item.line, size.bits, place, events))
+    to_shared = SharedSpace(Request(shared_site, item.line, size.bits, place, events=events))
     events = {Event.USEFUL_BYTES} if by_landing else set(Event)
-    from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events))
+    from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events=events))
     memo: LandingMemo = {}
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
     length = coder.reader(item.operands[3], ARITHMETIC["u32"], item) if len(item.operands) > 3 else None
@@ -261,16 +287,26 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     return lambda batch: reinterpret(batch.registers[slot], wide)
 
 
+def _manner(item: Instruction, kind: str) -> Manner:
+    """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
+    if kind == "atomic":
+        return Manner.NEAR_WRITE if "cta" in item.opcode else Manner.STRONG_WRITE
+    if {"volatile", "relaxed", "acquire", "release", "mmio"} & set(item.opcode):
+        return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
+    return Manner.READ if kind == "load" else Manner.WRITE
+
+
 def _space(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -> Space:
     if size not in (1, 2, 4, 8, 16):
         raise UnsupportedInstruction(item.name, item.line)
     name = next((part for part in item.opcode[1:] if part in _SPACES), "generic")
     if name in ("shared", "generic"):
         coder.shared_granule = min(coder.shared_granule, size)
-    line, offset = item.line, memory.offset
+    line, offset, manner = item.line, memory.offset, _manner(item, kind)
 
     def request(family: str | None, start: int = 0) -> Request:
-        return Request(coder.site(family, item) if family else None, line, size, offset - start)
+        site = coder.site(family, item) if family else None
+        return Request(site, line, size, offset - start, manner)
 
     if name == "global":
         return GlobalSpace(request(f"global_{kind}"))

@@ -27,15 +27,15 @@ def move(coder: Coder, item: Instruction) -> Step:
     kind = item.opcode[-1]
     if kind not in ARITHMETIC:
         raise UnsupportedInstruction(item.name, item.line)
-    read = coder.reader(source, _kept_dtype(coder, target, kind), item)
+    read = coder.reader(source, _kept_dtype(coder, target, kind, item.line), item)
     write, masked = coder.target(target, item), coder.mask(item)
     return lambda batch: write(batch, read(batch), masked(batch))
 
 
-def _kept_dtype(coder: Coder, target: Operand, kind: str) -> np.dtype[Any]:
+def _kept_dtype(coder: Coder, target: Operand, kind: str, line: int) -> np.dtype[Any]:
     """Read what is moved as the target keeps it, if the sizes agree, so that nothing is reinterpreted."""
     if isinstance(target, Reg):
-        kept = coder.slots.kept[coder.slots.register(target.name)]
+        kept = coder.slots.kept[coder.slots.register(target.name, line)]
         if kept.itemsize == ARITHMETIC[kind].itemsize:
             return kept
     return ARITHMETIC[kind]

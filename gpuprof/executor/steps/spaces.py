@@ -6,7 +6,7 @@ Each memory instruction owns one accessor per space that its addresses may point
 elements of the access size; what they mean is the instruction's business.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
@@ -19,8 +19,9 @@ from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.coalescing import Footprint, PatternMemo, footprint
+from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
-from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
 
@@ -34,6 +35,7 @@ class Request:
         line: Its source line.
         size: Bytes per lane, all elements of a vector together.
         offset: The immediate part of its address, in bytes.
+        manner: How it touches global memory.
         events: Which of its events are counted here; the others are its decoder's business.
     """
 
@@ -41,12 +43,8 @@ class Request:
     line: int
     size: int
     offset: int
+    manner: Manner = Manner.READ
     events: Collection[Event] = frozenset(Event)
-
-
-#: Changes elements of `content` at `index` for the lanes that are true in the third argument, of shape
-#: (blocks, warps, 32); returns what each found there.
-Apply = Callable[[Lanes, NDArray[np.intp], Bools], Lanes]
 
 
 class Space(Protocol):
@@ -85,7 +83,9 @@ class GlobalSpace:
         buffer = self._holding(batch, print_of)
         if buffer is None:
             return self._read_several(batch, address, mask)
-        return buffer.view(self.request.size).take(self._index(buffer, address, mask))
+        index = self._index(buffer, address, mask)
+        self._judge_read(batch, buffer, index, mask)
+        return buffer.view(self.request.size).take(index)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to the buffer that holds the addresses."""
@@ -95,7 +95,10 @@ class GlobalSpace:
         for target, part in parts:
             if target.read_only:
                 self._fault(batch, address, part.lanes, "writes", "which is read-only")
-            index, chosen = scatter(self._index(target, address, part), values, part)
+            places, request = self._index(target, address, part), self.request
+            if (shadow := batch.shadows.get(target.address)) is not None:
+                shadow.write(batch.order, places, values, part, request.size, request.line, request.manner)
+            index, chosen = scatter(places, values, part)
             target.store(index, chosen, self.request.size)
             if batch.stored is not None:
                 batch.count_stored(target, part.thread_count * self.request.size)
@@ -107,9 +110,12 @@ class GlobalSpace:
         for buffer, part in self.parts(batch, address, mask, "updates"):
             lanes = np.broadcast_to(part.lanes, old.shape)
             index = np.broadcast_to(self._index(buffer, address, part), old.shape)[lanes]
+            if (shadow := batch.shadows.get(buffer.address)) is not None:
+                who, request = batch.order.threads[lanes], self.request
+                shadow.update(batch.order, index, who, request.size, request.line, request.manner)
             content = buffer.view(self.request.size)
             buffer.combined = True
-            old[lanes] = apply(content, index, lanes).view(old.dtype)
+            old[lanes] = apply(content, index, lanes, True).view(old.dtype)
             buffer.store(index, content[index], self.request.size)
         return old
 
@@ -143,11 +149,11 @@ class GlobalSpace:
 
     def _holding(self, batch: Batch, found: Footprint) -> Buffer | None:
         site = self.request.site
-        last = batch.last_buffer.get(site) if site is not None else None
-        if last and last.address <= found.low and found.high <= last.address + last.size:
+        last = batch.last_buffer.get(site)
+        if last and last.holds(found.low, found.high):
             return last
         buffer = batch.memory.holding(found.low, found.high)
-        if buffer is not None and site is not None:
+        if buffer:
             batch.last_buffer[site] = buffer
         return buffer
 
@@ -156,10 +162,17 @@ class GlobalSpace:
         index = (address - (buffer.address - self.request.offset)) >> shift
         return index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0)
 
+    def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
+        shadow, request = batch.shadows.get(buffer.address), self.request
+        if shadow is not None:
+            shadow.read(batch.order, index, mask, request.size, request.line, request.manner)
+
     def _read_several(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         result: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(self.request.size))
         for buffer, part in self.parts(batch, address, mask, "reads"):
-            loaded = buffer.view(self.request.size).take(self._index(buffer, address, part))
+            index = self._index(buffer, address, part)
+            self._judge_read(batch, buffer, index, part)
+            loaded = buffer.view(self.request.size).take(index)
             result = np.where(part.lanes, loaded, result)
         return result
 
@@ -238,14 +251,7 @@ class SharedSpace:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
         batch.races.record(Access.ATOMIC, pattern, self.request.line)
-        view = batch.shared.view(self.request.size)
-        old = np.zeros((batch.blocks, batch.warps, 32), dtype=view.dtype)
-        index = pattern.index
-        if not pattern.per_block:
-            index = index + (np.arange(len(view)) * view.shape[1])[:, None, None]
-        lanes = np.broadcast_to(mask.lanes, old.shape)
-        old[lanes] = apply(view.reshape(-1), np.broadcast_to(index, old.shape)[lanes], lanes).view(old.dtype)
-        return old
+        return batch.shared.update(pattern, apply)
 
     def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
         """Count an access and return its pattern."""
@@ -301,7 +307,7 @@ class LocalSpace:
         lanes = np.broadcast_to(mask.lanes, index.shape)
         content = batch.local.view(moved_dtype(self.request.size))
         old = content[index]
-        old[lanes] = apply(content, index[lanes], lanes).view(old.dtype)
+        old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
         return old
 
     def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:

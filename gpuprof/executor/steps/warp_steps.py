@@ -5,8 +5,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.shared_memory import SharedPattern
@@ -30,38 +30,67 @@ def ballot(lanes: Bools) -> NDArray[np.uint32]:
     return np.asarray(np.where(lanes, _BIT, np.uint32(0)).sum(axis=2, keepdims=True, dtype=np.uint32))
 
 
+class ShuffleSources:
+    """Which lane each lane reads in a `shfl`, and whether that lies in its segment of the warp."""
+
+    def __init__(self, coder: Coder, item: Instruction) -> None:
+        mode = next((part for part in ("up", "down", "bfly", "idx") if part in item.opcode), None)
+        if mode is None or len(item.operands) < 4:
+            raise UnsupportedInstruction(item.name, item.line)
+        self._mode = mode
+        #: Where the operands after the targets begin: the value, its lane, and the bounds of segments.
+        self.first = 2 if len(item.operands) == 5 + ("sync" in item.opcode) else 1
+        operands = item.operands[self.first + 1 : self.first + 3]
+        self._lane, self._control = (coder.reader(operand, _S32, item) for operand in operands)
+
+    def __call__(self, batch: Batch) -> tuple[NDArray[np.int64], Bools]:
+        """Return the lane that each lane reads and whether it is in range; elsewhere it reads its own."""
+        c = self._control(batch).astype(np.int64)
+        clamp, segment = c & 0x1F, (c >> 8) & 0x1F
+        b = self._lane(batch).astype(np.int64) & 0x1F
+        limit = (_LANE & segment) | (clamp & ~segment)
+        if self._mode == "up":
+            source = _LANE - b
+            valid = source >= limit
+        elif self._mode == "down":
+            source = _LANE + b
+            valid = source <= limit
+        elif self._mode == "bfly":
+            source = _LANE ^ b
+            valid = source <= limit
+        else:
+            source = (_LANE & segment) | (b & ~segment)
+            valid = source <= limit
+        return np.where(valid, source, _LANE), valid
+
+    def absent(self, batch: Batch, mask: Mask) -> Bools | None:
+        """Return the lanes in `mask` that read one that takes no part; None if there is none."""
+        if mask.whole:
+            return None
+        source, _ = self(batch)
+        taking = spread(mask.lanes, batch)
+        shape = np.broadcast_shapes(taking.shape, source.shape)
+        there = np.take_along_axis(np.broadcast_to(taking, shape), np.broadcast_to(source, shape), axis=2)
+        absent = np.asarray(taking & ~there)
+        return absent if absent.any() else None
+
+
 def shuffle(coder: Coder, item: Instruction) -> Step:
     """`shfl.sync.{up,down,bfly,idx}`: read another lane's value, if it is in range."""
-    mode = next((part for part in ("up", "down", "bfly", "idx") if part in item.opcode), None)
-    paired = len(item.operands) == 5 + ("sync" in item.opcode)
-    if mode is None or len(item.operands) < 4:
-        raise UnsupportedInstruction(item.name, item.line)
+    sources = ShuffleSources(coder, item)
     write = coder.target(item.operands[0], item)
-    write_valid = coder.target(item.operands[1], item) if paired else None
-    first = 2 if paired else 1
-    value, lane, control = (coder.reader(o, _S32, item) for o in item.operands[first : first + 3])
+    write_valid = coder.target(item.operands[1], item) if sources.first == 2 else None
+    value = coder.reader(item.operands[sources.first], _S32, item)
     masked = coder.mask(item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        c = control(batch).astype(np.int64)
-        clamp, segment = c & 0x1F, (c >> 8) & 0x1F
-        b = lane(batch).astype(np.int64) & 0x1F
-        limit = (_LANE & segment) | (clamp & ~segment)
-        floor = _LANE & segment
-        if mode == "up":
-            source = _LANE - b
-            valid = source >= limit
-        elif mode == "down":
-            source = _LANE + b
-            valid = source <= limit
-        elif mode == "bfly":
-            source = _LANE ^ b
-            valid = source <= limit
-        else:
-            source = floor | (b & ~segment)
-            valid = source <= limit
-        source = np.where(valid, source, _LANE)
+        if batch.followed is None and (absent := sources.absent(batch, mask)) is not None:
+            position = first_true(absent)
+            source = np.broadcast_to(sources(batch)[0], absent.shape)[position]
+            text = f"reads lane {source} of its warp, which takes no part in the exchange"
+            batch.fault(FaultKind.ABSENT_LANE, text, item.line, position)
+        source, valid = sources(batch)
         held = spread(value(batch), batch)
         shape = np.broadcast_shapes(held.shape, source.shape)
         picked = np.take_along_axis(np.broadcast_to(held, shape), np.broadcast_to(source, shape), axis=2)
@@ -193,5 +222,6 @@ def sync_warp(coder: Coder, item: Instruction) -> Step:
             pattern = SharedPattern(nowhere, 0, mask, 4, batch.shared.block_bytes, load=False)
             batch.patterns.add(site, pattern)
         batch.races.record(Access.SYNCWARP, pattern, item.line)
+        batch.order.sync_warp(mask, batch.live.lanes)
 
     return step

@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What executing one case left and counted, and whether a sample of its grid tells enough."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuprof.errors import CaseSkipped
+from gpuprof.executor import Buffer, Stored
+from gpuprof.problems.problem import Problem
+from gpuprof.results import Counter, SourceLine, Verification
+
+#: Share of an output by which sums of weights may be off, which are ratios.
+_COVERAGE_SLACK = 1e-9
+RUN_WHOLE = "Choose a smaller --sizes, or --sim-blocks all and patience."
+_ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What executing one case left and counted.
+
+    Args:
+        buffers: Device memory, by array.
+        counters: Of all launches together.
+        caveat: Why the counts are estimates; None where they are not.
+        lines: Counts by line of the kernel file; None where its functions stand in files that it includes.
+        combined: Whether blocks changed global memory by atomic operations.
+        remarks: What to say of the case beside its figures.
+        stored: Of a sample of the grid, what stores did to each array.
+        expected_instructions: What the whole grid would execute, summed over lanes, as far as a sample tells.
+        followed: Whether values that nobody had written were followed to where they would count.
+    """
+
+    buffers: Mapping[str, Buffer]
+    counters: Mapping[str, Counter]
+    caveat: str | None
+    lines: tuple[SourceLine, ...] | None
+    combined: bool
+    remarks: tuple[str, ...]
+    stored: Mapping[str, Stored]
+    expected_instructions: float
+    followed: bool
+
+    @property
+    def lines_reason(self) -> str | None:
+        """Why there are no counts by line; None where there are."""
+        return _ELSEWHERE if self.lines is None else None
+
+
+class SampleFallsShort(Exception):
+    """What a sample's blocks stored is not what its part of the outputs has."""
+
+    def __init__(self, sentence: str, expected_instructions: float) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.expected_instructions = expected_instructions
+
+
+def check_verdict(verification: Verification, executed: Executed) -> None:
+    """Withhold the verdict of a sample where blocks that did not run may have had their part in the result.
+
+    Raises:
+        CaseSkipped: They may.
+    """
+    atomics = executed.counters["global_atomic_requests"].value
+    if verification.checked_elements and not atomics:
+        return
+    how = "build on each other by atomic operations" if atomics else "that ran wrote no result"
+    raise CaseSkipped(
+        f"Its blocks {how}, so that the executor would have to run the whole grid to verify it.",
+        fix=RUN_WHOLE,
+    )
+
+
+def check_coverage(problem: Problem, executed: Executed) -> None:
+    """Hold what the grid would write, as its sample tells, against the outputs: nothing may be left out.
+
+    A kernel may store an element several times; then each block is taken to do so equally often.
+
+    Raises:
+        SampleFallsShort: Elements are missing, or blocks differ so that a sample cannot tell.
+    """
+    for spec in problem.outputs:
+        buffer, stored = executed.buffers[spec.name], executed.stored.get(spec.name, Stored())
+        if spec.is_read or buffer.combined or not stored.by_sample:
+            continue
+        covered = stored.by_grid * buffer.written_bytes / stored.by_sample
+        if abs(covered - spec.nbytes) > _COVERAGE_SLACK * spec.nbytes:
+            item = spec.nbytes // spec.elements
+            raise SampleFallsShort(
+                f"The blocks that ran stand for {covered / item:,.0f} of the {spec.elements:,} elements of"
+                f" {spec.name}: whether the others are written cannot be told without the rest of the grid.",
+                executed.expected_instructions,
+            )

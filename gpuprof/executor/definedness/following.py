@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Make the step of an instruction one that also follows undefined values.
+
+Reading what nobody wrote is no fault by itself: tiled kernels load a tile past the edge, or the next one
+where there is none, and use nothing of it. What counts is where such a value ends. Each bit of a register, of
+shared and of local memory is defined or not, and every instruction says which bits of its result depend on
+undefined ones of its operands. An undefined value must not reach an address, a branch or guard, a barrier, an
+atomic operation, the copy engine, or global memory.
+
+Shared memory and the registers start undefined, local memory starts as zeros, and global memory is always
+defined.
+"""
+
+from collections.abc import Callable
+
+from gpuprof.executor.arithmetic.instruction_table import TABLE
+from gpuprof.executor.definedness import memory_rules, value_rules
+from gpuprof.executor.definedness.operands import (
+    Place,
+    followed,
+    require,
+    sources_of,
+    targets_of,
+)
+from gpuprof.executor.program.ptx import Instruction
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+
+#: From an instruction and its step to the step that also follows undefined values.
+Rule = Callable[[Coder, Instruction, Step], Step]
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(TABLE, value_rules.arithmetic),
+    "mov": value_rules.move,
+    "cvta": value_rules.arithmetic,
+    "shfl": value_rules.shuffle,
+    "vote": value_rules.vote,
+    "match": value_rules.across_the_warp,
+    "redux": value_rules.across_the_warp,
+    "ld": memory_rules.load,
+    "ldu": memory_rules.load,
+    "st": memory_rules.store,
+    "atom": memory_rules.atomic,
+    "red": memory_rules.atomic,
+}
+_USES = {
+    "mbarrier": "gives an operation on an mbarrier",
+    "cp": "gives an asynchronous copy",
+    "bar": "gives a barrier",
+    "barrier": "gives a barrier",
+}
+
+
+def follow(coder: Coder, item: Instruction, step: Step) -> Step:
+    """Return a step that does what `step` does, and follows undefined values."""
+    rule = _RULES.get(item.opcode[0], _consumes)
+    inner = rule(coder, item, step)
+    if item.guard is None:
+        return inner
+    guard = [Place.of(coder, item.guard, item.line)]
+
+    def guarded(batch: Batch) -> None:
+        require(batch, guard, batch.mask.lanes, item.line, "predicates an instruction on")
+        inner(batch)
+
+    return guarded
+
+
+def before_end(coder: Coder, item: Instruction) -> Step | None:
+    """Return a step that goes before a branch, or before a barrier with operands; None before another end."""
+    places = sources_of(coder, item)
+    use = _USES.get(item.opcode[0], "branches on")
+    if item.guard is not None:
+        places.append(Place.of(coder, item.guard, item.line))
+    if not places:
+        return None
+    return lambda batch: require(batch, places, batch.mask.lanes, item.line, use)
+
+
+def _consumes(coder: Coder, item: Instruction, step: Step) -> Step:
+    """Whatever has no rule of its own: it needs defined operands, and its results are defined."""
+    places, targets, masked = sources_of(coder, item), targets_of(coder, item), coder.mask(item)
+    use = _USES.get(item.opcode[0], f"gives {item.name}")
+
+    def consuming(batch: Batch) -> None:
+        mask, shared = masked(batch), followed(batch).shared
+        require(batch, places, mask.lanes, item.line, use)
+        shared.touched = None
+        step(batch)
+        memory_rules.require_defined_source(batch, shared.touched, item.line)
+        for target in targets:
+            target.put(batch, None, mask)
+
+    return consuming

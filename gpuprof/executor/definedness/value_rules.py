@@ -1,0 +1,382 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which bits of a result are undefined, of instructions on registers.
+
+Most are told by running the instruction itself on other values: one that moves bits moves the undefined ones
+as it moves the others, and one that combines bits place by place changes its result where an undefined bit
+matters. Of the rest an undefined bit makes those above it undefined (sums and products of integers), its half
+(packed halves), or the whole result.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from gpuprof.executor.definedness.operands import (
+    Place,
+    Target,
+    followed,
+    places_in,
+    require,
+    sources_of,
+    targets_of,
+)
+from gpuprof.executor.lanes.masks import Bools, first_true
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.undefined import (
+    ABSENT_LANE,
+    Origins,
+    Undefined,
+    bits_dtype,
+    either,
+    first_origin,
+    origins_of,
+)
+from gpuprof.executor.memory.followed_memory import UndefinedRead
+from gpuprof.executor.program.ptx import Instruction, Not, Reg
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.warp_steps import ShuffleSources
+
+#: How many operands an instruction moves bits of; the others say where to.
+_MOVES = {
+    **{"selp": 2, "slct": 2, "shl": 1, "shr": 1, "shf": 2},
+    **{"bfe": 1, "bfi": 2, "prmt": 2, "brev": 1},
+}
+_PLACE_BY_PLACE = frozenset({"and", "or", "xor", "not", "lop3"})
+_SUMS = frozenset({"add", "sub", "neg", "mul", "mad"})
+_INTEGERS = frozenset(f"{kind}{bits}" for kind in "su" for bits in (16, 32, 64))
+_PACKED = frozenset({"f16x2", "bf16x2"})
+_WITH_CARRY_IN = frozenset({"addc", "subc", "madc"})
+
+#: The upper half of a word, and the lower one.
+_HALVES = (np.uint32(0xFFFF_0000), np.uint32(0xFFFF))
+
+#: From what is undefined of each source register to the undefined bits of the result, of an unsigned dtype.
+_Spread = Callable[[Sequence[Undefined | None], np.dtype[Any]], Lanes]
+
+
+def arithmetic(coder: Coder, item: Instruction, step: Step) -> Step:
+    """What the instruction table computes."""
+    base = item.opcode[0]
+    if base in _MOVES:
+        return _moving(coder, item, step, _MOVES[base])
+    if base == "cvt" and set(item.opcode[-2:]) <= _INTEGERS | {"u8", "s8"} and "sat" not in item.opcode:
+        return _moving(coder, item, step, 1)
+    if base in _PLACE_BY_PLACE:
+        return _trying(coder, item, step, sources_of(coder, item))
+    if base == "setp" and {"and", "or"} & set(item.opcode):
+        return _comparing_with(coder, item, step)
+    return _spreading(coder, item, step, _spread_of(item))
+
+
+def move(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`mov`: every bit of a register, or of the parts listed in braces."""
+    return _moving(coder, item, step, 1)
+
+
+def shuffle(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`shfl`: the undefined bits of the lane that is read, or all where it is not known which one that is."""
+    first = 1 + (len(item.operands) == 5 + ("sync" in item.opcode))
+    value, *controls = item.operands[first : first + 3]
+    if value in controls:
+        inner = across_the_warp(coder, item, step)
+    else:
+        inner = _with_member_mask(coder, item, _moving(coder, item, step, 1, first=first, controls=2))
+    sources, masked = ShuffleSources(coder, item), coder.mask(item)
+    target = targets_of(coder, item)[0]
+
+    def following(batch: Batch) -> None:
+        mask, state = masked(batch), followed(batch)
+        absent = sources.absent(batch, mask)
+        inner(batch)
+        if absent is not None:
+            origin = origins_of(item.line, np.full((1, 1, 1), ABSENT_LANE))
+            unknown = Undefined(_full(absent, target), origin)
+            target.put(batch, either(target.place.undefined(batch), unknown), mask)
+            if state.first_read is None:
+                state.first_read = UndefinedRead(item.line, first_true(absent), ABSENT_LANE)
+
+    return following if isinstance(item.operands[0], Reg) else inner
+
+
+def vote(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`vote`: undefined where the undefined lanes' predicates decide; of a ballot, their bits."""
+    if "uni" in item.opcode:
+        return across_the_warp(coder, item, step)
+    return _with_member_mask(
+        coder, item, _trying(coder, item, step, places_in(coder, item.operands[1:2], item.line))
+    )
+
+
+def across_the_warp(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`match` and `redux`: undefined for the whole warp if any lane that takes part is."""
+    targets, masked = targets_of(coder, item), coder.mask(item)
+    places = sources_of(coder, item)
+    if "sync" in item.opcode:
+        member_mask = places_in(coder, item.operands[-1:], item.line)
+        places = places[: len(places) - len(member_mask)]
+
+    def following(batch: Batch) -> None:
+        mask = masked(batch)
+        found = [
+            one for place in places if (one := place.undefined(batch)) and (one := one.within(mask.lanes))
+        ]
+        step(batch)
+        for target in targets:
+            target.put(batch, _in_the_whole_warp(found, target), mask)
+
+    return _with_member_mask(coder, item, following)
+
+
+def _in_the_whole_warp(found: Sequence[Undefined], target: Target) -> Undefined | None:
+    if not found:
+        return None
+    lanes = np.asarray(_lanes(found).any(axis=2, keepdims=True))
+    return Undefined(_full(lanes, target), _of_another_lane(first_origin(found)))
+
+
+def _of_another_lane(origin: Origins) -> Origins:
+    """Give lanes without an origin that of another lane of their warp."""
+    return np.where(origin != 0, origin, origin.max(axis=2, keepdims=True))
+
+
+def _with_member_mask(coder: Coder, item: Instruction, step: Step) -> Step:
+    """The lanes that a warp operation waits for must be defined."""
+    masked = coder.mask(item)
+    places = places_in(coder, item.operands[-1:], item.line) if "sync" in item.opcode else []
+
+    def checking(batch: Batch) -> None:
+        require(batch, places, masked(batch).lanes, item.line, "takes as the mask of a warp operation")
+        step(batch)
+
+    return checking if places else step
+
+
+def _moving(
+    coder: Coder, item: Instruction, step: Step, count: int, *, first: int = 1, controls: int | None = None
+) -> Step:
+    """An instruction that moves bits of `count` operands, as the `controls` after them say."""
+    targets, masked = targets_of(coder, item), coder.mask(item)
+    middle = first + count
+    data = places_in(coder, item.operands[first:middle], item.line)
+    others = places_in(
+        coder, item.operands[middle : None if controls is None else middle + controls], item.line
+    )
+    slots = {place.slot for place in (*data, *others, *(target.place for target in targets))}
+    if {*data} & {*others}:
+        return _spreading(coder, item, step, _whole)
+    across = item.opcode[0] == "shfl"
+    receiving = {place.slot for place in places_in(coder, item.operands[:1], item.line)}
+
+    def following(batch: Batch) -> None:
+        if followed(batch).registers.keys().isdisjoint(slots):
+            step(batch)
+            return
+        mask = masked(batch)
+        found = {place: one for place in data if (one := place.undefined(batch))}
+        unsure = [one for place in others if (one := place.undefined(batch))]
+        news: list[Undefined | None] = [None] * len(targets)
+        if found:
+            bits = _results(batch, step, {place.slot: _bits_of(batch, place) for place in data}, targets)
+            origin = first_origin([*found.values()])
+            for number, target in enumerate(targets):
+                if target.place.slot in receiving:
+                    if across:
+                        origin = _shuffled(batch, step, data[0], origin, target)
+                    news[number] = Undefined(bits[number], origin)
+        step(batch)
+        for target, new in zip(targets, news, strict=True):
+            blind = Undefined(_full(_lanes(unsure), target), first_origin(unsure)) if unsure else None
+            target.put(batch, either(new, blind), mask)
+
+    return following
+
+
+def _shuffled(batch: Batch, step: Step, place: Place, origin: Origins, target: Target) -> Origins:
+    """Let origins go where the values go, in two words."""
+    words = np.ascontiguousarray(origin)[..., None].view(np.uint32)
+    moved = [
+        _results(batch, step, {place.slot: np.ascontiguousarray(words[..., i]).view(place.kept)}, [target])[0]
+        for i in range(2)
+    ]
+    both = np.stack(np.broadcast_arrays(*(word.view(np.uint32) for word in moved)), axis=-1)
+    return np.asarray(both.view(np.int64)[..., 0])
+
+
+def _trying(coder: Coder, item: Instruction, step: Step, places: list[Place]) -> Step:
+    """An instruction whose result is undefined where it is not the same whatever the undefined bits are.
+
+    To try them all zero and all one, operand by operand, is enough where each bit is treated by itself, and
+    for votes.
+    """
+    targets, masked = targets_of(coder, item), coder.mask(item)
+    places = list(dict.fromkeys(places))
+    slots = {place.slot for place in (*places, *(target.place for target in targets))}
+
+    def following(batch: Batch) -> None:
+        if followed(batch).registers.keys().isdisjoint(slots):
+            step(batch)
+            return
+        mask = masked(batch)
+        found = {place: one for place in places if (one := place.undefined(batch))}
+        choices = [
+            [(place.slot, _filled(batch, place, one, ones=ones)) for ones in (False, True)]
+            for place, one in found.items()
+        ]
+        first, *others = (_results(batch, step, dict(choice), targets) for choice in product(*choices))
+        step(batch)
+        for number, target in enumerate(targets):
+            value = None
+            if found:
+                differs = reduce(np.bitwise_or, (first[number] ^ other[number] for other in others))
+                origin = first_origin([*found.values()])
+                value = Undefined(differs, _of_another_lane(origin) if item.opcode[0] == "vote" else origin)
+            target.put(batch, value, mask)
+
+    return following
+
+
+def _results(batch: Batch, step: Step, values: dict[int, Lanes], targets: list[Target]) -> list[Lanes]:
+    """Return what an instruction makes of other values, as bits.
+
+    It must do nothing but write its targets: registers are put back as they were.
+    """
+    registers = batch.registers
+    batch.registers = list(registers)
+    for slot, value in values.items():
+        batch.registers[slot] = value
+    step(batch)
+    made = [batch.registers[target.place.slot].view(bits_dtype(target.place.kept)) for target in targets]
+    batch.registers = registers
+    return made
+
+
+def _bits_of(batch: Batch, place: Place) -> Lanes:
+    """The undefined bits of a register as if they were its value."""
+    found = place.undefined(batch)
+    return np.zeros((1, 1, 1), dtype=place.kept) if found is None else found.bits.view(place.kept)
+
+
+def _filled(batch: Batch, place: Place, undefined: Undefined, *, ones: bool) -> Lanes:
+    """The value of a register with its undefined bits set or cleared."""
+    value = batch.registers[place.slot].view(bits_dtype(place.kept))
+    return np.asarray(value | undefined.bits if ones else value & ~undefined.bits).view(place.kept)
+
+
+def _comparing_with(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`setp` combined with a predicate: one that settles the result by itself makes it defined."""
+    operand = item.operands[-1]
+    if not isinstance(operand, Reg | Not):
+        return _spreading(coder, item, step, _whole)
+    read = coder.predicate(operand, item)
+    (place,) = places_in(coder, (operand,), item.line)
+    settles = "or" in item.opcode
+
+    def settled(batch: Batch) -> Bools:
+        unsure = place.undefined(batch)
+        holds = np.asarray(read(batch) == settles)
+        return holds if unsure is None else holds & ~unsure.lanes
+
+    return _spreading(coder, item, step, _whole, settled)
+
+
+def _spreading(
+    coder: Coder,
+    item: Instruction,
+    step: Step,
+    spread: _Spread,
+    settled: Callable[[Batch], Bools] | None = None,
+) -> Step:
+    """Any other instruction; `settled` tells the lanes whose result is defined whatever is compared."""
+    targets, masked = targets_of(coder, item), coder.mask(item)
+    carry = Place(coder.carry, np.dtype(np.bool_))
+    sources = sources_of(coder, item) + ([carry] if item.opcode[0] in _WITH_CARRY_IN else [])
+    if "cc" in item.opcode:
+        targets.append(Target(carry, guarded=True, spares=True))
+    slots = {place.slot for place in (*sources, *(target.place for target in targets))}
+
+    def following(batch: Batch) -> None:
+        if followed(batch).registers.keys().isdisjoint(slots):
+            step(batch)
+            return
+        mask = masked(batch)
+        read = [place.undefined(batch) for place in sources]
+        found = [one for one in read if one is not None]
+        certain = settled(batch) if settled is not None and found else None
+        step(batch)
+        for target in targets:
+            value = None
+            if found and target.place.kept == np.bool_:
+                lanes = _lanes(found)
+                value = Undefined(lanes if certain is None else lanes & ~certain, first_origin(found))
+            elif found:
+                bits = spread(read, np.dtype(f"u{target.place.kept.itemsize}"))
+                value = Undefined(bits, first_origin(found))
+            target.put(batch, value, mask)
+
+    return following
+
+
+def _spread_of(item: Instruction) -> _Spread:
+    base, words = item.opcode[0], set(item.opcode[1:])
+    if base == "cvt" and words & _PACKED:
+        return _packed([isinstance(operand, Reg) for operand in item.operands[1:]])
+    if words & _PACKED:
+        return _each_half
+    if base in _SUMS and words <= {"lo", "wide", "cc", *_INTEGERS}:
+        return _upward
+    return _whole
+
+
+def _whole(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
+    lanes = _lanes([one for one in sources if one is not None])
+    return np.asarray(np.where(lanes, np.invert(dtype.type(0)), dtype.type(0)))
+
+
+def _upward(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
+    """Carries run upward only: what is below the lowest undefined bit is defined."""
+    total: Lanes = np.zeros((1, 1, 1), dtype=dtype)
+    for one in sources:
+        if one is not None:
+            total = total | one.bits.astype(dtype)
+    return np.asarray(total | (~total + dtype.type(1)))
+
+
+def _each_half(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
+    """Packed halves are computed each by itself."""
+    found = [one for one in sources if one is not None]
+    parts = []
+    for half in _HALVES:
+        cut = [Undefined(one.bits.astype(dtype) & half, one.origin) for one in found]
+        parts.append(_whole(cut, dtype) & half)
+    return np.asarray(parts[0] | parts[1])
+
+
+def _packed(registers: list[bool]) -> _Spread:
+    """The first operand becomes the upper half, the second the lower one."""
+    halves = [half for half, is_register in zip(_HALVES, registers, strict=False) if is_register]
+
+    def spread(sources: Sequence[Undefined | None], dtype: np.dtype[Any]) -> Lanes:
+        bits: Lanes = np.zeros((1, 1, 1), dtype=dtype)
+        for half, one in zip(halves, sources, strict=True):
+            if one is not None:
+                bits = bits | (_whole([one], dtype) & half)
+        return bits
+
+    return spread
+
+
+def _lanes(found: Sequence[Undefined]) -> Bools:
+    lanes = found[0].lanes
+    for one in found[1:]:
+        lanes = lanes | one.lanes
+    return lanes
+
+
+def _full(lanes: Bools, target: Target) -> Lanes:
+    dtype = bits_dtype(target.place.kept)
+    return lanes if dtype == np.bool_ else np.where(lanes, np.invert(dtype.type(0)), dtype.type(0))

@@ -1,0 +1,184 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Who touched each element of a buffer as several threads may at once: by reads, or atomic operations.
+
+Two of those that are not ordered among themselves are remembered by name. More of them are folded into the
+second, which then stands for several threads of a warp, of a block, or of several blocks. Where blocks can be
+ordered by releases, those of several blocks are also kept in full.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import WARP
+from gpuprof.executor.memory.thread_order import (
+    MOMENT_BITS,
+    OF_BLOCK,
+    OF_MANY,
+    OF_WARP,
+    ONE,
+    Numbers,
+    Settled,
+    ThreadOrder,
+    kind_of,
+    thread_of,
+    with_kind,
+)
+
+#: Accesses of several blocks that are kept before those that others of the same thread follow are dropped.
+_KEPT = 1 << 20
+
+
+def unordered(
+    held: Numbers, order: ThreadOrder, who: Numbers, settled: Settled | None = None
+) -> NDArray[np.intp]:
+    """Return which of the stamps in `held` tell of another thread, not ordered before the one beside it."""
+    suspects = np.flatnonzero((held != 0) & ((held >> MOMENT_BITS) != who))
+    if not suspects.size:
+        return suspects
+    return suspects[~order.ordered(held[suspects], who[suspects], settled)]
+
+
+class ConcurrentAccesses:
+    """Stamps of the accesses of one sort to the elements of a buffer."""
+
+    def __init__(self, elements: int) -> None:
+        self._first: Numbers = np.zeros(elements, dtype=np.int64)
+        self._second: Numbers | None = None
+        self._all: list[tuple[Numbers, Numbers]] = []
+        self._by_place = True
+
+    def refine(self, times: int) -> None:
+        """Divide every element in `times` smaller ones."""
+        self._first = np.repeat(self._first, times)
+        if self._second is not None:
+            self._second = np.repeat(self._second, times)
+        parts = np.arange(times)
+        self._all = [
+            ((place[:, None] * times + parts).reshape(-1), np.repeat(stamps, times))
+            for place, stamps in self._all
+        ]
+        self._by_place = False
+
+    def conflict(
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        settled: Settled | None = None,
+        *,
+        elsewhere: bool = False,
+    ) -> tuple[int, int] | None:
+        """Return the first access of another thread that is not ordered before those of `who` at `place`.
+
+        Args:
+            order: The order of the batch's threads.
+            place: Elements.
+            who: The thread that touches each.
+            settled: What they can rely on; by default what they can now.
+            elsewhere: Whether only threads of other blocks count.
+
+        Returns:
+            Which of the places, and the stamp of who else was there; or None.
+        """
+        for stamps in (self._first, self._second):
+            if stamps is None:
+                continue
+            held = stamps[place]
+            found = unordered(held, order, who, settled)
+            if elsewhere and found.size:
+                met = held[found]
+                apart = thread_of(met) // order.block_threads != who[found] // order.block_threads
+                found = found[apart | (kind_of(met) == OF_MANY)]
+            if order.knowledge is not None and found.size:
+                many = kind_of(held[found]) == OF_MANY
+                if many.any():
+                    hit = self._conflict_among_many(order, place, who, found[many])
+                    if hit is not None:
+                        return hit
+                    found = found[~many]
+            if found.size:
+                return int(found[0]), int(held[found[0]])
+        return None
+
+    def _conflict_among_many(
+        self, order: ThreadOrder, place: Numbers, who: Numbers, asked: NDArray[np.intp]
+    ) -> tuple[int, int] | None:
+        places, stamps = self._compacted()
+        start = np.searchsorted(places, place[asked], side="left")
+        count = np.searchsorted(places, place[asked], side="right") - start
+        row = np.repeat(asked, count)
+        member = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(start, count)
+        found = unordered(stamps[member], order, who[row])
+        return (int(row[found[0]]), int(stamps[member[found[0]]])) if found.size else None
+
+    def _compacted(self) -> tuple[Numbers, Numbers]:
+        """Return the accesses of several blocks, by place."""
+        if not self._by_place:
+            places, stamps = (np.concatenate(parts) for parts in zip(*self._all, strict=True))
+            by_place = np.lexsort((stamps, places))
+            places, stamps = places[by_place], stamps[by_place]
+            if len(places) > _KEPT:
+                # The last access of a thread to a place stands for those before.
+                last = np.ones(len(places), dtype=np.bool_)
+                same = (stamps[1:] >> MOMENT_BITS) == (stamps[:-1] >> MOMENT_BITS)
+                last[:-1] = ~(same & (places[1:] == places[:-1]))
+                places, stamps = places[last], stamps[last]
+            self._all, self._by_place = [(places, stamps)], True
+        return self._all[0]
+
+    def add(
+        self, order: ThreadOrder, place: Numbers, stamps: Numbers, settled: Settled | None = None
+    ) -> None:
+        """Remember accesses of one instruction: several of them may be at one place."""
+        who = thread_of(stamps)
+        held = self._first[place]
+        joins = np.zeros(len(place), dtype=np.bool_)
+        joins[unordered(held, order, who, settled)] = True
+        plain = kind_of(stamps) == ONE
+        joins |= ~plain
+        taken = ~joins
+        self._first[place[taken]] = stamps[taken]
+        # Of those that took one place together, the last one has it.
+        joins |= taken & (self._first[place] != stamps)
+        if joins.any():
+            if self._second is None:
+                self._second = np.zeros_like(self._first)
+            self._join(self._second, order, place[joins], stamps[joins], settled)
+
+    def _join(
+        self, second: Numbers, order: ThreadOrder, place: Numbers, stamps: Numbers, settled: Settled | None
+    ) -> None:
+        who, kind = thread_of(stamps), kind_of(stamps)
+        by_place = np.argsort(place, kind="stable")
+        place, stamps, who, kind = place[by_place], stamps[by_place], who[by_place], kind[by_place]
+        held = second[place]
+        stays = np.zeros(len(place), dtype=np.bool_)
+        stays[unordered(held, order, who, settled)] = True
+        wider = np.where(stays, np.maximum(kind, _widened(held, who, order)), kind)
+        begins = np.ones(len(place), dtype=np.bool_)
+        begins[1:] = place[1:] != place[:-1]
+        start = np.flatnonzero(begins)
+        if len(start) < len(place):  # several threads at one place, in this very instruction
+            first = np.repeat(start, np.diff(np.append(start, len(place))))
+            wider = np.maximum(wider, _widened(stamps[first], who, order))
+        widest = np.maximum.reduceat(wider, start)
+        last = np.append(start[1:], len(place)) - 1
+        second[place[last]] = with_kind(stamps[last], widest)
+        if order.knowledge is not None:
+            many = np.repeat(widest == OF_MANY, last - start + 1)
+            if many.any():
+                self._by_place = False
+                old = many & stays & begins & (kind_of(held) != OF_MANY)
+                self._all.append((place[many], stamps[many]))
+                if old.any():
+                    self._all.append((place[old], held[old]))
+
+
+def _widened(stamps: Numbers, who: Numbers, order: ThreadOrder) -> Numbers:
+    """Return the kind of stamp that stands for those given and for the threads beside them."""
+    threads = thread_of(stamps)
+    kind = np.where(threads == who, ONE, OF_WARP)
+    kind = np.where(threads // WARP != who // WARP, OF_BLOCK, kind)
+    kind = np.where(threads // order.block_threads != who // order.block_threads, OF_MANY, kind)
+    return np.maximum(kind, kind_of(stamps))

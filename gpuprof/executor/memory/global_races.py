@@ -1,0 +1,429 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Find races on global memory: two threads touch one element, one of them writes, and nothing orders them.
+
+The rule is that of the PTX memory model (chapter "Memory Consistency Model"): two accesses that overlap, one
+of them a write, must be ordered (see `thread_order`) or both be *strong*, that is volatile, relaxed, acquire,
+release or atomic, with a scope that holds both threads. One exception: several threads may store the same
+value, as people do on purpose, since it does not matter who comes last.
+
+That the executor runs blocks in some order excuses nothing. Only blocks that run are judged, and only buffers
+that kernels may write.
+
+Most kernels store each element of an output once and do nothing else with it. That is seen from two numbers
+at the end of the launch: how many stores there were, and how many elements they wrote. Until then stores are
+only logged; as soon as anything else happens to the buffer, the log is replayed and every access judged.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
+from gpuprof.executor.memory.global_accesses import CONFLICTS, Manner, merged, spread, values_of
+from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
+from gpuprof.executor.memory.releases import Releases, Variable
+from gpuprof.executor.memory.thread_order import (
+    MOMENT_BITS,
+    Numbers,
+    Settled,
+    ThreadOrder,
+    Timeline,
+    moment_of,
+    thread_of,
+    with_kind,
+)
+
+#: Stores that are logged before a buffer's accesses are judged one by one.
+_LOGGED_STORES = 1 << 23
+
+
+@dataclass(frozen=True)
+class GlobalRace:
+    """Two threads that meet.
+
+    Attributes:
+        line: Source line of the access that came second here.
+        thread: Its thread's number in the launch.
+        address: Its byte in global memory.
+        detail: What it does, where; the other thread is still to be named, at {0}, and its line, at {1}.
+        other_line: Source line of the other access.
+        other: The other thread; the same number where it is not known which one.
+    """
+
+    line: int
+    thread: int
+    address: int
+    detail: str
+    other_line: int
+    other: int
+
+
+@dataclass(frozen=True)
+class _Stores:
+    """Logged stores of one instruction: the arguments of `Shadow.write`, and what was settled."""
+
+    order: ThreadOrder
+    settled: Settled
+    index: NDArray[np.intp]
+    values: Lanes
+    mask: Mask
+    size: int
+    moment: int
+
+
+class GlobalRaces:
+    """Judges the global memory accesses of one launch.
+
+    Args:
+        buffers: What to judge.
+        releases: Whether the program has fences, so that its blocks may wait for each other.
+        report: Called with what was found; raises.
+    """
+
+    def __init__(
+        self, buffers: list[Buffer], *, releases: bool, report: Callable[[GlobalRace], None]
+    ) -> None:
+        self.timeline = Timeline()
+        self.releases = Releases() if releases else None
+        self.report = report
+        for buffer in buffers:
+            buffer.begin_launch()
+        #: By the address of the buffer.
+        self.shadows = {buffer.address: Shadow(buffer, self) for buffer in buffers}
+
+    def order(self, first: int, blocks: int, warps: int) -> ThreadOrder:
+        """Return the order of the threads of a batch that begins with block number `first` of the launch."""
+        return ThreadOrder(self.timeline, first, blocks, warps, self.releases)
+
+    def finish(self) -> None:
+        """The launch is over: judge what was put off."""
+        for shadow in self.shadows.values():
+            shadow.finish()
+
+
+class Shadow:
+    """Who touched what of one buffer in the present launch.
+
+    Attributes:
+        variables: What was released by strong writes to this buffer, by byte.
+    """
+
+    def __init__(self, buffer: Buffer, races: GlobalRaces) -> None:
+        self.buffer = buffer
+        self.races = races
+        self.variables: dict[int, Variable] = {}
+        self._log: list[_Stores] | None = [] if races.releases is None else None
+        self._logged = 0
+        #: Bytes of an element of the arrays below: the smallest access so far.
+        self._granule = 0
+        self._writers: Numbers | None = None
+        self._others: dict[Manner, ConcurrentAccesses] = {}
+
+    def read(
+        self,
+        order: ThreadOrder,
+        index: NDArray[np.intp],
+        mask: Mask,
+        size: int,
+        line: int,
+        manner: Manner = Manner.READ,
+    ) -> None:
+        """Judge a load of `size` bytes at `index`, in units of that size, by the lanes in `mask`.
+
+        Args:
+            order: The order of the batch's threads.
+            index: Shape (blocks or 1, warps or 1, 32 or 1).
+            mask: The lanes.
+            size: Bytes.
+            line: Source line.
+            manner: Whether the load is strong.
+        """
+        self._judge_all()
+        if mask.whole and index.size < order.blocks * order.block_threads and manner is Manner.READ:
+            place, who, last, kind = merged(order, index)
+            moment = order.timeline.moment(line)
+            self._touch(order, place, who, size, moment, manner)
+            if kind:
+                self._touch(order, place, last, size, moment, manner, kind)
+            return
+        place, who = spread(order, index, mask)
+        if manner is Manner.STRONG_READ:
+            moment = order.signal(self.variables, place * size, who, line, reads=True, writes=False)
+        else:
+            moment = order.timeline.moment(line)
+        self._touch(order, place, who, size, moment, manner)
+
+    def update(
+        self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int, manner: Manner
+    ) -> None:
+        """Judge atomic operations at `place`, in units of `size` bytes, in the order in which they happen."""
+        self._judge_all()
+        moment = order.signal(self.variables, place * size, who, line, reads=True, writes=True)
+        self._touch(order, place, who, size, moment, manner)
+        if manner is Manner.NEAR_WRITE:
+            self._judge_blocks(order, place * size, who, moment)
+
+    def _judge_blocks(self, order: ThreadOrder, start: Numbers, who: Numbers, moment: int) -> None:
+        """Judge atomic operations whose scope is the block: two blocks may not share a place."""
+        by_place = np.argsort(start, kind="stable")
+        ordered, blocks = start[by_place], who[by_place] // order.block_threads
+        found = np.flatnonzero((ordered[1:] == ordered[:-1]) & (blocks[1:] != blocks[:-1]))
+        if found.size:
+            one, two = by_place[found[0] + 1], by_place[found[0]]
+            stamp, granule = int(who[two]) << MOMENT_BITS | moment, int(start[one]) // self._granule
+            near = Manner.NEAR_WRITE
+            self._report(order, near, moment, granule, who[one], stamp, other=near)
+
+    def write(
+        self,
+        order: ThreadOrder,
+        index: NDArray[np.intp],
+        values: Lanes,
+        mask: Mask,
+        size: int,
+        line: int,
+        manner: Manner = Manner.WRITE,
+    ) -> None:
+        """Judge a store that is about to happen; arguments as for `read`, and the values."""
+        if self._log is not None and manner is Manner.WRITE and size >= self.buffer.item_bytes:
+            moment = order.timeline.moment(line)
+            self._log.append(_Stores(order, order.settled, index, values, mask, size, moment))
+            self._logged += mask.total_threads * (size // self.buffer.item_bytes)
+            if self._logged > min(_LOGGED_STORES, self.buffer.size // self.buffer.item_bytes):
+                self._judge_log()
+            return
+        self._judge_all()
+        place, who = spread(order, index, mask)
+        stored = values_of(values, order, mask)
+        if manner is Manner.WRITE:
+            if self.variables:
+                self._forget_variables(place * size, size)
+            content = self.buffer.view(size)
+            self._write(order, place, who, stored, content, size, order.timeline.moment(line))
+            return
+        moment = order.signal(self.variables, place * size, who, line, reads=False, writes=True)
+        self._touch(order, place, who, size, moment, manner)
+
+    def write_at(
+        self, order: ThreadOrder, place: Numbers, who: Numbers, values: Lanes, size: int, line: int
+    ) -> None:
+        """Judge stores that are about to happen at `place`, in units of `size` bytes, by threads `who`."""
+        self._judge_all()
+        self._write(order, place, who, values, self.buffer.view(size), size, order.timeline.moment(line))
+
+    def read_at(self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int) -> None:
+        """Judge loads at `place`, in units of `size` bytes, by threads `who`."""
+        self._judge_all()
+        self._touch(order, place, who, size, order.timeline.moment(line), Manner.READ)
+
+    def finish(self) -> None:
+        """The launch is over: stores that wrote as many elements as there were met nobody."""
+        if self._log and self.buffer.written_count() != self._logged:
+            self._judge_log()
+
+    def _judge_all(self) -> None:
+        """From now on, judge every access when it happens."""
+        if self._log is not None:
+            self._judge_log()
+
+    def _judge_log(self) -> None:
+        log, self._log = self._log or [], None
+        content = np.zeros(-(-self.buffer.size // 16) * 16, dtype=np.uint8) if log else None
+        for stores in log:
+            assert content is not None
+            place, who = spread(stores.order, stores.index, stores.mask)
+            values = values_of(stores.values, stores.order, stores.mask)
+            view = content.view(moved_dtype(stores.size))
+            order, size, moment = stores.order, stores.size, stores.moment
+            self._write(order, place, who, values, view, size, moment, stores.settled)
+            view[place] = values
+
+    def _forget_variables(self, start: Numbers, size: int) -> None:
+        """A plain store ends what was released by the variables that it overwrites."""
+        for where in np.intersect1d(start, np.fromiter(self.variables, dtype=np.int64)).tolist():
+            del self.variables[where]
+
+    def _write(
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        values: Lanes,
+        content: Lanes,
+        size: int,
+        moment: int,
+        settled: Settled | None = None,
+    ) -> None:
+        """Judge plain stores over `content`, which is still as it was before."""
+        granules, each = self._granules(place, size)
+        owners = np.repeat(who, each) if each > 1 else who
+        stamps = owners << MOMENT_BITS | moment
+        writers = self._written()
+        repeats = np.zeros(len(granules), dtype=np.bool_)
+        held = writers[granules]
+        if held.any():
+            met = unordered(held, order, owners, settled)
+            if met.size:
+                differ = self._changed(content, granules[met], self._parts(values)[met])
+                if differ.any():
+                    hit = int(met[differ.argmax()])
+                    self._report_write(order, moment, granules[hit], owners[hit], int(held[hit]))
+                repeats[met] = True
+            self._meet_repeated(order, granules, owners, self._parts(values), content, moment, settled)
+        self._meet(order, Manner.WRITE, granules, owners, moment)
+        stores = np.flatnonzero(~repeats)
+        writers[granules[stores]] = stamps[stores]
+        lost = stores[writers[granules[stores]] != stamps[stores]]
+        if lost.size:
+            self._judge_collisions(order, granules, owners, self._parts(values), moment)
+            repeats[lost] = True
+        if repeats.any():
+            self._accesses(Manner.REPEATED).add(order, granules[repeats], stamps[repeats], settled)
+
+    def _meet_repeated(
+        self,
+        order: ThreadOrder,
+        granules: Numbers,
+        owners: Numbers,
+        parts: NDArray[np.uint8],
+        content: Lanes,
+        moment: int,
+        settled: Settled | None,
+    ) -> None:
+        """Judge stores that change what several threads stored before."""
+        repeated = self._others.get(Manner.REPEATED)
+        if repeated is None:
+            return
+        changing = np.flatnonzero(self._changed(content, granules, parts))
+        hit = repeated.conflict(order, granules[changing], owners[changing], settled)
+        if hit is not None:
+            which, stamp = int(changing[hit[0]]), hit[1]
+            self._report_write(order, moment, granules[which], owners[which], stamp)
+
+    def _changed(self, content: Lanes, granules: Numbers, parts: NDArray[np.uint8]) -> Bools:
+        """Return which granules hold other bytes than are stored to them."""
+        before = content.view(np.uint8).reshape(-1, self._granule)[granules]
+        return np.asarray((before != parts).any(axis=1))
+
+    def _report_write(self, order: ThreadOrder, moment: int, granule: int, who: int, stamp: int) -> None:
+        self._report(order, Manner.WRITE, moment, granule, who, stamp, "with another value")
+
+    def _judge_collisions(
+        self,
+        order: ThreadOrder,
+        granules: Numbers,
+        owners: Numbers,
+        parts: NDArray[np.uint8],
+        moment: int,
+    ) -> None:
+        """Several lanes store to one place in one instruction: which value stays is undefined."""
+        by_place = np.argsort(granules, kind="stable")
+        ordered = granules[by_place]
+        same = ordered[1:] == ordered[:-1]
+        differ = (parts[by_place[1:]] != parts[by_place[:-1]]).any(axis=1)
+        found = np.flatnonzero(same & differ)
+        if found.size:
+            one, two = by_place[found[0] + 1], by_place[found[0]]
+            stamp = int(owners[two]) << MOMENT_BITS | moment
+            self._report_write(order, moment, granules[one], owners[one], stamp)
+
+    def _touch(
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        size: int,
+        moment: int,
+        manner: Manner,
+        kind: int = 0,
+    ) -> None:
+        """Judge and remember accesses that may happen together with others of their kind."""
+        granules, each = self._granules(place, size)
+        owners = np.repeat(who, each) if each > 1 else who
+        if self._writers is not None:
+            held = self._writers[granules]
+            found = unordered(held, order, owners)
+            if found.size:
+                hit = int(found[0])
+                self._report(order, manner, moment, granules[hit], owners[hit], int(held[hit]))
+        self._meet(order, manner, granules, owners, moment)
+        stamps = owners << MOMENT_BITS | moment
+        self._accesses(manner).add(order, granules, with_kind(stamps, kind) if kind else stamps)
+
+    def _accesses(self, manner: Manner) -> ConcurrentAccesses:
+        if manner not in self._others:
+            self._others[manner] = ConcurrentAccesses(self._elements())
+        return self._others[manner]
+
+    def _meet(
+        self, order: ThreadOrder, manner: Manner, granules: Numbers, owners: Numbers, moment: int
+    ) -> None:
+        everywhere, elsewhere = CONFLICTS[manner]
+        for other in (*everywhere, *elsewhere):
+            accesses = self._others.get(other)
+            if accesses is None:
+                continue
+            hit = accesses.conflict(order, granules, owners, elsewhere=other in elsewhere)
+            if hit is not None:
+                which, stamp = hit
+                self._report(order, manner, moment, granules[which], owners[which], stamp, other=other)
+
+    def _report(
+        self,
+        order: ThreadOrder,
+        manner: Manner,
+        moment: int,
+        granule: int,
+        who: int,
+        stamp: int,
+        text: str = "",
+        other: Manner = Manner.WRITE,
+    ) -> None:
+        byte = int(granule) * self._granule
+        element = f"element {byte // self.buffer.item_bytes} of {self.buffer.name}"
+        met = np.array([stamp], dtype=np.int64)
+        lines = order.timeline.lines
+        detail = f"{manner.value} {element}, which {{0}} {other.value} in line {{1}}"
+        detail += f" {text}" * bool(text) + ", and nothing orders them"
+        self.races.report(
+            GlobalRace(
+                line=lines[moment],
+                thread=int(who),
+                address=self.buffer.address + byte,
+                detail=detail,
+                other_line=lines[int(moment_of(met)[0])],
+                other=int(thread_of(met)[0]),
+            )
+        )
+
+    def _parts(self, values: Lanes) -> NDArray[np.uint8]:
+        """Return what is stored to each granule, as bytes."""
+        return np.ascontiguousarray(values)[:, None].view(np.uint8).reshape(-1, self._granule)
+
+    def _elements(self) -> int:
+        return -(-self.buffer.size // 16) * 16 // self._granule
+
+    def _written(self) -> Numbers:
+        if self._writers is None:
+            self._writers = np.zeros(self._elements(), dtype=np.int64)
+        return self._writers
+
+    def _granules(self, place: Numbers, size: int) -> tuple[Numbers, int]:
+        """Return the granules that accesses of `size` bytes touch, and how many each."""
+        if not self._granule:
+            self._granule = size
+        elif size < self._granule:
+            times, self._granule = self._granule // size, size
+            if self._writers is not None:
+                self._writers = np.repeat(self._writers, times)
+            for accesses in self._others.values():
+                accesses.refine(times)
+        each = size // self._granule
+        if each == 1:
+            return place, 1
+        return (place[:, None] * each + np.arange(each)).reshape(-1), each

@@ -1,0 +1,295 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which accesses to global memory happen before which: the causality order of PTX, as far as it is followed.
+
+Every access has a *moment*: a number that grows whenever threads synchronise. What threads of one block did
+before a barrier is settled for all of them, and what lanes did before `__syncwarp` for those lanes; a barrier
+of some warps settles what these did. Threads of different blocks are ordered only by releases and
+acquisitions, which `releases` follows, and launches by the end of the launch before.
+
+A *stamp* packs who touched something and when: (kind, thread of the launch, moment). Its kind says whether
+that was one thread, or stands for several of its warp, of its block, or of several blocks.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.memory.releases import Knowledge, Releases
+
+MOMENT_BITS = 28
+_KIND_SHIFT = 61
+_MOMENT = (1 << MOMENT_BITS) - 1
+_THREAD = (1 << (_KIND_SHIFT - MOMENT_BITS)) - 1
+#: The kinds of stamps; each stands for more than the one before.
+ONE, OF_WARP, OF_BLOCK, OF_MANY = range(4)
+
+#: Stamps, or numbers of threads in the launch.
+Numbers = NDArray[np.int64]
+
+
+def with_kind(stamps: Numbers, kind: NDArray[Any] | int) -> Numbers:
+    """Return stamps of another kind."""
+    bare = stamps & ((1 << _KIND_SHIFT) - 1)
+    return np.asarray(bare | (np.asarray(kind, dtype=np.int64) << _KIND_SHIFT), dtype=np.int64)
+
+
+def kind_of(stamps: Numbers) -> Numbers:
+    """Return the kind of each stamp."""
+    return stamps >> _KIND_SHIFT
+
+
+def thread_of(stamps: Numbers) -> Numbers:
+    """Return the number of each stamp's thread in the launch."""
+    return (stamps >> MOMENT_BITS) & _THREAD
+
+
+def moment_of(stamps: Numbers) -> Numbers:
+    """Return the moment of each stamp."""
+    return stamps & _MOMENT
+
+
+class Timeline:
+    """The moments of one launch, and the source line of each."""
+
+    def __init__(self) -> None:
+        self.lines = [0]
+        self._present: dict[int, int] = {}
+
+    @property
+    def now(self) -> int:
+        """The moment that comes next: all accesses so far were earlier."""
+        return len(self.lines)
+
+    def moment(self, line: int) -> int:
+        """Return the moment of an access: the same for all that a line makes until threads synchronise."""
+        if line not in self._present:
+            self._present[line] = len(self.lines)
+            self.lines.append(line)
+        return self._present[line]
+
+    def advance(self) -> int:
+        """Threads synchronise: return the first moment of what they do from now on."""
+        self._present.clear()
+        return len(self.lines)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What threads of a block may rely on, at one time. Its arrays are replaced and never changed.
+
+    Attributes:
+        blocks: What any thread did before this moment is settled for its block: shape (blocks,).
+        warps: The same for the lanes of each warp: shape (blocks, warps).
+        lanes: The same for lanes of a warp that synchronised without the others, of shape
+            (blocks, warps, 32), and which lanes did so together.
+        met: What warp j did before this moment is settled for warp i: shape (blocks, i, j).
+    """
+
+    blocks: Numbers
+    warps: Numbers | None = None
+    lanes: tuple[Numbers, Numbers] | None = None
+    met: Numbers | None = None
+
+
+class ThreadOrder:
+    """The order of what the threads of one batch do, among themselves and after what earlier batches did.
+
+    Args:
+        timeline: The moments of the launch.
+        first: How many blocks of the launch ran in batches before.
+        blocks: Blocks of the batch.
+        warps: Warps of a block.
+        releases: What is released in this launch, of a program that has fences; else None.
+    """
+
+    def __init__(
+        self, timeline: Timeline, first: int, blocks: int, warps: int, releases: Releases | None = None
+    ) -> None:
+        self.timeline = timeline
+        self.first = first
+        self.blocks, self.warps = blocks, warps
+        self.block_threads = warps * WARP
+        self.settled = Settled(np.zeros(blocks, dtype=np.int64))
+        self.knowledge = Knowledge(releases, first, blocks, warps) if releases is not None else None
+
+    @cached_property
+    def threads(self) -> Numbers:
+        """The number of every thread in the launch: shape (blocks, warps, 32)."""
+        count = self.blocks * self.block_threads
+        numbers = np.arange(count, dtype=np.int64) + self.first * self.block_threads
+        return numbers.reshape(self.blocks, self.warps, WARP)
+
+    @property
+    def _untouched(self) -> bool:
+        """Whether nobody has touched anything yet, nor could have released it: there is nothing to order."""
+        return self.timeline.now == 1 and self.knowledge is None
+
+    def barrier(
+        self, complete: Bools | None = None, arrived: Bools | None = None, leaving: Bools | None = None
+    ) -> None:
+        """A barrier of a block is complete.
+
+        Args:
+            complete: The blocks where it is, of shape (blocks,); None for all.
+            arrived: The threads that arrived there, of shape (blocks, warps, 32); None for all of the block.
+            leaving: Those of them that waited.
+        """
+        if self._untouched:
+            return
+        now = self.timeline.advance()
+        if arrived is None:
+            before = self.settled.blocks
+            after = np.full_like(before, now) if complete is None else np.where(complete, now, before)
+            self.settled = replace(self.settled, blocks=after)
+            if self.knowledge is not None:
+                self.knowledge.share(complete)
+            return
+        chosen = np.ones(self.blocks, dtype=np.bool_) if complete is None else complete
+        sources = arrived.any(axis=2) & chosen[:, None]
+        leaving = arrived if leaving is None else leaving
+        self.meet(sources, leaving.any(axis=2) & chosen[:, None])
+
+    def observe(self, lanes: Bools) -> None:
+        """Some lanes waited for an mbarrier with success: what their block did so far counts as settled.
+
+        That is more than an mbarrier promises, which orders only what was done before an arrival.
+        """
+        if not self._untouched:
+            targets = np.asarray(np.broadcast_to(lanes, (self.blocks, self.warps, WARP)).any(axis=2))
+            self.meet(np.broadcast_to(targets.any(axis=1, keepdims=True), targets.shape), targets)
+
+    def meet(self, sources: Bools, targets: Bools) -> None:
+        """What some warps did so far is settled for others of their block.
+
+        Args:
+            sources: The warps that arrived: shape (blocks, warps).
+            targets: The warps that may rely on it, likewise.
+        """
+        now = self.timeline.advance()
+        known = np.where(sources[:, :, None], self._view(now), 0).max(axis=1)
+        met = self._met()
+        met = np.where(targets[:, :, None], np.maximum(met, known[:, None, :]), met)
+        self.settled = replace(self.settled, met=met)
+        if self.knowledge is not None:
+            self.knowledge.share_some(sources, targets)
+
+    def _view(self, now: int) -> Numbers:
+        """Return what each warp may rely on, its own work so far included: shape (blocks, warps, warps)."""
+        view = np.maximum(self._met(), self.settled.blocks[:, None, None])
+        own = np.arange(self.warps)
+        view[:, own, own] = now
+        return view
+
+    def _met(self) -> Numbers:
+        met = self.settled.met
+        return np.zeros((self.blocks, self.warps, self.warps), dtype=np.int64) if met is None else met
+
+    def sync_warp(self, mask: Mask, live: Bools) -> None:
+        """Lanes of warps meet at `__syncwarp`; `live` are those that have not ended."""
+        if self._untouched:
+            return
+        now = self.timeline.advance()
+        shape = (self.blocks, self.warps, WARP)
+        alone = np.asarray(np.broadcast_to(live & mask.active_warps & ~mask.lanes, shape).any(axis=2))
+        active = np.broadcast_to(mask.active_warps[..., 0], shape[:2])
+        warps = self.settled.warps if self.settled.warps is not None else np.zeros(shape[:2], dtype=np.int64)
+        self.settled = replace(self.settled, warps=np.where(active & ~alone, now, warps))
+        if alone.any():
+            some = np.broadcast_to(mask.lanes, shape) & alone[..., None]
+            moments, groups = self.settled.lanes or (np.zeros(shape, dtype=np.int64),) * 2
+            together = np.where(some, now, moments), np.where(some, now, groups)
+            self.settled = replace(self.settled, lanes=together)
+
+    def fence(self, mask: Mask, *, near: bool) -> None:
+        """Threads in `mask` execute a fence, which reaches their own block alone if it is `near`."""
+        if self.knowledge is not None:
+            now = self.timeline.advance()
+            self.knowledge.fence(np.broadcast_to(mask.lanes, self.knowledge.shape), now, self._limits, near)
+
+    def _limits(self, block: int, lanes: Bools, now: int) -> Numbers:
+        """Return until when every thread of a block is ordered before what `lanes` of it do now.
+
+        Args:
+            block: Its place in the batch.
+            lanes: Shape (warps, 32).
+            now: The present moment.
+
+        Returns:
+            Moments of shape (warps, 32).
+        """
+        settled = self.settled
+        limits = np.full(lanes.shape, settled.blocks[block])
+        warps = np.flatnonzero(lanes.any(axis=1))
+        if settled.warps is not None:
+            limits[warps] = np.maximum(limits[warps], settled.warps[block, warps, None])
+        if settled.met is not None:
+            limits = np.maximum(limits, settled.met[block, warps].max(axis=0)[:, None])
+        limits[lanes] = now
+        return limits
+
+    def signal(
+        self, variables: dict[int, Any], place: Numbers, who: Numbers, line: int, *, reads: bool, writes: bool
+    ) -> int:
+        """Threads use a variable by strong operations, and may so release and acquire; return their moment.
+
+        Args:
+            variables: What was released by variables of this buffer.
+            place: Where in the buffer, for each thread, in the order in which they take effect.
+            who: The threads.
+            line: Source line.
+            reads: Whether they read it.
+            writes: Whether they write it; one that does both continues what was released there before.
+        """
+        if self.knowledge is None:
+            return self.timeline.moment(line)
+        self.timeline.advance()
+        moment = self.timeline.moment(line)
+        self.timeline.advance()
+        threads = who - self.first * self.block_threads
+        self.knowledge.signal(variables, place, threads, moment, self._limits, reads=reads, writes=writes)
+        return moment
+
+    def ordered(self, stamps: Numbers, who: Numbers, settled: Settled | None = None) -> Bools:
+        """Return whether what each stamp tells happened before what the thread beside it does.
+
+        Args:
+            stamps: What was done.
+            who: Threads of this batch, by their number in the launch; of the stamps' shape.
+            settled: What they could rely on when they did it; by default what they can now.
+        """
+        settled = settled or self.settled
+        kind, earlier, moment = kind_of(stamps), thread_of(stamps), moment_of(stamps)
+        block, thread = np.divmod(who, self.block_threads)
+        earlier_block, earlier_thread = np.divmod(earlier, self.block_threads)
+        known = (earlier == who) & (kind == ONE)
+        near = (earlier_block == block) & (kind != OF_MANY)
+        inside = block - self.first
+        known |= near & (moment < settled.blocks[inside])
+        near &= kind <= OF_WARP
+        warp, earlier_warp = thread // WARP, earlier_thread // WARP
+        if settled.warps is not None:
+            same = near & (warp == earlier_warp)
+            known |= same & (moment < settled.warps[inside, warp])
+            if settled.lanes is not None:
+                moments, groups = settled.lanes
+                here, there = (inside, warp, thread % WARP), (inside, warp, earlier_thread % WARP)
+                together = same & (groups[here] == groups[there]) & (kind == ONE)
+                known |= together & (moment < moments[here])
+        if settled.met is not None:
+            known |= near & (moment < settled.met[inside, warp, np.where(near, earlier_warp, 0)])
+        if self.knowledge is not None and not known.all():
+            open_ones = np.flatnonzero(~known & (kind != OF_MANY))
+            told = self.knowledge.covers(
+                inside[open_ones] * self.warps + warp[open_ones],
+                earlier_block[open_ones],
+                earlier_thread[open_ones],
+                kind[open_ones],
+                moment[open_ones],
+            )
+            known[open_ones] = told
+        return np.asarray(known)

@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Through which pointers a kernel may change global memory, found by following values back from its stores.
+
+What a kernel cannot write cannot race. The answer errs on the side of more: every value that may flow into
+an address counts, in whatever order the instructions run.
+"""
+
+from gpuprof.executor.program.flow import reads_and_writes
+from gpuprof.executor.program.ptx import Function, Instruction, Mem, Operand, Sym, Vec
+
+#: Opcodes that write to memory; their address is the first operand that is one.
+_WRITERS = ("st", "atom", "red", "cp")
+#: Spaces whose content no other block sees.
+_ELSEWHERE = {"shared", "local", "param", "const"}
+#: Types that may hold an address.
+_WIDE = {"b64", "u64", "s64", "b128"}
+
+
+def stored_symbols(function: Function) -> frozenset[str] | None:
+    """Return the parameters and variables whose address, or whose content as a pointer, stores may go to.
+
+    Args:
+        function: The kernel, without calls.
+
+    Returns:
+        Their names, or None when a store may go anywhere: its pointer was itself loaded from memory.
+    """
+    items = [item for item in function.body if isinstance(item, Instruction)]
+    flows = []
+    origins: dict[str, frozenset[str | None]] = {}
+    for item in items:
+        _, targets = reads_and_writes(item)
+        if targets:
+            sources, names = _sources(item)
+            flows.append((targets, sources, names))
+    changed = True
+    while changed:
+        changed = False
+        for targets, sources, names in flows:
+            found = names.union(*(origins.get(source, frozenset()) for source in sources))
+            for target in targets:
+                before = origins.get(target, frozenset())
+                if not found <= before:
+                    origins[target] = before | found
+                    changed = True
+    stored: set[str] = set()
+    for item in items:
+        address = _stored_to(item)
+        if address is None:
+            continue
+        if isinstance(address.base, Sym):
+            stored.add(address.base.name)
+            continue
+        reached = origins.get(getattr(address.base, "name", ""), frozenset())
+        known = {name for name in reached if name is not None}
+        if not reached or len(known) < len(reached):
+            return None
+        stored |= known
+    return frozenset(stored)
+
+
+def _stored_to(item: Instruction) -> Mem | None:
+    """Return the global address that an instruction may write to."""
+    if item.opcode[0] not in _WRITERS:
+        return None
+    if item.opcode[0] == "cp":
+        spaces = [word for word in item.opcode if word in ("shared", "global")]
+        if spaces[:1] != ["global"]:
+            return None
+    elif _ELSEWHERE & set(item.opcode):
+        return None
+    return next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+
+
+def _sources(item: Instruction) -> tuple[list[str], frozenset[str | None]]:
+    """Return the registers and the symbols whose values an instruction's results are made of."""
+    if item.opcode[0] not in ("ld", "ldu", "atom"):
+        reads, _ = reads_and_writes(item)
+        return reads, frozenset(_symbols(item.operands))
+    memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+    if memory is not None and "param" in item.opcode and isinstance(memory.base, Sym):
+        return [], frozenset({memory.base.name})
+    return [], frozenset({None} if _WIDE & set(item.opcode) else ())
+
+
+def _symbols(operands: tuple[Operand, ...]) -> set[str]:
+    found: set[str] = set()
+    for operand in operands:
+        if isinstance(operand, Sym):
+            found.add(operand.name)
+        elif isinstance(operand, Vec):
+            found |= _symbols(operand.items)
+        elif isinstance(operand, Mem) and isinstance(operand.base, Sym):
+            found.add(operand.base.name)
+    return found

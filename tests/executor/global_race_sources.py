@@ -1,0 +1,424 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels with one race each on global memory, and their twins without it.
+
+Where the two differ, a body has «what the racy one says¦what its twin says». `// meets` marks the lines whose
+accesses meet. All take int arrays `a`, `b` and `c` of N elements, and n.
+"""
+
+import re
+from dataclasses import dataclass
+
+N = 2048
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A kernel and its racy twin.
+
+    Attributes:
+        body: What stands in the kernel.
+        grid: Blocks.
+        block: Threads of each.
+        n: The argument n.
+        before: What stands before the kernel.
+    """
+
+    body: str
+    grid: int = 8
+    block: int = 64
+    n: int = 512
+    before: str = ""
+
+    def source(self, *, racy: bool) -> str:
+        """The CUDA source, with its race or without."""
+        head = 'extern "C" __global__ void k(int *a, int *b, int *c, int n) {'
+        first = "const int t = threadIdx.x, w = blockIdx.x, i = w * blockDim.x + t;"
+        body = re.sub("«(.*?)¦(.*?)»", lambda found: found[1 if racy else 2], self.body, flags=re.DOTALL)
+        return f"{self.before}\n{head}\n{first}\n{body}\n}}\n"
+
+
+_TICKET = "__device__ unsigned tickets;\n"
+_GRID_BARRIER = """
+__device__ unsigned arrived;
+__device__ void grid_barrier(unsigned round) {
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(&arrived, 1);
+        while (*(volatile unsigned *)&arrived < gridDim.x * round)
+            ;
+        __threadfence();
+    }
+    __syncthreads();
+}
+"""
+
+PAIRS: dict[str, Pair] = {
+    # Atomics left out.
+    "histogram": Pair("""
+    «b[a[i] % 16] += 1; // meets¦atomicAdd(&b[a[i] % 16], 1);»"""),
+    "sum of all threads": Pair("""
+    «*c += a[i]; // meets¦atomicAdd(c, a[i]);»"""),
+    "largest of all": Pair("""
+    «if (a[i] > *c) // meets
+        *c = a[i]; // meets¦atomicMax(c, a[i]);»"""),
+    "counter read and written back": Pair("""
+    if (t == 0) {
+        «const int old = *c; // meets
+        *c = old + 1; // meets¦atomicAdd(c, 1);»
+    }"""),
+    "compaction": Pair("""
+    if (a[i] % 3 == 0) {
+        «const int p = (*c)++; // meets¦const int p = atomicAdd(c, 1);»
+        b[p % n] = a[i]; // meets
+    }"""),
+    "split sums": Pair("""
+    «c[i % 64] += a[i]; // meets¦atomicAdd(&c[i % 64], a[i]);»"""),
+    "maximum by exchange": Pair("""
+    «b[t] = w; // meets¦atomicExch(&b[t], w);»"""),
+    # Atomic on one side only, or for too few.
+    "plain read beside atomics": Pair("""
+    atomicAdd(c, 1); // meets
+    «b[i] = *c; // meets¦b[i] = atomicAdd(c, 0);»"""),
+    "initialised by one block": Pair("""
+    «if (i == 0)
+        b[5] = 7; // meets¦»
+    atomicAdd(&b[5], 1); // meets"""),
+    "atomics of a block's own scope": Pair("""
+    «atomicAdd_block(c, 1); // meets¦atomicAdd(c, 1);»"""),
+    "plain flag beside a volatile one": Pair("""
+    if (t == 0 && w == 0)
+        «*b = 1; // meets¦*(volatile int *)b = 1;»
+    if (t == 0 && w == 1)
+        c[0] = *(volatile int *)b; // meets"""),
+    # Guards left out, or off by one.
+    "blocks that overlap by one": Pair("""
+    const int j = w * «63¦64» + t;
+    if (j < n)
+        c[j] = i; // meets"""),
+    "edge without a guard": Pair("""
+    const int j = w * 48 + t;
+    «¦if (t < 48)»
+        c[j] = i; // meets"""),
+    "clamped instead of guarded": Pair(
+        """
+    «c[min(i, n - 1)] = a[i]; // meets¦if (i < n)
+    c[i] = a[i];»""",
+        n=500,
+    ),
+    "halo that is written too": Pair("""
+    c[i + 1] = i; // meets
+    «if (t == 63)
+        c[i + 2] = -1; // meets¦»"""),
+    "row pitch one too small": Pair("""
+    const int pitch = «63¦64»;
+    c[w * pitch + t] = w + 1; // meets"""),
+    "modulo that folds": Pair("""
+    c[i % «300¦512»] = i; // meets"""),
+    "same row twice": Pair("""
+    c[(w «/ 2¦») * 64 + t] = i; // meets"""),
+    "two lanes of a warp": Pair("""
+    c[«i / 2¦i»] = t; // meets"""),
+    "vector stores that overlap": Pair("""
+    ((int2 *)c)[i] = make_int2(t, w); // meets
+    «if (i > 0)
+        c[2 * i - 1] = 5; // meets¦if (i > 0)
+    c[2 * i] = 5;»"""),
+    # Written after it is read, by another block.
+    "stencil in place": Pair("""
+    if (i > 0 && i < n - 1)
+        «a[i] = a[i - 1] + a[i + 1]; // meets¦c[i] = a[i - 1] + a[i + 1];»"""),
+    "reversed in place": Pair("""
+    «a[n - 1 - i] = a[i]; // meets¦if (i < n / 2) {
+    const int x = a[i];
+    a[i] = a[n - 1 - i];
+    a[n - 1 - i] = x;
+}»"""),
+    "transposed in place": Pair(
+        """
+    const int x = i % 16, y = i / 16 % 16;
+    «a[x * 16 + y] = a[i]; // meets¦if (x > y) {
+    const int s = a[x * 16 + y];
+    a[x * 16 + y] = a[i];
+    a[i] = s;
+}»""",
+        grid=4,
+        n=256,
+    ),
+    "shifted by one in place": Pair("""
+    «if (i < n - 1)
+        a[i] = a[i + 1]; // meets¦if (i < n - 1)
+    c[i] = a[i + 1];»"""),
+    "neighbour's scratch": Pair("""
+    b[i] = a[i]; // meets
+    c[i] = b[i« ^ 64]; // meets¦];»"""),
+    # Barriers left out, in one block.
+    "scratch of another warp": Pair(
+        """
+    b[t] = a[t]; // meets
+    «¦__syncthreads();»
+    c[t] = b[(t + 32) % 64]; // meets""",
+        grid=1,
+    ),
+    "scratch of another lane": Pair(
+        """
+    b[t] = a[t]; // meets
+    «¦__syncwarp();»
+    c[t] = b[t ^ 1]; // meets""",
+        grid=1,
+    ),
+    "warps that only meet their lanes": Pair(
+        """
+    b[t] = a[t]; // meets
+    «__syncwarp();¦__syncthreads();»
+    c[t] = b[63 - t]; // meets""",
+        grid=1,
+    ),
+    "scratch used again": Pair(
+        """
+    for (int s = 0; s < 3; ++s) {
+        b[t] = a[t] + s; // meets
+        __syncthreads();
+        c[t] = b[(t + 40) % 64]; // meets
+        «¦__syncthreads();»
+    }""",
+        grid=1,
+    ),
+    "scan by doubling": Pair(
+        """
+    c[t] = a[t];
+    __syncthreads();
+    for (int d = 1; d < 64; d *= 2) {
+        const int x = t >= d ? c[t - d] : 0; // meets
+        «¦__syncthreads();»
+        c[t] += x; // meets
+        __syncthreads();
+    }""",
+        grid=1,
+    ),
+    "tree sum": Pair(
+        """
+    b[t] = a[t];
+    __syncthreads();
+    for (int d = 32; d > 0; d /= 2) {
+        if (t < d)
+            b[t] += b[t + d]; // meets
+        «¦__syncthreads();»
+    }
+    if (t == 0)
+        *c = *b;""",
+        grid=1,
+    ),
+    "barrier of two warps of four": Pair(
+        """
+    b[t] = a[t]; // meets
+    if (t < 64)
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+    «¦else
+        asm volatile("bar.sync 2, 64;" ::: "memory");»
+    c[t] = b[t ^ 32]; // meets""",
+        grid=1,
+        block=128,
+    ),
+    "barrier of the wrong warps": Pair(
+        """
+    b[t] = a[t]; // meets
+    if (t < 64)
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+    else
+        asm volatile("bar.sync 2, 64;" ::: "memory");
+    c[t] = b[t ^ «64¦32»]; // meets""",
+        grid=1,
+        block=128,
+    ),
+    # Blocks that signal to each other.
+    "last block without a fence": Pair(
+        """
+    __shared__ bool last;
+    if (t == 0) {
+        b[w] = a[i] + 1; // meets
+        «¦__threadfence();»
+        last = atomicAdd(&tickets, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && t < gridDim.x)
+        c[t] = b[t]; // meets
+    if (last && t == 0)
+        tickets = 0;""",
+        before=_TICKET,
+    ),
+    "last block with its own block's fence": Pair(
+        """
+    __shared__ bool last;
+    if (t == 0) {
+        b[w] = a[i] + 1; // meets
+        «__threadfence_block();¦__threadfence();»
+        last = atomicAdd(&tickets, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && t < gridDim.x)
+        c[t] = b[t]; // meets
+    if (last && t == 0)
+        tickets = 0;""",
+        before=_TICKET,
+    ),
+    "fence after the ticket": Pair(
+        """
+    __shared__ bool last;
+    if (t == 0) {
+        b[w] = a[i]; // meets
+        «last = atomicAdd(&tickets, 1) == gridDim.x - 1;
+        __threadfence();¦__threadfence();
+        last = atomicAdd(&tickets, 1) == gridDim.x - 1;»
+    }
+    __syncthreads();
+    if (last && t < gridDim.x)
+        c[t] = b[t]; // meets""",
+        before=_TICKET,
+    ),
+    "ticket before the block is done": Pair(
+        """
+    __shared__ bool last;
+    b[i] = a[i]; // meets
+    __threadfence();
+    «¦__syncthreads();»
+    if (t == 0)
+        last = atomicAdd(&tickets, 1) == gridDim.x - 1;
+    __syncthreads();
+    if (last)
+        for (int j = t; j < n; j += 64)
+        c[j] = b[j ^ 1]; // meets""",
+        before=_TICKET,
+    ),
+    "split sums gathered by the last": Pair(
+        """
+    __shared__ bool last;
+    b[i] = a[i] * w; // meets
+    «¦__threadfence();»
+    __syncthreads();
+    if (t == 0)
+        last = atomicAdd(&tickets, 1) == gridDim.x - 1;
+    __syncthreads();
+    if (last) {
+        int s = 0;
+        for (int j = 0; j < gridDim.x; ++j)
+            s += b[j * 64 + t]; // meets
+        c[t] = s;
+    }""",
+        before=_TICKET,
+    ),
+    "released by the ticket itself": Pair(
+        """
+    __shared__ unsigned old;
+    b[i] = a[i]; // meets
+    __syncthreads();
+    if (t == 0)
+        asm volatile("atom.«relaxed¦acq_rel».gpu.global.add.u32 %0, [%1], 1;"
+                     : "=r"(old) : "l"(&tickets) : "memory");
+    __syncthreads();
+    if (old == gridDim.x - 1)
+        for (int j = t; j < n; j += 64)
+        c[j] = b[j]; // meets""",
+        before=_TICKET,
+    ),
+    "chain of flags": Pair("""
+    volatile int *flag = b;
+    if (w > 0) {
+        if (t == 0)
+            while (flag[w - 1] == 0)
+            ;
+        __syncthreads();
+    }
+    if (t == 5)
+        c[w] = a[w] + (w > 0 ? c[w - 1] : 0); // meets
+    __syncthreads();
+    if (t == 0) {
+        «¦__threadfence();»
+        flag[w] = 1;
+    }"""),
+    "reader that does not wait for the one who does": Pair(
+        """
+    volatile int *flag = b;
+    if (w == 0 && t == 0) {
+        c[7] = a[0]; // meets
+        __threadfence();
+        flag[0] = 1;
+    }
+    if (w == 1) {
+        if (t == 0)
+            while (flag[0] == 0)
+            ;
+        «¦__syncthreads();»
+        if (t == 40)
+            c[8] = c[7]; // meets
+    }""",
+        grid=2,
+    ),
+    "wrong flag": Pair(
+        """
+    volatile int *flag = b;
+    if (t == 0) {
+        c[w] = a[w]; // meets
+        __threadfence();
+        flag[w] = 1;
+        while (flag[«w¦w ^ 1»] == 0)
+            ;
+        c[64 + w] = c[w ^ 1]; // meets
+    }""",
+        grid=2,
+    ),
+    "phases without a grid barrier": Pair(
+        """
+    b[i] = a[i]; // meets
+    «__syncthreads();¦grid_barrier(1);»
+    c[i] = b[(i + 64) % n]; // meets""",
+        before=_GRID_BARRIER,
+    ),
+    "one buffer between grid barriers": Pair(
+        """
+    for (int s = 0; s < 4; ++s) {
+        int *from = «b¦s % 2 ? c : b»;
+        int *to = «b¦s % 2 ? b : c»;
+        to[i] = from[i] + from[(i + 65) % n]; // meets
+        grid_barrier(s + 1);
+    }""",
+        before=_GRID_BARRIER,
+    ),
+    "grid barrier without a fence": Pair(
+        """
+    b[i] = a[i]; // meets
+    __syncthreads();
+    if (t == 0) {
+        «¦__threadfence();»
+        atomicAdd(&tickets, 1);
+        while (*(volatile unsigned *)&tickets < gridDim.x)
+            ;
+    }
+    __syncthreads();
+    c[i] = b[(i + 64) % n]; // meets""",
+        before=_TICKET,
+    ),
+    "turns left out": Pair(
+        """
+    volatile unsigned *turn = &tickets;
+    if (t == 0) {
+        «¦while (*turn != w)
+            ;»
+        *c = *c * 2 + w; // meets
+        __threadfence();
+        *turn = w + 1;
+    }""",
+        before=_TICKET,
+    ),
+    "counter reset while others count": Pair(
+        """
+    if (t == 0) {
+        __threadfence();
+        const unsigned old = atomicAdd(&tickets, 1); // meets
+        if (old == «0¦gridDim.x - 1»)
+            tickets = 0; // meets
+    }""",
+        before=_TICKET,
+    ),
+}

@@ -1,0 +1,161 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Races on global memory: every planted one is found and told in full, and the right twin is left alone.
+
+The rule is the PTX memory model's: overlapping accesses of two threads, one of them a write, are ordered by
+causality or both strong with a scope that holds both threads.
+"""
+
+import re
+
+import numpy as np
+import pytest
+from executor_harness import caught, cuda_program, line_of, run_cuda
+from global_race_sources import PAIRS, N
+
+from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, choose_blocks, launch
+
+WHERE = re.compile(r"which (?:thread \(.*?\)|another thread) of block \(.*?\) .* in line (\d+)")
+
+
+def arrays():
+    values = np.random.default_rng(3).integers(1, 1000, N).astype(np.int32)
+    return values, np.zeros(N, np.int32), np.zeros(N, np.int32)
+
+
+def setting(pair):
+    shape = {"grid": (pair.grid, 1, 1), "block": (pair.block, 1, 1)}
+    return {"scalars": (pair.n,), "instruction_budget": 100_000, **shape}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_planted_race_is_found_with_both_lines(name):
+    pair = PAIRS[name]
+    source = pair.source(racy=True)
+    fault = caught(source, *arrays(), **setting(pair))
+    assert fault.kind is FaultKind.GLOBAL_RACE
+    marked = {number for number, line in enumerate(source.splitlines(), 1) if "// meets" in line}
+    assert {fault.source_line, int(WHERE.search(fault.detail)[1])} <= marked, fault
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_right_twin_is_left_alone(name):
+    pair = PAIRS[name]
+    run_cuda(pair.source(racy=False), *arrays(), **setting(pair))
+
+
+OVERLAP = """extern "C" __global__ void k(float *c, int step, float by) {
+    c[blockIdx.x * step + threadIdx.x] = blockIdx.x * by; // planted
+}"""
+
+
+def test_fault_names_array_element_threads_and_lines():
+    fault = caught(OVERLAP, np.zeros(N, np.float32), scalars=(63, 1.0), grid=(4, 1, 1), block=(64, 1, 1))
+    line = line_of(OVERLAP, "planted")
+    assert (fault.source_line, fault.block, fault.thread) == (line, (1, 0, 0), (0, 0, 0))
+    assert fault.detail == (
+        "writes element 63 of array 0, which thread (63, 0, 0) of block (0, 0, 0) writes"
+        f" in line {line} with another value, and nothing orders them"
+    )
+
+
+def test_same_value_from_several_threads_is_no_race():
+    (out,), _ = run_cuda(OVERLAP, np.ones(N, np.float32), scalars=(0, 0.0), grid=(4, 1, 1), block=(64, 1, 1))
+    assert not out.array()[:64].any()
+
+
+@pytest.mark.parametrize("block", [64, 1024])
+def test_blocks_of_different_batches_race_too(block):
+    fault = caught(
+        OVERLAP, np.zeros(1 << 18, np.float32), scalars=(0, 1.0), grid=(2048, 1, 1), block=(block, 1, 1)
+    )
+    assert fault.kind is FaultKind.GLOBAL_RACE
+
+
+def test_a_race_between_blocks_that_did_not_run_is_not_looked_for():
+    memory, program = GlobalMemory(), cuda_program(OVERLAP)
+    c = memory.allocate(np.zeros(1 << 16, np.float32), "c")
+    sample = choose_blocks((1000, 1, 1), 3)
+    launch(program, (1000, 1, 1), (64, 1, 1), [c, 63, 1.0], memory, blocks=sample)
+    with pytest.raises(KernelFault):
+        launch(program, (1000, 1, 1), (64, 1, 1), [c, 63, 1.0], memory)
+
+
+def test_launches_are_ordered():
+    source = """extern "C" __global__ void k(int *to, const int *from, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    to[i] = from[i] + from[(i + 65) % n];
+}"""
+    memory, program = GlobalMemory(), cuda_program(source)
+    one, two = (memory.allocate(np.ones(512, np.int32), name) for name in ("one", "two"))
+    for to, given in ((two, one), (one, two), (two, one)):
+        launch(program, (8, 1, 1), (64, 1, 1), [to, given, 512], memory)
+    assert (two.array() == 8).all()
+    assert two.written_mask().all()
+    with pytest.raises(KernelFault, match="global-memory race"):
+        launch(program, (8, 1, 1), (64, 1, 1), [two, two, 512], memory)
+
+
+def test_what_lanes_store_before_they_part_and_after_is_judged_by_the_time_it_happened():
+    source = """extern "C" __global__ void k(int *c) {
+    c[threadIdx.x] = 1; // early
+    c[threadIdx.x ^ 32] = 2; // planted
+    __syncthreads();
+    c[64 + threadIdx.x] = 3;
+}"""
+    fault = caught(source, np.zeros(128, np.int32), block=(64, 1, 1))
+    assert fault.source_line == line_of(source, "planted")
+    assert f"in line {line_of(source, 'early')} " in fault.detail
+
+
+BULK = """extern "C" __global__ void k(int *to, int step) {
+    __shared__ __align__(16) int tile[64];
+    tile[threadIdx.x] = blockIdx.x;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 3) {
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" // planted
+                     ::"l"(to + blockIdx.x * step), "r"((unsigned)__cvta_generic_to_shared(tile)) : "memory");
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}"""
+
+
+def test_bulk_stores_race_like_any_store():
+    (out,), _ = run_cuda(BULK, np.zeros(256, np.int32), scalars=(64,), grid=(4, 1, 1), block=(64, 1, 1))
+    assert (out.array() == np.repeat(np.arange(4), 64)).all()
+    fault = caught(BULK, np.zeros(256, np.int32), scalars=(60,), grid=(4, 1, 1), block=(64, 1, 1))
+    assert (fault.kind, fault.thread, fault.block) == (FaultKind.GLOBAL_RACE, (3, 0, 0), (1, 0, 0))
+    assert "writes element 60 of array 0, which thread (3, 0, 0) of block (0, 0, 0)" in fault.detail
+
+
+STORED_TO = {
+    "c[i] = a[i];": {"k_param_2"},
+    "atomicAdd(&b[a[i]], 1);": {"k_param_1"},
+    "(i > n ? b : c)[i] = 1;": {"k_param_1", "k_param_2"},
+    "total += a[i];": {"total"},
+    "for (int *p = c; p < c + n; p += 32)\n*p = *a;": {"k_param_2"},
+    "__shared__ int x[32]; x[i] = a[i]; __syncthreads(); c[i] = x[i ^ 1];": {"k_param_2"},
+}
+
+
+@pytest.mark.parametrize("body", STORED_TO)
+def test_pointers_that_a_kernel_stores_through_are_known(body):
+    source = f"""__device__ int total;
+extern "C" __global__ void k(int *a, int *b, int *c, int n) {{ const int i = threadIdx.x; {body} }}"""
+    stored = cuda_program(source).stored
+    assert STORED_TO[body] <= stored <= STORED_TO[body] | {"k_param_3"}
+
+
+def test_a_pointer_that_comes_from_memory_may_point_anywhere():
+    source = """extern "C" __global__ void k(int **table, const int *x) {
+    table[blockIdx.x & 1][threadIdx.x] = x[threadIdx.x] + blockIdx.x; // planted
+}"""
+    program, memory = cuda_program(source), GlobalMemory()
+    assert program.stored is None
+    out, x = (memory.allocate(np.zeros(64, np.int32), name) for name in ("out", "x"))
+    table = memory.allocate(np.array([out.address, out.address + 128], np.int64), "table")
+    launch(program, (2, 1, 1), (32, 1, 1), [table, x], memory)
+    with pytest.raises(KernelFault, match=f"line {line_of(source, 'planted')}: .*element 0 of out"):
+        launch(program, (3, 1, 1), (32, 1, 1), [table, x], memory)

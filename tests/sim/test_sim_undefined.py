@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that read shared memory nobody wrote: right with a remark, unless something depends on it."""
+
+import numpy as np
+import pytest
+from problem_support import problem_for, shipped_kernels
+from typer.testing import CliRunner
+
+import gpuprof
+from gpuprof.backends.base import Findings
+from gpuprof.backends.sim import backend as sim
+from gpuprof.backends.with_lines import WithLines
+from gpuprof.cli import app
+from gpuprof.devices.cards import load_card
+from gpuprof.executor import load_program
+from gpuprof.kernels.catalog import load_kernels
+from gpuprof.kernels.shape import configure
+from gpuprof.measure.execute import Compiler
+
+#: Fetches the first column of the tile after the last one, which is nowhere.
+GEMM = """/*gpuprof
+operation = "gemm"
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+poison_inout = POISON
+[launch]
+block = [16, 16]
+grid = ["cdiv(N, 16)", "cdiv(M, 16)"]
+*/
+extern "C" __global__ void mine(int M, int N, int K, real alpha, const real *A, const real *B,
+                                real beta, real *C)
+{
+    __shared__ real a[2][16][17], b[2][16][16];
+    const int tx = threadIdx.x, ty = threadIdx.y;
+    const int row = blockIdx.y * 16 + ty, col = blockIdx.x * 16 + tx;
+    int stage = 0;
+    real sum = 0, next_a = 0, next_b = 0;
+    a[0][ty][tx] = row < M && tx < K ? A[row * K + tx] : 0;
+    b[0][ty][tx] = col < N && ty < K ? B[ty * N + col] : 0;
+    for (int k0 = 0; k0 < K; k0 += 16) {
+        if (k0 + 16 < K) {
+            a[stage ^ 1][ty][tx] = row < M && k0 + 16 + tx < K ? A[row * K + k0 + 16 + tx] : 0;
+            b[stage ^ 1][ty][tx] = col < N && k0 + 16 + ty < K ? B[(k0 + 16 + ty) * N + col] : 0;
+        }
+        __syncthreads();
+        for (int k = 0; k < 16; ++k)
+            sum += a[stage][ty][k] * b[stage][k][tx];
+        stage ^= 1;
+        next_a = a[stage][ty][0]; // read
+        next_b = b[stage][0][tx];
+        __syncthreads();
+    }
+    if (row < M && col < N)
+        C[row * N + col] = STORED; // counts
+    asm volatile("" ::"f"(next_a), "f"(next_b));
+}
+"""
+READ, COUNTS = (
+    next(number for number, line in enumerate(GEMM.splitlines(), 1) if mark in line)
+    for mark in ("// read", "// counts")
+)
+REMARK = (
+    f"Line {READ} reads byte 1088 of shared memory, which nobody had written (thread (0, 0, 0) of block"
+    " (0, 0, 0)); no result depends on it"
+)
+
+
+def write(tmp_path, stored="alpha * sum", poison="true"):
+    path = tmp_path / "mine.cu"
+    path.write_text(GEMM.replace("STORED", stored).replace("POISON", poison))
+    return path
+
+
+def measured(path, sizes=(40, 30, 12), **options):
+    return gpuprof.profile(path, sizes=sizes, device="sim:h200", **options).case()
+
+
+def test_what_is_read_in_vain_is_a_remark_of_the_row(tmp_path):
+    path = write(tmp_path)
+    case = measured(path)
+    assert (case.outcome, case.remarks) == ("ok", (REMARK,))
+    assert case.record.verification.checked_elements == 40 * 30
+    run = gpuprof.profile(path, sizes=(40, 30, 12), device="sim:h200")
+    assert run.to_json()["cases"][0]["remarks"] == [REMARK]
+    assert REMARK in run.to_markdown()
+    assert REMARK in run.to_html()
+
+
+def test_the_terminal_shows_the_remark(tmp_path):
+    arguments = ["run", str(write(tmp_path)), "--sizes", "40x30x12", "--device", "sim:h200"]
+    result = CliRunner().invoke(app, [*arguments, "-o", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert REMARK in " ".join(result.output.split())
+
+
+def test_with_several_tiles_the_last_one_is_stale_and_written(tmp_path):
+    case = measured(write(tmp_path), sizes=(40, 30, 40))
+    assert (case.outcome, case.remarks) == ("ok", ())
+
+
+def test_what_is_stored_is_refused_with_both_lines(tmp_path):
+    case = measured(write(tmp_path, "alpha * sum + (K > 16 ? 0 : next_a)"))
+    assert case.outcome == "failed"
+    assert (
+        f"line {COUNTS}: thread (0, 0, 0) of block (0, 0, 0) stores to C a value that depends on byte 1088"
+        in (case.reason)
+    )
+    assert f"which line {READ} read and nobody had written" in case.reason
+
+
+def test_of_a_sample_of_blocks_too(tmp_path):
+    case = measured(write(tmp_path), sim_blocks=3)
+    (remark,) = case.remarks
+    assert case.ok
+    assert remark.split(" (")[0] == REMARK.split(" (")[0]
+
+
+def test_counters_are_those_of_a_kernel_that_does_not_read_in_vain(tmp_path):
+    case, other = (measured(write(tmp_path), sizes=(40, 30, k)).record.counters for k in (12, 16))
+    assert {name: counter.value for name, counter in case.items() if "shared" in name} == {
+        name: counter.value for name, counter in other.items() if "shared" in name
+    }
+
+
+def test_a_kernel_that_also_reads_c_has_both_remarks(tmp_path):
+    path = write(tmp_path, "alpha * sum + beta * C[row * N + col]", "false")
+    case = measured(path)
+    assert case.ok, case.reason
+    assert case.remarks == ("Reads C though beta is 0, which BLAS forbids; measured with ones there", REMARK)
+
+
+def test_a_register_that_nothing_was_written_to_is_refused_where_it_counts(tmp_path):
+    path = write(tmp_path)
+    text = path.read_text().replace("    int stage = 0;", "    int stage = 0;\n    real noise; NOISE")
+    asm = 'asm("{ .reg .f32 none; mov.f32 %0, none; }" : "=f"(noise));'
+    path.write_text(text.replace("NOISE", asm))
+    assert measured(path).ok
+    path.write_text(text.replace("NOISE", asm).replace("= alpha * sum", "= alpha * sum + 0 * noise"))
+    case = measured(path)
+    assert case.outcome == "failed"
+    assert "stores to C a value that depends on a register to which nothing had been written" in case.reason
+
+
+class Gpu:
+    """A GPU that finds every case right."""
+
+    def run(self, kernel, problem, shape, compiled):
+        return Findings("ok", remarks=("warm",))
+
+
+def test_a_gpu_run_that_the_executor_annotates_gets_the_remark(tmp_path):
+    (kernel,) = load_kernels(write(tmp_path)).kernels
+    problem, device = problem_for(kernel, 40, 30, 12), load_card("h200")
+    shape = configure(kernel, problem, kernel.launch.block, {}, device)
+    compiled = Compiler(device.arch)(kernel, shape)
+    findings = WithLines(Gpu(), sim.SimBackend(device, 0)).run(kernel, problem, shape, compiled)
+    assert findings.remarks == ("warm", REMARK)
+
+
+SIZES = {"gemm": (36, 68, 20), "transpose": (36, 68), "reduce": (1500,), "softmax": (2, 260)}
+
+
+@pytest.fixture(scope="module")
+def backend():
+    return sim.SimBackend(load_card("h200"), seed=0)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [kernel for kernel in shipped_kernels() if not kernel.choices],
+    ids=lambda kernel: f"{kernel.operation}-{kernel.id}",
+)
+def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monkeypatch, backend, kernel):
+    problem = problem_for(kernel, *SIZES[kernel.operation])
+    shape = configure(kernel, problem, kernel.launch.block, {}, backend.device)
+    compiled = Compiler(backend.compile_arch)(kernel, shape)
+    plain = backend.count(kernel, problem, shape, compiled)
+
+    def following(ptx, entry, **_):
+        return load_program(ptx, entry, follow_undefined=True)
+
+    monkeypatch.setattr(sim, "load_program", following)
+    followed = backend.count(kernel, problem, shape, compiled)
+    assert followed.remarks == ()
+    assert (followed.counters, followed.lines) == (plain.counters, plain.lines)
+    for name, buffer in plain.buffers.items():
+        assert followed.buffers[name].array().tobytes() == buffer.array().tobytes(), name
+
+
+@pytest.mark.parametrize("threads", [48, 64])
+@pytest.mark.parametrize("counts", [False, True])
+def test_reading_lanes_that_do_not_exist_is_a_remark_unless_it_counts(threads, counts):
+    source = f"""extern "C" __global__ void k(const int *x, int *y) {{
+    int sum = x[threadIdx.x];
+    for (int distance = 16; distance > 0; distance /= 2)
+        sum += __shfl_down_sync(0xffffffff, sum, distance);
+    if (threadIdx.x == 0 || {"threadIdx.x == 32" if counts else "false"})
+        y[threadIdx.x / 32] = sum;
+}}"""
+    x = np.arange(threads, dtype=np.int32)
+    case = gpuprof.profile(
+        gpuprof.Source(source, "k"),
+        args={"x": x, "y": np.zeros(2, np.int32)},
+        expect={"y": np.array([x[:32].sum(), x[32:].sum() if counts else 0], np.int32)},
+        grid=1,
+        block=threads,
+        device="sim:h200",
+    ).case()
+    if threads == 64:
+        assert (case.outcome, case.remarks) == ("ok", ()), case.reason
+    elif counts:
+        assert case.outcome == "failed"
+        assert "stores to y a value that depends on a lane that took no part when line 4 read" in case.reason
+    else:
+        assert case.outcome == "ok", case.reason
+        assert case.remarks == (
+            "Line 4 reads a lane that takes no part in the exchange (thread (32, 0, 0) of block (0, 0, 0));"
+            " no result depends on it",
+        )

@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What is made of NVRTC's complaints: the one that tells, and what to do about it."""
+
+from pathlib import Path
+
+import pytest
+
+from gpuprof.toolchain.complaints import explain, no_such_kernel
+from gpuprof.toolchain.cuda_headers import HEADERS_FIX, CudaHeaders
+from gpuprof.toolchain.nvrtc_program import Program
+
+FOUND = CudaHeaders((Path("/include"),), (), ("CUDA 13.0",))
+STATUS = "NVRTC_ERROR_COMPILATION"
+MARK_IT = "Mark it __device__, or keep host code between #ifndef __CUDACC_RTC__ and #endif."
+
+
+def program(source="", headers=None, cuda_headers=FOUND, left_out=()):
+    return Program(source, headers or {}, (), cuda_headers, frozenset(left_out))
+
+
+def explained(*lines, **given):
+    """What is said of errors in a kernel file, and the fix."""
+    error = explain(program(**given), "k.cu", ["k"], STATUS, "\n".join(lines))
+    return error.what, error.fix
+
+
+def fix_of(error, **given):
+    what, fix = explained(f"k.cu(3): error: {error}", **given)
+    assert what == f"k.cu does not compile ({STATUS}): k.cu(3): error: {error}" + "." * bool(fix)
+    return fix
+
+
+@pytest.mark.parametrize(
+    ("error", "fix"),
+    [
+        ('calling a __host__ function("f") from a __global__ function("k") is not allowed', MARK_IT),
+        ("a host function cannot be called here", MARK_IT),
+        ("expected a ;", ""),
+        ('cannot open source file "curand_kernel.h"', "It comes with the package nvidia-curand, or a whole"),
+        ('could not open source file "cute/tensor.hpp"', "It comes with the package nvidia-cutlass, or"),
+        (
+            'could not open source file "mine.h"',
+            "It is looked for beside the kernel file, and in the folders",
+        ),
+        ('could not open source file "cuda_fp16.h"', "CUDA's headers were found, but not this one"),
+        ('could not open source file "cub/cub.cuh"', "CUDA's headers were found, but not this one"),
+        ('namespace "std" has no member "array"', ""),
+        ('identifier "nonsense" is undefined', ""),
+        ('identifier "half" is undefined', "Add #include <cuda_fp16.h>."),
+        ('identifier "__half2" is undefined', "Add #include <cuda_fp16.h>."),
+    ],
+)
+def test_errors_have_their_own_fix(error, fix):
+    found = fix_of(error)
+    assert found.startswith(fix) if fix else found == ""
+
+
+@pytest.mark.parametrize(
+    "lacking", [None, CudaHeaders((), (), ()), CudaHeaders((Path("/include"),), ("the C++ library",), ())]
+)
+def test_missing_headers_of_cuda_are_said_where_they_are_what_lacks(lacking):
+    for error, words in (
+        ('could not open source file "cuda_fp16.h"', "CUDA's headers were not found. "),
+        ('namespace "std" has no member "array"', "For the device, std:: is part of CUDA's headers, which"),
+        ('namespace "cuda::std" has no member "array"', "For the device, std:: is part of CUDA's headers"),
+    ):
+        found = fix_of(error, cuda_headers=lacking)
+        assert found.startswith(words)
+        assert found.endswith(HEADERS_FIX)
+
+
+def test_name_of_the_host_is_told_from_one_that_nobody_knows():
+    error = 'identifier "helper" is undefined'
+    assert fix_of(error, left_out=["helper"]).startswith("helper is a function of the host")
+    assert fix_of(error, left_out=["other"]) == ""
+    assert fix_of('identifier "half" is undefined', source="#include <cuda_fp16.h>\n") == ""
+
+
+def test_first_error_of_the_file_itself_is_shown_unless_it_only_marks_another():
+    first, second = "k.cu(3): error: expected a ;", 'k.cu(4): error: identifier "x" is undefined'
+    counted = "2 errors detected in the compilation."
+    assert explained("k.cu(1): warning: unused", first, second, counted)[0].endswith(first)
+    mark = "k.cu(2): error: attribute does not apply here"
+    assert explained(mark, first, second)[0].endswith(second)
+    assert explained(mark, first)[0].endswith(mark)
+    assert explained("", "1 warning")[0] == f"k.cu does not compile ({STATUS}): see the log."
+
+
+@pytest.mark.parametrize(
+    ("complaint", "reason"),
+    [
+        ("cannot determine which instance.", "cannot determine which instance"),
+        ("Error in parsing name expression", "it is no name of a function"),
+        ("Extra tokens at the end", "it is no name of a function"),
+    ],
+)
+def test_complaint_about_a_kernels_name_is_about_the_one_in_the_log(complaint, reason):
+    source = "__global__ void one() {}\ntemplate <int N> __global__ void two() {}\n"
+    log = f'__nv_name_map(1): error: {complaint}\n  name expression: "two<x>"\n1 error detected.'
+    error = explain(program(source), "k.cu", ["one<3>", "two<x>"], STATUS, log)
+    assert error.what.startswith(f"k.cu defines no kernel two<x>: {reason}. Its __global__ functions: ")
+    assert error.log == log
+    absent = explain(program(source), "k.cu", ["first", "second"], STATUS, "__nv_name_map(1): error: no")
+    assert absent.what.startswith("k.cu defines no kernel first. ")
+
+
+def test_kernels_that_there_are_stand_nearest_first_and_eight_at_most():
+    def listed(count):
+        source = "".join(f"__global__ void kernel{i}() {{}}\n" for i in range(count))
+        error = no_such_kernel(program(source), "k.cu", "kernel7x", "")
+        assert error.fix == 'Set entry in the header, for example entry = "kernel7".'
+        return error.what.partition("functions: ")[2]
+
+    assert listed(8).startswith("kernel7 (line 8), ")
+    assert listed(8).count("(line ") == 8
+    assert listed(8).endswith(").")
+    assert listed(9).count("(line ") == 8
+    assert listed(9).endswith(" and 1 more.")
+
+
+def test_kernels_of_carried_files_count_too():
+    error = no_such_kernel(program("", {"a.cuh": "__global__ void other() {}"}), "k.cu", "k", "the log")
+    assert error.what == "k.cu defines no kernel k. Its __global__ functions: other (line 1)."
+    none = no_such_kernel(program("int x;"), "k.cu", "k", "the log")
+    assert none.what == "k.cu defines no kernel k: there is no __global__ function in it."
+    assert none.log == "the log"

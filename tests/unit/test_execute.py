@@ -1,0 +1,144 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""One case's measurement from what a backend finds, whatever goes wrong on the way."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from launch_sources import TWO_PASS_SUM
+from problem_support import Gemm, find_kernel
+from unit_support import DEVICE
+
+from gpuprof.backends.base import Findings
+from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
+from gpuprof.kernels.catalog import shipped_operation
+from gpuprof.kernels.header import read_kernels
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import measure_case
+from gpuprof.problems.formulas import ExpressionError
+from gpuprof.problems.problem import Problem
+from gpuprof.results import Timing, TimingPair
+from gpuprof.statistics import summarise
+from gpuprof.toolchain.nvrtc import CompiledKernel
+
+COMPILED = CompiledKernel("k", "sm_80", b"", "", 40, 1024, 8, "the log", ("-O3",))
+PROBLEM = Gemm(64, 64, 64)
+CASE = Case.of(find_kernel("gemm", "naive"), PROBLEM)
+REFERENCE = Case("cublas", PROBLEM, (1, 1, 1))
+
+
+class Found:
+    """A backend that finds what it is told to, or fails so."""
+
+    device = DEVICE
+
+    def __init__(self, outcome):
+        self.outcome = outcome
+
+    def run(self, *_):
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+    run_reference = run
+
+
+def compiled(kernel, shape):
+    return dict.fromkeys(shape.entries, COMPILED)
+
+
+def timing(median_us: float) -> Timing:
+    return summarise([median_us] * 7)
+
+
+def test_findings_become_the_measurement_with_its_resources_and_rates():
+    found = Findings("ok", timing=TimingPair(timing(10.0), None), remarks=("one",))
+    measurement, lost = measure_case(CASE, Found(found), compiled)
+    assert not lost
+    assert (measurement.outcome, measurement.remarks) == ("ok", ("one",))
+    assert (measurement.block, measurement.grid) == ((32, 32, 1), (2, 2, 1))
+    resources = measurement.resources
+    assert (resources.registers_per_thread, resources.static_shared_bytes) == (40, 1024)
+    assert (resources.dynamic_shared_bytes, resources.spill_bytes) == (0, 8)
+    assert measurement.occupancy is not None
+    assert (measurement.compile_options, measurement.log) == (("-O3",), "the log")
+    assert measurement.launches == ()
+    assert measurement.throughput.gflops == pytest.approx(2 * 64**3 / 10e-6 / 1e9)
+    assert measurement.throughput_reason is None
+
+
+def test_case_without_a_time_has_no_rate():
+    for found in (Findings("ok"), Findings("ok", timing=TimingPair(None, timing(9.0)))):
+        measurement, _ = measure_case(CASE, Found(found), compiled)
+        assert measurement.throughput is None
+        assert measurement.throughput_reason == "no time was measured"
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "lost", "over_limit"),
+    [
+        (CaseFailure("it broke"), "failed", False, False),
+        (CaseFailure("it broke", fatal=True), "failed", True, False),
+        (CaseFailure("it broke", over_limit=True), "failed", False, True),
+        (CaseSkipped("it broke"), "skipped", False, False),
+        (ExpressionError("it broke"), "failed", False, False),
+    ],
+)
+def test_what_goes_wrong_is_a_row_with_its_resources(error, outcome, lost, over_limit):
+    measurement, is_lost = measure_case(CASE, Found(error), compiled)
+    assert (measurement.outcome, is_lost, measurement.over_limit) == (outcome, lost, over_limit)
+    assert "it broke" in measurement.reason
+    assert measurement.resources.registers_per_thread == 40
+
+
+def test_source_that_does_not_compile_is_a_row_with_the_compilers_words():
+    def fail(kernel, shape):
+        raise CompileError("no", log="line 3: why")
+
+    measurement, lost = measure_case(CASE, Found(Findings("ok")), fail)
+    assert (measurement.outcome, lost) == ("failed", False)
+    assert (measurement.log, measurement.resources) == ("line 3: why", None)
+    assert measurement.grid == (2, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "lost"),
+    [
+        (CaseSkipped("no"), "skipped", False),
+        (CaseFailure("no"), "failed", False),
+        (CaseFailure("no", fatal=True), "failed", True),
+    ],
+)
+def test_reference_that_fails_is_a_row(error, outcome, lost):
+    measurement, is_lost = measure_case(REFERENCE, Found(error), compiled)
+    assert (measurement.outcome, measurement.reason, is_lost) == (outcome, "no", lost)
+    assert measurement.is_reference
+
+
+def test_reference_is_rated_like_a_kernel():
+    measurement, lost = measure_case(
+        REFERENCE, Found(Findings("ok", timing=TimingPair(timing(5.0), None))), compiled
+    )
+    assert not lost
+    assert measurement.throughput.gflops == pytest.approx(2 * 64**3 / 5e-6 / 1e9)
+    assert (measurement.resources, measurement.grid) == (None, None)
+
+
+def test_several_launches_are_listed_and_the_largest_stands_for_the_case():
+    file = read_kernels(TWO_PASS_SUM, Path("sums.cu"), shipped_operation)
+    case = Case.of(file.kernels[0], Problem.of(file.operation, (1000,)))
+    measurement, _ = measure_case(case, Found(Findings("ok")), compiled)
+    assert [launch.grid for launch in measurement.launches] == [(4, 1, 1), (1, 1, 1)]
+    assert (measurement.grid, measurement.block) == ((4, 1, 1), (128, 1, 1))
+    assert measurement.resources.dynamic_shared_bytes == 512
+    assert measurement.occupancy == measurement.launches[0].occupancy
+
+
+def test_block_that_fits_on_no_sm_has_no_occupancy_and_says_why():
+    large = replace(COMPILED, registers_per_thread=255)
+    measurement, _ = measure_case(
+        CASE, Found(Findings("ok")), lambda kernel, shape: dict.fromkeys(shape.entries, large)
+    )
+    assert measurement.occupancy is None
+    assert "registers" in measurement.occupancy_reason
