@@ -35,7 +35,7 @@ sys.path.insert(0, str(RULES))
 from rules_corpus import POISON, Case, cases, sources  # noqa: E402
 
 #: Instructions of a batch; the longest case that ends well takes a tenth.
-BUDGET = 40_000
+BUDGET = 4_000
 #: What the executor may call what a card answers with an error; any other error is any fault.
 SAME = {
     "CUDA_ERROR_ILLEGAL_ADDRESS": {FaultKind.OUT_OF_BOUNDS},

@@ -53,10 +53,15 @@ defined = [[16, 32]]
 [shuffle_from_exited_lane]
 rule = "A shuffle that reads from an exited lane gives an undefined value."
 defined = [[16, 24]]
+verdict = "undefined"
+faults = ["shuffle from a lane that takes no part"]
+risky = false
 [shuffle_from_lane_outside_mask]
 rule = "A shuffle from a lane outside the mask gives an undefined value."
-count = 32
 defined = [[1, 16]]
+verdict = "undefined"
+faults = ["shuffle from a lane that takes no part"]
+risky = false
 [vote_lane_outside_its_mask]
 rule = "A lane that votes with a mask without itself breaks the rule."
 verdict = "undefined"
@@ -352,9 +357,9 @@ extern "C" __global__ void early_exit_before_syncthreads(unsigned *out) {
 extern "C" __global__ void divergent_loop_reconverges(unsigned *out) {
     unsigned sum = 0;
     for (unsigned i = 0; i < LANE; ++i)
-        sum += out[i] & 1;
+        sum += i ^ LANE;
     asm volatile("" : "+r"(sum));
-    out[LANE] = __ballot_sync(FULL, sum < 100);
+    out[LANE] = __ballot_sync(FULL, sum < 100000);
 }
 
 extern "C" __global__ void switch_of_four(unsigned *out) {
