@@ -204,12 +204,11 @@ ANSWERS = {
 }
 
 
-def listed(judge: str, names):
-    """Mark what is known to differ from the ISA's text or from cards."""
+def listed(judge: str, names) -> list:
+    """Return the names, marked where they are known to differ from the ISA's text or from cards."""
     reasons = known().get(judge, {})
-    for name in names:
-        marks = [pytest.mark.xfail(reason=reasons[name], strict=True)] if name in reasons else []
-        yield pytest.param(name, marks=marks)
+    marks = {name: pytest.mark.xfail(reason=why, strict=True) for name, why in reasons.items()}
+    return [pytest.param(name, marks=[marks[name]] if name in marks else []) for name in names]
 
 
 @pytest.mark.parametrize("name", listed("isa", cases()))

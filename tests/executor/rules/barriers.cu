@@ -266,7 +266,7 @@ extern "C" __global__ void barrier_counts_disagree(unsigned *out) {
 }
 
 extern "C" __global__ void barrier_partial_orders_nothing_else(unsigned *out) {
-    __shared__ volatile unsigned words[128];
+    __shared__ unsigned words[128];
     words[T] = T;
     if (T < 64)
         asm volatile("bar.sync 1, 64;" ::: "memory");

@@ -453,7 +453,8 @@ extern "C" __global__ void atomic_flag_in_shared(unsigned *out) {
 }
 
 extern "C" __global__ void message_without_fence(unsigned *out) {
-    __shared__ volatile unsigned message_shared, flag;
+    __shared__ unsigned message_shared;
+    __shared__ volatile unsigned flag;
     if (T == 0)
         flag = 0;
     __syncthreads();
@@ -468,7 +469,7 @@ extern "C" __global__ void message_without_fence(unsigned *out) {
 }
 
 extern "C" __global__ void shared_race_neighbour(unsigned *out) {
-    __shared__ volatile unsigned words[64];
+    __shared__ unsigned words[64];
     words[T] = T;
     out[T] = words[T ^ 32];
 }
@@ -481,7 +482,7 @@ extern "C" __global__ void shared_race_neighbour_correct(unsigned *out) {
 }
 
 extern "C" __global__ void shared_race_overwrite(unsigned *out) {
-    __shared__ volatile unsigned words[64];
+    __shared__ unsigned words[64];
     words[T] = T;
     __syncthreads();
     const unsigned other = words[T ^ 32];
@@ -502,7 +503,7 @@ extern "C" __global__ void shared_race_overwrite_correct(unsigned *out) {
 }
 
 extern "C" __global__ void global_race_counter(unsigned *out) {
-    *(volatile unsigned *)out += 1;
+    out[0] += 1;
 }
 
 extern "C" __global__ void global_race_counter_correct(unsigned *out) {
@@ -512,14 +513,14 @@ extern "C" __global__ void global_race_counter_correct(unsigned *out) {
 }
 
 extern "C" __global__ void global_race_neighbour_block(unsigned *out) {
-    volatile unsigned *words = out;
+    unsigned *words = out;
     const unsigned i = blockIdx.x * 32 + T;
     words[i] = i;
     words[i] = words[(i + 32) % 128] + 1;
 }
 
 extern "C" __global__ void global_race_neighbour_warp(unsigned *out) {
-    volatile unsigned *words = out;
+    unsigned *words = out;
     words[T] = T;
     const unsigned other = words[T ^ 32];
     __syncthreads();

@@ -270,7 +270,7 @@ extern "C" __global__ void syncwarp_orders_shared(unsigned *out) {
 }
 
 extern "C" __global__ void syncwarp_half_does_not_order_others(unsigned *out) {
-    __shared__ volatile unsigned words[32];
+    __shared__ unsigned words[32];
     words[LANE] = LANE;
     if (LANE < 16)
         __syncwarp(0xffffu);
