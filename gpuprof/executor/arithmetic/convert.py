@@ -17,6 +17,8 @@ _FLOATS = ("f16", "f32", "f64", "bf16")
 
 def lower_cvt(op: Mnemonic) -> Lowered:
     """Lower `cvt.MODIFIERS.TO.FROM`."""
+    if len(op.types) != 2 or not {*op.types} <= {*ARITHMETIC, "f16x2", "bf16x2"}:
+        raise NotInTable
     to, source = op.types
     if op.has("relu") or op.has("satfinite"):
         raise NotInTable

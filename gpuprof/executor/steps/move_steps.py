@@ -21,12 +21,12 @@ def move(coder: Coder, item: Instruction) -> Step:
     if len(item.operands) != 2:
         raise UnsupportedInstruction(item.name, item.line)
     target, source = item.operands
-    items = [getattr(operand, "items", None) for operand in (target, source)]
-    if items[0] or items[1]:
-        return _pack(coder, item, items[0], items[1])
     kind = item.opcode[-1]
     if kind not in ARITHMETIC:
         raise UnsupportedInstruction(item.name, item.line)
+    items = [getattr(operand, "items", None) for operand in (target, source)]
+    if items[0] or items[1]:
+        return _pack(coder, item, items[0], items[1])
     read = coder.reader(source, _kept_dtype(coder, target, kind, item.line), item)
     write, masked = coder.target(target, item), coder.mask(item)
     return lambda batch: write(batch, read(batch), masked(batch))
