@@ -168,9 +168,8 @@ def _remark(batch: Batch) -> str:
     read = batch.followed and batch.followed.first_read
     if not read:
         return ""
-    block, warp, lane = read.position
-    x, y, z = (int(i) for i in batch.indices[block])
-    where = f"thread {batch.geometry.thread_index(warp, lane)} of block {(x, y, z)}"
+    thread, block = batch.names(read.position)
+    where = f"thread {thread} of block {block}"
     if read.byte == ABSENT_LANE:
         what = f"a lane that takes no part in the exchange ({where})"
     else:

@@ -69,10 +69,14 @@ class ShuffleSources:
             return None
         source, _ = self(batch)
         taking = spread(mask.lanes, batch)
-        shape = np.broadcast_shapes(taking.shape, source.shape)
-        there = np.take_along_axis(np.broadcast_to(taking, shape), np.broadcast_to(source, shape), axis=2)
-        absent = np.asarray(taking & ~there)
+        absent = np.asarray(taking & ~_of_lanes(taking, source))
         return absent if absent.any() else None
+
+
+def _of_lanes(value: Lanes, source: NDArray[np.int64]) -> Lanes:
+    """Return for each lane what the lane at `source` has."""
+    shape = np.broadcast_shapes(value.shape, source.shape)
+    return np.take_along_axis(np.broadcast_to(value, shape), np.broadcast_to(source, shape), axis=2)
 
 
 def shuffle(coder: Coder, item: Instruction) -> Step:
@@ -91,10 +95,7 @@ def shuffle(coder: Coder, item: Instruction) -> Step:
             text = f"reads lane {source} of its warp, which takes no part in the exchange"
             batch.fault(FaultKind.ABSENT_LANE, text, item.line, position)
         source, valid = sources(batch)
-        held = spread(value(batch), batch)
-        shape = np.broadcast_shapes(held.shape, source.shape)
-        picked = np.take_along_axis(np.broadcast_to(held, shape), np.broadcast_to(source, shape), axis=2)
-        write(batch, picked, mask)
+        write(batch, _of_lanes(spread(value(batch), batch), source), mask)
         if write_valid is not None:
             write_valid(batch, valid, mask)
 
