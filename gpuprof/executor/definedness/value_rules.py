@@ -323,9 +323,9 @@ def _spreading(
 
 def _spread_of(item: Instruction) -> _Spread:
     base, words = item.opcode[0], set(item.opcode[1:])
-    if base == "cvt" and words & _PACKED:
+    if base == "cvt" and {item.opcode[-2]} & _PACKED and len(item.operands) == 3:
         return _packed([isinstance(operand, Reg) for operand in item.operands[1:]])
-    if words & _PACKED:
+    if words & _PACKED and base != "cvt":
         return _each_half
     if base in _SUMS and words <= {"lo", "wide", "cc", *_INTEGERS}:
         return _upward
