@@ -22,12 +22,15 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 _TO_INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 _FLOATS = ("f16", "f32", "f64", "bf16")
+_MODIFIERS = {"rn", "rz", "rm", "rp", "rna", *_TO_INTEGRAL, "ftz", "sat", "relu", "satfinite"}
 _PAIRS = ("f16x2", "bf16x2", *BYTES)
 
 
 def lower_cvt(op: Mnemonic) -> Lowered:
     """Lower `cvt.MODIFIERS.TO.FROM`."""
-    if len(op.types) != 2:
+    if op.has("pack"):
+        return _packed_integers(op)
+    if len(op.types) != 2 or {*op.flags} - _MODIFIERS:
         raise NotInTable
     to, source = op.types
     if to in _PAIRS or source in _PAIRS:
@@ -92,6 +95,24 @@ def _pair(op: Mnemonic, to: str, source: str) -> Lowered:
     if to == "f16x2" and source in BYTES and not op.has("satfinite"):
         return _of_bytes(op, source)
     raise NotInTable
+
+
+def _packed_integers(op: Mnemonic) -> Lowered:
+    """Lower `cvt.pack`: two s32, clamped, as the lowest parts of a word; above them a third operand."""
+    to, source, *rest = op.types
+    if source != "s32" or to not in ("u16", "s16", "u8", "s8") or {*op.flags} != {"pack", "sat"}:
+        raise NotInTable
+    part = ARITHMETIC[to]
+    bits = np.uint32(8 * part.itemsize)
+
+    def pack(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
+        upper, lower = (
+            saturated(x.astype(np.int64), part).view(f"u{part.itemsize}").astype(np.uint32) for x in (a, b)
+        )
+        packed: Lanes = upper << bits | lower
+        return packed | c[0] << np.uint32(2 * bits) if c else packed
+
+    return Lowered(pack, (np.dtype(np.int32),) * 2 + (ARITHMETIC["b32"],) * len(rest), ARITHMETIC["b32"])
 
 
 def _packing(each: Compute, part: np.dtype[Any], whole: np.dtype[Any]) -> Lowered:

@@ -30,13 +30,14 @@ _DIRECTED: dict[str, Callable[..., Lanes]] = {
     "sqrt": exact.square_root,
     "rcp": lambda a, mode: exact.divide(np.ones_like(a), a, mode),
 }
+_MODIFIERS = {"rn", "rz", "rm", "rp", "ftz", "sat", "approx", "full", "NaN", "xorsign", "abs"}
 #: What this machine may have a loop of its own for.
 _HOT = ("add", "sub", "mul", "fma")
 
 
 def modified(op: Mnemonic, compute: Compute, count: int) -> Lowered:
     """Lower to a function of `count` operands of the instruction's type, with `.sat`, `.ftz` and its NaNs."""
-    if op.has("ftz") and op.type != "f32":
+    if (op.has("ftz") and op.type != "f32") or {*op.flags} - _MODIFIERS:
         raise NotInTable
     computed = _saturated(compute) if op.has("sat") else compute
     if op.has("ftz"):

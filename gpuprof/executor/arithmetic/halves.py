@@ -14,7 +14,8 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 TYPES = ("f16", "bf16", "f16x2", "bf16x2")
 _WORD = np.dtype(np.uint16)
 _BF16_TINY = 2.0**-126  # smallest normal bfloat16
-_F16_TINY = 2.0**-14  # and float16
+#: Smallest normal float16.
+F16_TINY = 2.0**-14
 
 # float32 holds the sum or product of two halves to more than twice their bits plus two, so that rounding
 # once more, to half, is as good as rounding once; float64 does the same for bfloat16.
@@ -31,7 +32,7 @@ _COMPUTE: dict[str, Compute] = {
     "tanh": np.tanh,
 }
 _OF_NAN: dict[str, Compute] = {"min": extreme(np.minimum), "max": extreme(np.maximum)}
-#: Modifiers beside the rounding; f16 has `.ftz` too, but for `tanh`.
+#: Modifiers beside `.ftz`.
 _MODIFIERS = {
     **dict.fromkeys(("add", "sub", "mul"), frozenset({"rn", "sat"})),
     "fma": frozenset({"rn", "sat", "relu"}),
@@ -43,8 +44,8 @@ _MODIFIERS = {
 def lower(op: Mnemonic, count: int) -> Lowered:
     """Lower one arithmetic instruction of a half type with `count` operands."""
     known = _MODIFIERS.get(op.base, frozenset())
-    # Of bf16 only `ex2` is flushed: always.
-    flushes = op.base == "ex2" if op.type.startswith("bf16") else op.base != "tanh"
+    # Of bf16 only `ex2` is flushed, of f16 all but the approximations.
+    flushes = op.base == "ex2" if op.type.startswith("bf16") else op.base not in ("ex2", "tanh")
     if set(op.flags) - known - ({"ftz"} if flushes else set()) or op.has("xorsign") != op.has("abs"):
         raise NotInTable
     compute = _computation(op)
@@ -67,16 +68,16 @@ def _computation(op: Mnemonic) -> Compute:
     if kind == "bf16":
         tiny = _BF16_TINY if op.has("ftz") else 0.0
         return lambda *bits: to_bf16(
-            _flushed(compute(*(_flushed(from_bf16(b).astype(np.float64), tiny) for b in bits)), tiny)
+            flushed(compute(*(flushed(from_bf16(b).astype(np.float64), tiny) for b in bits)), tiny)
         )
-    tiny = _F16_TINY if op.has("ftz") else 0.0
+    tiny = F16_TINY if op.has("ftz") else 0.0
     wide = op.base in ("ex2", "tanh")
 
     def of_f16(*bits: Lanes) -> Lanes:
-        values = [_flushed(b.view(np.float16), tiny) for b in bits]
+        values = [flushed(b.view(np.float16), tiny) for b in bits]
         if wide:
             values = [value.astype(np.float64) for value in values]
-        return canonical(_flushed(compute(*values).astype(np.float16), tiny)).view(np.uint16)
+        return canonical(flushed(compute(*values).astype(np.float16), tiny)).view(np.uint16)
 
     return of_f16
 
@@ -85,7 +86,7 @@ def _fused_bf16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     return exact.to_odd(*exact.two_sum(a * b, c))
 
 
-def _flushed(values: Lanes, tiny: float) -> Lanes:
+def flushed(values: Lanes, tiny: float) -> Lanes:
     """Return values with those below `tiny` as zeros of their sign."""
     if not tiny:
         return values

@@ -55,10 +55,13 @@ loop:
   store {type} %result, ptr %at{out}
   %next = add i64 %i, 1
   %more = icmp slt i64 %next, %n
-  br i1 %more, label %loop, label %done
+  br i1 %more, label %loop, label %done, !llvm.loop !0
 done:
   ret void
 }}
+!0 = distinct !{{!0, !1, !2}}
+!1 = !{{!"llvm.loop.vectorize.width", i32 8}}
+!2 = !{{!"llvm.loop.interleave.count", i32 1}}
 """
 _OPERAND = """
   %argp{i} = getelementptr ptr, ptr %args, i64 {i}
@@ -165,7 +168,7 @@ class _Loop:
             operands="".join(_OPERAND.format(i=i) for i in each),
             choices="".join(choices),
             given=given([f"%step{i}" for i in each]),
-            formal=", ".join(f"ptr %arg{i}, i64 %step{i}" for i in each),
+            formal=", ".join(f"ptr {'noalias ' * (i == self.count)}%arg{i}, i64 %step{i}" for i in each),
             addresses="".join(_ADDRESS.format(i=i) for i in each),
             loads="".join(self._load(i) for i in range(self.count)),
             operation=_OPERATIONS[self.name][0].format(type=kind, suffix=self.kind),

@@ -55,6 +55,8 @@ def _two_operands(op: Mnemonic) -> Lowered:
         return _same(op, integers.multiply_24_high if op.has("hi") else integers.multiply_24, 2)
     if op.base == "mul":
         return _product(op)
+    if op.type in integers.PAIRS:
+        return _pair_of_integers(op, np.add if op.base == "add" else np.subtract)
     compute: Compute = np.add if op.base == "add" else np.subtract
     if op.has("sat"):
         wide = np.dtype(np.int64)
@@ -66,6 +68,22 @@ def _two_operands(op: Mnemonic) -> Lowered:
         unsigned = np.dtype(f"u{op.dtype.itemsize}")
         return Lowered(compute, (unsigned,) * 2, unsigned, carry)
     return _same(op, compute, 2)
+
+
+def _pair_of_integers(op: Mnemonic, compute: Compute) -> Lowered:
+    """Lower an instruction on two 16-bit integers in a word; `.relu` makes negative ones 0."""
+    if {*op.flags} - {"relu"}:
+        raise NotInTable
+    part = integers.PAIRS[op.type]
+
+    def each(a: Lanes, b: Lanes) -> Any:
+        parts = (np.ascontiguousarray(words)[..., None].view(part) for words in (a, b))
+        result = compute(*parts)
+        if op.has("relu"):
+            result = np.maximum(result, part.type(0))
+        return np.ascontiguousarray(result).view(np.uint32)[..., 0]
+
+    return Lowered(each, (_U32, _U32), _U32)
 
 
 def _product(op: Mnemonic) -> Lowered:
@@ -156,7 +174,12 @@ def _extreme(op: Mnemonic) -> Lowered:
     if op.type in halves.TYPES:
         return halves.lower(op, 2)
     if not op.is_float:
-        return _same(op, np.minimum if lowest else np.maximum, 2)
+        choose: Compute = np.minimum if lowest else np.maximum
+        if op.type in integers.PAIRS:
+            return _pair_of_integers(op, choose)
+        if op.has("relu"):
+            return _same(op, lambda a, b: np.maximum(choose(a, b), op.dtype.type(0)), 2)
+        return _same(op, choose, 2)
     return floats.extremes(op)
 
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from gpuprof.executor.lanes.scalars import Lanes
 
+#: Types of two integers in a word, and what each is.
+PAIRS = {"u16x2": np.dtype(np.uint16), "s16x2": np.dtype(np.int16)}
 _REVERSED_BYTE = np.array([int(f"{i:08b}"[::-1], 2) for i in range(256)], dtype=np.uint8)
 
 

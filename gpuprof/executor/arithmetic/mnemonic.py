@@ -15,6 +15,8 @@ Compute = Callable[..., Any]
 
 #: Types that only `cvt` knows; their bits travel in registers of `.bNN`.
 _ONLY_CONVERTED = ("tf32", "e4m3x2", "e5m2x2")
+#: Two integers in a register of `.b32`.
+_PAIRS = ("u16x2", "s16x2")
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
@@ -30,7 +32,7 @@ class Mnemonic:
     def of(cls, opcode: tuple[str, ...]) -> "Mnemonic":
         """Sort the parts of an opcode."""
         rest = opcode[1:]
-        types = tuple(part for part in rest if part in ARITHMETIC or part in _ONLY_CONVERTED)
+        types = tuple(part for part in rest if part in ARITHMETIC or part in (*_ONLY_CONVERTED, *_PAIRS))
         return cls(opcode[0], tuple(part for part in rest if part not in types), types)
 
     def has(self, flag: str) -> bool:
