@@ -4,14 +4,14 @@
 
 The hardware interpolates tables. What is computed here is the value that it approximates, correctly rounded,
 which is within the error that the ISA states; what decides the class of a result is as on the hardware: where
-subnormals are zeros, the argument of sine and cosine as a rounded number of turns, and the upper word to
+subnormals are zeros, the argument of sine and cosine as a fixed-point number of turns, and the upper word to
 which f64 is cut off.
 """
 
 import numpy as np
 
 from gpuprof.executor.arithmetic import floats
-from gpuprof.executor.arithmetic.exact import flush
+from gpuprof.executor.arithmetic.exact import flush, multiply
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.arithmetic.nans import CANONICAL
 from gpuprof.executor.lanes.scalars import Lanes
@@ -20,6 +20,8 @@ from gpuprof.executor.lanes.scalars import Lanes
 _LARGEST_WITH_RECIPROCAL = np.float32(2.0**126)
 #: What sine and cosine multiply their argument by first: turns in a radian, as an f32.
 _TURNS = np.float32(1 / (2 * np.pi))
+#: Steps of a quarter turn that they tell apart.
+_QUARTER = 1 << 23
 _UPPER_WORD = np.uint64(0xFFFF_FFFF_0000_0000)
 _F64_TINY = 2.0**-1022  # smallest normal float64
 
@@ -31,22 +33,31 @@ def _divide(a: Lanes, b: Lanes) -> Lanes:
 
 
 def _sine(a: Lanes) -> Lanes:
-    """Return the sine, of zeros and of half turns a zero with the sign of the argument."""
-    turns = _turned(a)
-    value = np.sin(2 * np.pi * (turns - np.rint(turns)))
-    halves = turns * 2
-    return np.where(np.isfinite(halves) & (halves == np.rint(halves)), np.copysign(0.0, a), value)
+    quadrant, rest = _turned(a)
+    size = _first_quadrant(np.where(quadrant % 2 == 1, _QUARTER - 1 - rest, rest))
+    return _signed(a, size, (quadrant >= 2) != np.signbit(a))
 
 
 def _cosine(a: Lanes) -> Lanes:
-    """Return the cosine, of odd quarter turns 0."""
-    turns = _turned(a)
-    rest = np.abs(turns - np.rint(turns))
-    return np.where(rest == 0.25, 0.0, np.cos(2 * np.pi * rest))
+    quadrant, rest = _turned(a)
+    size = _first_quadrant(np.where(quadrant % 2 == 0, _QUARTER - 1 - rest, rest))
+    return _signed(a, size, (quadrant == 1) | (quadrant == 2))
 
 
-def _turned(a: Lanes) -> Lanes:
-    return flush(a.astype(np.float32) * _TURNS).astype(np.float64)
+def _turned(a: Lanes) -> tuple[Lanes, Lanes]:
+    """Return the quadrant of |a| and how far in it, in steps, cut off; mirrored, it has all bits flipped."""
+    product = multiply(a.astype(np.float32), np.asarray(_TURNS), "rz")
+    turns = np.abs(flush(product)).astype(np.float64)
+    fixed = np.floor(np.where(np.isfinite(turns), turns % 1.0, 0.0) * 4 * _QUARTER).astype(np.int64)
+    return fixed // _QUARTER, fixed % _QUARTER
+
+
+def _first_quadrant(rest: Lanes) -> Lanes:
+    return np.asarray(np.sin(rest * (np.pi / 2 / _QUARTER)))
+
+
+def _signed(a: Lanes, size: Lanes, negative: Lanes) -> Lanes:
+    return np.where(np.isfinite(a), np.where(negative, -size, size), np.nan)
 
 
 #: From float64 operands to float64; the result is rounded to f32.

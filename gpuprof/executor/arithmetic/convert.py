@@ -14,6 +14,7 @@ from gpuprof.executor.arithmetic.small_formats import (
     BYTES,
     from_bf16,
     to_bf16,
+    to_bf16_payload,
     to_float16,
     to_float64,
     to_tf32,
@@ -186,7 +187,9 @@ def _float_to_float(value: Lanes, op: Mnemonic, source: str, to: str) -> Lanes:
     if op.has("sat"):  # NaN becomes zero
         value = np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
     if to == "bf16":
-        return to_bf16(value, op.rounding)
+        bits = to_bf16(value, op.rounding)
+        # Of an f64 the upper bits of a NaN's payload are kept.
+        return np.where(np.isnan(value), to_bf16_payload(value), bits) if source == "f64" else bits
     if source == to:
         return value if source == "f64" or not op.flags else canonical(value)
     if source == "f64" and to == "f16":

@@ -15,7 +15,6 @@ from gpuprof.executor.lanes.scalars import Lanes
 _TF32_CUT = np.uint32(0x1FFF)
 _TF32_NAN = np.uint32(0x7FFFE000)
 _INFINITY = np.uint32(0x7F800000)
-_TF32_LARGEST = np.uint32(0x7F7FE000)
 
 
 def from_bf16(bits: Lanes) -> Lanes:
@@ -38,6 +37,13 @@ def to_bf16(value: Lanes, mode: str = "rn") -> Lanes:
     if mode != "rn":
         rounded = _directed_bf16(rounded, wide, mode)
     return np.where(np.isnan(wide), CANONICAL_HALF, rounded)
+
+
+def to_bf16_payload(nan: Lanes) -> Lanes:
+    """Return float64 NaNs as bfloat16 bits: sign and upper bits of the payload, quiet."""
+    bits = nan.view(np.uint64)
+    word = (bits >> np.uint64(48) & np.uint64(0x8000)) | (bits >> np.uint64(45) & np.uint64(0x7F))
+    return (word | np.uint64(0x7FC0)).astype(np.uint16)
 
 
 def _directed_bf16(rounded: Lanes, wide: Lanes, mode: str) -> Lanes:
@@ -71,10 +77,9 @@ def to_tf32(value: Lanes, mode: str, *, finite: bool) -> Lanes:
     rounded = np.where(is_number, added, bits) & ~_TF32_CUT
     if mode != "rna":  # which knows no NaN: it cuts one off like a number
         rounded = np.where(np.isnan(value), _TF32_NAN, rounded)
-    if finite:
-        sign = bits & np.uint32(0x80000000)
-        too_large = ((rounded & _INFINITY) == _INFINITY) & ~np.isnan(value)
-        rounded = np.where(too_large, sign | _TF32_LARGEST, rounded)
+    if finite:  # the largest number is one step below infinity, and "rna" takes that step from NaNs too
+        too_large = ((rounded & _INFINITY) == _INFINITY) & ((mode == "rna") | ~np.isnan(value))
+        rounded = np.where(too_large, rounded - (_TF32_CUT + np.uint32(1)), rounded)
     return rounded
 
 
