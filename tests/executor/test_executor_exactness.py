@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from gpuprof.executor.arithmetic import exact, floats
 from gpuprof.executor.arithmetic.hardware_loops import hardware_loop
+from gpuprof.executor.arithmetic.instruction_table import TABLE
+from gpuprof.executor.arithmetic.mnemonic import Mnemonic
 
 
 def nearest(value: Fraction, dtype) -> float:
@@ -371,3 +373,33 @@ def test_f64_division_and_addition_in_every_direction():
                 got = run_instruction(f"{name}.{mode}.{kind} d, a, b;", (kind, kind), kind, x, y)
                 values = [operate(Fraction(float(p)), Fraction(float(q))) for p, q in zip(x, y, strict=True)]
                 assert got.tolist() == [rounded(value, dtype, mode) if value else 0 for value in values]
+
+
+@pytest.mark.skipif(hardware_loop("fma", "f32") is None, reason="llvmlite or the CPU instruction is missing")
+@pytest.mark.parametrize("strides", ["lanes", "one value", "every other"])
+@pytest.mark.parametrize(
+    "name",
+    ["add.f32", "sub.f32", "mul.ftz.f32", "fma.rn.f32", "fma.rn.ftz.f32", "add.f64", "mul.f64", "fma.rn.f64"],
+)
+def test_loops_of_the_cpu_give_every_bit_that_numpy_gives(name, strides, monkeypatch):
+    """Patterns of all classes, NaNs with payloads among them, however the operands lie in memory."""
+    op = Mnemonic.of(tuple(name.split(".")))
+    bits = 8 * op.dtype.itemsize
+    rng = np.random.default_rng(7)
+    count = 3 if op.base == "fma" else 2
+    infinity = int(np.array(np.inf, op.dtype).view(f"u{bits // 8}"))
+    operands = []
+    for _ in range(count):
+        words = rng.integers(0, 1 << bits, 2000, dtype=f"u{bits // 8}")
+        words[::3] = rng.choice([0, 1, infinity, infinity + 1, infinity + 12345], len(words[::3]))
+        words[::5] |= np.array(1 << bits - 1, words.dtype)
+        operands.append(words.view(op.dtype))
+    if strides == "one value":
+        operands[1] = operands[1][21:22]
+    elif strides == "every other":
+        operands = [operand[::2] for operand in operands]
+    with np.errstate(all="ignore"):
+        got = TABLE[op.base](op).compute(*operands)
+        monkeypatch.setattr(floats, "hardware_loop", lambda name, kind: None)
+        expected = TABLE[op.base](op).compute(*operands)
+    np.testing.assert_array_equal(got.view(f"u{bits // 8}"), expected.view(f"u{bits // 8}"))
