@@ -49,7 +49,7 @@ _MOVES = {
 _PLACE_BY_PLACE = frozenset({"and", "or", "xor", "not", "lop3"})
 _SUMS = frozenset({"add", "sub", "neg", "mul", "mad"})
 _INTEGERS = frozenset(f"{kind}{bits}" for kind in "su" for bits in (16, 32, 64))
-_PACKED = frozenset({"f16x2", "bf16x2"})
+_PACKED = frozenset({"f16x2", "bf16x2", "u16x2", "s16x2"})
 _WITH_CARRY_IN = frozenset({"addc", "subc", "madc"})
 
 #: The upper half of a word, and the lower one.
@@ -323,9 +323,9 @@ def _spreading(
 
 def _spread_of(item: Instruction) -> _Spread:
     base, words = item.opcode[0], set(item.opcode[1:])
-    if base == "cvt" and words & _PACKED:
+    if base == "cvt" and {item.opcode[-2]} & _PACKED and len(item.operands) == 3:
         return _packed([isinstance(operand, Reg) for operand in item.operands[1:]])
-    if words & _PACKED:
+    if words & _PACKED and base != "cvt":
         return _each_half
     if base in _SUMS and words <= {"lo", "wide", "cc", *_INTEGERS}:
         return _upward

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.executor.arithmetic import halves
-from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn
-from gpuprof.executor.arithmetic.exact import with_flush
-from gpuprof.executor.arithmetic.mnemonic import Mnemonic
+from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
@@ -127,24 +124,18 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     operands = item.operands if returns else (None, *item.operands)
     memory = memory_operand(operands[1], item)
     kind = _element(item)
-    name = next((part for part in item.opcode if part in ATOMICS), "")
+    operation = atomic_operation(next((part for part in item.opcode[1:] if part in ATOMICS), ""), kind)
     given = operands[2]
-    is_vector = isinstance(given, Vec)
-    is_half = kind in halves.TYPES
-    if not name or kind not in ARITHMETIC or (is_half and name != "add") or (is_vector and returns):
+    if operation is None:
         raise UnsupportedInstruction(item.name, item.line)
-    dtype, combine = ARITHMETIC[kind], ATOMICS[name]
-    if is_half:
-        dtype, combine = np.dtype(f"u{dtype.itemsize}"), halves.lower(Mnemonic("add", (), (kind,)), 2).compute
-    # The units of global memory know no subnormal floats; those of shared memory do.
-    in_global = with_flush(combine) if (kind, name) == ("f32", "add") else combine
+    dtype = operation.dtype
     parts = _parts(given) if isinstance(given, Vec) else ()
     width = max(1, len(parts))
     space = _space(coder, item, memory, dtype.itemsize * width, "atomic")
     read_address = address_reader(coder, item, memory)
     sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
     reads = [coder.reader(operand, dtype, item) for operand in sources]
-    write = coder.target(operands[0], item) if operands[0] is not None else None
+    writes = [coder.target(part, item) for part in _parts(operands[0])] if operands[0] is not None else []
     masked, releases = coder.mask(item), _releaser(coder, item)
 
     def step(batch: Batch) -> None:
@@ -156,8 +147,8 @@ def atomic(coder: Coder, item: Instruction) -> Step:
         values = [np.broadcast_to(read(batch), shape) for read in reads]
 
         def apply(content: Lanes, index: Lanes, lanes: Bools, is_global: bool) -> Lanes:
-            how = in_global if is_global else combine
-            if not is_vector:
+            how = operation.in_global if is_global else operation.elsewhere
+            if not parts:
                 return apply_in_turn(content.view(dtype), index, how, [value[lanes] for value in values])
             before = content[index]
             for i, value in enumerate(values):
@@ -165,8 +156,9 @@ def atomic(coder: Coder, item: Instruction) -> Step:
             return before
 
         old = space.update(batch, read_address(batch), mask, apply)
-        if write is not None:
-            write(batch, old.view(dtype), mask)
+        elements = old[..., None].view(dtype)
+        for i, write in enumerate(writes):
+            write(batch, elements[..., i], mask)
 
     return step
 

@@ -65,6 +65,7 @@ class Case:
             breaks a rule, whatever comes out), or "" where only the card can tell.
         faults: Kinds of fault by which the executor may report an "undefined" or "fault".
         ulps: How far values may be from the card's; None for equality of bits.
+        absolute: Or how far by difference; None where that is not stated.
         risky: It may fault or hang, and is asked alone.
         counted: Its accesses are worth counting by Nsight Compute.
     """
@@ -86,6 +87,7 @@ class Case:
     verdict: str
     faults: tuple[str, ...]
     ulps: float | None
+    absolute: float | None
     risky: bool
     counted: bool
 
@@ -103,7 +105,7 @@ class Case:
 
 
 _COMMON = {"chapter", "rule", "kernel", "result", "count", "inputs", "operands", "grid", "block", "shared"}
-_COMMON |= {"cooperative", "defined", "expected", "verdict", "faults", "ulps", "risky", "counted"}
+_COMMON |= {"cooperative", "defined", "expected", "verdict", "faults", "ulps", "absolute", "risky", "counted"}
 
 
 @cache
@@ -191,6 +193,7 @@ def _case(file: str, name: str, entry: Mapping[str, Any]) -> Case:
         entry.get("verdict", ""),
         tuple(entry.get("faults", ())),
         entry.get("ulps"),
+        entry.get("absolute"),
         entry.get("risky", entry.get("verdict", "ok") not in ("ok", "")),
         entry.get("counted", False),
     )
