@@ -95,7 +95,9 @@ def compile_file(name: str, source: str, arch: str, options: Sequence[str] = ())
         ptx = bytes(nvrtc.nvrtcGetPTXSize(program)[1])
         nvrtc.nvrtcGetPTX(program, ptx)
     nvrtc.nvrtcDestroyProgram(program)
-    return Compiled(name, cubin, ptx.rstrip(b"\0").decode(), log.rstrip(b"\0").decode(errors="replace").strip())
+    return Compiled(
+        name, cubin, ptx.rstrip(b"\0").decode(), log.rstrip(b"\0").decode(errors="replace").strip()
+    )
 
 
 class Card:

@@ -4,10 +4,10 @@
 
 Usage: python benchmarks/card_answers.py [--only TEXT …] [--ncu [PATH]] [-o FILE]
 
-Needs Python 3.11, NumPy and cuda-bindings with NVRTC; of gpuprof nothing that needs more. Files are compiled side by side
-for the card's architecture. Cases that should end well share one process; after a fault a new one goes on
-with the rest, because a fault spoils a context. Risky cases have a process each. What has not ended after a
-few seconds is a hang. The answers of cases that are not asked again are kept.
+Needs Python 3.11, NumPy and cuda-bindings with NVRTC; of gpuprof nothing that needs more. Files are compiled
+side by side for the card's architecture. Cases that should end well share one process; after a fault a new
+one goes on with the rest, because a fault spoils a context. Risky cases have a process each. What has not
+ended after a few seconds is a hang. The answers of cases that are not asked again are kept.
 
 --only asks the cases whose name or chapter contains a text. --ncu profiles the cases whose accesses are worth
 counting, once each, and puts their counters beside the answers.
@@ -48,7 +48,6 @@ _METRICS = (
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
     "smsp__inst_executed_op_ldgsts.sum",
 )
-
 
 
 def ask(card: Card, case: Case, folder: Path, launches: int) -> dict:

@@ -7,9 +7,9 @@ Usage: python benchmarks/random_kernels.py record [--kernels N] [--ncu PATH] [-o
        python benchmarks/random_kernels.py keep FILE [--kernels N]
 
 `record` asks the card in this machine; it needs Python 3.11, NumPy, cuda-bindings with NVRTC and Nsight
-Compute. `compare` runs the same kernels on the executor, from the PTX that was recorded, and exits with 1 where
-a result or a counter is not the card's. `keep` writes the answers to the first kernels where the tests find
-them.
+Compute. `compare` runs the same kernels on the executor, from the PTX that was recorded, and exits with 1
+where a result or a counter is not the card's. `keep` writes the answers to the first kernels where the tests
+find them.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from recording import answer_cases, record
 
-from against_card import compared, execute, wrong_bits  # isort: skip
+from against_card import compared, counts_of_card, execute, wrong_bits  # isort: skip
 from answers_file import load_answers, save_answers  # isort: skip
 from kernel_generator import random_kernel  # isort: skip
 
@@ -41,8 +41,8 @@ def seed_of(name: str) -> int:
     return int(name.removeprefix("random_"))
 
 
-def judged(name: str, answer: dict) -> tuple[str, list[str], list[tuple[str, float, float]]]:
-    """Return a kernel's name, what is wrong with its results, and its counters that differ."""
+def judged(name: str, answer: dict) -> tuple[str, list[str], list[tuple[str, float, float, bool]]]:
+    """Return a kernel's name, what is wrong with its results, and its counters."""
     case = random_kernel(seed_of(name))
     if answer["key"] != case.key:
         return name, ["the generator has changed since the card was asked"], []
@@ -53,7 +53,7 @@ def judged(name: str, answer: dict) -> tuple[str, list[str], list[tuple[str, flo
     except CaseFailure as why:
         return name, [f"{type(why).__name__}: {why}"], []
     wrong = wrong_bits(case, ours, answer)
-    counters = [*compared(ours, answer)] if "counters" in answer else []
+    counters = compared(ours.counters, counts_of_card(answer)) if "counters" in answer else []
     return name, [wrong] if wrong else [], [(c.name, c.ours, c.theirs, c.equal) for c in counters]
 
 
@@ -97,7 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("mode", choices=("record", "compare", "keep"), nargs="?", default="compare")
     parser.add_argument("file", type=Path, nargs="?", help="recorded answers")
-    parser.add_argument("--kernels", type=int, help=f"record {_KERNELS} or keep {_KEPT} unless told otherwise")
+    parser.add_argument("--kernels", type=int, help=f"to record, {_KERNELS}, or to keep, {_KEPT}")
     parser.add_argument("--only", type=int, nargs="*", default=[], metavar="SEED", help="compare these only")
     parser.add_argument("--ncu", help="path of Nsight Compute")
     parser.add_argument("-o", "--output", type=Path, default=Path("random-kernels.json.xz"))

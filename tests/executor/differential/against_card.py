@@ -7,7 +7,7 @@ machine code that ptxas makes of it. Counts of threads (fused multiply-adds) and
 come to (requests, sectors, wavefronts) carry over; counts of branches and of all instructions do not.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,8 @@ from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, LaunchResult,
 
 #: What follows from reading memory or lanes that hold nothing; where that ends is then followed.
 _FOLLOWED = (FaultKind.UNINITIALISED_SHARED, FaultKind.ABSENT_LANE)
-#: What ptxas decides: most branches on which lanes part become predicates.
-_NOT_COMPARED = ("branch_divergent_warps",)
+#: What ptxas decides: branches on which lanes part become predicates, and a thread's own arrays registers.
+_NOT_COMPARED = ("branch_divergent_warps", "local_load_requests", "local_store_requests")
 #: Requests that Nsight Compute's metrics do not tell apart are read off the opcodes executed.
 _BY_OPCODE = {
     "barriers": ("BAR",),
@@ -28,8 +28,6 @@ _BY_OPCODE = {
     "shared_store_requests": ("STS",),
     "shared_atomic_requests": ("ATOMS",),
     "global_atomic_requests": ("RED", "REDG", "ATOMG", "ATOM"),
-    "local_load_requests": ("LDL",),
-    "local_store_requests": ("STL",),
 }
 _ATOMIC_SECTORS = tuple(f"l1tex__t_sectors_pipe_lsu_mem_global_op_{kind}.sum" for kind in ("red", "atom"))
 #: Nsight Compute shows two digits of a percentage.
@@ -53,7 +51,7 @@ class Executed:
 
 @dataclass(frozen=True)
 class Compared:
-    """One counter of one case, or what is left of it without what only hardware loses.
+    """One counter of one case.
 
     Attributes:
         name: The executor's.
@@ -121,27 +119,32 @@ def wrong_bits(case: LaunchCase, ours: Executed, answer: Mapping[str, Any]) -> s
     return ""
 
 
-def compared(ours: Executed, answer: Mapping[str, Any]) -> Iterator[Compared]:
-    """Yield every counter that both tell."""
-    theirs: dict[str, float] = {}
+def counts_of_card(answer: Mapping[str, Any]) -> dict[str, float]:
+    """Return what Nsight Compute counted of a launch, by gpuprof's names."""
+    counted: dict[str, float] = {}
     for row in OF_NCU:
         metric = next((name for name in row.metrics if name in answer["counters"]), None)
-        if row.executor and metric and metric != OPCODES and row.name not in _NOT_COMPARED:
-            theirs[row.executor] = answer["counters"][metric]
+        if row.executor and metric and metric != OPCODES:
+            counted[row.executor] = answer["counters"][metric]
     for name, opcodes in _BY_OPCODE.items():
-        theirs[name] = sum(answer["opcodes"].get(opcode, 0) for opcode in opcodes)
+        counted[name] = sum(answer["opcodes"].get(opcode, 0) for opcode in opcodes)
     if all(name in answer["counters"] for name in _ATOMIC_SECTORS):
-        theirs["global_atomic_sectors"] = sum(answer["counters"][name] for name in _ATOMIC_SECTORS)
-    counters = ours.counters
+        counted["global_atomic_sectors"] = sum(answer["counters"][name] for name in _ATOMIC_SECTORS)
+    return counted
+
+
+def compared(ours: Mapping[str, float | int | None], theirs: Mapping[str, float]) -> list[Compared]:
+    """Return every counter that both tell and that can be equal; shared wavefronts less bank conflicts.
+
+    Hardware counts a wavefront lost to another instruction on the same pipe as a conflict.
+    """
+    found = []
     for name, value in theirs.items():
-        mine = counters.get(name, 0 if name in _BY_OPCODE else None)
-        if mine is None:
-            continue
-        if name.endswith("_bank_conflicts"):
+        mine = ours.get(name)
+        if name in _NOT_COMPARED or mine is None or name.endswith("_bank_conflicts"):
             continue
         conflicts = name.replace("_wavefronts", "_bank_conflicts")
-        if name.endswith("_wavefronts") and conflicts in theirs:
-            # A wavefront lost to another instruction on the same pipe counts as a conflict.
-            yield Compared(name, mine - (counters.get(conflicts) or 0), value - theirs[conflicts])
-        else:
-            yield Compared(name, mine, value)
+        if conflicts != name and conflicts in theirs:
+            mine, value = mine - (ours.get(conflicts) or 0), value - theirs[conflicts]
+        found.append(Compared(name, mine, value))
+    return found

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file in which a card's answers to launches are kept: JSON, packed when its name ends in `.xz`.
 
-`about` tells the card and the versions. `answers` holds for each case by name its `key`, `outcome`, the bits
-of the `arrays` that the kernel changed, the `ptx` that was compiled from, `counters` by Nsight Compute's names and
-`opcodes`, warp instructions by opcode.
+`about` tells the card and the versions. `answers` holds for each case by name its `key`, its `outcome`, the
+bits of the `arrays` that the kernel changed, the `ptx` that was compiled on, `counters` by Nsight Compute's
+names, and `opcodes`, warp instructions by opcode.
 """
 
 import json

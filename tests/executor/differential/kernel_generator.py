@@ -7,11 +7,11 @@ through shared memory, among the lanes of a warp, by atomics, by asynchronous co
 barriers. What a section leaves in a thread's variables the next goes on with, and at the end each thread
 stores them.
 
-Results are defined by construction. Only a thread's own slots are written between barriers, and its own
-elements of the output; what is met by several threads is met by one kind of atomic operation whose result does not
-depend on order. A warp's lanes exchange values at places that all lanes of the mask reach. Products and sums are not contracted
-(the kernels are compiled with `-fmad=false` and ask for their fused multiply-adds), nothing approximate is
-used, and a NaN is stored as one bit pattern.
+Results are defined by construction. Between barriers a thread writes its own slots of shared memory only,
+and of the output its own elements; what several threads meet is met by one kind of atomic operation, whose
+order makes no difference. Lanes exchange values where all lanes of the mask arrive. Products and sums are not
+contracted (the kernels are compiled with `-fmad=false` and ask for their fused multiply-adds), nothing
+approximate is used, and a NaN is stored as one bit pattern.
 """
 
 import math
@@ -149,7 +149,7 @@ extern "C" __global__ void{bounds} {self.name}(const unsigned *__restrict__ x, c
         return (
             numbers.integers(0, 2**32, WORDS, dtype=np.uint32),
             floats,
-            numbers.normal(0, 3, DOUBLES),
+            numbers.uniform(-3, 3, DOUBLES),
             np.full(RESULTS * total, 0xA5A5A5A5, np.uint32),
             np.repeat(np.uint32([start for _, start in ATOMICS]), BIN_REGION),
             np.uint32(self.threads),
@@ -180,7 +180,8 @@ extern "C" __global__ void{bounds} {self.name}(const unsigned *__restrict__ x, c
         name = f"s{self.arrays}"
         if not self.dynamic and self.rng.random() < 0.2:
             self.dynamic = count * _SHARED_TYPES[kind]
-            self.shared.append(f"extern __shared__ __align__(16) unsigned char dynamic[]; {kind} *{name} = ({kind} *)dynamic;")
+            self.shared.append("extern __shared__ __align__(16) unsigned char dynamic[];")
+            self.shared.append(f"{kind} *{name} = ({kind} *)dynamic;")
         else:
             aligned = "__align__(16) " if self.rng.random() < 0.5 else ""
             self.shared.append(f"__shared__ {aligned}{kind} {name}[{count}];")
@@ -188,7 +189,9 @@ extern "C" __global__ void{bounds} {self.name}(const unsigned *__restrict__ x, c
 
     def permuted(self) -> str:
         """Return a permutation of the block's threads, of `t`."""
-        factor = self.rng.choice([k for k in (1, 1, 3, 5, 7, 11, 17, 31, 63) if math.gcd(k, self.threads) == 1])
+        factor = self.rng.choice(
+            [k for k in (1, 1, 3, 5, 7, 11, 17, 31, 63) if math.gcd(k, self.threads) == 1]
+        )
         shift = self.rng.choice(["", f" + {self.rng.randrange(9)}u"])
         return f"(t * {factor}u{shift}) % {self.threads}u"
 
@@ -196,7 +199,9 @@ extern "C" __global__ void{bounds} {self.name}(const unsigned *__restrict__ x, c
         """Each thread writes a slot of its own; after a barrier it reads others'."""
         rng = self.rng
         kind = rng.choice(list(_SHARED_TYPES))
-        strides = [k for k in (1, 1, 2, 3, 4, 8, 9, 33) if self.threads * k * _SHARED_TYPES[kind] <= _SECTION_BYTES]
+        strides = [
+            k for k in (1, 1, 2, 3, 4, 8, 9, 33) if self.threads * k * _SHARED_TYPES[kind] <= _SECTION_BYTES
+        ]
         stride = rng.choice(strides or [1])
         name, slot = self.array(kind, self.threads * stride), self.permuted()
         value = _TO_SHARED[kind]
@@ -208,7 +213,9 @@ extern "C" __global__ void{bounds} {self.name}(const unsigned *__restrict__ x, c
             write = f"{name}[{slot} * {stride}u] = {value};"
         reads = []
         for _ in range(rng.randint(1, 3)):
-            index = rng.choice([self.permuted(), f"(a % {self.threads}u)", f"(t / 4u * 4u % {self.threads}u)", "0u"])
+            index = rng.choice(
+                [self.permuted(), f"(a % {self.threads}u)", f"(t / 4u * 4u % {self.threads}u)", "0u"]
+            )
             read = _FROM_SHARED[kind].format(f"{name}[{index} * {stride}u]")
             reads.append(f"if ({self.statements.condition()}) {{ {read} }}" if rng.random() < 0.4 else read)
         text = f"{write} __syncthreads(); {' '.join(reads)}"
@@ -218,21 +225,21 @@ extern "C" __global__ void{bounds} {self.name}(const unsigned *__restrict__ x, c
 
     def neighbours(self) -> str:
         """A tile with a halo: each thread reads its neighbours of a row in shared memory."""
-        count = self.threads + 2
-        name = self.array("float", count)
+        name, last = self.array("float", self.threads + 2), self.threads + 1
         return (
-            f"{{ {name}[t + 1u] = p; if (t == 0u) {name}[0] = {name}[{self.threads + 1}] = q; __syncthreads();"
+            f"{{ {name}[t + 1u] = p; if (t == 0u) {name}[0] = {name}[{last}] = q; __syncthreads();"
             f" p = fmaf({name}[t], 0.25f, fmaf({name}[t + 1u], 0.5f, {name}[t + 2u] * 0.25f)); }}"
         )
 
     def scan(self) -> str:
         """A prefix sum over the block, one barrier before and one after each step."""
-        name = self.array("unsigned", self.threads)
+        name, last = self.array("unsigned", self.threads), self.threads - 1
         return (
             f"{{ {name}[t] = a & 0xffffu; __syncthreads();"
-            f" for (unsigned k = 1; k < {self.threads}u; k *= 2u) {{ const unsigned v = t >= k ? {name}[t - k] : 0u;"
-            f" __syncthreads(); {name}[t] += v; __syncthreads(); }}"
-            f" b += {name}[t]; c ^= {name}[{self.threads - 1}]; }}"
+            f" for (unsigned k = 1; k < {self.threads}u; k *= 2u) {{"
+            f" const unsigned v = t >= k ? {name}[t - k] : 0u; __syncthreads();"
+            f" {name}[t] += v; __syncthreads(); }}"
+            f" b += {name}[t]; c ^= {name}[{last}]; }}"
         )
 
     def warp(self) -> str:
@@ -243,9 +250,8 @@ extern "C" __global__ void{bounds} {self.name}(const unsigned *__restrict__ x, c
             pattern, condition = rng.choice(
                 [("0x55555555u", "!(lane & 1u)"), ("0xaaaaaaaau", "lane & 1u"), ("0xffffu", "lane < 16u")]
             )
-            texts.append(
-                f"if ({condition}) {{ {self._warp_operation(f'(mask & {pattern})', 'lane', all_lanes=False)} }}"
-            )
+            inside = self._warp_operation(f"(mask & {pattern})", "lane", all_lanes=False)
+            texts.append(f"if ({condition}) {{ {inside} }}")
         text = " ".join(texts)
         if rng.random() < 0.3:
             return f"for (unsigned k = 0; k < {rng.randint(2, 3)}u; ++k) {{ {text} a += k; }}"
@@ -260,7 +266,7 @@ extern "C" __global__ void{bounds} {self.name}(const unsigned *__restrict__ x, c
             f"b += __any_sync({mask}, {condition}) ? 3u : 5u;",
             f"c ^= __all_sync({mask}, {condition}) ? 9u : 1u;",
             f"a += __match_any_sync({mask}, b & {rng.choice([1, 3, 7])}u);",
-            f"{{ int same; b ^= __match_all_sync({mask}, c >> {rng.randint(3, 20)}, &same); a += same ? 1u : 0u; }}",
+            f"{{ int same; b ^= __match_all_sync({mask}, c >> {rng.randint(3, 20)}, &same); a += same; }}",
             f"b += __reduce_add_sync({mask}, a);",
             f"c = __reduce_min_sync({mask}, c ^ a);",
             f"a ^= __reduce_max_sync({mask}, b);",
@@ -310,23 +316,26 @@ extern "C" __global__ void{bounds} {self.name}(const unsigned *__restrict__ x, c
         return f"{{ {' '.join(texts)} }}"
 
     def async_copy(self) -> str:
-        """`cp.async` of 4, 8 or 16 bytes a thread, some with a source that is cut short."""
+        """`cp.async` of 4, 8 or 16 bytes a thread, some of which read nothing; in one group or in two."""
         rng = self.rng
         size = rng.choice([4, 8, 16])
         words = size // 4
         pitch = words * rng.choice([1, 1, 2, 3]) if self.threads * size * 3 <= _SECTION_BYTES else words
-        name = self.array("uint4", (self.threads * pitch + 3) // 4)
-        cache = "cg" if size == 16 and rng.random() < 0.5 else "ca"
-        source = rng.choice(["(g + 3u)", "(g * 5u)", "(b >> 2)", "(t / 2u)"])
+        around = "true" if size == 16 and rng.random() < 0.5 else "false"
         cut = f", (t & 3u) == 1u ? 0u : {size}u" if rng.random() < 0.3 else ""
-        operation = "copy" if not cut else "copy_cut"
-        copy = (
-            f"{operation}<{size}, {'true' if cache == 'cg' else 'false'}>((unsigned *){name} + t * {pitch}u,"
-            f" x + ({source} % {WORDS // words}u) * {words}u{cut});"
-        )
-        groups = "commit(); wait_for_all();"
-        reads = f"a ^= ((unsigned *){name})[{self.permuted()} * {pitch}u + {rng.randrange(words)}u];"
-        return f"{{ {copy} {groups} __syncthreads(); {reads} }}"
+        operation = f"{'copy_cut' if cut else 'copy'}<{size}, {around}>"
+        groups = rng.choice([1, 1, 2])
+        names = [self.array("uint4", (self.threads * pitch + 3) // 4) for _ in range(groups)]
+        copies, reads = [], []
+        for newer, name in zip(reversed(range(groups)), names, strict=True):
+            source = rng.choice(["(g + 3u)", "(g * 5u)", "(b >> 2)", "(t / 2u)"])
+            copies.append(
+                f"{operation}((unsigned *){name} + t * {pitch}u,"
+                f" x + ({source} % {WORDS // words}u) * {words}u{cut}); commit();"
+            )
+            word = f"{self.permuted()} * {pitch}u + {rng.randrange(words)}u"
+            reads.append(f"wait_for_all_but<{newer}>(); __syncthreads(); a ^= ((unsigned *){name})[{word}];")
+        return f"{{ {' '.join(copies)} {' '.join(reads)} }}"
 
     def local_array(self) -> str:
         """An array of the thread's own, with an index that only the thread knows."""
@@ -343,15 +352,17 @@ extern "C" __global__ void{bounds} {self.name}(const unsigned *__restrict__ x, c
         half, name = self.threads // 2, self.array("unsigned", self.threads)
         first, second = self.rng.sample(range(1, 8), 2)
         return (
-            f"{{ {name}[t] = a ^ c; if (t < {half}u) {{ barrier<{first}, {half}>(); b += {name}[(t + 5u) % {half}u]; }}"
-            f" else {{ barrier<{second}, {half}>(); b ^= {name}[{half}u + (t * 3u) % {half}u]; }} __syncthreads(); }}"
+            f"{{ {name}[t] = a ^ c;"
+            f" if (t < {half}u) {{ barrier<{first}, {half}>(); b += {name}[(t + 5u) % {half}u]; }}"
+            f" else {{ barrier<{second}, {half}>(); b ^= {name}[{half}u + (t * 3u) % {half}u]; }}"
+            " __syncthreads(); }"
         )
 
     def producers(self) -> str:
         """One half of the block writes and goes on; the other waits for it, and reads."""
         half, name = self.threads // 2, self.array("unsigned", self.threads // 2)
-        number = self.rng.randrange(8, 15)
+        both, other = f"<{self.rng.randrange(8, 15)}, {self.threads}>", self.rng.randrange(8)
         return (
-            f"{{ if (t < {half}u) {{ {name}[t] = b * 3u; __threadfence_block(); arrive<{number}, {self.threads}>(); }}"
-            f" else {{ barrier<{number}, {self.threads}>(); a += {name}[(t - {half}u) ^ {self.rng.randrange(8)}u]; }} __syncthreads(); }}"
+            f"{{ if (t < {half}u) {{ {name}[t] = b * 3u; __threadfence_block(); arrive{both}(); }}"
+            f" else {{ barrier{both}(); a += {name}[(t - {half}u) ^ {other}u]; }} __syncthreads(); }}"
         )

@@ -43,7 +43,9 @@ class LaunchCase:
     @property
     def key(self) -> str:
         """Changes whenever a card would have to be asked again."""
-        digest = hashlib.sha256(repr((self.source, self.grid, self.block, self.shared, self.options)).encode())
+        digest = hashlib.sha256(
+            repr((self.source, self.grid, self.block, self.shared, self.options)).encode()
+        )
         for value in self.arguments:
             digest.update(value.dtype.str.encode() + value.tobytes())
         return digest.hexdigest()[:16]

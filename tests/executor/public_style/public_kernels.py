@@ -4,10 +4,11 @@
 
 Only the standard library and NumPy are used, so that a bare machine with a GPU can ask its card.
 
-A file is CUDA C++ with a TOML block in front. `[NAME]` is one launch of the kernel with that name: `grid`, `block` and
-`arguments`. An argument is a type and a number, or `TYPE[COUNT] CONTENT`: `uniform LOW HIGH`, `below N`,
-`bits`, `permutation`, `zeros`, `ramp STEP`, `bytes` (a permutation of all bytes), `sorted LENGTH N` (runs of
-distinct numbers below N in rising order). Without one, floats lie between -1 and 1, and integers below 100.
+A file is CUDA C++ with a TOML block in front. `[NAME]` is one launch of the kernel with that name: `grid`,
+`block` and `arguments`. An argument is a type and a number, or `TYPE[COUNT] CONTENT`: `uniform LOW HIGH`,
+`below N`, `bits`, `permutation`, `zeros`, `ramp STEP`, `bytes` (a permutation of all bytes), `sorted LENGTH
+N` (runs of distinct numbers below N in rising order). Without one, floats lie between -1 and 1, and integers
+below 100.
 """
 
 import re
