@@ -59,16 +59,22 @@ def record(script: Path, cases: dict[str, LaunchCase], output: Path, ncu: str | 
     answers: dict[str, dict] = {}
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
         folder = Path(scratch)
+        # Kernels of one file are compiled once.
+        together: dict[tuple[str, tuple[str, ...]], list[LaunchCase]] = {}
+        for case in cases.values():
+            together.setdefault((case.source, case.options), []).append(case)
         jobs = [
-            pool.submit(compile_file, case.name, case.source, about["arch"], case.options)
-            for case in cases.values()
+            pool.submit(compile_file, f"{group[0].name}.cu", source, about["arch"], options)
+            for (source, options), group in together.items()
         ]
-        for file in (job.result() for job in jobs):
-            if file.cubin:
-                (folder / f"{file.name}.cubin").write_bytes(file.cubin)
-                answers[file.name] = {"key": cases[file.name].key, "ptx": file.ptx}
-            else:
+        for job, group in zip(jobs, together.values(), strict=True):
+            file = job.result()
+            if not file.cubin:
                 print(f"{file.name} was refused:\n{file.log}", file=sys.stderr)
+                continue
+            for case in group:
+                (folder / f"{case.name}.cubin").write_bytes(file.cubin)
+                answers[case.name] = {"key": case.key, "ptx": file.ptx}
         tell(f"{len(answers)} of {len(cases)} kernels compiled")
         command = [sys.executable, str(script)]
         for name, answer in asked_elsewhere([*command, "--work", str(folder)], answers).items():
