@@ -7,18 +7,16 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any
 
 from accuracy_cases import ROOT, recorded
-from accuracy_rows import Compared, Row
+from accuracy_rows import Compared, Row, reason_of
 
 sys.path.insert(0, str(ROOT / "tests" / "executor" / "rules"))
 
 from rules_corpus import cases as rule_cases
 
-REASONS = Path(__file__).with_name("accuracy_reasons.toml")
+RANDOM = ROOT / "tests" / "executor" / "differential" / "random-summary.json"
 RULES = ROOT / "tests" / "executor" / "rules"
 #: Counters shown, in the order of columns, with the words of their heading.
 COLUMNS = {
@@ -95,12 +93,11 @@ def page(shipped: Sequence[Row], public: Sequence[Row]) -> tuple[str, int]:
         " approximation, whose last bits the PTX ISA leaves open.\n"
     )
     parts += [_table(family, public, sizes=False) for family in dict.fromkeys(row.family for row in public)]
-    parts.append(_rules())
+    parts += [_random(), _rules()]
     return "\n".join(parts), unexplained
 
 
 def _differences(rows: Iterable[Row]) -> tuple[str, int]:
-    reasons = tomllib.loads(REASONS.read_text()).get("reasons", [])
     explained: dict[str, list[str]] = {}
     unexplained = []
     for row in rows:
@@ -108,7 +105,7 @@ def _differences(rows: Iterable[Row]) -> tuple[str, int]:
         if row.results.startswith(("failed", "incorrect", "skipped")) or "not the card's" in row.results:
             what.append(row.results)
         for name in what:
-            words = next((r["why"] for r in reasons if _covers(r, row, name)), None)
+            words = reason_of(row.name, name, row.size)
             place = f"{row.name} {row.size}".strip() + f" ({name.replace('_', ' ')})"
             if words is None:
                 unexplained.append(place)
@@ -122,14 +119,6 @@ def _differences(rows: Iterable[Row]) -> tuple[str, int]:
     if unexplained:
         lines.append(f"- Not explained: {'; '.join(unexplained)}.")
     return "\n".join([*lines, ""]), len(unexplained)
-
-
-def _covers(reason: dict[str, Any], row: Row, counter: str) -> bool:
-    return (
-        fnmatch(row.name, reason["kernel"])
-        and reason.get("size", row.size) == row.size
-        and any(fnmatch(counter, name) for name in reason["counters"])
-    )
 
 
 def _table(family: str, rows: Iterable[Row], *, sizes: bool) -> str:
@@ -159,6 +148,26 @@ def _cell(counter: Compared | None) -> str:
     if not counter.theirs:
         return f"{shown}, hardware 0"
     return f"{shown} {100 * (counter.ours - counter.theirs) / counter.theirs:+.3f} %"
+
+
+def _random() -> str:
+    """Return what `random_kernels.py compare` found last."""
+    if not RANDOM.exists():
+        return ""
+    found = json.loads(RANDOM.read_text())
+    lines = [
+        "## Random kernels\n",
+        f"{found['kernels']} random kernels of defined results, with divergence, shared memory, barriers,"
+        " warp operations, atomics and asynchronous copies, ran on the card and on the executor from the same PTX"
+        f" (`benchmarks/random_kernels.py`). {found['same_results']} left the same bits.\n",
+        "| counter | kernels that have any | equal |\n|---|---|---|",
+    ]
+    lines += [
+        f"| {name.replace('_', ' ')} | {asked} | {equal} |"
+        for name, (asked, equal) in found["counters"].items()
+    ]
+    lines += ["", *(f"- {why} {count} counters." for why, count in found["explained"].items())]
+    return "\n".join([*lines, ""])
 
 
 def _rules() -> str:

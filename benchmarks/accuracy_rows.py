@@ -13,7 +13,7 @@ from accuracy_cases import ROOT, Shipped
 
 sys.path[:0] = [str(ROOT / "tests" / "executor" / name) for name in ("differential", "public_style")]
 
-from against_card import Compared, compared, counts_of_card, execute  # noqa: E402
+from against_card import Compared, compared, counts_of_card, execute, reason_of  # noqa: E402
 from answers_file import load_answers  # noqa: E402
 from public_kernels import family_of, public_kernels  # noqa: E402
 
@@ -23,6 +23,7 @@ from gpuprof.errors import CaseFailure  # noqa: E402
 from gpuprof.measure.execute import Compiler, measure_case  # noqa: E402
 
 PUBLIC = ROOT / "tests" / "executor" / "public_style" / "answers-h200.json.xz"
+__all__ = ["Compared", "Row", "executed_public", "executed_shipped", "reason_of"]
 #: How far floating-point results may be apart that approximations, or fused products and sums, leave open.
 _CLOSE = 2e-4
 

@@ -7,7 +7,8 @@ Usage: python benchmarks/executor_accuracy.py record [--part shipped|public] [--
 
 `record` launches every case under Nsight Compute on the card in this machine: the shipped kernels and samples
 at three sizes each, and the kernels of tests/executor/public_style. `page` runs the same on the executor and
-writes the page; it exits with 1 where a difference has no reason in accuracy_reasons.toml.
+writes the page; it exits with 1 where a difference has no reason in
+tests/executor/differential/known_differences.toml.
 """
 
 import argparse

@@ -3,14 +3,12 @@
 """Kernels in the manner of public suites: right, where NumPy says it in a line, and counted as cards do.
 
 The cards' counts are recorded by `benchmarks/executor_accuracy.py`; why some differ stands in
-`benchmarks/accuracy_reasons.toml`.
+`differential/known_differences.toml`.
 """
 
 import sys
-import tomllib
 import zlib
 from dataclasses import replace
-from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +20,10 @@ sys.path.append(str(FOLDER))
 
 from public_kernels import public_kernels  # noqa: E402  (it finds the rooms beside it)
 
-from against_card import compared, counts_of_card, execute  # noqa: E402  # isort: skip
+from against_card import compared, counts_of_card, execute, reason_of  # noqa: E402  # isort: skip
 from answers_file import load_answers  # noqa: E402  # isort: skip
 
 ANSWERS = {path.name: load_answers(path)["answers"] for path in sorted(FOLDER.glob("answers-*.json.xz"))}
-REASONS = tomllib.loads((FOLDER.parents[2] / "benchmarks" / "accuracy_reasons.toml").read_text()).get(
-    "reasons", []
-)
 
 
 def of_kernel(name):
@@ -107,10 +102,5 @@ def test_what_a_card_counted(file, name):
     assert answer["key"] == case.key, "the kernel has changed since: ask the card again"
     counters = compared(execute(case, answer["ptx"]).counters, counts_of_card(answer))
     assert len(counters) > 10
-    for counter in counters:
-        known = [
-            reason
-            for reason in REASONS
-            if fnmatch(name, reason["kernel"]) and any(fnmatch(counter.name, c) for c in reason["counters"])
-        ]
-        assert counter.equal or known, counter
+    unexplained = [c for c in counters if not c.equal and reason_of(name, c.name) is None]
+    assert not unexplained

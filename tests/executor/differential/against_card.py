@@ -7,8 +7,12 @@ machine code that ptxas makes of it. Counts of threads (fused multiply-adds) and
 come to (requests, sectors, wavefronts) carry over; counts of branches and of all instructions do not.
 """
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,3 +152,17 @@ def compared(ours: Mapping[str, float | int | None], theirs: Mapping[str, float]
             mine, value = mine - (ours.get(conflicts) or 0), value - theirs[conflicts]
         found.append(Compared(name, mine, value))
     return found
+
+
+@cache
+def _reasons() -> list[dict[str, Any]]:
+    return tomllib.loads(Path(__file__).with_name("known_differences.toml").read_text()).get("reasons", [])
+
+
+def reason_of(kernel: str, counter: str, size: str = "") -> str | None:
+    """Return why a counter of a kernel is known to differ from cards' counts; None where nothing is known."""
+    for reason in _reasons():
+        of_kernel = fnmatch(kernel, reason["kernel"]) and reason.get("size", size) == size
+        if of_kernel and any(fnmatch(counter, name) for name in reason["counters"]):
+            return reason["why"]
+    return None
