@@ -53,8 +53,9 @@ What is compared, and what cannot be:
 
 - The executor runs PTX, hardware the machine code that ptxas makes of it. Counts that a warp's addresses
   decide (requests, sectors, efficiencies, wavefronts) and counts of threads (fused multiply-adds) carry over.
-- Shared wavefronts, those of cp.async too, are compared less bank conflicts: hardware counts a wavefront lost
-  to another instruction on the same pipe as a conflict. The column "lost to the pipe" shows how many more
+- Wavefronts of shared loads and stores are compared less bank conflicts: hardware counts a wavefront lost to
+  another instruction on the same pipe as a conflict. Those of cp.async are compared whole, as no such one is
+  among them. The column "lost to the pipe" shows how many more
   conflicts hardware counts, as a share of all wavefronts. Bank conflicts that addresses cause are the
   executor's to the wavefront: `tests/executor/test_executor_wavefronts.py` holds 700 patterns of addresses
   against an H200.
@@ -158,8 +159,8 @@ def _random() -> str:
     lines = [
         "## Random kernels\n",
         f"{found['kernels']} random kernels of defined results, with divergence, shared memory, barriers,"
-        " warp operations, atomics and asynchronous copies, ran on the card and on the executor from the same PTX"
-        f" (`benchmarks/random_kernels.py`). {found['same_results']} left the same bits.\n",
+        " warp operations, atomics and asynchronous copies, ran on the card and on the executor from the same"
+        f" PTX (`benchmarks/random_kernels.py`). {found['same_results']} left the same bits.\n",
         "| counter | kernels that have any | equal |\n|---|---|---|",
     ]
     lines += [

@@ -28,8 +28,6 @@ _NOT_COMPARED = ("branch_divergent_warps", "local_load_requests", "local_store_r
 #: Requests that Nsight Compute's metrics do not tell apart are read off the opcodes executed.
 _BY_OPCODE = {
     "barriers": ("BAR",),
-    "shared_load_requests": ("LDS",),
-    "shared_store_requests": ("STS",),
     "shared_atomic_requests": ("ATOMS",),
     "global_atomic_requests": ("RED", "REDG", "ATOMG", "ATOM"),
 }
@@ -147,8 +145,10 @@ def compared(ours: Mapping[str, float | int | None], theirs: Mapping[str, float]
         mine = ours.get(name)
         if name in _NOT_COMPARED or mine is None or name.endswith("_bank_conflicts"):
             continue
+        if name == "global_load_requests" and ours.get("async_copy_requests"):
+            continue  # hardware counts those of cp.async in
         conflicts = name.replace("_wavefronts", "_bank_conflicts")
-        if conflicts != name and conflicts in theirs:
+        if name.startswith("shared_") and conflicts != name and conflicts in theirs:
             mine, value = mine - (ours.get(conflicts) or 0), value - theirs[conflicts]
         found.append(Compared(name, mine, value))
     return found
