@@ -110,7 +110,7 @@ def counted():
             yield pytest.param(file, name, marks=marks)
 
 
-@pytest.mark.parametrize(("file", "name"), counted())
+@pytest.mark.parametrize(("file", "name"), [*counted()])
 def test_what_a_card_counted(file, name):
     case, answer = public_kernels()[name], ANSWERS[file][name]
     assert answer["key"] == case.key, "the kernel has changed since: ask the card again"

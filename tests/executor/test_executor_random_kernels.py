@@ -26,8 +26,8 @@ ANSWERS = {
 ASKED = [(card, name) for card, answers in ANSWERS.items() for name in answers]
 
 
-#: Counters that are the cards' in every kernel. Requests depend on how ptxas lays out paths that meet again, as
-#: `benchmarks/random_kernels.py compare` tells.
+#: Counters that are the cards' in every kernel. Requests depend on how ptxas lays out paths that meet again,
+#: as `benchmarks/random_kernels.py compare` tells.
 HELD = (
     "ffma_thread_instructions",
     "dfma_thread_instructions",
