@@ -141,6 +141,7 @@ class Scheduler:
             tally.ran(strand.block, strand.mask)
             self.lane_instructions += block.length * strand.mask.total_threads
             self.steps += block.length
+            batch.clock.executed = self.steps
             if self.steps > self.budget:
                 self._endless(block, strand.mask)
             for step in block.steps:

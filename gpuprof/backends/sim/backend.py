@@ -227,6 +227,7 @@ class SimBackend:
                 memory,
                 one.dynamic_shared_bytes,
                 sample or "all",
+                multiprocessors=self.device.sm_count,
             )
             for one, values, sample in zip(shape.launches, bound, samples, strict=True)
         ]

@@ -25,6 +25,7 @@ from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
 from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
+from gpuprof.executor.steps.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class Batch:
         indices: blockIdx of each block, shape (blocks, 3).
         phased: Whether the program uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
+        clock: What tells the time.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
         followed: What is undefined, if the program follows that; then reading what nobody has written is no
             fault by itself. It is made from the registers that start undefined: their dtypes, by slot.
@@ -98,6 +100,7 @@ class Batch:
         self.live = self.mask
         self.alone = True
         self.phased = phased
+        self.clock = Clock()
         self.stall: Stall | None = None
         self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)

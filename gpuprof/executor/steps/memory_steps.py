@@ -281,6 +281,9 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     is_shared = "shared" in item.opcode and item.opcode[0] != "cp"
     source = coder.slots.source(memory.base, np.dtype(np.int64), item.line)
     slot, kept = source.slot, source.kept
+    if "const" in item.opcode:
+        window = coder.slots.constant_window()
+        return lambda batch: batch.registers[slot].astype(np.int64) + batch.registers[window]
     if kept == np.int64 or is_shared or kept == np.int32:
         return lambda batch: batch.registers[slot]
     wide: np.dtype[Any] = np.dtype(np.int64)
