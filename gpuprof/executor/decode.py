@@ -31,6 +31,7 @@ from gpuprof.executor.steps import (
     move_steps,
     warp_steps,
 )
+from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered
@@ -85,6 +86,7 @@ class RunnableBlock:
         predicate: Slot of the branch's predicate; `negated` when it is `@!p`.
         site: Counting site of the branch.
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
+        reduction: What its barrier computes on the way, of `bar.red`.
         aligned: All lanes of a warp must come to its barrier together.
         polls: It is a loop of its own that reads global memory until another block has written it.
     """
@@ -104,6 +106,7 @@ class RunnableBlock:
     aligned: bool = True
     polls: bool = False
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
+    reduction: Reduction | None = None
 
 
 @dataclass
@@ -241,7 +244,7 @@ class _Decoder:
             self.variables,
             self.constants,
             self.coder.phased,
-            any(len(item.operands) > 1 for item in self._barriers()),
+            any(names_count(item) for item in self._barriers()),
             stored_symbols(self.function),
             self.coder.fences,
             frozenset(self.coder.uncounted),
@@ -294,22 +297,11 @@ class _Decoder:
             result.negated = last.negated
             result.site = self.coder.site("branch", last)
         elif last is not None and block.end is End.BARRIER:
-            result.barrier = self._barrier(last)
+            result.barrier = barrier_operands(self.coder, last)
+            result.reduction = Reduction.of(self.coder, last)
             result.arrives_only = "arrive" in last.opcode
             result.aligned = last.opcode[0] == "bar" or "aligned" in last.opcode
         return result
-
-    def _barrier(self, item: Instruction) -> Callable[[Batch], list[Lanes]]:
-        if "red" in item.opcode:
-            refuse = refusal(self.coder, item, item.name)
-
-            def unknown(batch: Batch) -> list[Lanes]:
-                refuse(batch)
-                return []
-
-            return unknown
-        reads = [self.coder.reader(operand, _U32, item) for operand in item.operands]
-        return lambda batch: [read(batch) for read in reads]
 
     def _step(self, item: Instruction) -> Step | None:
         """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""

@@ -32,12 +32,11 @@ from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.mbarriers import Stall
 from gpuprof.executor.memory.shared_memory import next_serial
 from gpuprof.executor.program.flow import EXIT_BLOCK, End
+from gpuprof.executor.steps.barrier_steps import Agreement, Reduction, check_operands
 from gpuprof.executor.steps.batch import Batch
 
 #: How often threads may wait for mbarriers in vain, while nothing changes, before that is a deadlock.
 _PATIENCE = 64
-#: Barriers of a thread block.
-_BARRIERS = 16
 
 
 @dataclass(eq=False)
@@ -63,12 +62,14 @@ class _Strand:
 
 @dataclass(eq=False)
 class _Waiting:
-    """A strand at a barrier: which one, and how many threads it takes (None: all of the block)."""
+    """A strand at a barrier: which one, how many threads it takes (None: all of the block), and its votes."""
 
     strand: _Strand
     barrier: int
     expected: int | None
     line: int
+    reduction: Reduction | None
+    votes: Bools | None
 
 
 @dataclass(eq=False)
@@ -104,6 +105,7 @@ class Scheduler:
     _tried_version: int = -1
     #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
     _arrivals: dict[int, Bools] = field(default_factory=dict)
+    _agreement: Agreement = field(default_factory=Agreement)
 
     def run(self) -> None:
         """Run to the end.
@@ -271,12 +273,16 @@ class Scheduler:
     ) -> bool:
         """Wait at one barrier, or arrive there; True when the strand can go on."""
         batch, expected = self.batch, count
-        self._check_barrier(block, strand.mask, identity, expected)
+        check_operands(batch, block.line, strand.mask, identity, expected)
+        votes = block.reduction.votes(batch, strand.mask) if block.reduction else None
         everybody = batch.alone and strand.mask is batch.mask
         if expected is None and everybody and not self._waiting:
             batch.races.barrier()
             batch.order.barrier()
+            if block.reduction is not None and votes is not None:
+                block.reduction.give(batch, strand.mask.lanes, votes, strand.mask.lanes)
             return True
+        self._agreement.come(batch, block.line, strand.mask, identity, expected)
         if block.aligned:
             self._require_full_warps(block, strand.mask)
         if count is not None and batch.partial:
@@ -287,17 +293,8 @@ class Scheduler:
             before = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
             self._arrivals[identity] = before | strand.mask.lanes
             return True
-        self._waiting.append(_Waiting(strand, identity, expected, block.line))
+        self._waiting.append(_Waiting(strand, identity, expected, block.line, block.reduction, votes))
         return False
-
-    def _check_barrier(self, block: RunnableBlock, mask: Mask, identity: int, count: int | None) -> None:
-        text = ""
-        if identity >= _BARRIERS:
-            text = f"uses barrier {identity}, but a block has {_BARRIERS}, from 0"
-        elif count is not None and (count == 0 or count % WARP):
-            text = f"waits at a barrier for {count} threads, which are not whole warps of {WARP}"
-        if text:
-            self.batch.fault(FaultKind.BARRIER, text, block.line, mask.first())
 
     def _require_full_warps(self, block: RunnableBlock, mask: Mask) -> None:
         missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes
@@ -328,6 +325,8 @@ class Scheduler:
                 warps = (arrived | absent).all(axis=2) & arrived.any(axis=2)
                 complete = np.asarray(warps.sum(axis=1) * WARP >= expected)
             if complete.any():
+                self._agreement.complete(identity, complete)
+                self._reduce(group, complete)
                 self._order(identity, complete, group)
                 whole = (arrived | absent)[complete].all()
                 batch.order.barrier(complete, None if whole else arrived, arrived & ~early)
@@ -336,6 +335,17 @@ class Scheduler:
                 self._let_go(group, complete)
                 return True
         return False
+
+    def _reduce(self, group: list[_Waiting], complete: Bools) -> None:
+        """Give those that voted at a barrier the result, in the blocks that are true in `complete`."""
+        voting = [(w.strand.mask.lanes, w.reduction, w.votes) for w in group if w.votes is not None]
+        yes, voters = np.zeros((2, self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
+        for lanes, _, votes in voting:
+            yes |= votes
+            voters |= lanes
+        for lanes, reduction, _ in voting:
+            assert reduction is not None
+            reduction.give(self.batch, lanes & complete[:, None, None], yes, voters)
 
     def _order(self, identity: int, complete: Bools, group: list[_Waiting]) -> None:
         """Tell the race detector that a barrier is over in the blocks that are true in `complete`."""

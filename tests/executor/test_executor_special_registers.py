@@ -59,6 +59,6 @@ def test_blocks_are_dealt_out_in_turn():
         source, np.zeros(5, np.uint32), grid=(5, 1, 1), block=(1, 1, 1), multiprocessors=3
     )
     assert out.array().tolist() == [0, 1, 2, 0, 1]
-    assert result.remarks == ("%smid: the executor's own, as it deals out blocks and not as a card does",)
+    assert result.remarks == ("%smid: the executor's own; a card deals out blocks otherwise",)
     (_,), result = run_cuda(source.replace("smid", "ctaid.x"), np.zeros(5, np.uint32), grid=(5, 1, 1))
     assert result.remarks == ()

@@ -130,7 +130,5 @@ def remark_on(names: Collection[str]) -> str:
     if clocks:
         parts.append(f"{', '.join(clocks)}: instructions were counted, which is no time of the card")
     if places:
-        parts.append(
-            f"{', '.join(places)}: the executor's own, as it deals out blocks and not as a card does"
-        )
+        parts.append(f"{', '.join(places)}: the executor's own; a card deals out blocks otherwise")
     return "; ".join(parts)
