@@ -317,6 +317,8 @@ class _Decoder:
             return warp_steps.sync_warp(self.coder, item)
         if item.opcode[:3] == ("cp", "async", "bulk"):
             return bulk_steps.bulk_copy(self.coder, item)
+        if item.opcode[:3] == ("cp", "async", "mbarrier"):
+            return mbarrier_steps.arrive_after_copies(self.coder, item)
         if item.opcode[:2] == ("cp", "async"):
             grouped = {"commit_group", "wait_group", "wait_all"} & set(item.opcode)
             return (memory_steps.async_group if grouped else memory_steps.async_copy)(self.coder, item)

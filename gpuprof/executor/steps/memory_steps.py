@@ -191,8 +191,6 @@ def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
 
 def async_copy(coder: Coder, item: Instruction) -> Step:
     """`cp.async`: from global to shared memory, arriving when it is waited for."""
-    if len(item.operands) < 3:  # cp.async.mbarrier.arrive
-        raise UnsupportedInstruction(item.name, item.line)
     target, source = memory_operand(item.operands[0], item), memory_operand(item.operands[1], item)
     size = item.operands[2]
     if not isinstance(size, Imm):
