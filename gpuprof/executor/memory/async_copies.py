@@ -19,12 +19,22 @@ from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
 
 
+@dataclass(frozen=True)
+class Source:
+    """What a copy reads of global memory: `size` bytes at an address, in the lanes that read at all."""
+
+    address: Lanes
+    lanes: Bools
+    size: int
+
+
 @dataclass
 class _Copy:
     """One `cp.async` of some lanes; `group` is the number of the group it belongs to, in each lane."""
 
     pattern: SharedPattern
     values: Lanes
+    source: Source
     line: int
     group: NDArray[np.int64]
     waiting: Bools
@@ -40,10 +50,40 @@ class AsyncCopies:
         self._committed: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
         self._landed: dict[tuple[int, bytes], SharedPattern] = {}
 
-    def start(self, pattern: SharedPattern, values: Lanes, line: int) -> None:
+    @property
+    def in_flight(self) -> bool:
+        """Whether any copy is."""
+        return bool(self._flying)
+
+    def start(self, pattern: SharedPattern, values: Lanes, source: Source, line: int) -> None:
         """Put the copy of `values` to the pattern's offsets in flight."""
         self.races.record(Access.COPY, pattern, line)
-        self._flying.append(_Copy(pattern, values, line, self._committed, pattern.mask.lanes))
+        self._flying.append(_Copy(pattern, values, source, line, self._committed, pattern.mask.lanes))
+
+    def still_read(self, start: Lanes, lanes: Bools, size: int) -> tuple[Bools, int] | None:
+        """Return the lanes that touch what a copy in flight reads, and its line; None if there are none.
+
+        Args:
+            start: Addresses in global memory.
+            lanes: Who touches them.
+            size: Bytes of each access.
+        """
+        shape = np.broadcast_shapes(start.shape, lanes.shape)
+        touching, places = np.broadcast_to(lanes, shape), np.broadcast_to(start, shape)
+        low, high = int(places[touching].min()), int(places[touching].max()) + size
+        for copy in self._flying:
+            source, reading = copy.source, copy.source.lanes & copy.waiting
+            read = np.broadcast_to(source.address, np.broadcast_shapes(source.address.shape, reading.shape))
+            read = read[np.broadcast_to(reading, read.shape)]
+            read = np.unique(read[(read < high) & (read + source.size > low)])
+            if not len(read):
+                continue
+            # The first copy that ends behind the start of each access.
+            nearest = np.minimum(np.searchsorted(read + source.size, places, side="right"), len(read) - 1)
+            hit = touching & (read[nearest] < places + size) & (read[nearest] + source.size > places)
+            if hit.any():
+                return np.asarray(hit), copy.line
+        return None
 
     def commit(self, mask: Mask) -> None:
         """Close the open group of the lanes in `mask`."""

@@ -15,10 +15,11 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
 from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.memory.async_copies import Source
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, landing_cost
-from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.spaces import (
@@ -205,7 +206,7 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events=events))
     memo: LandingMemo = {}
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
-    length = coder.reader(item.operands[3], ARITHMETIC["u32"], item) if len(item.operands) > 3 else None
+    length = _copied_bytes(coder, item, size.bits)
     masked = coder.mask(item)
 
     def step(batch: Batch) -> None:
@@ -229,9 +230,23 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
             batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
         if valid is not None:
             values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
-        batch.copies.start(pattern, values, item.line)
+        source_of = Source(start + source.offset, reading.lanes, size.bits)
+        batch.copies.start(pattern, values, source_of, item.line)
 
     return step
+
+
+def _copied_bytes(coder: Coder, item: Instruction, size: int) -> Callable[[Batch], Lanes] | None:
+    """Return a reader of how many bytes each lane reads; None where all read the whole."""
+    operands = item.operands[3 : -1 if "cache_hint" in item.opcode else None]
+    if not operands:
+        return None
+    given = operands[0]
+    name = getattr(given.of if isinstance(given, Not) else given, "name", "")
+    if coder.slots.function.registers.get(name) != "pred":
+        return coder.reader(given, ARITHMETIC["u32"], item)
+    ignores = coder.predicate(given, item)
+    return lambda batch: np.where(ignores(batch), np.uint32(0), np.uint32(size))
 
 
 def _truncated(values: Lanes, length: Lanes, size: int) -> Lanes:

@@ -90,6 +90,8 @@ class GlobalSpace:
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to the buffer that holds the addresses."""
         print_of = self.count(batch, address, mask)
+        if batch.copies.in_flight:
+            self._check_copies(batch, address, mask)
         buffer = self._holding(batch, print_of)
         parts = [(buffer, mask)] if buffer else self.parts(batch, address, mask, "writes")
         for target, part in parts:
@@ -175,6 +177,17 @@ class GlobalSpace:
             loaded = buffer.view(self.request.size).take(index)
             result = np.where(part.lanes, loaded, result)
         return result
+
+    def _check_copies(self, batch: Batch, address: Lanes, mask: Mask) -> None:
+        found = batch.copies.still_read(address + self.request.offset, mask.lanes, self.request.size)
+        if found is not None:
+            lanes, line = found
+            position = first_true(lanes)
+            start = int(np.broadcast_to(address, lanes.shape)[position]) + self.request.offset
+            text = (
+                f"writes global memory at {start:#x}, which the asynchronous copy of line {line} still reads"
+            )
+            batch.fault(FaultKind.ASYNC_COPY, text, self.request.line, position, start)
 
     def _fault(self, batch: Batch, address: Lanes, bad: Bools, verb: str, why: str) -> NoReturn:
         position = first_true(bad)
