@@ -45,6 +45,8 @@ _MULTIPROCESSORS = 132
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = (1024, 1024, 64)
 _MOST_LOCAL_BYTES = 512 << 10
+#: More need the consent of the kernel, by an attribute that nothing here sets.
+_MOST_CLUSTER_BLOCKS = 8
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 
@@ -248,6 +250,12 @@ def _check_limits(program: Program, geometry: Geometry) -> None:
             f"{program.kernel}: block {block} cannot be launched: it asks for {limits['reqntid']}."
         )
     cluster = limits.get("reqnctapercluster", (1, 1, 1))
+    if math.prod(cluster) > _MOST_CLUSTER_BLOCKS:
+        raise LaunchRefused(
+            f"{program.kernel}: clusters of {cluster} blocks cannot be launched: a cluster has at most"
+            f" {_MOST_CLUSTER_BLOCKS}, and the driver refuses more with CUDA_ERROR_INVALID_CLUSTER_SIZE.",
+            fix="Use smaller clusters.",
+        )
     if any(blocks % size for blocks, size in zip(grid, cluster, strict=True)):
         raise LaunchRefused(
             f"{program.kernel}: grid {grid} cannot be launched: its clusters are of {cluster} blocks,"
