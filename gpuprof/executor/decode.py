@@ -67,6 +67,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
+    "applypriority": _no_step,
+    "createpolicy": move_steps.cache_policy,
     "nanosleep": _no_step,
     "griddepcontrol": _no_step,
 }
@@ -313,6 +315,8 @@ class _Decoder:
 
     def _modelled(self, item: Instruction) -> Step | None:
         name = item.opcode[0]
+        if "cache_hint" in item.opcode:  # the policy that comes last changes nothing here
+            item = replace(item, operands=item.operands[:-1])
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)
         if item.opcode[:3] == ("cp", "async", "bulk"):

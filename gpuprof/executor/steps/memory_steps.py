@@ -238,10 +238,9 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
 
 def _copied_bytes(coder: Coder, item: Instruction, size: int) -> Callable[[Batch], Lanes] | None:
     """Return a reader of how many bytes each lane reads; None where all read the whole."""
-    operands = item.operands[3 : -1 if "cache_hint" in item.opcode else None]
-    if not operands:
+    if len(item.operands) < 4:
         return None
-    given = operands[0]
+    given = item.operands[3]
     name = getattr(given.of if isinstance(given, Not) else given, "name", "")
     if coder.slots.function.registers.get(name) != "pred":
         return coder.reader(given, ARITHMETIC["u32"], item)

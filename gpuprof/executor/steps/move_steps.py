@@ -69,3 +69,10 @@ def _pack(
         write_whole(batch, parts.view(whole)[..., 0], masked(batch))
 
     return pack
+
+
+def cache_policy(coder: Coder, item: Instruction) -> Step:
+    """`createpolicy`: a word that only hints read."""
+    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+    nothing = np.zeros((1, 1, 1), dtype=np.int64)
+    return lambda batch: write(batch, nothing, masked(batch))

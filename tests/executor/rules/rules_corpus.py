@@ -11,6 +11,7 @@ combination, with the words filled in, appended to the file.
 
 import hashlib
 import itertools
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -150,7 +151,7 @@ def _members(family: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, An
         if combination in without:
             continue
         words = {key: Word(word) for key, word in zip(lists, combination, strict=True)}
-        name = family["name"].format(**words).replace(".", "_").strip("_").replace("__", "_")
+        name = re.sub(r"\W+", "_", family["name"].format(**words)).strip("_").replace("__", "_")
         filled = {key: _filled(value, words) for key, value in entry.items()}
         yield name, family["line"].format(name=name, **words), filled
 
