@@ -3,7 +3,7 @@
 """Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_before_written, reads_and_writes
+from gpuprof.executor.program.loops import WaitingLoop, waiting_loops
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
 from gpuprof.executor.program.slots import Slots
@@ -67,8 +68,22 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "griddepcontrol": _no_step,
 }
 
-#: Opcodes that touch memory, or wait.
-_ACCESSES = ("ld", "st", "atom", "red", "cp", "mbarrier", "bar", "barrier", "call")
+
+@dataclass(frozen=True)
+class Turn:
+    """How control goes back to the header of a loop that may be there to wait.
+
+    Attributes:
+        header: The basic block where each turn begins.
+        found: Slots of what a turn reads.
+        given: Slots of where it reads, and of what it writes where.
+        near: Whether only threads of its own block can change what it reads.
+    """
+
+    header: int
+    found: tuple[int, ...]
+    given: tuple[int, ...]
+    near: bool
 
 
 @dataclass
@@ -83,7 +98,7 @@ class RunnableBlock:
         site: Counting site of the branch.
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
         aligned: All lanes of a warp must come to its barrier together.
-        polls: It is a loop of its own that reads global memory until another block has written it.
+        turns: Where it goes back to the header of a loop that may be there to wait, by that header.
     """
 
     steps: list[Step]
@@ -99,7 +114,7 @@ class RunnableBlock:
     site: int = -1
     arrives_only: bool = False
     aligned: bool = True
-    polls: bool = False
+    turns: dict[int, Turn] = field(default_factory=dict)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
 
 
@@ -158,13 +173,6 @@ class Program:
     follows_undefined: bool
 
 
-def _polls(body: Sequence[Instruction]) -> bool:
-    """True when nothing but a repeated read can change what a loop of these instructions does."""
-    accesses = [item.opcode for item in body if item.opcode[0] in _ACCESSES]
-    repeated = {"volatile", "acquire", "relaxed"}
-    return len(accesses) == 1 and accesses[0][0] == "ld" and bool(repeated & set(accesses[0]))
-
-
 def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Program:
     """Parse and decode one kernel of a PTX text.
 
@@ -217,8 +225,8 @@ class _Decoder:
     def program(self, text: str) -> Program:
         """Decode every block of a kernel of this PTX text."""
         blocks = [self._block(block) for block in self.flow]
-        for number, (block, decoded) in enumerate(zip(self.flow, blocks, strict=True)):
-            decoded.polls = number in (block.target, block.otherwise) and _polls(block.body)
+        for last, loops in waiting_loops(self.flow).items():
+            blocks[last].turns = {loop.header: self._turn(loop) for loop in loops}
         return Program(
             self.function.name,
             text,
@@ -243,6 +251,14 @@ class _Decoder:
             self._unwritten(),
             self.follow_undefined,
         )
+
+    def _turn(self, loop: WaitingLoop) -> Turn:
+        types = self.function.registers
+        found, given = (
+            tuple(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
+            for names in (loop.found, loop.given)
+        )
+        return Turn(loop.header, found, given, loop.near)
 
     def _unwritten(self) -> frozenset[int]:
         """Return the slots of registers, of modelled types, that may be read before any write."""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
 from gpuprof.executor.memory.releases import Knowledge, Releases
 
 MOMENT_BITS = 28
@@ -85,14 +86,14 @@ class Settled:
     Attributes:
         blocks: What any thread did before this moment is settled for its block: shape (blocks,).
         warps: The same for the lanes of each warp: shape (blocks, warps).
-        lanes: The same for lanes of a warp that synchronised without the others, of shape
-            (blocks, warps, 32), and which lanes did so together.
+        lanes: Where lanes synchronised without the others of their warp: what lane j did before this moment
+            is settled for lane i: shape (blocks, warps, i, j).
         met: What warp j did before this moment is settled for warp i: shape (blocks, i, j).
     """
 
     blocks: Numbers
     warps: Numbers | None = None
-    lanes: tuple[Numbers, Numbers] | None = None
+    lanes: Numbers | None = None
     met: Numbers | None = None
 
 
@@ -189,21 +190,41 @@ class ThreadOrder:
         met = self.settled.met
         return np.zeros((self.blocks, self.warps, self.warps), dtype=np.int64) if met is None else met
 
-    def sync_warp(self, mask: Mask, live: Bools) -> None:
-        """Lanes of warps meet at `__syncwarp`; `live` are those that have not ended."""
+    def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None = None) -> None:
+        """Lanes of warps meet at `__syncwarp`.
+
+        Args:
+            mask: The lanes.
+            live: Those that have not ended.
+            group: For each lane those that it meets, as bits; None for all of its warp that are in `mask`.
+        """
         if self._untouched:
             return
         now = self.timeline.advance()
         shape = (self.blocks, self.warps, WARP)
-        alone = np.asarray(np.broadcast_to(live & mask.active_warps & ~mask.lanes, shape).any(axis=2))
+        meets = ballot(mask.lanes) if group is None else group
+        apart = np.broadcast_to(mask.lanes & ((ballot(live) & ~meets) != 0), shape)
+        alone = np.asarray(apart.any(axis=2))
         active = np.broadcast_to(mask.active_warps[..., 0], shape[:2])
         warps = self.settled.warps if self.settled.warps is not None else np.zeros(shape[:2], dtype=np.int64)
         self.settled = replace(self.settled, warps=np.where(active & ~alone, now, warps))
         if alone.any():
-            some = np.broadcast_to(mask.lanes, shape) & alone[..., None]
-            moments, groups = self.settled.lanes or (np.zeros(shape, dtype=np.int64),) * 2
-            together = np.where(some, now, moments), np.where(some, now, groups)
-            self.settled = replace(self.settled, lanes=together)
+            self._sync_lanes(np.broadcast_to(mask.lanes, shape), np.broadcast_to(meets, shape), alone, now)
+
+    def _sync_lanes(self, lanes: Bools, meets: LaneBits, chosen: Bools, now: int) -> None:
+        """Lanes of the chosen warps meet those that their bits name."""
+        before = self.settled.lanes
+        before = np.zeros((*lanes.shape, WARP), dtype=np.int64) if before is None else before
+        view = before[chosen]
+        own = np.arange(WARP)
+        view[:, own, own] = now
+        together = in_bits(meets[chosen][..., None]) & lanes[chosen][:, :, None]
+        known = view * ~np.eye(WARP, dtype=np.bool_)
+        for lane in range(WARP):
+            np.maximum(known, np.where(together[:, :, lane, None], view[:, lane, None, :], 0), out=known)
+        after = before.copy()
+        after[chosen] = known
+        self.settled = replace(self.settled, lanes=after)
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads in `mask` execute a fence, which reaches their own block alone if it is `near`."""
@@ -227,6 +248,10 @@ class ThreadOrder:
         warps = np.flatnonzero(lanes.any(axis=1))
         if settled.warps is not None:
             limits[warps] = np.maximum(limits[warps], settled.warps[block, warps, None])
+        if settled.lanes is not None:
+            for warp in warps.tolist():
+                told = settled.lanes[block, warp, lanes[warp]].max(axis=0)
+                limits[warp] = np.maximum(limits[warp], told)
         if settled.met is not None:
             limits = np.maximum(limits, settled.met[block, warps].max(axis=0)[:, None])
         limits[lanes] = now
@@ -276,10 +301,8 @@ class ThreadOrder:
             same = near & (warp == earlier_warp)
             known |= same & (moment < settled.warps[inside, warp])
             if settled.lanes is not None:
-                moments, groups = settled.lanes
-                here, there = (inside, warp, thread % WARP), (inside, warp, earlier_thread % WARP)
-                together = same & (groups[here] == groups[there]) & (kind == ONE)
-                known |= together & (moment < moments[here])
+                told = settled.lanes[inside, warp, thread % WARP, earlier_thread % WARP]
+                known |= same & (kind == ONE) & (moment < told)
         if settled.met is not None:
             known |= near & (moment < settled.met[inside, warp, np.where(near, earlier_warp, 0)])
         if self.knowledge is not None and not known.all():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, Index, KernelFault
 from gpuprof.executor.lanes.masks import WARP, Counts, Mask
+from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import never_written
@@ -68,6 +69,8 @@ class Batch:
         phased: Whether the program uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
+        meeting: The lanes that exchange values at a warp operation, where they come from several places of
+            the program.
         followed: What is undefined, if the program follows that; then reading what nobody has written is no
             fault by itself. It is made from the registers that start undefined: their dtypes, by slot.
     """
@@ -99,6 +102,7 @@ class Batch:
         self.alone = True
         self.phased = phased
         self.stall: Stall | None = None
+        self.meeting: Meeting | None = None
         self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
         self.partial = partial
