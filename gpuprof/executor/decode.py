@@ -33,6 +33,8 @@ from gpuprof.executor.steps import (
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered
+from gpuprof.executor.steps.member_mask import names_all
+from gpuprof.executor.steps.memory_steps import STRONG
 
 _U32 = np.dtype(np.uint32)
 #: Dynamic shared memory follows the static variables at this alignment, or a larger one that it asks for.
@@ -136,6 +138,8 @@ class Program:
         variables: Module variables in global or constant memory that it names.
         phased: Whether it uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
+        orders_shared: Whether accesses to shared memory may be ordered by more than barriers of whole blocks,
+            `__syncwarp` of whole warps, and mbarriers.
         stored: Parameters and variables through which it may write global memory; None when it may be any.
         fences: Whether it has fences, or operations that release: its blocks may wait for each other.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
@@ -162,6 +166,7 @@ class Program:
     variables: list[Variable]
     phased: bool
     partial: bool
+    orders_shared: bool
     stored: frozenset[str] | None
     fences: bool
     uncounted: frozenset[str]
@@ -240,7 +245,8 @@ class _Decoder:
             self.parameters,
             self.variables,
             self.coder.phased,
-            any(len(item.operands) > 1 for item in self._barriers()),
+            partial := any(len(item.operands) > 1 for item in self._barriers()),
+            not self.coder.phased and (partial or self._orders_shared()),
             stored_symbols(self.function),
             self.coder.fences,
             frozenset(self.coder.uncounted),
@@ -265,6 +271,14 @@ class _Decoder:
         names = read_before_written(self.flow)
         types = self.function.registers
         return frozenset(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
+
+    def _orders_shared(self) -> bool:
+        items = [item for block in self.flow for item in block.body]
+        elsewhere = {"global", "local", "param", "const"}
+        near = [item for item in items if not elsewhere & set(item.opcode)]
+        strong = any(i.opcode[0] in ("ld", "st") and STRONG & set(i.opcode) for i in near)
+        atomic = self.coder.fences and any(i.opcode[0] in ("atom", "red") for i in near)
+        return strong or atomic or any(i.opcode[:2] == ("bar", "warp") and not names_all(i) for i in near)
 
     def _barriers(self) -> Iterator[Instruction]:
         return (block.last for block in self.flow if block.end is End.BARRIER and block.last is not None)

@@ -127,8 +127,15 @@ def launch(
     _check(program, geometry, args)
     sample = every_block(grid) if blocks == "all" else blocks
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes)
-    run = _Run(template, sample, instruction_budget, progress)
-    with np.errstate(all="ignore"):
+    restore = memory.snapshot() if program.orders_shared else None
+    try:
+        run = _Run(template, sample, instruction_budget, progress)
+        run.to_the_end()
+    except KernelFault as fault:
+        if restore is None or fault.kind is not FaultKind.SHARED_RACE:
+            raise
+        restore()
+        run = _Run(template, sample, instruction_budget, progress, order_shared=True)
         run.to_the_end()
     totals = run.totals
     return LaunchResult(
@@ -160,8 +167,11 @@ class _Run:
         sample: Sample,
         budget: int,
         progress: Callable[[int, int], None] | None,
+        *,
+        order_shared: bool = False,
     ) -> None:
         self.template = template
+        self.order_shared = order_shared
         self.sample = sample
         self.budget = budget
         self.progress = progress
@@ -196,7 +206,7 @@ class _Run:
         tally = Tally(len(program.sites), len(program.blocks), last - first)
         batch = template.batch(running.indices, tally)
         batch.stored = {} if self.sample.count < self.sample.total else None
-        batch.join(self._races, first)
+        batch.join(self._races, first, order_shared=self.order_shared)
         return Scheduler(program, batch, self.budget), running
 
     def _go_round(self, help_from: Help) -> bool:
@@ -204,7 +214,9 @@ class _Run:
         further = False
         for scheduler, running in reversed(self._waiting.copy()):
             before = scheduler.progress
-            if scheduler.run(help_from):
+            with np.errstate(all="ignore"):
+                ended = scheduler.run(help_from)
+            if ended:
                 self._waiting.remove((scheduler, running))
                 self._count(scheduler, running)
             further |= scheduler.progress > before
@@ -370,7 +382,7 @@ class _Template:
             if race.thread == race.other:
                 who = f"another thread of block {other_block}"
             raise KernelFault(
-                FaultKind.GLOBAL_RACE,
+                FaultKind.SHARED_RACE if race.shared else FaultKind.GLOBAL_RACE,
                 race.detail.format(who, race.other_line),
                 kernel=self.program.kernel,
                 source_line=race.line,

@@ -24,6 +24,7 @@ from operator import length_hint
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program, RunnableBlock
 from gpuprof.executor.divergence.polling import Resting, turned_in_vain
@@ -45,6 +46,8 @@ from gpuprof.executor.steps.coding import Step
 _PATIENCE = 64
 #: Barriers of a thread block.
 _BARRIERS = 16
+#: Stands for the count of a barrier that is given none.
+_ALL_OF_BLOCK = -1
 
 
 @dataclass(eq=False)
@@ -111,6 +114,8 @@ class Scheduler:
     _tried_version: int = -1
     #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
     _arrivals: dict[int, Bools] = field(default_factory=dict)
+    #: For how many threads each barrier's present round is, by barrier: shape (blocks,), 0 where none came.
+    _counts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._meetings = WarpMeetings(self.batch)
@@ -327,9 +332,11 @@ class Scheduler:
             return True
         if block.aligned:
             self._require_full_warps(block, strand.mask, ~self._loose)
+        self._check_count(block, strand.mask, identity, count)
         if count is not None and batch.partial:
             arriving = Signal(next_serial(), strand.mask.lanes, _phase_of(identity))
             batch.races.record(Access.RELEASE, arriving, block.line)
+            batch.order.arrive(identity, strand.mask.lanes)
         if block.arrives_only:
             shape = (batch.blocks, batch.warps, 32)
             before = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
@@ -346,6 +353,20 @@ class Scheduler:
             text = f"waits at a barrier for {count} threads, which are not whole warps of {WARP}"
         if text:
             self.batch.fault(FaultKind.BARRIER, text, block.line, mask.first())
+
+    def _check_count(self, block: RunnableBlock, mask: Mask, identity: int, count: int | None) -> None:
+        """Refuse a count of threads that is not the one which others gave the barrier in this round."""
+        counts = self._counts.setdefault(identity, np.zeros(self.batch.blocks, dtype=np.int64))
+        given = _ALL_OF_BLOCK if count is None else count
+        apart = mask.lanes & ((counts != 0) & (counts != given))[:, None, None]
+        if apart.any():
+            position = first_true(apart)
+            known, mine = (
+                "all threads" if c == _ALL_OF_BLOCK else f"{c} threads" for c in (counts[position[0]], given)
+            )
+            text = f"comes to barrier {identity} for {mine}, where others of its block came for {known}"
+            self.batch.fault(FaultKind.BARRIER, text, block.line, position)
+        counts[np.broadcast_to(mask.lanes.any(axis=(1, 2)), counts.shape)] = given
 
     def _require_full_warps(self, block: RunnableBlock, mask: Mask, warps: Bools) -> None:
         missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes & warps
@@ -377,22 +398,24 @@ class Scheduler:
                 complete = np.asarray(warps.sum(axis=1) * WARP >= expected)
             if complete.any():
                 self._require_one_place(group, complete)
-                self._order(identity, complete, group)
-                whole = (arrived | absent)[complete].all()
-                batch.order.barrier(complete, None if whole else arrived, arrived & ~early)
+                self._order(identity, complete, group, early)
+                whole = (arrived | absent)[complete].all() and not early[complete].any()
+                batch.order.barrier(complete, None if whole else arrived, arrived & ~early, identity)
+                self._counts[identity][complete] = 0
                 if identity in self._arrivals:
                     self._arrivals[identity][complete] = False
                 self._let_go(group, complete)
                 return True
         return False
 
-    def _order(self, identity: int, complete: Bools, group: list[_Waiting]) -> None:
+    def _order(self, identity: int, complete: Bools, group: list[_Waiting], early: Bools) -> None:
         """Tell the race detector that a barrier is over in the blocks that are true in `complete`."""
         batch = self.batch
         waited = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
         for w in group:
             waited |= w.strand.mask.lanes
-        everybody = complete & (waited | ~batch.live.lanes).all(axis=(1, 2))
+        # Who arrived without waiting has gone on, perhaps to its end.
+        everybody = complete & (waited | ~batch.live.lanes).all(axis=(1, 2)) & ~early.any(axis=(1, 2))
         if not batch.partial:
             everybody = complete
         some = complete & ~everybody

@@ -116,6 +116,8 @@ class ThreadOrder:
         self.blocks, self.warps = blocks, warps
         self.block_threads = warps * WARP
         self.settled = Settled(np.zeros(blocks, dtype=np.int64))
+        #: What is settled for those who have arrived at each barrier, by its number: shape (blocks, warps).
+        self._arrived: dict[int, Numbers] = {}
         self.knowledge = Knowledge(releases, first, blocks, warps) if releases is not None else None
 
     @cached_property
@@ -130,15 +132,31 @@ class ThreadOrder:
         """Whether nobody has touched anything yet, nor could have released it: there is nothing to order."""
         return self.timeline.now == 1 and self.knowledge is None
 
+    def arrive(self, barrier: int, lanes: Bools) -> None:
+        """Threads come to a barrier of some of a block's warps: what they did so far is settled there."""
+        if self._untouched:
+            return
+        now = self.timeline.advance()
+        warps = np.asarray(np.broadcast_to(lanes, (self.blocks, self.warps, WARP)).any(axis=2))
+        known = self._known_to(warps, now)
+        before = self._arrived.get(barrier)
+        self._arrived[barrier] = known if before is None else np.maximum(before, known)
+
     def barrier(
-        self, complete: Bools | None = None, arrived: Bools | None = None, leaving: Bools | None = None
+        self,
+        complete: Bools | None = None,
+        arrived: Bools | None = None,
+        leaving: Bools | None = None,
+        number: int = 0,
     ) -> None:
         """A barrier of a block is complete.
 
         Args:
             complete: The blocks where it is, of shape (blocks,); None for all.
-            arrived: The threads that arrived there, of shape (blocks, warps, 32); None for all of the block.
+            arrived: The threads that arrived there, of shape (blocks, warps, 32); None for all of the block,
+                who wait there.
             leaving: Those of them that waited.
+            number: The barrier's number, of one of some warps: each has told by `arrive` when it came.
         """
         if self._untouched:
             return
@@ -153,7 +171,10 @@ class ThreadOrder:
         chosen = np.ones(self.blocks, dtype=np.bool_) if complete is None else complete
         sources = arrived.any(axis=2) & chosen[:, None]
         leaving = arrived if leaving is None else leaving
-        self.meet(sources, leaving.any(axis=2) & chosen[:, None])
+        known = self._arrived.get(number)
+        if known is not None:
+            self._arrived[number] = np.where(chosen[:, None], 0, known)
+        self.meet(sources, leaving.any(axis=2) & chosen[:, None], known)
 
     def observe(self, lanes: Bools) -> None:
         """Some lanes waited for an mbarrier with success: what their block did so far counts as settled.
@@ -164,20 +185,26 @@ class ThreadOrder:
             targets = np.asarray(np.broadcast_to(lanes, (self.blocks, self.warps, WARP)).any(axis=2))
             self.meet(np.broadcast_to(targets.any(axis=1, keepdims=True), targets.shape), targets)
 
-    def meet(self, sources: Bools, targets: Bools) -> None:
+    def meet(self, sources: Bools, targets: Bools, known: Numbers | None = None) -> None:
         """What some warps did so far is settled for others of their block.
 
         Args:
             sources: The warps that arrived: shape (blocks, warps).
             targets: The warps that may rely on it, likewise.
+            known: Until when what each warp did was settled for these when they arrived, of shape
+                (blocks, warps); None if that is now.
         """
         now = self.timeline.advance()
-        known = np.where(sources[:, :, None], self._view(now), 0).max(axis=1)
+        known = self._known_to(sources, now) if known is None else known
         met = self._met()
         met = np.where(targets[:, :, None], np.maximum(met, known[:, None, :]), met)
         self.settled = replace(self.settled, met=met)
         if self.knowledge is not None:
             self.knowledge.share_some(sources, targets)
+
+    def _known_to(self, warps: Bools, now: int) -> Numbers:
+        """Return until when what each warp did is settled for any of some: shape (blocks, warps)."""
+        return np.asarray(np.where(warps[:, :, None], self._view(now), 0).max(axis=1))
 
     def _view(self, now: int) -> Numbers:
         """Return what each warp may rely on, its own work so far included: shape (blocks, warps, warps)."""

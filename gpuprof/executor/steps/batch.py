@@ -25,6 +25,7 @@ from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
+from gpuprof.executor.memory.shared_order import SharedOrder
 from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
 
 
@@ -118,6 +119,7 @@ class Batch:
             registers = {slot: never_written(dtype) for slot, dtype in followed.items()}
             self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
         self.copies = AsyncCopies(self.shared, self.races)
+        self.shared_order: SharedOrder | None = None
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
@@ -131,10 +133,18 @@ class Batch:
             before = self.stored.get(buffer.name, np.zeros(self.blocks, dtype=np.int64))
             self.stored[buffer.name] = before + per_block
 
-    def join(self, races: GlobalRaces, first: int) -> None:
-        """Take part in a launch, as the blocks from number `first` on: its races are looked for."""
+    def join(self, races: GlobalRaces, first: int, *, order_shared: bool = False) -> None:
+        """Take part in a launch, as the blocks from number `first` on: its races are looked for.
+
+        Args:
+            races: What looks for them.
+            first: Blocks of the launch before these.
+            order_shared: Whether accesses to shared memory are judged one by one, too.
+        """
         self.order = races.order(first, self.blocks, self.warps)
         self.shadows = races.shadows
+        if order_shared:
+            self.shared_order = self.copies.order = SharedOrder(self.shared, self.order, races)
 
     @cached_property
     def mbarriers(self) -> Mbarriers:
@@ -180,8 +190,10 @@ class Batch:
         return self.geometry.thread_index(warp, lane), (x, y, z)
 
     def report(self, verdict: Verdict) -> None:
-        """Raise what the race detector found, unless it is a read whose value is followed."""
+        """Raise what the race detector found, unless something else knows better: see `__init__`, `join`."""
         if self.followed is not None and verdict.kind is FaultKind.UNINITIALISED_SHARED:
+            return
+        if self.shared_order is not None and verdict.kind is FaultKind.SHARED_RACE:
             return
         self.fault(verdict.kind, verdict.detail, verdict.line, verdict.position, verdict.address)
 

@@ -37,16 +37,21 @@ class _Seen:
     incomplete: Bools | None
 
 
+def names_all(item: Instruction) -> bool:
+    """Tell whether a warp operation names all lanes of the warp, whatever registers hold."""
+    operand = item.operands[-1]
+    return isinstance(operand, Imm) and operand.bits & _EVERYBODY == _EVERYBODY
+
+
 class MemberMask:
     """The operand of a warp operation that names its lanes; one without `.sync` waits for nobody."""
 
     def __init__(self, coder: "Coder", item: Instruction) -> None:
         self._item = item
         self._waits = "sync" in item.opcode
-        operand = item.operands[-1] if item.operands else None
-        self._names_all = isinstance(operand, Imm) and operand.bits & _EVERYBODY == _EVERYBODY
-        if self._waits and operand is not None:
-            self._read = coder.reader(operand, _S32, item)
+        self._names_all = names_all(item)
+        if self._waits:
+            self._read = coder.reader(item.operands[-1], _S32, item)
         self._seen: _Seen | None = None
 
     def meet(self, batch: Batch, mask: Mask, *values: Lanes) -> tuple[LaneBits | None, tuple[Lanes, ...]]:
