@@ -3,7 +3,7 @@
 """Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_before_written, reads_and_writes
+from gpuprof.executor.program.loops import WaitingLoop, waiting_loops
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
 from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
@@ -35,6 +36,8 @@ from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, na
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered
+from gpuprof.executor.steps.member_mask import names_all
+from gpuprof.executor.steps.memory_steps import STRONG
 
 _U32 = np.dtype(np.uint32)
 #: Bytes behind a constant variable that belong to nobody.
@@ -73,8 +76,22 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "griddepcontrol": _no_step,
 }
 
-#: Opcodes that touch memory, or wait.
-_ACCESSES = ("ld", "st", "atom", "red", "cp", "mbarrier", "bar", "barrier", "call")
+
+@dataclass(frozen=True)
+class Turn:
+    """How control goes back to the header of a loop that may be there to wait.
+
+    Attributes:
+        header: The basic block where each turn begins.
+        found: Slots of what a turn reads.
+        given: Slots of where it reads, and of what it writes where.
+        near: Whether only threads of its own block can change what it reads.
+    """
+
+    header: int
+    found: tuple[int, ...]
+    given: tuple[int, ...]
+    near: bool
 
 
 @dataclass
@@ -90,7 +107,7 @@ class RunnableBlock:
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
         reduction: What its barrier computes on the way, of `bar.red`.
         aligned: All lanes of a warp must come to its barrier together.
-        polls: It is a loop of its own that reads global memory until another block has written it.
+        turns: Where it goes back to the header of a loop that may be there to wait, by that header.
     """
 
     steps: list[Step]
@@ -106,7 +123,7 @@ class RunnableBlock:
     site: int = -1
     arrives_only: bool = False
     aligned: bool = True
-    polls: bool = False
+    turns: dict[int, Turn] = field(default_factory=dict)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
     reduction: Reduction | None = None
 
@@ -129,6 +146,8 @@ class Program:
         constants: Byte offsets of those in constant memory, by name.
         phased: Whether it uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
+        orders_shared: Whether accesses to shared memory may be ordered by more than barriers of whole blocks,
+            `__syncwarp` of whole warps, and mbarriers.
         stored: Parameters and variables through which it may write global memory; None when it may be any.
         fences: Whether it has fences, or operations that release: its blocks may wait for each other.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
@@ -157,6 +176,7 @@ class Program:
     constants: dict[str, int]
     phased: bool
     partial: bool
+    orders_shared: bool
     stored: frozenset[str] | None
     fences: bool
     uncounted: frozenset[str]
@@ -168,13 +188,6 @@ class Program:
     limits: dict[str, tuple[int, int, int]]
     unwritten: frozenset[int]
     follows_undefined: bool
-
-
-def _polls(body: Sequence[Instruction]) -> bool:
-    """True when nothing but a repeated read can change what a loop of these instructions does."""
-    accesses = [item.opcode for item in body if item.opcode[0] in _ACCESSES]
-    repeated = {"volatile", "acquire", "relaxed"}
-    return len(accesses) == 1 and accesses[0][0] == "ld" and bool(repeated & set(accesses[0]))
 
 
 def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Program:
@@ -231,8 +244,8 @@ class _Decoder:
     def program(self, text: str) -> Program:
         """Decode every block of a kernel of this PTX text."""
         blocks = [self._block(block) for block in self.flow]
-        for number, (block, decoded) in enumerate(zip(self.flow, blocks, strict=True)):
-            decoded.polls = number in (block.target, block.otherwise) and _polls(block.body)
+        for last, loops in waiting_loops(self.flow).items():
+            blocks[last].turns = {loop.header: self._turn(loop) for loop in loops}
         return Program(
             self.function.name,
             text,
@@ -246,7 +259,8 @@ class _Decoder:
             self.variables,
             self.constants,
             self.coder.phased,
-            any(names_count(item) for item in self._barriers()),
+            partial := any(names_count(item) for item in self._barriers()),
+            not self.coder.phased and (partial or self._orders_shared()),
             stored_symbols(self.function),
             self.coder.fences,
             frozenset(self.coder.uncounted),
@@ -260,11 +274,27 @@ class _Decoder:
             self.follow_undefined,
         )
 
+    def _turn(self, loop: WaitingLoop) -> Turn:
+        types = self.function.registers
+        found, given = (
+            tuple(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
+            for names in (loop.found, loop.given)
+        )
+        return Turn(loop.header, found, given, loop.near)
+
     def _unwritten(self) -> frozenset[int]:
         """Return the slots of registers, of modelled types, that may be read before any write."""
         names = read_before_written(self.flow)
         types = self.function.registers
         return frozenset(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
+
+    def _orders_shared(self) -> bool:
+        items = [item for block in self.flow for item in block.body]
+        elsewhere = {"global", "local", "param", "const"}
+        near = [item for item in items if not elsewhere & set(item.opcode)]
+        strong = any(i.opcode[0] in ("ld", "st") and STRONG & set(i.opcode) for i in near)
+        atomic = self.coder.fences and any(i.opcode[0] in ("atom", "red") for i in near)
+        return strong or atomic or any(i.opcode[:2] == ("bar", "warp") and not names_all(i) for i in near)
 
     def _barriers(self) -> Iterator[Instruction]:
         return (block.last for block in self.flow if block.end is End.BARRIER and block.last is not None)

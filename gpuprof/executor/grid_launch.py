@@ -21,8 +21,8 @@ from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW
-from gpuprof.executor.sampling import Sample, every_block
-from gpuprof.executor.scheduler import Scheduler
+from gpuprof.executor.sampling import BlockList, Sample, every_block
+from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
 from gpuprof.executor.steps.special_registers import (
     Surroundings,
@@ -36,6 +36,8 @@ from gpuprof.executor.totals import LineCounters, Number, Totals, efficiencies
 _BATCH_LANES = 65536
 #: Shared and local memory of a batch, in bytes.
 _BATCH_BYTES = 128 << 20
+#: Batches that may wait for blocks of later ones: more than any card holds at once.
+_MOST_WAITING = 16
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
 #: Of an H200.
@@ -138,42 +140,113 @@ def launch(
     _check(program, geometry, args)
     sample = every_block(grid) if blocks == "all" else blocks
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, multiprocessors)
-    totals = Totals(program, sample)
-    races = template.races(sample)
-    count, executed = sample.count, 0
-    stored: dict[str, Stored] = {}
-    remark, machine = "", remark_on(program.slots.specials.keys() | program.clocks)
-    per_batch = template.blocks_per_batch()
-    for first in range(0, count, per_batch):
-        last = min(first + per_batch, count)
-        running = sample.blocks(first, last)
-        tally = Tally(len(program.sites), len(program.blocks), last - first)
-        batch = template.batch(running.indices, tally)
-        batch.stored = {} if count < sample.total else None
-        batch.join(races, first)
-        scheduler = Scheduler(program, batch, instruction_budget)
-        with np.errstate(all="ignore"):
-            scheduler.run()
-        executed += scheduler.lane_instructions
-        totals.add(tally, running)
-        for name, per_block in (batch.stored or {}).items():
-            every = Stored(float(per_block.sum()), float(per_block @ running.weights))
-            stored[name] = stored.get(name, Stored()) + every
-        remark = remark or _remark(batch)
-        if progress is not None:
-            progress(last, count)
-    races.finish()
+    restore = memory.snapshot() if program.orders_shared else None
+    try:
+        run = _Run(template, sample, instruction_budget, progress)
+        run.to_the_end()
+    except KernelFault as fault:
+        if restore is None or fault.kind is not FaultKind.SHARED_RACE:
+            raise
+        restore()
+        run = _Run(template, sample, instruction_budget, progress, order_shared=True)
+        run.to_the_end()
+    totals = run.totals
+    machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
         hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
         lines=totals.lines() if per_line else {},
-        sampled_blocks=count,
+        sampled_blocks=sample.count,
         total_blocks=sample.total,
         exact_sample=totals.exact,
-        lane_instructions=executed,
-        stored=stored,
-        remarks=tuple(text for text in (remark, machine) if text),
+        lane_instructions=run.executed,
+        stored=run.stored,
+        remarks=tuple(text for text in (run.remark, machine) if text),
     )
+
+
+class _Run:
+    """One launch's batches, in turn; those that wait for blocks of other batches stay until these have come.
+
+    Attributes:
+        totals: What the batches counted that have ended.
+        executed: PTX instructions, summed over their lanes.
+        stored: What they stored, as in the launch's result.
+        remark: What the first of them did that CUDA leaves undefined.
+    """
+
+    def __init__(
+        self,
+        template: "_Template",
+        sample: Sample,
+        budget: int,
+        progress: Callable[[int, int], None] | None,
+        *,
+        order_shared: bool = False,
+    ) -> None:
+        self.template = template
+        self.order_shared = order_shared
+        self.sample = sample
+        self.budget = budget
+        self.progress = progress
+        self.totals = Totals(template.program, sample)
+        self.executed = 0
+        self.stored: dict[str, Stored] = {}
+        self.remark = ""
+        self._races = template.races(sample)
+        self._waiting: list[tuple[Scheduler, BlockList]] = []
+        self._done = 0
+
+    def to_the_end(self) -> None:
+        """Run all blocks of the sample."""
+        count, per_batch = self.sample.count, self.template.blocks_per_batch()
+        for first in range(0, count, per_batch):
+            last = min(first + per_batch, count)
+            self._waiting.append(self._begun(first, last))
+            self._go_round(Help.OTHERS if count > per_batch else Help.NOBODY)
+            self._until_few_wait(_MOST_WAITING)
+        self._until_few_wait(0)
+        self._races.finish()
+
+    def _until_few_wait(self, most: int) -> None:
+        """Let waiting batches help each other until at most so many are left."""
+        while len(self._waiting) > most:
+            # Lanes part from those of their warp only where no other block is of any help.
+            _ = self._go_round(Help.OTHERS) or self._go_round(Help.OWN_WARP) or self._go_round(Help.NOBODY)
+
+    def _begun(self, first: int, last: int) -> tuple[Scheduler, BlockList]:
+        template, program = self.template, self.template.program
+        running = self.sample.blocks(first, last)
+        tally = Tally(len(program.sites), len(program.blocks), last - first)
+        batch = template.batch(running.indices, tally)
+        batch.stored = {} if self.sample.count < self.sample.total else None
+        batch.join(self._races, first, order_shared=self.order_shared)
+        return Scheduler(program, batch, self.budget), running
+
+    def _go_round(self, help_from: Help) -> bool:
+        """Let every batch go on that has not ended; return whether any got further."""
+        further = False
+        for scheduler, running in reversed(self._waiting.copy()):
+            before = scheduler.progress
+            with np.errstate(all="ignore"):
+                ended = scheduler.run(help_from)
+            if ended:
+                self._waiting.remove((scheduler, running))
+                self._count(scheduler, running)
+            further |= scheduler.progress > before
+        return further
+
+    def _count(self, scheduler: Scheduler, running: BlockList) -> None:
+        batch = scheduler.batch
+        self.executed += scheduler.lane_instructions
+        self.totals.add(batch.tally, running)
+        for name, per_block in (batch.stored or {}).items():
+            every = Stored(float(per_block.sum()), float(per_block @ running.weights))
+            self.stored[name] = self.stored.get(name, Stored()) + every
+        self.remark = self.remark or _remark(batch)
+        self._done += batch.blocks
+        if self.progress is not None:
+            self.progress(self._done, self.sample.count)
 
 
 def _remark(batch: Batch) -> str:
@@ -335,7 +408,7 @@ class _Template:
             if race.thread == race.other:
                 who = f"another thread of block {other_block}"
             raise KernelFault(
-                FaultKind.GLOBAL_RACE,
+                FaultKind.SHARED_RACE if race.shared else FaultKind.GLOBAL_RACE,
                 race.detail.format(who, race.other_line),
                 kernel=self.program.kernel,
                 source_line=race.line,

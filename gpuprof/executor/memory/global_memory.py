@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Global memory: allocations placed as the driver places them, with gaps that belong to nobody."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,21 @@ class Buffer:
         """How many bytes belong to elements that a kernel has stored to."""
         return 0 if self._written is None else int(np.count_nonzero(self._written)) * self._dtype.itemsize
 
+    def place(self, byte: int) -> tuple[str, int]:
+        """Return what a message calls one of its bytes, and the address of that."""
+        return f"element {byte // self.item_bytes} of {self.name}", self.address + byte
+
+    def snapshot(self) -> Callable[[], None]:
+        """Return what puts it back as it is now."""
+        content, combined = self._bytes.copy(), self.combined
+        written, before = (None if m is None else m.copy() for m in (self._written, self._written_before))
+
+        def restore() -> None:
+            self._bytes[:] = content
+            self.combined, self._written, self._written_before = combined, written, before
+
+        return restore
+
     def view(self, size: int) -> NDArray[Any]:
         """Return the content as elements of `size` bytes."""
         if size not in self._views:
@@ -150,6 +166,16 @@ class GlobalMemory:
         end = self._next + buffer.size + _GUARD
         self._next = -(-end // _ALIGNMENT) * _ALIGNMENT
         return buffer
+
+    def snapshot(self) -> Callable[[], None]:
+        """Return what puts the content of all allocations back as it is now."""
+        parts = [buffer.snapshot() for buffer in self.buffers if not buffer.read_only]
+
+        def restore() -> None:
+            for part in parts:
+                part()
+
+        return restore
 
     def holding(self, low: int, high: int) -> Buffer | None:
         """Return the buffer that holds every byte from `low` to `high` (exclusive), or None."""

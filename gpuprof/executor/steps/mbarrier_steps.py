@@ -173,7 +173,7 @@ def arrive_after_copies(coder: Coder, item: Instruction) -> Step:
         batch.races.record(Access.MBARRIER, pattern, item.line)
         if not expected:
             batch.mbarriers.await_more(columns, mask)
-        batch.bulk.tracked.append(TrackedArrival(columns, mask, batch.copies.flying(mask), item.line))
+        batch.bulk.tracked.append(TrackedArrival(columns, mask, batch.copies.landing(mask), item.line))
 
     return step
 

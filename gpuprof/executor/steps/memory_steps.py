@@ -13,7 +13,7 @@ from gpuprof.executor.arithmetic.exact import with_flush
 from gpuprof.executor.arithmetic.mnemonic import Mnemonic
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask
-from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret, uniform
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.async_copies import Source
 from gpuprof.executor.memory.global_accesses import Manner
@@ -31,6 +31,8 @@ from gpuprof.executor.steps.spaces import (
     Space,
 )
 
+#: Qualifiers of loads and stores that are strong: they may meet without being a race.
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _SPACES = ("global", "shared", "local", "const", "param")
 
 
@@ -230,8 +232,9 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
             batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
         if valid is not None:
             values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
-        source_of = Source(start + source.offset, reading.lanes, size.bits)
-        batch.copies.start(pattern, values, source_of, item.line)
+        given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)
+        read = Source(start.astype(np.int64) + source.offset, given.astype(np.int64), reading.lanes)
+        batch.copies.start(pattern, values, item.line, read)
 
     return step
 
@@ -306,7 +309,7 @@ def _manner(item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
     if kind == "atomic":
         return Manner.NEAR_WRITE if "cta" in item.opcode else Manner.STRONG_WRITE
-    if {"volatile", "relaxed", "acquire", "release", "mmio"} & set(item.opcode):
+    if STRONG & set(item.opcode):
         return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
     return Manner.READ if kind == "load" else Manner.WRITE
 
