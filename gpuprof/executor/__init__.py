@@ -27,6 +27,8 @@ The way of a kernel through the rooms:
   `arithmetic` is the table of what instructions compute; `steps` holds them, family by family.
 - `definedness`, where that is asked for, makes each step one that also follows what was read of shared memory
   that nobody had written: bit by bit, to where it would count.
+- `divergence` keeps lanes that have parted: where they will join, who polls in vain, and who waits at a warp
+  operation for lanes of its warp that are elsewhere.
 - `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier.
 - `memory` is what they touch: global and shared memory, the phases of mbarriers, what the copy engine has in
   flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
@@ -36,8 +38,8 @@ The way of a kernel through the rooms:
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
-`sampling`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they use its errors, and its facts about the
-copy engine.
+`sampling`; `divergence`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they use its errors, and its
+facts about the copy engine.
 """
 
 from gpuprof.executor.decode import Program, load_program

@@ -10,12 +10,13 @@ import numpy as np
 from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask
-from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret, uniform
 from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.memory.async_copies import Source
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, landing_cost
-from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
+from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, Pieces, cached_copy_cost, landing_cost
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.spaces import (
@@ -27,6 +28,8 @@ from gpuprof.executor.steps.spaces import (
     Space,
 )
 
+#: Qualifiers of loads and stores that are strong: they may meet without being a race.
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _SPACES = ("global", "shared", "local", "const", "param")
 
 
@@ -183,23 +186,21 @@ def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
 
 def async_copy(coder: Coder, item: Instruction) -> Step:
     """`cp.async`: from global to shared memory, arriving when it is waited for."""
-    if len(item.operands) < 3:  # cp.async.mbarrier.arrive
-        raise UnsupportedInstruction(item.name, item.line)
     target, source = memory_operand(item.operands[0], item), memory_operand(item.operands[1], item)
     size = item.operands[2]
     if not isinstance(size, Imm):
         raise UnsupportedInstruction(item.name, item.line)
     coder.shared_granule = min(coder.shared_granule, size.bits)
-    by_landing = size.bits == COPY_BYTES
+    past_cache = size.bits == COPY_BYTES and "cg" in item.opcode
     shared_site, global_site = coder.site("async_copy_shared", item), coder.site("async_copy", item)
     place = target.offset - coder.shared_start
-    events = set(Event) - ({Event.WAVEFRONTS} if by_landing else set())
+    events = {Event.CONFLICTS} if past_cache else set()
     to_shared = SharedSpace(Request(shared_site, item.line, size.bits, place, events=events))
-    events = {Event.USEFUL_BYTES} if by_landing else set(Event)
+    events = set() if past_cache else {Event.SECTORS}
     from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events=events))
     memo: LandingMemo = {}
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
-    length = coder.reader(item.operands[3], ARITHMETIC["u32"], item) if len(item.operands) > 3 else None
+    length = _copied_bytes(coder, item, size.bits)
     masked = coder.mask(item)
 
     def step(batch: Batch) -> None:
@@ -215,17 +216,34 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         values: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(size.bits))
         if not reading.empty:
             values = from_global.read(batch, start, reading)
-        if by_landing:
-            exist = reading.lanes
-            sectors, wavefronts = landing_cost(start + source.offset, to + target.offset, mask, exist, memo)
-            batch.tally.add(global_site, Event.REQUESTS, mask.warp_count)
+        whole = reading.lanes if valid is None else reading.lanes & (valid >= size.bits)
+        pieces = Pieces(start + source.offset, to + target.offset, mask, reading.lanes, whole)
+        if past_cache:
+            sectors, wavefronts = landing_cost(pieces, memo)
             batch.tally.add(global_site, Event.SECTORS, sectors)
-            batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
+        else:
+            wavefronts, conflicts = cached_copy_cost(pieces, size.bits, memo)
+            batch.tally.add(shared_site, Event.CONFLICTS, conflicts)
+        batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
         if valid is not None:
             values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
-        batch.copies.start(pattern, values, item.line)
+        given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)
+        read = Source(start.astype(np.int64) + source.offset, given.astype(np.int64), reading.lanes)
+        batch.copies.start(pattern, values, item.line, read)
 
     return step
+
+
+def _copied_bytes(coder: Coder, item: Instruction, size: int) -> Callable[[Batch], Lanes] | None:
+    """Return a reader of how many bytes each lane reads; None where all read the whole."""
+    if len(item.operands) < 4:
+        return None
+    given = item.operands[3]
+    name = getattr(given.of if isinstance(given, Not) else given, "name", "")
+    if coder.slots.function.registers.get(name) != "pred":
+        return coder.reader(given, ARITHMETIC["u32"], item)
+    ignores = coder.predicate(given, item)
+    return lambda batch: np.where(ignores(batch), np.uint32(0), np.uint32(size))
 
 
 def _truncated(values: Lanes, length: Lanes, size: int) -> Lanes:
@@ -273,6 +291,9 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     is_shared = "shared" in item.opcode and item.opcode[0] != "cp"
     source = coder.slots.source(memory.base, np.dtype(np.int64), item.line)
     slot, kept = source.slot, source.kept
+    if "const" in item.opcode:
+        window = coder.slots.constant_window()
+        return lambda batch: batch.registers[slot].astype(np.int64) + batch.registers[window]
     if kept == np.int64 or is_shared or kept == np.int32:
         return lambda batch: batch.registers[slot]
     wide: np.dtype[Any] = np.dtype(np.int64)
@@ -283,7 +304,7 @@ def _manner(item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
     if kind == "atomic":
         return Manner.NEAR_WRITE if "cta" in item.opcode else Manner.STRONG_WRITE
-    if {"volatile", "relaxed", "acquire", "release", "mmio"} & set(item.opcode):
+    if STRONG & set(item.opcode):
         return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
     return Manner.READ if kind == "load" else Manner.WRITE
 
