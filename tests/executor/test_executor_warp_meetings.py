@@ -113,7 +113,8 @@ def test_registers_within_a_basic_block_survive_others_that_run_it_meanwhile():
     for (int i = 0; i < 2; ++i)
         if (t % 2 == i)
             asm volatile("{ .reg .b32 x; .reg .pred p; mul.lo.u32 x, %1, 7; rem.u32 x, x, 5;"
-                         "setp.eq.u32 p, x, 0; vote.sync.ballot.b32 %0, p, -1; add.u32 %0, %0, x; }" : "=r"(d) : "r"(t));
+                         "setp.eq.u32 p, x, 0; vote.sync.ballot.b32 %0, p, -1; add.u32 %0, %0, x; }"
+                         : "=r"(d) : "r"(t));
     out[t] = d;""")
     votes = [sum(1 << (t % 32) for t in range(32 * w, 32 * w + 32) if 7 * t % 5 == 0) for w in (0, 1)]
     assert found == [(votes[t // 32] + 7 * t % 5) % 2**32 for t in range(64)]
