@@ -4,7 +4,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_be
 from gpuprof.executor.program.loops import WaitingLoop, waiting_loops
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
+from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
 from gpuprof.executor.program.slots import Slots
 from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
+    address_steps,
     arithmetic_steps,
     bulk_steps,
     mbarrier_steps,
@@ -30,6 +32,7 @@ from gpuprof.executor.steps import (
     move_steps,
     warp_steps,
 )
+from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered
@@ -37,8 +40,8 @@ from gpuprof.executor.steps.member_mask import names_all
 from gpuprof.executor.steps.memory_steps import STRONG
 
 _U32 = np.dtype(np.uint32)
-#: Dynamic shared memory follows the static variables at this alignment, or a larger one that it asks for.
-_DYNAMIC_ALIGNMENT = 16
+#: Bytes behind a constant variable that belong to nobody.
+_CONSTANT_GAP = 4096
 
 
 def _no_step(coder: Coder, item: Instruction) -> None:
@@ -53,7 +56,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "atom": memory_steps.atomic,
     "red": memory_steps.atomic,
     "mov": move_steps.move,
-    "cvta": move_steps.convert_address,
+    "cvta": address_steps.convert_address,
+    "isspacep": address_steps.is_in_space,
     "shfl": warp_steps.shuffle,
     "vote": warp_steps.vote,
     "match": warp_steps.match,
@@ -66,6 +70,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
+    "applypriority": _no_step,
+    "createpolicy": move_steps.cache_policy,
     "nanosleep": _no_step,
     "griddepcontrol": _no_step,
 }
@@ -99,6 +105,7 @@ class RunnableBlock:
         predicate: Slot of the branch's predicate; `negated` when it is `@!p`.
         site: Counting site of the branch.
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
+        reduction: What its barrier computes on the way, of `bar.red`.
         aligned: All lanes of a warp must come to its barrier together.
         turns: Where it goes back to the header of a loop that may be there to wait, by that header.
     """
@@ -118,6 +125,7 @@ class RunnableBlock:
     aligned: bool = True
     turns: dict[int, Turn] = field(default_factory=dict)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
+    reduction: Reduction | None = None
 
 
 @dataclass
@@ -130,12 +138,12 @@ class Program:
         blocks: Its basic blocks; it starts with the first.
         slots: Where its values live and what they start with.
         sites: Instructions counted by themselves.
-        static_shared_bytes: Shared memory of its own variables.
+        shared: Where its shared variables lie.
         shared_granule: Bytes of the smallest access to shared memory.
-        dynamic_offset: Where dynamic shared memory starts.
         local_bytes: Local memory of each thread.
         parameters: Its parameters, with their byte offsets.
         variables: Module variables in global or constant memory that it names.
+        constants: Byte offsets of those in constant memory, by name.
         phased: Whether it uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
         orders_shared: Whether accesses to shared memory may be ordered by more than barriers of whole blocks,
@@ -143,6 +151,8 @@ class Program:
         stored: Parameters and variables through which it may write global memory; None when it may be any.
         fences: Whether it has fences, or operations that release: its blocks may wait for each other.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        architecture: The number of its target: 90 for `sm_90`.
+        clocks: Special registers that tell the time, of those that it reads.
         shared_start: Address of the first byte of its own shared memory.
         unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
             name: that alignment and their address, in bytes.
@@ -158,18 +168,20 @@ class Program:
     blocks: list[RunnableBlock]
     slots: Slots
     sites: list[Site]
-    static_shared_bytes: int
+    shared: SharedLayout
     shared_granule: int
-    dynamic_offset: int
     local_bytes: int
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
+    constants: dict[str, int]
     phased: bool
     partial: bool
     orders_shared: bool
     stored: frozenset[str] | None
     fences: bool
     uncounted: frozenset[str]
+    architecture: int
+    clocks: frozenset[str]
     shared_start: int
     unmet_alignments: dict[str, tuple[int, int]]
     unmodelled: tuple[tuple[str, int], ...]
@@ -202,22 +214,24 @@ class _Decoder:
     def __init__(self, module: Module, function: Function, follow_undefined: bool) -> None:
         self.function = function
         self.follow_undefined = follow_undefined
-        shared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
-        self.offsets, self.static_bytes = _laid_out([v for v in shared if not v.extern])
-        alignment = max([_DYNAMIC_ALIGNMENT, *(v.align for v in shared if v.extern)])
-        self.dynamic_offset = _aligned(self.static_bytes, alignment)
-        self.offsets.update({v.name: self.dynamic_offset for v in shared if v.extern})
+        self.shared = shared_layout(module, function)
+        shared = [v for v in (*module.variables, *function.variables) if v.name in self.shared.offsets]
+        self.offsets = dict(self.shared.offsets)
+        self.architecture = module.architecture
         start = shared_start(module.architecture)
         self.unmet_alignments = {
             v.name: (v.align, start + self.offsets[v.name])
             for v in shared
-            if v.name in self.offsets and (start + self.offsets[v.name]) % v.align
+            if (start + self.offsets[v.name]) % v.align
         }
-        local, self.local_bytes = _laid_out([v for v in function.variables if v.space == "local"])
+        local, self.local_bytes = laid_out([v for v in function.variables if v.space == "local"])
         self.offsets.update(local)
-        placed, _ = _laid_out(function.params)
+        placed, _ = laid_out(function.params)
         self.parameters = [(v, placed[v.name]) for v in function.params]
         self.variables = [v for v in module.variables if v.space in ("global", "const")]
+        # The first starts the space, as on a card; gaps between them show accesses that leave their array.
+        constants = [v for v in self.variables if v.space == "const"]
+        self.constants, _ = laid_out(replace(v, size=v.size + _CONSTANT_GAP) for v in constants)
         flow = basic_blocks(function.body)
         # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
         places = {v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name]) for v in shared}
@@ -238,18 +252,20 @@ class _Decoder:
             blocks,
             self.coder.slots,
             self.coder.sites,
-            self.static_bytes,
+            self.shared,
             self.coder.shared_granule,
-            self.dynamic_offset,
             self.local_bytes,
             self.parameters,
             self.variables,
+            self.constants,
             self.coder.phased,
-            partial := any(len(item.operands) > 1 for item in self._barriers()),
+            partial := any(names_count(item) for item in self._barriers()),
             not self.coder.phased and (partial or self._orders_shared()),
             stored_symbols(self.function),
             self.coder.fences,
             frozenset(self.coder.uncounted),
+            self.architecture,
+            frozenset(self.coder.clocks),
             self.coder.shared_start,
             self.unmet_alignments,
             tuple(self.coder.unmodelled),
@@ -313,22 +329,11 @@ class _Decoder:
             result.negated = last.negated
             result.site = self.coder.site("branch", last)
         elif last is not None and block.end is End.BARRIER:
-            result.barrier = self._barrier(last)
+            result.barrier = barrier_operands(self.coder, last)
+            result.reduction = Reduction.of(self.coder, last)
             result.arrives_only = "arrive" in last.opcode
             result.aligned = last.opcode[0] == "bar" or "aligned" in last.opcode
         return result
-
-    def _barrier(self, item: Instruction) -> Callable[[Batch], list[Lanes]]:
-        if "red" in item.opcode:
-            refuse = refusal(self.coder, item, item.name)
-
-            def unknown(batch: Batch) -> list[Lanes]:
-                refuse(batch)
-                return []
-
-            return unknown
-        reads = [self.coder.reader(operand, _U32, item) for operand in item.operands]
-        return lambda batch: [read(batch) for read in reads]
 
     def _step(self, item: Instruction) -> Step | None:
         """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""
@@ -340,10 +345,14 @@ class _Decoder:
 
     def _modelled(self, item: Instruction) -> Step | None:
         name = item.opcode[0]
+        if "cache_hint" in item.opcode:  # the policy that comes last changes nothing here
+            item = replace(item, operands=item.operands[:-1])
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)
         if item.opcode[:3] == ("cp", "async", "bulk"):
             return bulk_steps.bulk_copy(self.coder, item)
+        if item.opcode[:3] == ("cp", "async", "mbarrier"):
+            return mbarrier_steps.arrive_after_copies(self.coder, item)
         if item.opcode[:2] == ("cp", "async"):
             grouped = {"commit_group", "wait_group", "wait_all"} & set(item.opcode)
             return (memory_steps.async_group if grouped else memory_steps.async_copy)(self.coder, item)
@@ -352,21 +361,6 @@ class _Decoder:
         if name in TABLE:
             return arithmetic_steps.arithmetic(self.coder, item)
         raise UnsupportedInstruction(item.name, item.line)
-
-
-def _aligned(offset: int, alignment: int) -> int:
-    return -(-offset // alignment) * alignment
-
-
-def _laid_out(variables: list[Variable]) -> tuple[dict[str, int], int]:
-    """Place variables one after the other; return their offsets and the end."""
-    offsets: dict[str, int] = {}
-    end = 0
-    for variable in variables:
-        if variable.name not in offsets:
-            offsets[variable.name] = start = _aligned(end, variable.align)
-            end = start + variable.size
-    return offsets, end
 
 
 def _passing(blocks: list[BasicBlock]) -> set[str]:

@@ -24,7 +24,6 @@ from operator import length_hint
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program, RunnableBlock
 from gpuprof.executor.divergence.polling import Resting, turned_in_vain
@@ -39,26 +38,25 @@ from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.mbarriers import Stall
 from gpuprof.executor.memory.shared_memory import next_serial
 from gpuprof.executor.program.flow import EXIT_BLOCK, End
+from gpuprof.executor.steps.barrier_steps import Agreement, Reduction, check_operands
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Step
 
 #: How often threads may wait for mbarriers in vain, while nothing changes, before that is a deadlock.
 _PATIENCE = 64
-#: Barriers of a thread block.
-_BARRIERS = 16
-#: Stands for the count of a barrier that is given none.
-_ALL_OF_BLOCK = -1
 
 
 @dataclass(eq=False)
 class _Waiting:
-    """A strand at a barrier: which one, and how many threads it takes (None: all of the block)."""
+    """A strand at a barrier: which one, how many threads it takes (None: all of the block), and its votes."""
 
     strand: Strand
     barrier: int
     expected: int | None
     line: int
     aligned: bool
+    reduction: Reduction | None
+    votes: Bools | None
 
 
 @dataclass(eq=False)
@@ -114,8 +112,7 @@ class Scheduler:
     _tried_version: int = -1
     #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
     _arrivals: dict[int, Bools] = field(default_factory=dict)
-    #: For how many threads each barrier's present round is, by barrier: shape (blocks,), 0 where none came.
-    _counts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    _agreement: Agreement = field(default_factory=Agreement)
 
     def __post_init__(self) -> None:
         self._meetings = WarpMeetings(self.batch)
@@ -179,6 +176,7 @@ class Scheduler:
                 tally.ran(strand.block, strand.mask)
                 self.lane_instructions += block.length * strand.mask.total_threads
                 self.steps += block.length
+                batch.clock.executed = self.steps
                 if self.steps > self.budget:
                     self._endless(block, strand.mask)
                 steps = iter(block.steps)
@@ -324,15 +322,18 @@ class Scheduler:
     ) -> bool:
         """Wait at one barrier, or arrive there; True when the strand can go on."""
         batch, expected = self.batch, count
-        self._check_barrier(block, strand.mask, identity, expected)
+        check_operands(batch, block.line, strand.mask, identity, expected)
+        votes = block.reduction.votes(batch, strand.mask) if block.reduction else None
         everybody = batch.alone and strand.mask is batch.mask
         if expected is None and everybody and not self._waiting:
             batch.races.barrier()
             batch.order.barrier()
+            if block.reduction is not None and votes is not None:
+                block.reduction.give(batch, strand.mask.lanes, votes, strand.mask.lanes)
             return True
+        self._agreement.come(batch, block.line, strand.mask, identity, expected)
         if block.aligned:
             self._require_full_warps(block, strand.mask, ~self._loose)
-        self._check_count(block, strand.mask, identity, count)
         if count is not None and batch.partial:
             arriving = Signal(next_serial(), strand.mask.lanes, _phase_of(identity))
             batch.races.record(Access.RELEASE, arriving, block.line)
@@ -342,31 +343,10 @@ class Scheduler:
             before = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
             self._arrivals[identity] = before | strand.mask.lanes
             return True
-        self._waiting.append(_Waiting(strand, identity, expected, block.line, block.aligned))
+        self._waiting.append(
+            _Waiting(strand, identity, expected, block.line, block.aligned, block.reduction, votes)
+        )
         return False
-
-    def _check_barrier(self, block: RunnableBlock, mask: Mask, identity: int, count: int | None) -> None:
-        text = ""
-        if identity >= _BARRIERS:
-            text = f"uses barrier {identity}, but a block has {_BARRIERS}, from 0"
-        elif count is not None and (count == 0 or count % WARP):
-            text = f"waits at a barrier for {count} threads, which are not whole warps of {WARP}"
-        if text:
-            self.batch.fault(FaultKind.BARRIER, text, block.line, mask.first())
-
-    def _check_count(self, block: RunnableBlock, mask: Mask, identity: int, count: int | None) -> None:
-        """Refuse a count of threads that is not the one which others gave the barrier in this round."""
-        counts = self._counts.setdefault(identity, np.zeros(self.batch.blocks, dtype=np.int64))
-        given = _ALL_OF_BLOCK if count is None else count
-        apart = mask.lanes & ((counts != 0) & (counts != given))[:, None, None]
-        if apart.any():
-            position = first_true(apart)
-            known, mine = (
-                "all threads" if c == _ALL_OF_BLOCK else f"{c} threads" for c in (counts[position[0]], given)
-            )
-            text = f"comes to barrier {identity} for {mine}, where others of its block came for {known}"
-            self.batch.fault(FaultKind.BARRIER, text, block.line, position)
-        counts[np.broadcast_to(mask.lanes.any(axis=(1, 2)), counts.shape)] = given
 
     def _require_full_warps(self, block: RunnableBlock, mask: Mask, warps: Bools) -> None:
         missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes & warps
@@ -401,12 +381,24 @@ class Scheduler:
                 self._order(identity, complete, group, early)
                 whole = (arrived | absent)[complete].all() and not early[complete].any()
                 batch.order.barrier(complete, None if whole else arrived, arrived & ~early, identity)
-                self._counts[identity][complete] = 0
+                self._agreement.complete(identity, complete)
+                self._reduce(group, complete)
                 if identity in self._arrivals:
                     self._arrivals[identity][complete] = False
                 self._let_go(group, complete)
                 return True
         return False
+
+    def _reduce(self, group: list[_Waiting], complete: Bools) -> None:
+        """Give those that voted at a barrier the result, in the blocks that are true in `complete`."""
+        voting = [(w.strand.mask.lanes, w.reduction, w.votes) for w in group if w.votes is not None]
+        yes, voters = np.zeros((2, self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
+        for lanes, _, votes in voting:
+            yes |= votes
+            voters |= lanes
+        for lanes, reduction, _ in voting:
+            assert reduction is not None
+            reduction.give(self.batch, lanes & complete[:, None, None], yes, voters)
 
     def _order(self, identity: int, complete: Bools, group: list[_Waiting], early: Bools) -> None:
         """Tell the race detector that a barrier is over in the blocks that are true in `complete`."""

@@ -9,6 +9,7 @@ The kernels stand in `rules/`, the cards' answers in `rules/answers-CARD.json`, 
 
 import functools
 import json
+import math
 import re
 import sys
 import tomllib
@@ -19,21 +20,28 @@ import numpy as np
 import pytest
 from executor_harness import compile_cuda
 
+from gpuprof.backends.sim.launch_limits import check_launch
+from gpuprof.devices.cards import load_card
+from gpuprof.errors import CaseFailure, CompileError
 from gpuprof.executor import (
     FaultKind,
     GlobalMemory,
     KernelFault,
-    LaunchRefused,
     UnsupportedInstruction,
     launch,
     load_program,
 )
+from gpuprof.kernels.shape import OneLaunch
+from gpuprof.toolchain.nvrtc import CompiledKernel, compile_entries, compiler_options, nvrtc_version
+from gpuprof.toolchain.nvrtc_program import make_program
 
 RULES = Path(__file__).parent / "rules"
 sys.path.insert(0, str(RULES))
 
 from rules_corpus import POISON, Case, cases, sources  # noqa: E402
 
+#: The card whose limits apply.
+CARD = load_card("h200")
 #: Instructions of a batch; the longest case that ends well takes a tenth.
 BUDGET = 4_000
 #: What the executor may call what a card answers with an error; any other error is any fault.
@@ -62,6 +70,14 @@ class Found:
 
 
 @functools.cache
+def resources(file: str) -> dict[str, CompiledKernel]:
+    """Return the kernels of a file with what they use, by name."""
+    kernels = sorted({case.kernel for case in cases().values() if case.file == file})
+    program = make_program(sources()[file], {}, compiler_options("sm_90"), nvrtc_version()[0])
+    return dict(zip(kernels, compile_entries(program, file, kernels), strict=True))
+
+
+@functools.cache
 def modules(file: str) -> tuple[str, dict[str, str]]:
     """Return what all kernels of a file share, and the text of each: PTX is read once for each kernel."""
     ptx, _ = compile_cuda(sources()[file], (), "sm_90")
@@ -79,39 +95,57 @@ def modules(file: str) -> tuple[str, dict[str, str]]:
 
 @functools.cache
 def found(name: str) -> Found:
-    """Run one case on the executor."""
+    """Run one case on the executor, as cases of users are: see `SimBackend`."""
     case = cases()[name]
     try:
-        shared, texts = modules(case.file)
+        modules(case.file)
     except RuntimeError as error:
         return Found("refused", text=str(error))
+    try:
+        refuse(case)
+        try:
+            return Found("ok", out=executed(case, follow_undefined=False))
+        except KernelFault as fault:
+            if fault.kind not in (FaultKind.UNINITIALISED_SHARED, FaultKind.ABSENT_LANE):
+                raise
+            return Found("ok", out=executed(case, follow_undefined=True))
+    except KernelFault as fault:
+        return Found("fault", fault.kind, str(fault))
+    except UnsupportedInstruction as why:
+        return Found("skipped", text=str(why))
+    except (CaseFailure, CompileError) as why:
+        return Found("refused", text=str(why))
+    except (ValueError, KeyError) as error:
+        return Found("broken", text=f"the executor itself fails: {error!r}")
+
+
+def refuse(case: Case) -> None:
+    """Refuse what the card cannot hold, where that is what is asked."""
+    shape = (case.block, case.grid, case.shared, case.cooperative)
+    if case.chapter == "launch limits" and math.prod(case.block):  # the executor refuses blocks of none
+        check_launch(CARD, case.kernel, OneLaunch(case.kernel, (), *shape), resources(case.file)[case.kernel])
+
+
+def executed(case: Case, *, follow_undefined: bool) -> np.ndarray:
+    """Return what a case leaves."""
+    shared, texts = modules(case.file)
     memory = GlobalMemory()
     out = memory.allocate(np.full(case.count * case.dtype.itemsize, POISON, np.uint8), "out")
     inputs = [
         memory.allocate(np.frombuffer(content, np.uint8).copy(), f"input {number}")
         for number, content in enumerate(case.inputs)
     ]
-    try:
-        program = load_program(shared + texts[case.kernel], case.kernel)
-        launch(
-            program,
-            case.grid,
-            case.block,
-            [out, *inputs],
-            memory,
-            dynamic_shared_bytes=case.shared,
-            per_line=False,
-            instruction_budget=BUDGET,
-        )
-    except KernelFault as fault:
-        return Found("fault", fault.kind, str(fault))
-    except LaunchRefused as why:
-        return Found("refused", text=str(why))
-    except UnsupportedInstruction as why:
-        return Found("skipped", text=str(why))
-    except (ValueError, KeyError) as error:
-        return Found("broken", text=f"the executor itself fails: {error!r}")
-    return Found("ok", out=out.array().view(case.dtype))
+    launch(
+        load_program(shared + texts[case.kernel], case.kernel, follow_undefined=follow_undefined),
+        case.grid,
+        case.block,
+        [out, *inputs],
+        memory,
+        dynamic_shared_bytes=case.shared,
+        per_line=False,
+        instruction_budget=BUDGET,
+    )
+    return out.array().view(case.dtype)
 
 
 def distance(case: Case, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:

@@ -211,7 +211,7 @@ class SimBackend:
         follow_undefined: bool,
     ) -> "Executed":
         for one in shape.launches:
-            check_launch(self.device, kernel, one, compiled[one.entry])
+            check_launch(self.device, kernel.id, one, compiled[one.entry])
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
         programs = self._programs(kernel, shape, compiled, follow_undefined=follow_undefined)
         if not follow_undefined and any(program.unwritten for program in programs.values()):
@@ -227,6 +227,7 @@ class SimBackend:
                 memory,
                 one.dynamic_shared_bytes,
                 sample or "all",
+                multiprocessors=self.device.sm_count,
             )
             for one, values, sample in zip(shape.launches, bound, samples, strict=True)
         ]

@@ -6,6 +6,7 @@ Delivering them at once would hide a missing wait; here the data stays in flight
 detector knows which bytes those are.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -130,24 +131,30 @@ class AsyncCopies:
 
     def wait(self, mask: Mask, newest: int | None) -> None:
         """Deliver all but the `newest` closed groups of the lanes in `mask`; None delivers open ones too."""
-        still: list[_Copy] = []
-        for copy in self._flying:
-            due = copy.waiting & mask.lanes
-            if newest is not None:
-                due = due & (copy.group < self._committed - newest)
-            if not due.any():
-                still.append(copy)
-                continue
-            pattern = self._part(copy.pattern, due)
-            if self.order is not None:
-                self.order.write(pattern, copy.values, copy.line, Manner.WRITE)
-            self.shared.store(pattern, copy.values)
-            self.races.record(Access.LANDED, pattern, copy.line)
-            left = copy.waiting & ~due
-            if left.any():
-                copy.waiting = left
-                still.append(copy)
-        self._flying = still
+
+        def due(copy: _Copy) -> Bools:
+            lanes = copy.waiting & mask.lanes
+            return lanes if newest is None else lanes & (copy.group < self._committed - newest)
+
+        self._land(self._flying, due)
+
+    def landing(self, mask: Mask) -> Callable[[Bools], None]:
+        """Return what delivers the present copies of the lanes in `mask` to those that it is given."""
+        copies = [copy for copy in self._flying if (copy.waiting & mask.lanes).any()]
+        return lambda lanes: self._land(copies, lambda copy: copy.waiting & lanes)
+
+    def _land(self, copies: list[_Copy], due: Callable[[_Copy], Bools]) -> None:
+        """Deliver copies to the lanes for which they are due."""
+        for copy in copies:
+            lanes = due(copy)
+            if lanes.any():
+                pattern = self._part(copy.pattern, lanes)
+                if self.order is not None:
+                    self.order.write(pattern, copy.values, copy.line, Manner.WRITE)
+                self.shared.store(pattern, copy.values)
+                self.races.record(Access.LANDED, pattern, copy.line)
+                copy.waiting = copy.waiting & ~lanes
+        self._flying = [copy for copy in self._flying if copy.waiting.any()]
 
     def _part(self, pattern: SharedPattern, lanes: Bools) -> SharedPattern:
         """Return `pattern` for some of its lanes: the same object for the same lanes, so verdicts hold."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.windows import CONSTANT_BYTES, CONSTANT_WINDOW
 
 #: The driver aligns every allocation so; another alignment would change sector counts.
 _ALIGNMENT = 256
@@ -139,15 +140,27 @@ class GlobalMemory:
         self.buffers: list[Buffer] = []
         self.variables: dict[tuple[str, str], Buffer] = {}
         self._next = _FIRST_ADDRESS
+        self._constant: dict[str, int] = {}
 
-    def allocate(self, array: NDArray[Any], name: str, *, read_only: bool = False) -> Buffer:
+    def constant_window(self, module: str) -> int:
+        """Return where the constant memory of a module starts, by its text."""
+        number = self._constant.setdefault(module, len(self._constant))
+        return CONSTANT_WINDOW + number * CONSTANT_BYTES
+
+    def allocate(
+        self, array: NDArray[Any], name: str, *, read_only: bool = False, address: int | None = None
+    ) -> Buffer:
         """Allocate the bytes of an array and copy it in.
 
         Args:
             array: The content; the buffer gives it back in the same dtype and shape.
             name: What faults call the buffer.
             read_only: Whether a kernel that stores to it commits a fault.
+            address: Where it must lie, outside global memory; by default behind what is allocated there.
         """
+        if address is not None:
+            self.buffers.append(Buffer(address, np.asarray(array), name, read_only=read_only))
+            return self.buffers[-1]
         buffer = Buffer(self._next, np.asarray(array), name, read_only=read_only)
         self.buffers.append(buffer)
         end = self._next + buffer.size + _GUARD

@@ -27,6 +27,7 @@ from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
 from gpuprof.executor.memory.shared_order import SharedOrder
 from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
+from gpuprof.executor.steps.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Batch:
         indices: blockIdx of each block, shape (blocks, 3).
         phased: Whether the program uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
+        clock: What tells the time.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
         meeting: The lanes that exchange values at a warp operation, where they come from several places of
             the program.
@@ -102,6 +104,7 @@ class Batch:
         self.live = self.mask
         self.alone = True
         self.phased = phased
+        self.clock = Clock()
         self.stall: Stall | None = None
         self.meeting: Meeting | None = None
         self.followed: Followed | None = None

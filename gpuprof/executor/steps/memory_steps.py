@@ -19,7 +19,7 @@ from gpuprof.executor.memory.async_copies import Source
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, landing_cost
-from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.spaces import (
@@ -194,8 +194,6 @@ def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
 
 def async_copy(coder: Coder, item: Instruction) -> Step:
     """`cp.async`: from global to shared memory, arriving when it is waited for."""
-    if len(item.operands) < 3:  # cp.async.mbarrier.arrive
-        raise UnsupportedInstruction(item.name, item.line)
     target, source = memory_operand(item.operands[0], item), memory_operand(item.operands[1], item)
     size = item.operands[2]
     if not isinstance(size, Imm):
@@ -210,7 +208,7 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events=events))
     memo: LandingMemo = {}
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
-    length = coder.reader(item.operands[3], ARITHMETIC["u32"], item) if len(item.operands) > 3 else None
+    length = _copied_bytes(coder, item, size.bits)
     masked = coder.mask(item)
 
     def step(batch: Batch) -> None:
@@ -239,6 +237,18 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         batch.copies.start(pattern, values, item.line, read)
 
     return step
+
+
+def _copied_bytes(coder: Coder, item: Instruction, size: int) -> Callable[[Batch], Lanes] | None:
+    """Return a reader of how many bytes each lane reads; None where all read the whole."""
+    if len(item.operands) < 4:
+        return None
+    given = item.operands[3]
+    name = getattr(given.of if isinstance(given, Not) else given, "name", "")
+    if coder.slots.function.registers.get(name) != "pred":
+        return coder.reader(given, ARITHMETIC["u32"], item)
+    ignores = coder.predicate(given, item)
+    return lambda batch: np.where(ignores(batch), np.uint32(0), np.uint32(size))
 
 
 def _truncated(values: Lanes, length: Lanes, size: int) -> Lanes:
@@ -286,6 +296,9 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     is_shared = "shared" in item.opcode and item.opcode[0] != "cp"
     source = coder.slots.source(memory.base, np.dtype(np.int64), item.line)
     slot, kept = source.slot, source.kept
+    if "const" in item.opcode:
+        window = coder.slots.constant_window()
+        return lambda batch: batch.registers[slot].astype(np.int64) + batch.registers[window]
     if kept == np.int64 or is_shared or kept == np.int32:
         return lambda batch: batch.registers[slot]
     wide: np.dtype[Any] = np.dtype(np.int64)

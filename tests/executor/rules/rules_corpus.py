@@ -11,6 +11,7 @@ combination, with the words filled in, appended to the file.
 
 import hashlib
 import itertools
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -96,10 +97,11 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Changes whenever the card would have to be asked again."""
+        """Changes whenever the card would have to be asked again: not with what is said of a case."""
         shape = (self.kernel, self.result, self.count, self.grid, self.block, self.shared, self.cooperative)
         text = repr((shape, [hashlib.sha256(content).hexdigest() for content in self.inputs]))
-        return hashlib.sha256((sources()[self.file] + text).encode()).hexdigest()[:16]
+        code = sources()[self.file].partition("*/")[2]
+        return hashlib.sha256((code + text).encode()).hexdigest()[:16]
 
 
 _COMMON = {"chapter", "rule", "kernel", "result", "count", "inputs", "operands", "grid", "block", "shared"}
@@ -149,7 +151,7 @@ def _members(family: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, An
         if combination in without:
             continue
         words = {key: Word(word) for key, word in zip(lists, combination, strict=True)}
-        name = family["name"].format(**words).replace(".", "_").strip("_").replace("__", "_")
+        name = re.sub(r"\W+", "_", family["name"].format(**words)).strip("_").replace("__", "_")
         filled = {key: _filled(value, words) for key, value in entry.items()}
         yield name, family["line"].format(name=name, **words), filled
 
