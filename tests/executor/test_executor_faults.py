@@ -274,9 +274,9 @@ def test_who_else_touched_a_byte_is_named():
     source = """extern "C" __global__ void k(int *out, int first, int last) {
     __shared__ int tile[4];
     if (threadIdx.x >= first && threadIdx.x <= last)
-        tile[0] = 7;
+        tile[first / 1000] = 7;
     if (threadIdx.x == 70)
-        out[0] = tile[0]; // planted
+        out[0] = tile[last / 1000]; // planted
 }"""
     for first, last, who in (
         (5, 5, "thread number 5"),
