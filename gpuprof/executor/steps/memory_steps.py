@@ -18,7 +18,7 @@ from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.async_copies import Source
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, landing_cost
+from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, Pieces, cached_copy_cost, landing_cost
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
@@ -199,12 +199,12 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     if not isinstance(size, Imm):
         raise UnsupportedInstruction(item.name, item.line)
     coder.shared_granule = min(coder.shared_granule, size.bits)
-    by_landing = size.bits == COPY_BYTES
+    past_cache = size.bits == COPY_BYTES and "cg" in item.opcode
     shared_site, global_site = coder.site("async_copy_shared", item), coder.site("async_copy", item)
     place = target.offset - coder.shared_start
-    events = set(Event) - ({Event.WAVEFRONTS} if by_landing else set())
+    events = {Event.CONFLICTS} if past_cache else set()
     to_shared = SharedSpace(Request(shared_site, item.line, size.bits, place, events=events))
-    events = {Event.USEFUL_BYTES} if by_landing else set(Event)
+    events = set() if past_cache else {Event.SECTORS}
     from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events=events))
     memo: LandingMemo = {}
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
@@ -224,12 +224,15 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         values: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(size.bits))
         if not reading.empty:
             values = from_global.read(batch, start, reading)
-        if by_landing:
-            exist = reading.lanes
-            sectors, wavefronts = landing_cost(start + source.offset, to + target.offset, mask, exist, memo)
-            batch.tally.add(global_site, Event.REQUESTS, mask.warp_count)
+        whole = reading.lanes if valid is None else reading.lanes & (valid >= size.bits)
+        pieces = Pieces(start + source.offset, to + target.offset, mask, reading.lanes, whole)
+        if past_cache:
+            sectors, wavefronts = landing_cost(pieces, memo)
             batch.tally.add(global_site, Event.SECTORS, sectors)
-            batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
+        else:
+            wavefronts, conflicts = cached_copy_cost(pieces, size.bits, memo)
+            batch.tally.add(shared_site, Event.CONFLICTS, conflicts)
+        batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
         if valid is not None:
             values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
         given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)

@@ -129,8 +129,8 @@ class GlobalSpace:
         found = footprint(address, request.offset, mask, request.size, self._memo)
         if request.site is not None:
             tally = batch.tally
-            if Event.REQUESTS in request.events:
-                tally.add(request.site, Event.REQUESTS, mask.warp_count)
+            tally.add(request.site, Event.REQUESTS, mask.warp_count)
+            if Event.SECTORS in request.events:
                 tally.add(request.site, Event.SECTORS, found.sectors)
             tally.add(request.site, Event.USEFUL_BYTES, found.useful_bytes)
         if not found.aligned:
@@ -285,7 +285,8 @@ class SharedSpace:
         tally.add(site, Event.REQUESTS, mask.warp_count)
         if Event.WAVEFRONTS in self.request.events:
             tally.add(site, Event.WAVEFRONTS, pattern.wavefronts)
-        tally.add(site, Event.CONFLICTS, pattern.conflicts)
+        if Event.CONFLICTS in self.request.events:
+            tally.add(site, Event.CONFLICTS, pattern.conflicts)
         return pattern
 
     def examined(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
