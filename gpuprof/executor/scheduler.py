@@ -14,8 +14,8 @@ stuck in a barrier go on alone: the hardware joins lanes of a warp, never warps.
 A strand whose wait for an mbarrier failed is parked until that barrier's phase ends. Where nothing can run
 and no phase can end, parked strands get a few more tries, since what they do between two tries may help.
 
-A strand that polls global memory for what another block writes rests after each try, until nothing else can
-run.
+A strand that polls in vain rests until nothing else can run. A strand that comes to a warp operation waits
+for the lanes that its member mask names. Where these are held at a join with them, lanes of a warp part.
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,8 +26,9 @@ from typing import NoReturn
 import numpy as np
 
 from gpuprof.executor.decode import Program, RunnableBlock
-from gpuprof.executor.divergence.polling import Resting, turned_in_vain
-from gpuprof.executor.divergence.strands import Join, Strand, in_batch, joins_from
+from gpuprof.executor.divergence.joins import Joins
+from gpuprof.executor.divergence.polling import Polling
+from gpuprof.executor.divergence.strands import Join, Strand, in_batch
 from gpuprof.executor.divergence.warp_meetings import WarpMeetings
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
@@ -99,14 +100,10 @@ class Scheduler:
     _ready: list[Strand] = field(default_factory=list)
     _waiting: list[_Waiting] = field(default_factory=list)
     _parked: list[_Parked] = field(default_factory=list)
-    #: Strands that turn in a loop, and did not find what they wait for.
-    _polling: list[Resting] = field(default_factory=list)
-    #: Whether anything else has happened since these tried last.
-    _stirred: bool = True
     _started: bool = False
-    #: Warps whose lanes go on without those that they would wait for at a join.
-    _loose: Bools = field(default_factory=lambda: np.zeros((1, 1, 1), dtype=np.bool_))
+    _polling: Polling = field(init=False)
     _meetings: WarpMeetings = field(init=False)
+    _joins: Joins = field(init=False)
     #: How often parked strands were tried in vain, and the state of the mbarriers then.
     _tries: int = 0
     _tried_version: int = -1
@@ -115,7 +112,9 @@ class Scheduler:
     _agreement: Agreement = field(default_factory=Agreement)
 
     def __post_init__(self) -> None:
+        self._polling = Polling(self.batch)
         self._meetings = WarpMeetings(self.batch)
+        self._joins = Joins(self.batch)
 
     def run(self, help_from: Help = Help.NOBODY) -> bool:
         """Run to the end, or until only other batches can help.
@@ -131,17 +130,18 @@ class Scheduler:
         """
         if not self._started:
             self._ready, self._started = [Strand(0, self.batch.mask)], True
-        self._stirred = True
-        while self._ready or self._waiting or self._parked or self._polling or self._meetings.waiting:
+        self._polling.stirred = True
+        while self._ready or self._stuck():
             if self._ready:
                 self._advance(self._ready.pop())
             elif not self._go_on():
-                if self._polling and help_from is Help.OWN_WARP and self._detach_lanes(None):
-                    help_from = Help.OTHERS
-                    continue
-                if self._polling and help_from is not Help.NOBODY:
+                if self._polling.resting and help_from is Help.OTHERS:
                     return False
-                if not (self._detach_lanes(None) or self._try_parked() or self._poll_to_the_end()):
+                if self._go(self._joins.lanes(self._stuck())):
+                    help_from = Help.NOBODY if help_from is Help.NOBODY else Help.OTHERS
+                elif self._polling.resting and help_from is Help.OWN_WARP:
+                    return False
+                elif not (self._try_parked() or self._go(self._polling.to_the_end(self.program.blocks))):
                     self._deadlock()
         self.batch.races.barrier()
         if self.batch.phased and (unfinished := self.batch.bulk.unfinished):
@@ -154,11 +154,11 @@ class Scheduler:
         """Find lanes that can run; False if there are none but by parting those of a warp for good."""
         return (
             self._release()
-            or self._meet_lanes()
+            or self._go(self._meetings.meet(self.program.blocks))
             or self._resume_parked()
-            or self._detach()
-            or self._poll_again()
-            or self._detach_awaited()
+            or self._go(self._joins.warps(self._stuck()))
+            or self._go(self._polling.again())
+            or self._go(self._awaited())
         )
 
     def _advance(self, strand: Strand) -> None:
@@ -166,7 +166,7 @@ class Scheduler:
         batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
         batch.mask = strand.mask
         batch.alone = self._is_alone(strand.mask)
-        stirred, self._stirred = self._stirred, True
+        stirred, self._polling.stirred = self._polling.stirred, True
         self.progress += 1
         while strand.block != strand.rejoin:
             if strand.block == EXIT_BLOCK:
@@ -196,7 +196,8 @@ class Scheduler:
                     if batch.stall is not None:
                         self._park(batch.stall, self._ready[before:])
                     if block.turns:
-                        self._rest(block, self._ready[before:])
+                        split = self._ready[before:]
+                        self._ready[before:] = [s for s in split if not self._polling.rest(s, block)]
                     return
             elif block.end is End.BARRIER:
                 if not self._barrier(block, strand):
@@ -213,13 +214,8 @@ class Scheduler:
                 self._ready.append(strand)
                 self._park(batch.stall, [strand])
                 return
-            if block.turns and strand.block in block.turns and strand.block != strand.rejoin:
-                self._ready.append(strand)
-                self._rest(block, [strand])
-                if self._ready and self._ready[-1] is strand:
-                    self._ready.pop()
-                    continue
-                self._stirred = stirred
+            if block.turns and strand.block != strand.rejoin and self._polling.rest(strand, block):
+                self._polling.stirred = stirred
                 self.progress -= 1
                 return
         if strand.block == EXIT_BLOCK:
@@ -333,7 +329,7 @@ class Scheduler:
             return True
         self._agreement.come(batch, block.line, strand.mask, identity, expected)
         if block.aligned:
-            self._require_full_warps(block, strand.mask, ~self._loose)
+            self._require_full_warps(block, strand.mask, ~self._joins.loose)
         if count is not None and batch.partial:
             arriving = Signal(next_serial(), strand.mask.lanes, _phase_of(identity))
             batch.races.record(Access.RELEASE, arriving, block.line)
@@ -420,11 +416,11 @@ class Scheduler:
 
     def _require_one_place(self, group: list[_Waiting], complete: Bools) -> None:
         """Refuse lanes of a warp that came one by one to different barriers, where they must be together."""
-        if not self._loose.any():
+        if not self._joins.loose.any():
             return
         place = np.full((self.batch.blocks, self.batch.warps, WARP), -1, dtype=np.int64)
         for w in group:
-            chosen = in_batch(w.strand.mask.lanes & complete[:, None, None] & self._loose, self.batch)
+            chosen = in_batch(w.strand.mask.lanes & complete[:, None, None] & self._joins.loose, self.batch)
             met = place.max(axis=2, keepdims=True)
             if w.aligned and (apart := chosen & (met >= 0) & (met != w.strand.block)).any():
                 text = "is at another barrier than other threads of its warp: it is in divergent code"
@@ -486,45 +482,6 @@ class Scheduler:
         self._unpark(list(self._parked))
         return True
 
-    def _rest(self, block: RunnableBlock, strands: list[Strand]) -> None:
-        """Take strands from the ready ones that turned in vain in a loop, which this block ends."""
-        for strand in strands:
-            turn = block.turns.get(strand.block)
-            resting = turned_in_vain(self.batch, strand, turn) if turn is not None else None
-            if resting is not None:
-                self._ready.remove(strand)
-                self._polling.append(resting)
-
-    def _poll_again(self) -> bool:
-        """Let strands that poll try again: all if others did something meanwhile, else those that count."""
-        chosen = self._polling if self._stirred else [r for r in self._polling if not r.hopeless]
-        if self._stirred:
-            for resting in chosen:
-                resting.strand.memory = None
-        self._stirred = False
-        self._ready += [resting.strand for resting in chosen]
-        self._polling = [resting for resting in self._polling if resting not in chosen]
-        return bool(chosen)
-
-    def _poll_to_the_end(self) -> bool:
-        """Let them turn until the budget is spent, unless no turn differs from the one before."""
-        if not self._polling:
-            return False
-        if all(resting.repeats for resting in self._polling):
-            strand = self._polling[0].strand
-            text = "turns in a loop for ever: nothing that can still run changes what it reads there"
-            line = self.program.blocks[strand.block].line
-            self.batch.fault(FaultKind.ENDLESS, text, line, strand.mask.first())
-        self._ready += [resting.strand for resting in self._polling]
-        self._polling = []
-        return True
-
-    def _meet_lanes(self) -> bool:
-        """Let lanes exchange values that have all come to a warp operation."""
-        going = self._meetings.meet(self.program.blocks) if self._meetings.waiting else []
-        self._ready += going
-        return bool(going)
-
     def _resumed(self, block: RunnableBlock, strand: Strand) -> list[Step]:
         """Return the steps of a block that a strand has yet to run, with its registers as it left them."""
         assert strand.registers is not None
@@ -537,71 +494,34 @@ class Scheduler:
             self._parked.remove(parked)
             self._ready.append(parked.strand)
 
-    def _detach(self) -> bool:
-        """Let warps go on that have reached a join whole, while others of their strand wait in a barrier."""
-        held = self._held()
-        for join in self._joins(held):
-            busy = np.zeros((self.batch.blocks, self.batch.warps, 1), dtype=np.bool_)
-            for strand in held:
-                if join in strand.joins():
-                    busy |= strand.mask.active_warps
-            if self._leave(join, ~busy):
-                return True
-        return False
-
-    def _detach_awaited(self) -> bool:
-        """Let lanes go on without those of their warp that can only be helped by them."""
-        awaited = self._meetings.awaited() if self._meetings.waiting else None
-        if awaited is not None and self._detach_lanes(awaited):
-            return True
-        near = [resting.strand for resting in self._polling if resting.near]
-        return bool(near) and self._detach_lanes(None, near)
-
-    def _detach_lanes(self, lanes: Bools | None, held: list[Strand] | None = None) -> bool:
-        """Let lanes, by default all, go on from the joins where they await lanes of their own warp."""
-        stuck = self._held()
-        for join in self._joins(stuck if held is None else held):
-            busy = np.zeros((self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
-            for strand in stuck:
-                if join in strand.joins():
-                    busy |= strand.mask.lanes
-            free = ~busy if lanes is None else ~busy & lanes
-            going = join.lanes & self.batch.live.lanes & free
-            if self._leave(join, free):
-                self._loose = self._loose | going.any(axis=2, keepdims=True)
-                return True
-        return False
-
-    def _held(self) -> list[Strand]:
+    def _stuck(self) -> list[Strand]:
         return [
             *(w.strand for w in self._waiting),
             *(p.strand for p in self._parked),
-            *(resting.strand for resting in self._polling),
+            *(resting.strand for resting in self._polling.resting),
             *(g.strand for g in self._meetings.waiting),
         ]
 
-    def _joins(self, held: list[Strand]) -> list[Join]:
-        """Return the joins that strands will reach, inner ones first: who is free there has not left them."""
-        joins = {id(j): j for strand in held for j in strand.joins()}
-        return sorted(joins.values(), key=_depth, reverse=True)
+    def _awaited(self) -> list[Strand]:
+        """Return lanes that go on without those of their warp that only they can help, if there are any."""
+        going: list[Strand] = []
+        if self._meetings.waiting:
+            going = self._joins.lanes(self._stuck(), self._meetings.awaited())
+        if not going and (near := self._polling.near()):
+            going = self._joins.lanes(self._stuck(), within=near)
+        return going
 
-    def _leave(self, join: Join, free: Bools) -> bool:
-        """Let those lanes go on that have reached a join and are free; False if there are none."""
-        going = join.lanes & self.batch.live.lanes & free
-        if not going.any():
-            return False
-        join.lanes = join.lanes & ~going
-        if join.above is not None:
-            join.above.pending += 1
-        self._ready.append(Strand(join.block, self.batch.live.of(going), join.rejoin, join.above))
-        return True
+    def _go(self, strands: list[Strand]) -> bool:
+        """Let strands run, if there are any."""
+        self._ready += strands
+        return bool(strands)
 
     def _deadlock(self) -> None:
         batch = self.batch
         if self._parked:
             self._endless_wait(self._parked[0].stall)
         if self._meetings.waiting:
-            self._never_met()
+            self._meetings.never([(w.strand, f"at barrier {w.barrier}", w.line) for w in self._waiting])
         waiting = self._waiting[0]
         arrived = np.zeros((batch.blocks, batch.warps, 32), dtype=np.bool_)
         for w in self._waiting:
@@ -617,19 +537,6 @@ class Scheduler:
             waiting.line,
             position,
         )
-
-    def _never_met(self) -> NoReturn:
-        """Report lanes that wait at a warp operation for others that are elsewhere."""
-        gathered, position, missing, members = self._meetings.first()
-        text = f"waits at `{gathered.arrival.operation}` with member mask {members:#010x} for"
-        text += f" lane{'s' * (len(missing) > 1)} {', '.join(map(str, missing))} of its warp"
-        places = [(g.strand, f"at `{g.arrival.operation}`", g.arrival.line) for g in self._meetings.waiting]
-        places += [(w.strand, f"at barrier {w.barrier}", w.line) for w in self._waiting]
-        for strand, where, line in places:
-            if in_batch(strand.mask.lanes, self.batch)[(*position[:2], missing[0])]:
-                text += f", which wait{'s' * (len(missing) == 1)} {where} in line {line}"
-                break
-        self.batch.fault(FaultKind.BARRIER, text, gathered.arrival.line, position)
 
     def _endless_wait(self, stall: Stall) -> NoReturn:
         """Report threads that wait for a phase of an mbarrier which nothing can end."""
@@ -656,7 +563,3 @@ def _by_values(operands: list[Lanes], mask: Mask) -> list[tuple[tuple[int, ...],
     held = np.stack([np.broadcast_to(operand, shape) for operand in operands], axis=-1)
     different = np.unique(held[lanes], axis=0)
     return [(tuple(values.tolist()), mask.of(lanes & (held == values).all(axis=-1))) for values in different]
-
-
-def _depth(join: Join) -> int:
-    return len(joins_from(join))

@@ -7,12 +7,14 @@ polls must stop. A turn was in vain if it read something, and what it read and w
 before.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from gpuprof.executor.decode import Turn
+from gpuprof.executor.decode import RunnableBlock, Turn
 from gpuprof.executor.divergence.strands import Memory, Strand
+from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.steps.batch import Batch
@@ -43,7 +45,52 @@ class Resting:
         return self.repeats or self.turns >= _PATIENCE
 
 
-def turned_in_vain(batch: Batch, strand: Strand, turn: Turn) -> Resting | None:
+class Polling:
+    """The strands of one batch that poll in vain.
+
+    Attributes:
+        resting: The strands.
+        stirred: Whether anything else has happened since they tried last.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.resting: list[Resting] = []
+        self.stirred = True
+
+    def rest(self, strand: Strand, block: RunnableBlock) -> bool:
+        """A strand leaves a block: tell whether it rests now, because it ended a turn in vain there."""
+        turn = block.turns.get(strand.block)
+        found = _turned_in_vain(self.batch, strand, turn) if turn is not None else None
+        if found is not None:
+            self.resting.append(found)
+        return found is not None
+
+    def again(self) -> list[Strand]:
+        """Return those that try again: all if others did something meanwhile, else those that count turns."""
+        chosen = self.resting if self.stirred else [r for r in self.resting if not r.hopeless]
+        if self.stirred:
+            for resting in chosen:
+                resting.strand.memory = None
+        self.stirred = False
+        self.resting = [resting for resting in self.resting if resting not in chosen]
+        return [resting.strand for resting in chosen]
+
+    def to_the_end(self, blocks: Sequence[RunnableBlock]) -> list[Strand]:
+        """Return all, to turn until the budget is spent, unless no turn differs from the one before."""
+        if self.resting and all(resting.repeats for resting in self.resting):
+            strand = self.resting[0].strand
+            text = "turns in a loop for ever: nothing that can still run changes what it reads there"
+            self.batch.fault(FaultKind.ENDLESS, text, blocks[strand.block].line, strand.mask.first())
+        chosen, self.resting = self.resting, []
+        return [resting.strand for resting in chosen]
+
+    def near(self) -> list[Strand]:
+        """Return those that only threads of their own block can help."""
+        return [resting.strand for resting in self.resting if resting.near]
+
+
+def _turned_in_vain(batch: Batch, strand: Strand, turn: Turn) -> Resting | None:
     """Judge the turn of a loop that a strand has just ended; None if something was new in it."""
     registers = batch.registers
     if strand.memory is None:

@@ -9,12 +9,14 @@ there exchange their values, each by the instruction that it came to. Lanes at o
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import numpy as np
 
 from gpuprof.executor.decode import RunnableBlock
 from gpuprof.executor.divergence.strands import Registers, Strand, in_batch
-from gpuprof.executor.lanes.masks import Bools, first_true
+from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.masks import WARP, Bools, first_true
 from gpuprof.executor.lanes.meetings import Arrival, LaneBits, Meeting, groups, in_bits, missing
 from gpuprof.executor.steps.batch import Batch
 
@@ -72,7 +74,7 @@ class WarpMeetings:
 
     def _groups(self, gathered: list[Gathered]) -> tuple[Bools, LaneBits, LaneBits]:
         """Return the lanes that came, their member masks, and for each the lanes that gave the same."""
-        shape = (self.batch.blocks, self.batch.warps, 32)
+        shape = (self.batch.blocks, self.batch.warps, WARP)
         lanes = np.zeros(shape, dtype=np.bool_)
         for g in gathered:
             lanes |= g.strand.mask.lanes
@@ -80,7 +82,7 @@ class WarpMeetings:
         return lanes, members, np.broadcast_to(groups(lanes, members), shape)
 
     def _together(self, gathered: list[Gathered], values: list[np.ndarray]) -> np.ndarray:
-        result = np.zeros((self.batch.blocks, self.batch.warps, 32), dtype=values[0].dtype)
+        result = np.zeros((self.batch.blocks, self.batch.warps, WARP), dtype=values[0].dtype)
         for g, value in zip(gathered, values, strict=True):
             np.copyto(result, value, where=in_batch(g.strand.mask.lanes, self.batch))
         return result
@@ -123,8 +125,8 @@ class WarpMeetings:
         return strand
 
     def awaited(self) -> Bools:
-        """Return the lanes that others wait for: shape (blocks, warps, 32)."""
-        result = np.zeros((self.batch.blocks, self.batch.warps, 32), dtype=np.bool_)
+        """Return the lanes that others wait for: shape (blocks, warps, WARP)."""
+        result = np.zeros((self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
         for operation in dict.fromkeys(g.arrival.operation for g in self.waiting):
             gathered = [g for g in self.waiting if g.arrival.operation == operation]
             lanes, members, group = self._groups(gathered)
@@ -132,11 +134,23 @@ class WarpMeetings:
             result |= in_bits(np.bitwise_or.reduce(wanted, axis=2, keepdims=True))
         return result
 
-    def first(self) -> tuple[Gathered, tuple[int, int, int], list[int], int]:
-        """Return who waits in vain, a lane of it, the lanes that it waits for, and its member mask."""
+    def never(self, others: Sequence[tuple[Strand, str, int]]) -> NoReturn:
+        """Report the first lanes that wait for others which do not come.
+
+        Args:
+            others: Strands that wait elsewhere: for what, and in which source line.
+        """
         g = self.waiting[0]
         gathered = [other for other in self.waiting if other.arrival.operation == g.arrival.operation]
         _, members, group = self._groups(gathered)
         position = first_true(in_batch(g.strand.mask.lanes, self.batch))
         wanted = int(missing(group, members, self.batch.live.lanes)[position])
-        return g, position, [lane for lane in range(32) if wanted >> lane & 1], int(members[position])
+        absent = [lane for lane in range(WARP) if wanted >> lane & 1]
+        text = f"waits at `{g.arrival.operation}` with member mask {int(members[position]):#010x} for"
+        text += f" lane{'s' * (len(absent) > 1)} {', '.join(map(str, absent))} of its warp"
+        here = [(g.strand, f"at `{g.arrival.operation}`", g.arrival.line) for g in self.waiting]
+        for strand, what, line in (*here, *others):
+            if in_batch(strand.mask.lanes, self.batch)[(*position[:2], absent[0])]:
+                text += f", which wait{'s' * (len(absent) == 1)} {what} in line {line}"
+                break
+        self.batch.fault(FaultKind.BARRIER, text, g.arrival.line, position)
