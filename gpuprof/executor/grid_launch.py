@@ -19,6 +19,7 @@ from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
+from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.sampling import Sample, every_block
 from gpuprof.executor.scheduler import Scheduler
@@ -99,6 +100,7 @@ def launch(
     progress: Callable[[int, int], None] | None = None,
     per_line: bool = True,
     instruction_budget: int = DEFAULT_BUDGET,
+    witness: Witness | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -116,6 +118,7 @@ def launch(
         progress: Called with (blocks done, blocks to run) after each batch.
         per_line: Whether to fill `LaunchResult.lines`.
         instruction_budget: Instructions a batch may take before its loop counts as endless.
+        witness: Remembers who writes what of the buffers that it watches.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -127,6 +130,8 @@ def launch(
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes)
     totals = Totals(program, sample)
     races = template.races(sample)
+    if witness is not None:
+        witness.attend(races, lambda thread: template.named(sample, thread))
     count, executed = sample.count, 0
     stored: dict[str, Stored] = {}
     remark = ""
@@ -304,8 +309,8 @@ class _Template:
         buffers = [buffer for buffer in self._stored() if not buffer.read_only]
 
         def report(race: GlobalRace) -> NoReturn:
-            thread, block = self._named(sample, race.thread)
-            other, other_block = self._named(sample, race.other)
+            thread, block = self.named(sample, race.thread)
+            other, other_block = self.named(sample, race.other)
             who = f"thread {other} of block {other_block}"
             if race.thread == race.other:
                 who = f"another thread of block {other_block}"
@@ -344,7 +349,7 @@ class _Template:
                 found[buffer.address] = buffer
         return list(found.values())
 
-    def _named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """Return threadIdx and blockIdx of a thread, by its number among those that run."""
         rank, inside = divmod(thread, self.geometry.warps * WARP)
         x, y, z = sample.blocks(rank, rank + 1).indices[0].tolist()

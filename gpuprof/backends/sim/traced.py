@@ -1,0 +1,239 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""One case on the executor once more, to see where it goes wrong: the fault, or the store of a wrong element.
+
+Arrays lie far apart here, so that whatever an index is off by, the address tells which array it was meant
+for; and a witness remembers who wrote each element.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from gpuprof.backends.arguments import bind_arguments
+from gpuprof.backends.base import Functions
+from gpuprof.backends.sim.backend import SimBackend, stands_elsewhere
+from gpuprof.backends.sim.device_memory import arguments_of, device_memory, initial_content
+from gpuprof.backends.sim.launch_limits import check_launch
+from gpuprof.backends.sim.located import FOLLOWED, explain_fault, line_of, who
+from gpuprof.executor import (
+    Buffer,
+    Deed,
+    GlobalMemory,
+    KernelFault,
+    Sample,
+    UnwrittenRead,
+    Witness,
+    launch,
+)
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape
+from gpuprof.problems.problem import Problem
+from gpuprof.problems.wrong_sentence import told_apart
+from gpuprof.results import Cause, Explanation
+
+#: Bytes between two arrays: an index of 32 bits does not reach from one to the next.
+_APART = 1 << 36
+#: Runs of a case on the same device: the first, one that finds what it left, and one on clean arrays again.
+REPETITIONS = 3
+
+
+class TracedCase:
+    """A case at one size, ready to be run for an explanation.
+
+    Args:
+        backend: The executor, standing for the card.
+        kernel: The kernel.
+        problem: What it computes.
+        shape: Its launches.
+        compiled: Its functions.
+        budget: Instructions that a batch of blocks may take before its loop counts as endless.
+
+    Raises:
+        CaseFailure: The case cannot be launched.
+        CaseSkipped: It cannot be executed.
+    """
+
+    def __init__(
+        self,
+        backend: SimBackend,
+        kernel: Kernel,
+        problem: Problem,
+        shape: LaunchShape,
+        compiled: Functions,
+        budget: int,
+    ) -> None:
+        for one in shape.launches:
+            check_launch(backend.device, kernel, one, compiled[one.entry])
+        self._bound = [
+            bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches
+        ]
+        self._backend = backend
+        self._kernel = kernel
+        self._problem = problem
+        self._shape = shape
+        self._compiled = compiled
+        self._budget = budget
+        self._elsewhere = stands_elsewhere(kernel, shape)
+
+    def explain(self, samples: Sequence[Sample | None], *, repetitions: int = 1) -> Explanation | None:
+        """Run the case, and say what it does wrong.
+
+        Args:
+            samples: The blocks to run of each launch; None for all.
+            repetitions: How often to run it while it is right, up to `REPETITIONS`.
+
+        Returns:
+            None where the executor finds nothing wrong.
+
+        Raises:
+            CaseFailure: The case cannot be launched.
+            CaseSkipped: A thread reaches what the executor does not model.
+            ExpressionError: A reference has no value.
+        """
+        try:
+            return self._attempt(samples, repetitions, follow_undefined=False)
+        except _ReadsUndefined:
+            return self._attempt(samples, repetitions, follow_undefined=True)
+
+    def _attempt(
+        self, samples: Sequence[Sample | None], repetitions: int, *, follow_undefined: bool
+    ) -> Explanation | None:
+        programs = self._backend.programs(
+            self._kernel, self._shape, self._compiled, follow_undefined=follow_undefined
+        )
+        if not follow_undefined and any(program.unwritten for program in programs.values()):
+            raise _ReadsUndefined
+        inputs = self._backend.references_of(self._problem).inputs
+        # A kernel that may read what its operation forbids is judged with numbers there.
+        unread = None if self._kernel.poison_inout else 1.0
+        specs = {spec.name: spec for spec in (*self._problem.arrays, *self._shape.workspace)}
+        memory, buffers = device_memory(
+            self._problem, inputs, self._shape.workspace, unread, GlobalMemory(_APART)
+        )
+        for repetition in range(1, repetitions + 1):
+            if repetition == REPETITIONS:
+                for name, spec in specs.items():
+                    buffers[name].refill(initial_content(spec, inputs, unread))
+            clean = repetition in (1, REPETITIONS)
+            written = [buffers[name] for name, spec in specs.items() if spec.is_output]
+            empty = [buffers[name] for name, spec in specs.items() if not spec.is_read]
+            witness = Witness(written, empty if clean else ())
+            try:
+                for one, values, sample in zip(self._shape.launches, self._bound, samples, strict=True):
+                    launch(
+                        programs[one.entry],
+                        one.grid,
+                        one.block,
+                        arguments_of(values, buffers),
+                        memory,
+                        one.dynamic_shared_bytes,
+                        sample or "all",
+                        per_line=False,
+                        instruction_budget=self._budget,
+                        witness=witness,
+                    )
+            except KernelFault as fault:
+                if fault.kind in FOLLOWED and not follow_undefined:
+                    raise _ReadsUndefined from fault
+                return explain_fault(
+                    fault,
+                    self._problem.dimensions,
+                    memory.buffers,
+                    _APART // 2,
+                    elsewhere=self._elsewhere,
+                    repetition=repetition,
+                )
+            builds_on = any(spec.is_read for spec in self._problem.outputs)
+            if not clean and builds_on:  # what several runs leave behind has no reference then
+                continue
+            whole = all(sample is None for sample in samples)
+            explanation = self._wrong(buffers, witness, whole=whole, repetition=repetition)
+            if explanation is not None:
+                return explanation
+        return None
+
+    def _wrong(
+        self, buffers: Mapping[str, Buffer], witness: Witness, *, whole: bool, repetition: int
+    ) -> Explanation | None:
+        """What made the first wrong element what it is; None where none is wrong."""
+        references = self._backend.references_of(self._problem)
+        verification = references.verify(buffers, whole=whole)
+        output, element = verification.array, verification.first_wrong
+        if element is None:
+            return None
+        buffer = buffers[output]
+        deed, read = witness.writer(buffer, element), witness.unwritten_read
+        where = self._problem.describe_element(output, element)
+        cause: Cause = "wrong store"
+        if deed is None:
+            cause, text, deed = "never written", *self._left_out(buffer, witness, element)
+            block, thread = (deed.block if deed else None), None
+        else:
+            got = buffer.array()[element]
+            wanted = references.expected(output, element, whole=whole)
+            text, block, thread = self._stored(deed, where, *told_apart(got, wanted)), deed.block, deed.thread
+            if read is not None:
+                told = self._read_unwritten(read)
+                if np.isnan(got.astype(np.float64)):
+                    cause, text, deed = "undefined value", f"{told}; {text}", read.deed
+                    block, thread = deed.block, deed.thread
+                else:
+                    text += f"; {told}"
+        return Explanation(
+            cause=cause,
+            text=text,
+            sizes=self._problem.dimensions,
+            line=line_of(deed.line, elsewhere=self._elsewhere) if deed else None,
+            entry=self._shape.launches[deed.launch if deed else -1].entry,
+            block=block,
+            thread=thread,
+            array=output,
+            offset=element * buffer.item_bytes,
+            repetition=repetition,
+        )
+
+    def _stored(self, deed: Deed, where: str, got: str, wanted: str) -> str:
+        """A store of a wrong value."""
+        subject = self._who(deed)
+        if deed.atomic:
+            return f"{subject} changes {where} last, by an atomic operation, to {got}; {wanted} belongs there"
+        return f"{subject} stores {got} to {where}, where {wanted} belongs"
+
+    def _read_unwritten(self, read: UnwrittenRead) -> str:
+        """A read of what nobody had written."""
+        name = read.buffer.name
+        if name in (spec.name for spec in self._problem.outputs):
+            where = self._problem.describe_element(name, read.element)
+        else:
+            where = f"{name}[{read.element}]"
+        return f"{self._who(read.deed)} reads {where}, which nobody had written"
+
+    def _left_out(self, buffer: Buffer, witness: Witness, element: int) -> tuple[str, Deed | None]:
+        """An element that nobody wrote, and who wrote the nearest one."""
+
+        def named(index: int) -> str:
+            return self._problem.describe_element(buffer.name, index)
+
+        written = np.flatnonzero(witness.written(buffer))
+        if not written.size:
+            return f"no thread wrote any element of {buffer.name}", None
+        after = int(np.searchsorted(written, element))
+        beside = [int(index) for index in written[max(after - 1, 0) : after + 1]]
+        deeds = [deed for index in beside if (deed := witness.writer(buffer, index)) is not None]
+        text = f"no thread wrote {named(element)}"
+        if len(deeds) == 2 and len({(deed.block, deed.line) for deed in deeds}) == 1:
+            first, last = map(named, beside)
+            line = f" in line {deeds[0].line}" if deeds[0].line else ""
+            return f"{text}; block {deeds[0].block} wrote {first} before and {last} behind it{line}", deeds[0]
+        near = min(range(len(deeds)), key=lambda i: abs(beside[i] - element))
+        return f"{text}; the nearest, {named(beside[near])}, was written by {self._who(deeds[near])}", deeds[
+            near
+        ]
+
+    def _who(self, deed: Deed) -> str:
+        return who(deed.line, deed.thread, deed.block, elsewhere=self._elsewhere)
+
+
+class _ReadsUndefined(Exception):
+    """The case reads what nobody had written, so that only following the value tells whether it counts."""

@@ -1,0 +1,195 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Look for what made a case fail, hang or come out wrong, by running it on the executor.
+
+A small case is run as it is. Of a large one smaller sizes of the same character are run, from the cheapest
+on, until one shows it; then the blocks of the case itself that are most likely to, and at last all of them,
+for as long as there is time.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import prod
+
+from gpuprof.backends.base import Functions
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.backends.sim.suspects import blocks_at_the_ends, blocks_near
+from gpuprof.backends.sim.traced import REPETITIONS, TracedCase
+from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
+from gpuprof.executor import WARP, Sample
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape, configure
+from gpuprof.measure.case import Case, resolve
+from gpuprof.measure.smaller_sizes import smaller_problems
+from gpuprof.measure.symptoms import CAUSES, Question
+from gpuprof.measure.time_limit import OutOfTime, time_limit
+from gpuprof.problems.formulas import ExpressionError
+from gpuprof.problems.problem import Problem
+from gpuprof.results import Explanation
+
+#: Work up to which a case is run whole at once: instructions of single lanes, very roughly, a few seconds.
+_AFFORDABLE = 3e8
+#: What a thread that has nothing to do takes, and a floating-point operation with what belongs to it.
+_PER_LANE, _PER_FLOP = 20, 3
+#: Bytes of arrays that are made for an explanation.
+_MOST_BYTES = 4 << 30
+#: Instructions of one batch: where the device hung, few at a small size; elsewhere time alone ends a loop.
+_HANGING_BUDGET, _BUDGET = 300_000, 1 << 40
+
+Compile = Callable[[Kernel, LaunchShape], Functions]
+Samples = Sequence[Sample | None]
+
+
+def explain_case(
+    case: Case, question: Question, backend: SimBackend, compile_kernel: Compile, seconds: float
+) -> tuple[Explanation | None, str]:
+    """What made a case go wrong.
+
+    Args:
+        case: The case.
+        question: What to look for.
+        backend: The executor, standing for the case's device.
+        compile_kernel: Compiles a kernel for that device.
+        seconds: When to give up.
+
+    Returns:
+        The explanation and an empty text, or None and why there is none.
+    """
+    search = _Search(case, question, backend, compile_kernel)
+    try:
+        with time_limit(seconds):
+            search.run()
+    except OutOfTime:
+        search.ran_out = True
+    except CaseSkipped as skipped:
+        search.obstacle = skipped.what
+    found = search.found or search.other
+    return found, "" if found else search.why_not()
+
+
+class _Search:
+    """One search, and what it has found so far."""
+
+    def __init__(self, case: Case, question: Question, backend: SimBackend, compile_kernel: Compile) -> None:
+        self._case = case
+        self._question = question
+        self._backend = backend
+        self._compile = compile_kernel
+        self._compiled: dict[tuple[object, ...], Functions] = {}
+        self.found: Explanation | None = None
+        #: A fault of another kind, which comes first in the executor.
+        self.other: Explanation | None = None
+        self.ran_out = False
+        self.obstacle = ""
+        self._right: list[str] = []
+
+    def run(self) -> None:
+        """Look until something is found.
+
+        Raises:
+            CaseSkipped: The case cannot be executed.
+            OutOfTime: Before anything was found.
+        """
+        device, question = self._backend.device, self._question
+        case, kernel = resolve(self._case, device)
+        self._case = case
+        shape = configure(kernel, case.problem, case.block, case.params, device)
+        if question.as_run:
+            self._look(kernel, case.problem, shape, self._backend.samples(case.problem, shape))
+            return
+        whole: Samples = [None] * len(shape.launches)
+        room = min(_MOST_BYTES, self._backend.memory_budget_bytes)
+        fits = self._backend.problem_bytes(case.problem) <= room
+        if fits and _work(case.problem, shape) <= _AFFORDABLE:
+            self._look(kernel, case.problem, shape, whole, REPETITIONS)
+            return
+        for problem, smaller in self._smaller(kernel, shape):
+            if self._look(kernel, problem, smaller, whole, REPETITIONS):
+                return
+        if not fits:
+            return
+        for samples in self._suspects(shape):
+            if self._look(kernel, case.problem, shape, samples):
+                return
+        self._look(kernel, case.problem, shape, whole)
+
+    def why_not(self) -> str:
+        """Why nothing was found."""
+        ran = f", which ran it {_listed(self._right)}," if self._right else ""
+        if self.ran_out:
+            return f"The executor{ran} found nothing in the time that an explanation may take"
+        if self.obstacle:
+            return self.obstacle.rstrip(".")
+        slow = ": it may only be slow" if self._question.symptom == "hang" else ""
+        return (
+            f"The executor{ran} finds nothing wrong{slow}; what depends on luck, as a race may, or on what"
+            " it does not model does not show there"
+        )
+
+    def _look(
+        self, kernel: Kernel, problem: Problem, shape: LaunchShape, samples: Samples, repetitions: int = 1
+    ) -> bool:
+        """Run one size, or some of its blocks; True when that shows what the device showed."""
+        hangs = self._question.symptom == "hang"
+        try:
+            traced = TracedCase(
+                self._backend,
+                kernel,
+                problem,
+                shape,
+                self._functions(kernel, shape),
+                _HANGING_BUDGET if hangs else _BUDGET,
+            )
+            explanation = traced.explain(samples, repetitions=repetitions)
+        except (CaseFailure, CaseSkipped, CompileError, ExpressionError) as error:
+            self.obstacle = str(error)
+            return False
+        if explanation is None:
+            some = "" if all(sample is None for sample in samples) else "in part "
+            self._right.append(f"{some}at size {problem.label}")
+        elif explanation.cause in CAUSES[self._question.symptom]:
+            self.found = explanation
+        elif self.other is None:
+            self.other = replace(explanation, is_another=True)
+        return self.found is not None
+
+    def _functions(self, kernel: Kernel, shape: LaunchShape) -> Functions:
+        key = shape.entries, shape.defines
+        if key not in self._compiled:
+            self._compiled[key] = self._compile(kernel, shape)
+        return self._compiled[key]
+
+    def _smaller(self, kernel: Kernel, asked: LaunchShape) -> Iterator[tuple[Problem, LaunchShape]]:
+        """Smaller sizes that the kernel takes, with several blocks wherever the case has several."""
+        for problem in smaller_problems(self._case.problem):
+            try:
+                shape = configure(kernel, problem, self._case.block, self._case.params, self._backend.device)
+                work = _work(problem, shape)
+            except (CaseSkipped, ExpressionError):
+                continue
+            several = all(
+                min(extent, 2) <= other
+                for one, large in zip(shape.launches, asked.launches, strict=True)
+                for other, extent in zip(one.grid, large.grid, strict=True)
+            )
+            if several and work <= _work(self._case.problem, asked):
+                yield problem, shape
+
+    def _suspects(self, shape: LaunchShape) -> Iterator[Samples]:
+        """Some blocks of a grid; what builds on other launches or waits for blocks runs whole or not."""
+        if len(shape.launches) > 1 or shape.largest.cooperative:
+            return
+        if self._question.output:
+            spec = self._case.problem.array(self._question.output)
+            yield [blocks_near(shape.largest, spec, self._question.element)]
+        yield [blocks_at_the_ends(shape.largest)]
+
+
+def _work(problem: Problem, shape: LaunchShape) -> float:
+    """What executing a case takes, in instructions of single lanes, very roughly."""
+    lanes = sum(prod(one.grid) * -(-prod(one.block) // WARP) * WARP for one in shape.launches)
+    return _PER_LANE * lanes + _PER_FLOP * problem.flops
+
+
+def _listed(items: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
