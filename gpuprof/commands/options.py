@@ -72,7 +72,8 @@ Explain = Annotated[
     bool,
     typer.Option(
         "--explain/--no-explain",
-        help="Run a case that fails, hangs or is wrong on the executor too, to say line and thread (20 s at most).",
+        help="Run a case that fails, hangs or is wrong on the executor too, for 20 s at most, to say line and"
+        " thread.",
     ),
 ]
 Reference = Annotated[

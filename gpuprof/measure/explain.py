@@ -10,6 +10,7 @@ for as long as there is time.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
+from time import monotonic
 
 from gpuprof.backends.base import Functions
 from gpuprof.backends.sim.backend import SimBackend
@@ -33,8 +34,10 @@ _AFFORDABLE = 3e8
 _PER_LANE, _PER_FLOP = 20, 3
 #: Bytes of arrays that are made for an explanation.
 _MOST_BYTES = 4 << 30
-#: Instructions of one batch: where the device hung, few at a small size; elsewhere time alone ends a loop.
-_HANGING_BUDGET, _BUDGET = 300_000, 1 << 40
+#: Where the device hung: instructions of one batch after which a loop may be taken for endless, and seconds
+#: that are spent on being surer, with as many more instructions as they allow.
+_FEW_INSTRUCTIONS, _MANY_INSTRUCTIONS = 2_000, 1_000_000
+_SURER_S = 3.0
 
 Compile = Callable[[Kernel, LaunchShape], Functions]
 Samples = Sequence[Sample | None]
@@ -100,7 +103,8 @@ class _Search:
         whole: Samples = [None] * len(shape.launches)
         room = min(_MOST_BYTES, self._backend.memory_budget_bytes)
         fits = self._backend.problem_bytes(case.problem) <= room
-        if fits and _work(case.problem, shape) <= _AFFORDABLE:
+        # A loop that does not end costs least with few threads.
+        if fits and _work(case.problem, shape) <= _AFFORDABLE and question.symptom != "hang":
             self._look(kernel, case.problem, shape, whole, REPETITIONS)
             return
         for problem, smaller in self._smaller(kernel, shape):
@@ -130,17 +134,12 @@ class _Search:
         self, kernel: Kernel, problem: Problem, shape: LaunchShape, samples: Samples, repetitions: int = 1
     ) -> bool:
         """Run one size, or some of its blocks; True when that shows what the device showed."""
-        hangs = self._question.symptom == "hang"
         try:
-            traced = TracedCase(
-                self._backend,
-                kernel,
-                problem,
-                shape,
-                self._functions(kernel, shape),
-                _HANGING_BUDGET if hangs else _BUDGET,
-            )
-            explanation = traced.explain(samples, repetitions=repetitions)
+            traced = TracedCase(self._backend, kernel, problem, shape, self._functions(kernel, shape))
+            if self._question.symptom == "hang":
+                explanation = _hanging(traced, samples)
+            else:
+                explanation = traced.explain(samples, repetitions=repetitions)
         except (CaseFailure, CaseSkipped, CompileError, ExpressionError) as error:
             self.obstacle = str(error)
             return False
@@ -183,6 +182,16 @@ class _Search:
             spec = self._case.problem.array(self._question.output)
             yield [blocks_near(shape.largest, spec, self._question.element)]
         yield [blocks_at_the_ends(shape.largest)]
+
+
+def _hanging(traced: TracedCase, samples: Samples) -> Explanation | None:
+    """What keeps a case that hung from ending."""
+    start = monotonic()
+    explanation = traced.explain(samples, budget=_FEW_INSTRUCTIONS)
+    if explanation is None or explanation.cause != "endless loop":
+        return explanation
+    more = min(_MANY_INSTRUCTIONS, int(_FEW_INSTRUCTIONS * _SURER_S / (monotonic() - start)))
+    return explanation if more < 2 * _FEW_INSTRUCTIONS else traced.explain(samples, budget=more)
 
 
 def _work(problem: Problem, shape: LaunchShape) -> float:

@@ -100,14 +100,13 @@ def explain_fault(
     access, is_global, _ = detail.partition(_GLOBAL)
     if is_global and fault.address is not None:
         place = place_of(buffers, fault.address, reach)
-    if place is not None:
-        detail = f"{access} {place.describe()}"
-        if place.buffer.read_only and 0 <= place.offset < place.buffer.size:
+        detail = (
+            f"{access} {place.describe() if place else f'at address {fault.address:#x}, where no array is'}"
+        )
+        if place is not None and place.buffer.read_only and 0 <= place.offset < place.buffer.size:
             cause, detail = "write to an input", f"{detail}, which is an input"
-    elif fault.address is not None and cause in ("race", "misaligned address"):
-        place = place_of(buffers, fault.address, 0)
-        if place is not None and cause == "misaligned address":
-            detail += f"; it lies at byte {place.offset} of {place.buffer.name}"
+    elif fault.address is not None and (place := place_of(buffers, fault.address, 0)) is not None:
+        detail = detail.replace(f"{fault.address:#x}", f"byte {place.offset} of {place.buffer.name}")
     return Explanation(
         cause=cause,
         text=f"{who(fault.source_line, fault.thread, fault.block, elsewhere=elsewhere)} {detail}",

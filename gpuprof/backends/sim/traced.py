@@ -34,6 +34,8 @@ from gpuprof.results import Cause, Explanation
 
 #: Bytes between two arrays: an index of 32 bits does not reach from one to the next.
 _APART = 1 << 36
+#: More instructions than any batch takes: loops then end with the time that is given.
+_ANY_BUDGET = 1 << 60
 #: Runs of a case on the same device: the first, one that finds what it left, and one on clean arrays again.
 REPETITIONS = 3
 
@@ -47,7 +49,6 @@ class TracedCase:
         problem: What it computes.
         shape: Its launches.
         compiled: Its functions.
-        budget: Instructions that a batch of blocks may take before its loop counts as endless.
 
     Raises:
         CaseFailure: The case cannot be launched.
@@ -61,7 +62,6 @@ class TracedCase:
         problem: Problem,
         shape: LaunchShape,
         compiled: Functions,
-        budget: int,
     ) -> None:
         for one in shape.launches:
             check_launch(backend.device, kernel, one, compiled[one.entry])
@@ -73,15 +73,17 @@ class TracedCase:
         self._problem = problem
         self._shape = shape
         self._compiled = compiled
-        self._budget = budget
         self._elsewhere = stands_elsewhere(kernel, shape)
 
-    def explain(self, samples: Sequence[Sample | None], *, repetitions: int = 1) -> Explanation | None:
+    def explain(
+        self, samples: Sequence[Sample | None], *, repetitions: int = 1, budget: int = _ANY_BUDGET
+    ) -> Explanation | None:
         """Run the case, and say what it does wrong.
 
         Args:
             samples: The blocks to run of each launch; None for all.
             repetitions: How often to run it while it is right, up to `REPETITIONS`.
+            budget: Instructions that a batch of blocks may take before its loop counts as endless.
 
         Returns:
             None where the executor finds nothing wrong.
@@ -92,12 +94,12 @@ class TracedCase:
             ExpressionError: A reference has no value.
         """
         try:
-            return self._attempt(samples, repetitions, follow_undefined=False)
+            return self._attempt(samples, repetitions, budget, follow_undefined=False)
         except _ReadsUndefined:
-            return self._attempt(samples, repetitions, follow_undefined=True)
+            return self._attempt(samples, repetitions, budget, follow_undefined=True)
 
     def _attempt(
-        self, samples: Sequence[Sample | None], repetitions: int, *, follow_undefined: bool
+        self, samples: Sequence[Sample | None], repetitions: int, budget: int, *, follow_undefined: bool
     ) -> Explanation | None:
         programs = self._backend.programs(
             self._kernel, self._shape, self._compiled, follow_undefined=follow_undefined
@@ -130,7 +132,7 @@ class TracedCase:
                         one.dynamic_shared_bytes,
                         sample or "all",
                         per_line=False,
-                        instruction_budget=self._budget,
+                        instruction_budget=budget,
                         witness=witness,
                     )
             except KernelFault as fault:
@@ -173,13 +175,15 @@ class TracedCase:
             got = buffer.array()[element]
             wanted = references.expected(output, element, whole=whole)
             text, block, thread = self._stored(deed, where, *told_apart(got, wanted)), deed.block, deed.thread
-            if read is not None:
-                told = self._read_unwritten(read)
-                if np.isnan(got.astype(np.float64)):
-                    cause, text, deed = "undefined value", f"{told}; {text}", read.deed
-                    block, thread = deed.block, deed.thread
-                else:
-                    text += f"; {told}"
+            if read is not None and np.isnan(got.astype(np.float64)):
+                # The poison came from there.
+                cause = "undefined value"
+                if (deed.thread, deed.block) == (read.deed.thread, read.deed.block):
+                    text = text.replace(self._who(deed), f"in line {deed.line} it" if deed.line else "it", 1)
+                text, deed = f"{self._read_unwritten(read)}; {text}", read.deed
+                block, thread = deed.block, deed.thread
+            elif read is not None:
+                text += f"; before that, {self._read_unwritten(read)}"
         return Explanation(
             cause=cause,
             text=text,
@@ -210,26 +214,39 @@ class TracedCase:
         return f"{self._who(read.deed)} reads {where}, which nobody had written"
 
     def _left_out(self, buffer: Buffer, witness: Witness, element: int) -> tuple[str, Deed | None]:
-        """An element that nobody wrote, and who wrote the nearest one."""
+        """An element that nobody wrote, and who wrote its neighbours."""
 
         def named(index: int) -> str:
             return self._problem.describe_element(buffer.name, index)
 
-        written = np.flatnonzero(witness.written(buffer))
-        if not written.size:
+        written = witness.written(buffer)
+        if not written.any():
             return f"no thread wrote any element of {buffer.name}", None
-        after = int(np.searchsorted(written, element))
-        beside = [int(index) for index in written[max(after - 1, 0) : after + 1]]
-        deeds = [deed for index in beside if (deed := witness.writer(buffer, index)) is not None]
         text = f"no thread wrote {named(element)}"
-        if len(deeds) == 2 and len({(deed.block, deed.line) for deed in deeds}) == 1:
-            first, last = map(named, beside)
+        near = [index for index in self._neighbours(buffer.name, element) if written[index]]
+        deeds = [deed for index in near if (deed := witness.writer(buffer, index)) is not None]
+        if len(deeds) > 1 and (deeds[0].block, deeds[0].line) == (deeds[1].block, deeds[1].line):
             line = f" in line {deeds[0].line}" if deeds[0].line else ""
-            return f"{text}; block {deeds[0].block} wrote {first} before and {last} behind it{line}", deeds[0]
-        near = min(range(len(deeds)), key=lambda i: abs(beside[i] - element))
-        return f"{text}; the nearest, {named(beside[near])}, was written by {self._who(deeds[near])}", deeds[
-            near
-        ]
+            both = f"{named(near[0])} and {named(near[1])} beside it"
+            return f"{text}; block {deeds[0].block} wrote {both}{line}", deeds[0]
+        if not deeds:
+            places = np.flatnonzero(written)
+            near = [int(places[np.abs(places - element).argmin()])]
+            deeds = [deed for index in near if (deed := witness.writer(buffer, index)) is not None]
+        return f"{text}; {self._who(deeds[0])} wrote {named(near[0])}, the nearest", deeds[0]
+
+    def _neighbours(self, output: str, element: int) -> list[int]:
+        """The elements before and behind an element along each axis, from the fastest varying on."""
+        shape = self._problem.array(output).shape
+        position = np.unravel_index(element, shape)
+        found = []
+        for axis in reversed(range(len(shape))):
+            for step in (-1, 1):
+                index = [int(each) for each in position]
+                index[axis] += step
+                if 0 <= index[axis] < shape[axis]:
+                    found.append(int(np.ravel_multi_index(index, shape)))
+        return found
 
     def _who(self, deed: Deed) -> str:
         return who(deed.line, deed.thread, deed.block, elsewhere=self._elsewhere)
