@@ -28,8 +28,9 @@ from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Explanation
 
-#: Work up to which a case is run whole at once: instructions of single lanes, very roughly, a few seconds.
-_AFFORDABLE = 3e8
+#: Work up to which a size is run whole without looking further: instructions of single lanes, very roughly.
+#: It takes a second or two.
+_AFFORDABLE = 5e7
 #: What a thread that has nothing to do takes, and a floating-point operation with what belongs to it.
 _PER_LANE, _PER_FLOP = 20, 3
 #: Bytes of arrays that are made for an explanation.
@@ -107,9 +108,11 @@ class _Search:
         if fits and _work(case.problem, shape) <= _AFFORDABLE and question.symptom != "hang":
             self._look(kernel, case.problem, shape, whole, REPETITIONS)
             return
+        repetitions = REPETITIONS
         for problem, smaller in self._smaller(kernel, shape):
-            if self._look(kernel, problem, smaller, whole, REPETITIONS):
+            if self._look(kernel, problem, smaller, whole, repetitions):
                 return
+            repetitions = 1
         if not fits:
             return
         for samples in self._suspects(shape):
@@ -119,15 +122,16 @@ class _Search:
 
     def why_not(self) -> str:
         """Why nothing was found."""
-        ran = f", which ran it {_listed(self._right)}," if self._right else ""
+        at = f" {_listed(self._right)}" if self._right else ""
         if self.ran_out:
-            return f"The executor{ran} found nothing in the time that an explanation may take"
-        if self.obstacle:
-            return self.obstacle.rstrip(".")
-        slow = ": it may only be slow" if self._question.symptom == "hang" else ""
+            right = f"; it found nothing wrong{at}" if at else ""
+            return f"The executor did not get through it in the time that an explanation may take{right}"
+        if self.obstacle and not self._right:
+            return f"The executor cannot tell why: {self.obstacle.rstrip('.')}"
+        slow = ", which may only be slow," if self._question.symptom == "hang" else ""
         return (
-            f"The executor{ran} finds nothing wrong{slow}; what depends on luck, as a race may, or on what"
-            " it does not model does not show there"
+            f"The executor finds nothing wrong with it{slow}{at}: what depends on luck, as some races do,"
+            " or on what it does not model is not to be seen there"
         )
 
     def _look(
@@ -171,7 +175,7 @@ class _Search:
                 for one, large in zip(shape.launches, asked.launches, strict=True)
                 for other, extent in zip(one.grid, large.grid, strict=True)
             )
-            if several and work <= _work(self._case.problem, asked):
+            if several and work <= _AFFORDABLE:
                 yield problem, shape
 
     def _suspects(self, shape: LaunchShape) -> Iterator[Samples]:

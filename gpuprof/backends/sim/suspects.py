@@ -30,7 +30,15 @@ def blocks_near(launch: OneLaunch, spec: ArraySpec, element: int) -> Sample:
     position = [int(index) for index in np.unravel_index(element, spec.shape)]
     shares = [(index, extent) for index, extent in zip(position, spec.shape, strict=True)]
     shares += [(element, spec.elements), (0, 1)]
-    per_axis = [dict.fromkeys(index * extent // whole for index, whole in shares) for extent in launch.grid]
+    # A grid that is rounded up covers more than the array: its tiles tell better than its share.
+    per_axis = [
+        dict.fromkeys(
+            block
+            for index, whole in shares
+            for block in (index // -(-whole // blocks), index * blocks // whole)
+        )
+        for blocks in launch.grid
+    ]
     return _listed([(x, y, z) for x, y, z in product(*per_axis)])
 
 
