@@ -114,6 +114,8 @@ class Explainer:
         self._discard()
 
     def _own_worker(self, opened: Opened) -> WorkerProcess:
+        if self._closed:
+            raise WorkerDied("the run ends")
         if self._worker is None:
             request = OpenExecutor(opened.device, self._open_request.seed, self._open_request.given_arrays)
             self._worker = WorkerProcess(request, self._seconds)

@@ -20,6 +20,7 @@ from gpuprof.problems.problem import Problem
 
 BROKEN_DEVICE = Path(__file__).with_name("broken_device.py")
 UNIT = Path(__file__).parent.parent / "unit"
+sys.path.insert(0, str(UNIT))  # for fake_worker
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Planted faults and wrong results on a GPU: each row says the right line, found by the executor beside it."""
+"""Planted faults and wrong results on a GPU: each row says the right line, which the executor found."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ def rows(gpu_count, tmp_path_factory):
     results = tmp_path_factory.mktemp("planted") / "results.json"
     command = [sys.executable, "-m", "gpuprof", "run", str(FOLDER), "--sizes", SIZE, "--device", "0"]
     process = subprocess.run(
-        [*command, "--timeout", "3", "--seconds", "0.01", "--reference", "none", "--json", str(results)],
+        [*command, "--timeout", "2.5", "--seconds", "0.01", "--reference", "none", "--json", str(results)],
         capture_output=True,
         text=True,
         timeout=600,
