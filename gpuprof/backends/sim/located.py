@@ -84,7 +84,6 @@ def explain_fault(
     reach: int = _REACH,
     *,
     elsewhere: bool,
-    repetition: int = 1,
 ) -> Explanation:
     """What a fault says of a case.
 
@@ -94,7 +93,6 @@ def explain_fault(
         buffers: Its arrays.
         reach: How many bytes beside an array are taken for its own.
         elsewhere: Whether lines are those of an included file.
-        repetition: Which run of the case it was.
     """
     cause, detail, place = CAUSES[fault.kind], fault.detail, None
     access, is_global, _ = detail.partition(_GLOBAL)
@@ -117,7 +115,6 @@ def explain_fault(
         thread=fault.thread,
         array=place.buffer.name if place else "",
         offset=place.offset if place else None,
-        repetition=repetition,
     )
 
 

@@ -7,6 +7,8 @@ for; and a witness remembers who wrote each element.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from gpuprof.executor import (
     Deed,
     GlobalMemory,
     KernelFault,
+    Program,
     Sample,
     UnwrittenRead,
     Witness,
@@ -113,6 +116,8 @@ class TracedCase:
         memory, buffers = device_memory(
             self._problem, inputs, self._shape.workspace, unread, GlobalMemory(_APART)
         )
+        whole = all(sample is None for sample in samples)
+        builds_on = any(spec.is_read for spec in self._problem.outputs)
         for repetition in range(1, repetitions + 1):
             if repetition == REPETITIONS:
                 for name, spec in specs.items():
@@ -122,87 +127,101 @@ class TracedCase:
             empty = [buffers[name] for name, spec in specs.items() if not spec.is_read]
             witness = Witness(written, empty if clean else ())
             try:
-                for one, values, sample in zip(self._shape.launches, self._bound, samples, strict=True):
-                    launch(
-                        programs[one.entry],
-                        one.grid,
-                        one.block,
-                        arguments_of(values, buffers),
-                        memory,
-                        one.dynamic_shared_bytes,
-                        sample or "all",
-                        per_line=False,
-                        instruction_budget=budget,
-                        witness=witness,
-                    )
+                self._launch(programs, memory, buffers, samples, budget, witness)
             except KernelFault as fault:
                 if fault.kind in FOLLOWED and not follow_undefined:
                     raise _ReadsUndefined from fault
-                return explain_fault(
-                    fault,
-                    self._problem.dimensions,
-                    memory.buffers,
-                    _APART // 2,
+                explanation = explain_fault(
+                    *(fault, self._problem.dimensions, memory.buffers, _APART // 2),
                     elsewhere=self._elsewhere,
-                    repetition=repetition,
                 )
-            builds_on = any(spec.is_read for spec in self._problem.outputs)
+                return replace(explanation, repetition=repetition)
             if not clean and builds_on:  # what several runs leave behind has no reference then
                 continue
-            whole = all(sample is None for sample in samples)
-            explanation = self._wrong(buffers, witness, whole=whole, repetition=repetition)
-            if explanation is not None:
-                return explanation
+            wrong = self._wrong(buffers, witness, whole=whole)
+            if wrong is not None:
+                return replace(wrong, repetition=repetition)
         return None
 
-    def _wrong(
-        self, buffers: Mapping[str, Buffer], witness: Witness, *, whole: bool, repetition: int
-    ) -> Explanation | None:
+    def _launch(
+        self,
+        programs: Mapping[str, Program],
+        memory: GlobalMemory,
+        buffers: Mapping[str, Buffer],
+        samples: Sequence[Sample | None],
+        budget: int,
+        witness: Witness,
+    ) -> None:
+        """Run all launches once.
+
+        Raises:
+            KernelFault: The kernel broke a rule.
+        """
+        for one, values, sample in zip(self._shape.launches, self._bound, samples, strict=True):
+            launch(
+                programs[one.entry],
+                one.grid,
+                one.block,
+                arguments_of(values, buffers),
+                memory,
+                one.dynamic_shared_bytes,
+                sample or "all",
+                per_line=False,
+                instruction_budget=budget,
+                witness=witness,
+            )
+
+    def _wrong(self, buffers: Mapping[str, Buffer], witness: Witness, *, whole: bool) -> Explanation | None:
         """What made the first wrong element what it is; None where none is wrong."""
         references = self._backend.references_of(self._problem)
         verification = references.verify(buffers, whole=whole)
         output, element = verification.array, verification.first_wrong
-        if element is None:
+        if element is None or (buffers[output].combined and not whole):
             return None
         buffer = buffers[output]
-        deed, read = witness.writer(buffer, element), witness.unwritten_read
-        where = self._problem.describe_element(output, element)
-        cause: Cause = "wrong store"
+        deed = witness.writer(buffer, element)
         if deed is None:
-            cause, text, deed = "never written", *self._left_out(buffer, witness, element)
-            block, thread = (deed.block if deed else None), None
+            text, near = self._left_out(buffer, witness, element)
+            explanation = self._explanation("never written", text, near)
+            explanation = replace(explanation, thread=None)
         else:
-            got = buffer.array()[element]
             wanted = references.expected(output, element, whole=whole)
-            text, block, thread = self._stored(deed, where, *told_apart(got, wanted)), deed.block, deed.thread
-            if read is not None and np.isnan(got.astype(np.float64)):
-                # The poison came from there.
-                cause = "undefined value"
-                if (deed.thread, deed.block) == (read.deed.thread, read.deed.block):
-                    text = text.replace(self._who(deed), f"in line {deed.line} it" if deed.line else "it", 1)
-                text, deed = f"{self._read_unwritten(read)}; {text}", read.deed
-                block, thread = deed.block, deed.thread
-            elif read is not None:
-                text += f"; before that, {self._read_unwritten(read)}"
+            explanation = self._stored(buffer, element, deed, wanted, witness.unwritten_read)
+        return replace(explanation, array=output, offset=element * buffer.item_bytes)
+
+    def _explanation(self, cause: Cause, text: str, deed: Deed | None) -> Explanation:
+        """An explanation that points at what a thread did, or at nothing."""
         return Explanation(
             cause=cause,
             text=text,
             sizes=self._problem.dimensions,
             line=line_of(deed.line, elsewhere=self._elsewhere) if deed else None,
             entry=self._shape.launches[deed.launch if deed else -1].entry,
-            block=block,
-            thread=thread,
-            array=output,
-            offset=element * buffer.item_bytes,
-            repetition=repetition,
+            block=deed.block if deed else None,
+            thread=deed.thread if deed else None,
         )
 
-    def _stored(self, deed: Deed, where: str, got: str, wanted: str) -> str:
-        """A store of a wrong value."""
+    def _stored(
+        self, buffer: Buffer, element: int, deed: Deed, wanted: Any, read: UnwrittenRead | None
+    ) -> Explanation:
+        """A store of a wrong value; or the read that the value comes from, where it can be told."""
+        where, got = self._problem.describe_element(buffer.name, element), buffer.array()[element]
+        is_poison = read is not None and bool(np.isnan(got.astype(np.float64)))
+        same = read is not None and (read.deed.thread, read.deed.block) == (deed.thread, deed.block)
         subject = self._who(deed)
+        if is_poison and same:
+            subject = f"in line {deed.line} it" if deed.line else "it"
+        shown, right = told_apart(got, wanted)
+        text = f"{subject} stores {shown} to {where}, where {right} belongs"
         if deed.atomic:
-            return f"{subject} changes {where} last, by an atomic operation, to {got}; {wanted} belongs there"
-        return f"{subject} stores {got} to {where}, where {wanted} belongs"
+            text = (
+                f"{subject} changes {where} last, by an atomic operation, to {shown}; {right} belongs there"
+            )
+        if read is None:
+            return self._explanation("wrong store", text, deed)
+        if is_poison:
+            return self._explanation("undefined value", f"{self._read_unwritten(read)}; {text}", read.deed)
+        return self._explanation("wrong store", f"{text}; before that, {self._read_unwritten(read)}", deed)
 
     def _read_unwritten(self, read: UnwrittenRead) -> str:
         """A read of what nobody had written."""
