@@ -33,7 +33,8 @@ The way of a kernel through the rooms:
 - `memory` is what they touch: global and shared memory, the phases of mbarriers, what the copy engine has in
   flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
   between barriers, and `phased_races` where mbarriers order accesses too. `global_races` judges who
-  touched global memory, of any block, and `thread_order` knows whether anything orders them.
+  touched global memory, of any block, and `thread_order` knows whether anything orders them. A `witness`,
+  where one is asked for, remembers who wrote each element.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; `totals` adds everything up.
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
@@ -48,6 +49,7 @@ from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combine
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
+from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.totals import LineCounters
@@ -56,6 +58,7 @@ __all__ = [
     "WARP",
     "Argument",
     "Buffer",
+    "Deed",
     "FaultKind",
     "GlobalMemory",
     "KernelFault",
@@ -66,6 +69,8 @@ __all__ = [
     "Sample",
     "Stored",
     "UnsupportedInstruction",
+    "UnwrittenRead",
+    "Witness",
     "choose_blocks",
     "combined",
     "encode_tensor_map",

@@ -19,6 +19,7 @@ from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
+from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW
 from gpuprof.executor.sampling import BlockList, Sample, every_block
@@ -113,6 +114,7 @@ def launch(
     per_line: bool = True,
     instruction_budget: int = DEFAULT_BUDGET,
     multiprocessors: int = _MULTIPROCESSORS,
+    witness: Witness | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -131,6 +133,7 @@ def launch(
         per_line: Whether to fill `LaunchResult.lines`.
         instruction_budget: Instructions a batch may take before its loop counts as endless.
         multiprocessors: Of the card, for kernels that ask.
+        witness: Remembers who writes what of the buffers that it watches.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -140,9 +143,11 @@ def launch(
     _check(program, geometry, args)
     sample = every_block(grid) if blocks == "all" else blocks
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, multiprocessors)
-    restore = memory.snapshot() if program.orders_shared else None
+    # A witness cannot forget what it saw of a run that is begun again.
+    ordered = program.orders_shared and witness is not None
+    restore = memory.snapshot() if program.orders_shared and not ordered else None
     try:
-        run = _Run(template, sample, instruction_budget, progress)
+        run = _Run(template, sample, instruction_budget, progress, witness, order_shared=ordered)
         run.to_the_end()
     except KernelFault as fault:
         if restore is None or fault.kind is not FaultKind.SHARED_RACE:
@@ -181,6 +186,7 @@ class _Run:
         sample: Sample,
         budget: int,
         progress: Callable[[int, int], None] | None,
+        witness: Witness | None = None,
         *,
         order_shared: bool = False,
     ) -> None:
@@ -194,6 +200,8 @@ class _Run:
         self.stored: dict[str, Stored] = {}
         self.remark = ""
         self._races = template.races(sample)
+        if witness is not None:
+            witness.attend(self._races, lambda thread: template.named(sample, thread))
         self._waiting: list[tuple[Scheduler, BlockList]] = []
         self._done = 0
 
@@ -402,8 +410,8 @@ class _Template:
         buffers = [buffer for buffer in self._stored() if not buffer.read_only]
 
         def report(race: GlobalRace) -> NoReturn:
-            thread, block = self._named(sample, race.thread)
-            other, other_block = self._named(sample, race.other)
+            thread, block = self.named(sample, race.thread)
+            other, other_block = self.named(sample, race.other)
             who = f"thread {other} of block {other_block}"
             if race.thread == race.other:
                 who = f"another thread of block {other_block}"
@@ -442,7 +450,7 @@ class _Template:
                 found[buffer.address] = buffer
         return list(found.values())
 
-    def _named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """Return threadIdx and blockIdx of a thread, by its number among those that run."""
         rank, inside = divmod(thread, self.geometry.warps * WARP)
         x, y, z = sample.blocks(rank, rank + 1).indices[0].tolist()

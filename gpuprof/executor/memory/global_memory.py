@@ -70,6 +70,12 @@ class Buffer:
             self._written_before = self._written if before is None else before | self._written
             self._written = None
 
+    def refill(self, content: NDArray[Any]) -> None:
+        """Put content of the same size back, as if no kernel had run."""
+        self._bytes[: self.size] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+        self._written = self._written_before = None
+        self.combined = False
+
     def written_count(self) -> int:
         """Return how many elements this launch has stored to."""
         return 0 if self._written is None else int(np.count_nonzero(self._written))
@@ -131,12 +137,16 @@ class Buffer:
 class GlobalMemory:
     """All allocations of one device.
 
+    Args:
+        gap: Bytes between two allocations that no pointer may touch.
+
     Attributes:
         buffers: The allocations, by address.
         variables: Those that modules brought along, by the module's text and the variable's name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, gap: int = _GUARD) -> None:
+        self._gap = gap
         self.buffers: list[Buffer] = []
         self.variables: dict[tuple[str, str], Buffer] = {}
         self._next = _FIRST_ADDRESS
@@ -163,7 +173,7 @@ class GlobalMemory:
             return self.buffers[-1]
         buffer = Buffer(self._next, np.asarray(array), name, read_only=read_only)
         self.buffers.append(buffer)
-        end = self._next + buffer.size + _GUARD
+        end = self._next + buffer.size + self._gap
         self._next = -(-end // _ALIGNMENT) * _ALIGNMENT
         return buffer
 
