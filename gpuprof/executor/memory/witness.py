@@ -148,6 +148,7 @@ class WitnessedShadow(Shadow):
 
     def __init__(self, buffer: Buffer, races: GlobalRaces, witness: Witness) -> None:
         super().__init__(buffer, races)
+        self._watched = buffer
         self._witness = witness
 
     def read(
@@ -161,15 +162,15 @@ class WitnessedShadow(Shadow):
     ) -> None:
         """As `Shadow.read`."""
         place, who = spread(order, index, mask)
-        self._witness.note_read(self.buffer, place, who, size, line)
+        self._witness.note_read(self._watched, place, who, size, line)
         super().read(order, index, mask, size, line, manner)
 
     def update(
         self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int, manner: Manner
     ) -> None:
         """As `Shadow.update`."""
-        self._witness.note_read(self.buffer, place, who, size, line)
-        self._witness.note_write(self.buffer, place, who, size, line, atomic=True)
+        self._witness.note_read(self._watched, place, who, size, line)
+        self._witness.note_write(self._watched, place, who, size, line, atomic=True)
         super().update(order, place, who, size, line, manner)
 
     def write(
@@ -184,19 +185,19 @@ class WitnessedShadow(Shadow):
     ) -> None:
         """As `Shadow.write`."""
         place, who = spread(order, index, mask)
-        self._witness.note_write(self.buffer, place, who, size, line, atomic=False)
+        self._witness.note_write(self._watched, place, who, size, line, atomic=False)
         super().write(order, index, values, mask, size, line, manner)
 
     def write_at(
         self, order: ThreadOrder, place: Numbers, who: Numbers, values: Lanes, size: int, line: int
     ) -> None:
         """As `Shadow.write_at`."""
-        self._witness.note_write(self.buffer, place, who, size, line, atomic=False)
+        self._witness.note_write(self._watched, place, who, size, line, atomic=False)
         super().write_at(order, place, who, values, size, line)
 
     def read_at(self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int) -> None:
         """As `Shadow.read_at`."""
-        self._witness.note_read(self.buffer, place, who, size, line)
+        self._witness.note_read(self._watched, place, who, size, line)
         super().read_at(order, place, who, size, line)
 
 
