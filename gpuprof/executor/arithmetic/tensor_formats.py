@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The element types that tensor cores multiply: the number that each pattern of bits is, and its exponent.
+
+A tensor core aligns products by the sum of their factors' exponents. A subnormal factor counts with the
+exponent of its type's smallest normal number: it is not normalised first.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.arithmetic.convert import from_bf16
+from gpuprof.executor.lanes.scalars import Lanes
+
+#: Exponent of zero: no sum takes it for the largest.
+OF_ZERO = -4096
+#: Exponent of an infinity or NaN.
+NOT_FINITE = 128
+_F32_BIAS = 127
+_F32_FRACTION_BITS = 23
+_F32_EXPONENT = 0xFF
+#: Bits of a tf32 operand that no tensor core looks at.
+_IGNORED_BY_TF32 = np.uint32(0x1FFF)
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """A floating-point element type.
+
+    Attributes:
+        name: As PTX writes it.
+        item_bytes: Bytes of an element in a register.
+        lowest_exponent: Exponent of its smallest normal number as the tensor core holds it.
+    """
+
+    name: str
+    item_bytes: int
+    lowest_exponent: int
+
+    def values(self, bits: Lanes) -> NDArray[np.float32]:
+        """Return the numbers that unsigned elements of `item_bytes` stand for; float32 holds each exactly."""
+        return np.asarray(_VALUES[self.name](bits), dtype=np.float32)
+
+    def exponents(self, values: NDArray[np.float32]) -> NDArray[np.int16]:
+        """Return the exponents by which products are aligned."""
+        return exponents(values, self.lowest_exponent)
+
+
+def exponents(values: NDArray[np.float32], lowest: int) -> NDArray[np.int16]:
+    """Return the exponent of each number, at least `lowest`; of zeros `OF_ZERO`."""
+    biased = values.view(np.uint32) >> np.uint32(_F32_FRACTION_BITS) & np.uint32(_F32_EXPONENT)
+    found = np.maximum(biased.astype(np.int16) - np.int16(_F32_BIAS), np.int16(lowest))
+    return np.where(values == 0, np.int16(OF_ZERO), found)
+
+
+def _tf32(bits: Lanes) -> NDArray[np.float32]:
+    return (bits & ~_IGNORED_BY_TF32).view(np.float32)
+
+
+def _table(exponent_bits: int, fraction_bits: int, *, has_infinity: bool) -> NDArray[np.float32]:
+    """Return the number of each byte of an 8-bit float."""
+    code = np.arange(256)
+    fraction = code & (1 << fraction_bits) - 1
+    top = (1 << exponent_bits) - 1
+    biased = code >> fraction_bits & top
+    bias = top >> 1
+    significand = np.where(biased == 0, fraction, fraction | 1 << fraction_bits)
+    value = np.ldexp(significand.astype(np.float64), np.maximum(biased, 1) - bias - fraction_bits)
+    if has_infinity:
+        value[biased == top] = np.where(fraction[biased == top] == 0, np.inf, np.nan)
+    else:
+        value[code & 0x7F == 0x7F] = np.nan
+    return np.where(code & 0x80, -value, value).astype(np.float32)
+
+
+_E4M3 = _table(4, 3, has_infinity=False)
+_E5M2 = _table(5, 2, has_infinity=True)
+
+_VALUES = {
+    "f16": lambda bits: bits.view(np.float16),
+    "bf16": from_bf16,
+    "tf32": _tf32,
+    "e4m3": lambda bits: _E4M3[bits],
+    "e5m2": lambda bits: _E5M2[bits],
+}
+#: By name. Eight-bit floats are unpacked to f16 before they are multiplied, whose range theirs lies in.
+FORMATS = {
+    "f16": FloatFormat("f16", 2, -14),
+    "bf16": FloatFormat("bf16", 2, -126),
+    "tf32": FloatFormat("tf32", 4, -126),
+    "e4m3": FloatFormat("e4m3", 1, -14),
+    "e5m2": FloatFormat("e5m2", 1, -14),
+}
