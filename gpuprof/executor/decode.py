@@ -24,10 +24,13 @@ from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
     arithmetic_steps,
     bulk_steps,
+    matrix_steps,
     mbarrier_steps,
     memory_steps,
+    mma_steps,
     move_steps,
     warp_steps,
+    wmma_steps,
 )
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
@@ -57,6 +60,11 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "activemask": warp_steps.active_mask,
     "redux": warp_steps.reduce,
     "elect": warp_steps.elect,
+    "mma": mma_steps.multiply,
+    "wmma": wmma_steps.decode,
+    "ldmatrix": matrix_steps.load_matrix,
+    "stmatrix": matrix_steps.store_matrix,
+    "movmatrix": matrix_steps.move_matrix,
     "mbarrier": mbarrier_steps.mbarrier,
     "membar": memory_steps.fence,
     "fence": memory_steps.fence,
@@ -67,8 +75,10 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "griddepcontrol": _no_step,
 }
 
+#: Opcodes by which a warp moves matrices to and from memory.
+_OF_WARPS = ("wmma", "ldmatrix", "stmatrix")
 #: Opcodes that touch memory, or wait.
-_ACCESSES = ("ld", "st", "atom", "red", "cp", "mbarrier", "bar", "barrier", "call")
+_ACCESSES = ("ld", "st", "atom", "red", "cp", "mbarrier", "bar", "barrier", "call", *_OF_WARPS)
 
 
 @dataclass

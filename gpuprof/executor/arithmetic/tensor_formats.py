@@ -6,6 +6,7 @@ A tensor core aligns products by the sum of their factors' exponents. A subnorma
 exponent of its type's smallest normal number: it is not normalised first.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,7 +42,7 @@ class FloatFormat:
 
     def values(self, bits: Lanes) -> NDArray[np.float32]:
         """Return the numbers that unsigned elements of `item_bytes` stand for; float32 holds each exactly."""
-        return np.asarray(_VALUES[self.name](bits), dtype=np.float32)
+        return np.asarray(_DECODERS[self.name](bits), dtype=np.float32)
 
     def exponents(self, values: NDArray[np.float32]) -> NDArray[np.int16]:
         """Return the exponents by which products are aligned."""
@@ -72,13 +73,13 @@ def _table(exponent_bits: int, fraction_bits: int, *, has_infinity: bool) -> NDA
         value[biased == top] = np.where(fraction[biased == top] == 0, np.inf, np.nan)
     else:
         value[code & 0x7F == 0x7F] = np.nan
-    return np.where(code & 0x80, -value, value).astype(np.float32)
+    return np.asarray(np.where(code & 0x80, -value, value), dtype=np.float32)
 
 
 _E4M3 = _table(4, 3, has_infinity=False)
 _E5M2 = _table(5, 2, has_infinity=True)
 
-_VALUES = {
+_DECODERS: dict[str, Callable[[Lanes], Lanes]] = {
     "f16": lambda bits: bits.view(np.float16),
     "bf16": from_bf16,
     "tf32": _tf32,

@@ -123,8 +123,8 @@ def _replace_not_finite(result: Lanes, x: Lanes, y: Lanes, addend: Lanes) -> Non
 def eight_bit_sum(a: Lanes, b: Lanes, c: Lanes, a_format: FloatFormat, b_format: FloatFormat) -> Lanes:
     """Return A B + C of 8-bit floats as sm_90 computes `mma.sync` of them: unpacked to f16, in two steps.
 
-    The first multiplies the lower two of each four elements in a row, the second adds the others to that. C is
-    added at the end, by an ordinary addition.
+    The first multiplies the lower two of each four elements in a row, the second adds the others to that. C
+    is added at the end, by an ordinary addition.
     """
     place = np.arange(len(a)) % 4
     total = np.zeros(c.shape, dtype=np.float32)
