@@ -80,12 +80,13 @@ def call(where, result):
     return values[0] if len(values) == 1 else tuple(values)
 
 
-def compile_file(name: str, source: str, arch: str) -> tuple[str, bytes, str]:
+def compile_file(name: str, source: str, arch: str, *include: str) -> tuple[str, bytes, str]:
     """Return (name, cubin, log) of one file; no cubin where it was refused."""
     from cuda.bindings import nvrtc
 
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, [], [])
     options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"-lineinfo"]
+    options += [f"-I{folder}".encode() for folder in include]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     log = bytes(nvrtc.nvrtcGetProgramLogSize(program)[1])
     nvrtc.nvrtcGetProgramLog(program, log)
@@ -250,8 +251,15 @@ def _lines(process: subprocess.Popen) -> dict[str, dict]:
 
 def counters(folder: Path, ncu: str, names: list[str]) -> dict[str, dict[str, float]]:
     """Return what Nsight Compute counts of one launch of each case."""
-    command = [ncu, "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(_METRICS)]
-    command += ["--clock-control", "none", sys.executable, __file__, "--once", "--work", str(folder), *names]
+    asking = [sys.executable, __file__, "--once", "--work", str(folder), *names]
+    by_kernel = profiled(ncu, _METRICS, asking)
+    return {name: by_kernel[cases()[name].kernel] for name in names if cases()[name].kernel in by_kernel}
+
+
+def profiled(ncu: str, metrics: tuple[str, ...], asking: list[str]) -> dict[str, dict[str, float]]:
+    """Return what Nsight Compute counts of each kernel that a command launches once."""
+    command = [ncu, "--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(metrics)]
+    command += ["--clock-control", "none", *asking]
     done = subprocess.run(command, capture_output=True, text=True, timeout=400)
     lines = done.stdout.splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
@@ -261,10 +269,10 @@ def counters(folder: Path, ncu: str, names: list[str]) -> dict[str, dict[str, fl
     by_kernel: dict[str, dict[str, float]] = {}
     for row in csv.DictReader(io.StringIO("\n".join(lines[start:]))):
         kernel = row["Kernel Name"].split("(")[0]
-        found = {metric: row.get(metric, "").replace(",", "") for metric in _METRICS}
+        found = {metric: row.get(metric, "").replace(",", "") for metric in metrics}
         if any(found.values()):
             by_kernel[kernel] = {metric: float(text) for metric, text in found.items() if _is_number(text)}
-    return {name: by_kernel[cases()[name].kernel] for name in names if cases()[name].kernel in by_kernel}
+    return by_kernel
 
 
 def _is_number(text: str) -> bool:
