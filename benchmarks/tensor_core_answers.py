@@ -85,7 +85,13 @@ def main() -> None:
         answers = ask(folder)
         counted = {}
         if options.ncu:
-            counted = profiled(options.ncu, _METRICS, [sys.executable, __file__, "--work", scratch])
+            found = profiled(options.ncu, _METRICS, [sys.executable, __file__, "--work", scratch])
+            # What is not named was 0.
+            counted = {
+                name: {metric: int(count) for metric, count in found[name].items() if count}
+                for name in cases()
+                if name in found
+            }
     card = about["card"].removeprefix("NVIDIA ").replace(" ", "-").lower()
     np.savez_compressed(options.output / f"answers-{card}.npz", **answers)
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(counts)}" for name, counts in counted.items())
