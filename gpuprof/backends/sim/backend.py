@@ -313,7 +313,7 @@ def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
 
 
 def counters_of(result: LaunchResult) -> dict[str, Counter]:
-    """A launch's counts as the contract keeps them."""
+    """A launch's counts as the contract keeps them; those of tensor cores where it used any."""
     return {
         OF_EXECUTOR[name].name: Counter(
             value=None if name in result.hidden else value,
@@ -324,6 +324,7 @@ def counters_of(result: LaunchResult) -> dict[str, Counter]:
             total_blocks=result.total_blocks,
         )
         for name, value in result.counters.items()
+        if value or OF_EXECUTOR[name].only_with != "tensor"
     }
 
 

@@ -7,6 +7,8 @@ A tile is 8 rows of 16 bytes in shared memory, at addresses that 8 lanes give: t
 takes a pass of its own through shared memory, and more where its rows share banks.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gpuprof.executor.arithmetic.fragments import GROUPS, transposed
@@ -19,8 +21,12 @@ from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
-from gpuprof.executor.steps.mma_steps import require_whole_warps, vector
-from gpuprof.executor.steps.spaces import Request, SharedSpace
+from gpuprof.executor.steps.mma_steps import by_whole_warps, vector
+from gpuprof.executor.steps.spaces import Request, SharedSpace, Space, read_from, write_to
+
+#: Reads a space, or writes it, for one access of an instruction.
+Read = Callable[[Space, Batch, Lanes, Mask], Lanes]
+WriteTo = Callable[[Space, Batch, Lanes, Mask, Lanes], None]
 
 ROW_BYTES = 16
 _B32 = ARITHMETIC["b32"]
@@ -58,17 +64,26 @@ class Tiles:
             self._last = (mask, mask.of(mask.lanes & self._giving))
         return self._last[1]
 
-    def load(self, batch: Batch, address: Lanes, mask: Mask, *, exchanged: bool) -> list[Lanes]:
+    def load(
+        self, batch: Batch, address: Lanes, mask: Mask, *, exchanged: bool, read: Read = read_from
+    ) -> list[Lanes]:
         """Return the registers that get the tiles: (blocks, warps, 32) each."""
-        rows = self.space.read(batch, address, self.rows_mask(mask))
+        rows = read(self.space, batch, address, self.rows_mask(mask))
         return words_of(rows, self.count, exchanged=exchanged)
 
     def store(
-        self, batch: Batch, address: Lanes, mask: Mask, registers: list[Lanes], *, exchanged: bool
+        self,
+        batch: Batch,
+        address: Lanes,
+        mask: Mask,
+        registers: list[Lanes],
+        *,
+        exchanged: bool,
+        write: WriteTo = write_to,
     ) -> None:
         """Write the tiles that registers hold."""
         rows = rows_of(registers, exchanged=exchanged)
-        self.space.write(batch, address, self.rows_mask(mask), rows)
+        write(self.space, batch, address, self.rows_mask(mask), rows)
 
 
 class TileSpace(SharedSpace):
@@ -97,50 +112,50 @@ def rows_of(registers: list[Lanes], *, exchanged: bool) -> Lanes:
     return words.reshape(*shape, 4 * WARP).view(np.complex128)
 
 
+class MatrixMove:
+    """What `ldmatrix` or `stmatrix` moves between a lane's registers and shared memory."""
+
+    def __init__(self, coder: Coder, item: Instruction) -> None:
+        loads = item.opcode[0] == "ldmatrix"
+        count, self._exchanged, in_window = _form(item)
+        address, registers = reversed(item.operands) if loads else item.operands
+        memory = memory_operand(address, item)
+        self.parts = vector(registers)
+        if len(self.parts) != count:
+            raise UnsupportedInstruction(item.name, item.line)
+        kind = "load" if loads else "store"
+        self._tiles = Tiles(coder, item, count, memory.offset, kind, in_window=in_window)
+        self._read_address = address_reader(coder, item, memory)
+
+    def load(self, batch: Batch, mask: Mask, read: Read = read_from) -> list[Lanes]:
+        """Return the registers."""
+        return self._tiles.load(batch, self._read_address(batch), mask, exchanged=self._exchanged, read=read)
+
+    def store(self, batch: Batch, mask: Mask, registers: list[Lanes], write: WriteTo = write_to) -> None:
+        """Write what registers hold."""
+        address = self._read_address(batch)
+        self._tiles.store(batch, address, mask, registers, exchanged=self._exchanged, write=write)
+
+
 def load_matrix(coder: Coder, item: Instruction) -> Step:
     """`ldmatrix.sync.aligned.m8n8.xN[.trans][.shared].b16`."""
-    count, exchanged, in_window = _form(item)
-    memory = memory_operand(item.operands[1], item)
-    parts = vector(item.operands[0])
-    if len(parts) != count:
-        raise UnsupportedInstruction(item.name, item.line)
-    tiles = Tiles(coder, item, count, memory.offset, "load", in_window=in_window)
-    read_address = address_reader(coder, item, memory)
-    writes = [coder.target(part, item) for part in parts]
-    masked = coder.mask(item)
+    move = MatrixMove(coder, item)
+    writes = [coder.target(part, item) for part in move.parts]
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        require_whole_warps(batch, mask, item)
-        loaded = tiles.load(batch, read_address(batch), mask, exchanged=exchanged)
-        for write, value in zip(writes, loaded, strict=True):
+    def load(batch: Batch, mask: Mask) -> None:
+        for write, value in zip(writes, move.load(batch, mask), strict=True):
             write(batch, value, mask)
 
-    return step
+    return by_whole_warps(coder, item, load)
 
 
 def store_matrix(coder: Coder, item: Instruction) -> Step:
     """`stmatrix.sync.aligned.m8n8.xN[.trans][.shared].b16`."""
-    count, exchanged, in_window = _form(item)
-    memory = memory_operand(item.operands[0], item)
-    parts = vector(item.operands[1])
-    if len(parts) != count:
-        raise UnsupportedInstruction(item.name, item.line)
-    tiles = Tiles(coder, item, count, memory.offset, "store", in_window=in_window)
-    read_address = address_reader(coder, item, memory)
-    reads = [coder.reader(part, _B32, item) for part in parts]
-    masked = coder.mask(item)
-
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        require_whole_warps(batch, mask, item)
-        tiles.store(batch, read_address(batch), mask, [read(batch) for read in reads], exchanged=exchanged)
-
-    return step
+    move = MatrixMove(coder, item)
+    reads = [coder.reader(part, _B32, item) for part in move.parts]
+    return by_whole_warps(
+        coder, item, lambda batch, mask: move.store(batch, mask, [read(batch) for read in reads])
+    )
 
 
 def move_matrix(coder: Coder, item: Instruction) -> Step:
@@ -148,16 +163,7 @@ def move_matrix(coder: Coder, item: Instruction) -> Step:
     if item.opcode[1:] != ("sync", "aligned", "m8n8", "trans", "b16"):
         raise UnsupportedInstruction(item.name, item.line)
     write, read = coder.target(item.operands[0], item), coder.reader(item.operands[1], _B32, item)
-    masked = coder.mask(item)
-
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        require_whole_warps(batch, mask, item)
-        write(batch, transposed(read(batch)), mask)
-
-    return step
+    return by_whole_warps(coder, item, lambda batch, mask: write(batch, transposed(read(batch)), mask))
 
 
 def _form(item: Instruction) -> tuple[int, bool, bool]:

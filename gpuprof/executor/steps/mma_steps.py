@@ -17,6 +17,32 @@ from gpuprof.executor.steps.coding import Coder, Step
 
 def multiply(coder: Coder, item: Instruction) -> Step:
     """`mma.sync.aligned.SHAPE.row.col[.satfinite].D.A.B.C`."""
+    product = product_of(item)
+    d, a, b, c = (vector(operand) for operand in item.operands)
+    if (len(a), len(b), len(c)) != product.register_counts or len(c) != len(d):
+        raise UnsupportedInstruction(item.name, item.line)
+    reads_a, reads_b = (
+        [coder.reader(part, product.factor_register, item) for part in parts] for parts in (a, b)
+    )
+    reads_c = [coder.reader(part, product.sum_register, item) for part in c]
+    writes = [coder.target(part, item) for part in d]
+    count = tensor_counter(coder, item, product)
+
+    def multiply(batch: Batch, mask: Mask) -> None:
+        count(batch, mask, 1)
+        values = [[read(batch) for read in reads] for reads in (reads_a, reads_b, reads_c)]
+        for write, value in zip(writes, product.compute(*values), strict=True):
+            write(batch, value, mask)
+
+    return by_whole_warps(coder, item, multiply)
+
+
+def product_of(item: Instruction) -> Product:
+    """Return what an `mma.sync` multiplies.
+
+    Raises:
+        UnsupportedInstruction: It is not modelled.
+    """
     _, *words = item.opcode
     saturates = "satfinite" in words
     rest = [word for word in words if word not in ("sync", "aligned", "satfinite")]
@@ -26,27 +52,7 @@ def multiply(coder: Coder, item: Instruction) -> Step:
     product = Product.of(shape, a_type, b_type, d_type, saturates=saturates)
     if product is None or (saturates and d_type != "s32"):
         raise UnsupportedInstruction(item.name, item.line)
-    d, a, b, c = (vector(operand) for operand in item.operands)
-    if (len(a), len(b), len(c)) != product.register_counts or len(c) != len(d):
-        raise UnsupportedInstruction(item.name, item.line)
-    reads_a, reads_b = (
-        [coder.reader(part, product.factor_register, item) for part in parts] for parts in (a, b)
-    )
-    reads_c = [coder.reader(part, product.sum_register, item) for part in c]
-    writes = [coder.target(part, item) for part in d]
-    masked, count = coder.mask(item), tensor_counter(coder, item, product)
-
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        require_whole_warps(batch, mask, item)
-        count(batch, mask, 1)
-        values = [[read(batch) for read in reads] for reads in (reads_a, reads_b, reads_c)]
-        for write, value in zip(writes, product.compute(*values), strict=True):
-            write(batch, value, mask)
-
-    return step
+    return product
 
 
 def vector(operand: Operand) -> tuple[Operand, ...]:
@@ -64,6 +70,19 @@ def tensor_counter(coder: Coder, item: Instruction, product: Product) -> Callabl
         batch.tally.add(site, Event.OPERATIONS, warps * product.operations)
 
     return count
+
+
+def by_whole_warps(coder: Coder, item: Instruction, act: Callable[[Batch, Mask], None]) -> Step:
+    """Return the step of an instruction that all lanes of a warp execute together."""
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if not mask.empty:
+            require_whole_warps(batch, mask, item)
+            act(batch, mask)
+
+    return step
 
 
 def require_whole_warps(batch: Batch, mask: Mask, item: Instruction) -> None:

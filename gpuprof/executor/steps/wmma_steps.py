@@ -15,11 +15,11 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.coding import Coder, Step, Write
-from gpuprof.executor.steps.matrix_steps import Tiles
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.matrix_steps import Read, Tiles, WriteTo
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand, space_of
-from gpuprof.executor.steps.mma_steps import require_whole_warps, tensor_counter, vector
-from gpuprof.executor.steps.spaces import Space
+from gpuprof.executor.steps.mma_steps import by_whole_warps, tensor_counter, vector
+from gpuprof.executor.steps.spaces import Space, read_from, write_to
 from gpuprof.executor.steps.wmma_layout import Form, Piece, Shape, factor_pieces, factor_tiles, sum_pieces
 
 _S32 = ARITHMETIC["s32"]
@@ -92,27 +92,44 @@ def _multiply(coder: Coder, item: Instruction) -> Step:
     )
     read_sums = [coder.reader(part, product.sum_register, item) for part in c]
     writes = [coder.target(part, item) for part in d]
-    masked, count = coder.mask(item), tensor_counter(coder, item, product)
+    count = tensor_counter(coder, item, product)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        require_whole_warps(batch, mask, item)
-        count(batch, mask, len(c) // pairs * steps)
-        talls, flats, sums = (
-            [read(batch) for read in reads] for reads in (read_first, read_second, read_sums)
-        )
-        for tile in range(len(c) // pairs):
-            high, side = divmod(tile, shape.flat_tiles)
-            total = sums[tile * pairs : (tile + 1) * pairs]
-            for i in range(steps):
-                at, beside = (high * steps + i) * tall, (side * steps + i) * flat
-                total = product.compute(talls[at : at + tall], flats[beside : beside + flat], total)
-            for write, value in zip(writes[tile * pairs : (tile + 1) * pairs], total, strict=True):
-                write(batch, value, mask)
+    def multiply(batch: Batch, mask: Mask) -> None:
+        count(batch, mask, shape.tall_tiles * shape.flat_tiles * steps)
+        reads = (read_first, read_second, read_sums)
+        held = [[read(batch) for read in those] for those in reads]
+        for write, value in zip(writes, by_tiles(shape, product.compute, *held), strict=True):
+            write(batch, value, mask)
 
-    return step
+    return by_whole_warps(coder, item, multiply)
+
+
+def by_tiles(
+    shape: Shape,
+    compute: Callable[[list[Lanes], list[Lanes], list[Lanes]], list[Lanes]],
+    first: list[Lanes],
+    second: list[Lanes],
+    sums: list[Lanes],
+) -> list[Lanes]:
+    """Return the registers of D, made tile by tile.
+
+    Args:
+        shape: The shape.
+        compute: Makes the registers of a tile of D from those of A, B and C.
+        first: Registers of the first factor of the machine code.
+        second: Those of the second.
+        sums: Those of C.
+    """
+    tall, flat, pairs = shape.product.register_counts
+    found: list[Lanes] = []
+    for tile in range(shape.tall_tiles * shape.flat_tiles):
+        high, side = divmod(tile, shape.flat_tiles)
+        total = sums[tile * pairs : (tile + 1) * pairs]
+        for i in range(shape.steps):
+            at, beside = (high * shape.steps + i) * tall, (side * shape.steps + i) * flat
+            total = compute(first[at : at + tall], second[beside : beside + flat], total)
+        found += total
+    return found
 
 
 @dataclass(frozen=True)
@@ -123,7 +140,7 @@ class _Move:
     space: Space
 
 
-class _Fragment:
+class FragmentMove:
     """A fragment that moves between registers and memory: what `wmma.load` and `wmma.store` share."""
 
     def __init__(self, coder: Coder, item: Instruction, address: Operand, kind: str) -> None:
@@ -187,13 +204,13 @@ class _Fragment:
         start = self._read_address(batch).astype(np.int64)
         return np.asarray(start + (strided * stride + along) * self.item_bytes)
 
-    def load(self, batch: Batch, mask: Mask) -> dict[int, Lanes]:
+    def load(self, batch: Batch, mask: Mask, read: Read = read_from) -> dict[int, Lanes]:
         """Return the registers."""
         found: dict[int, Lanes] = {}
         value: Lanes
         for tiles, registers, strided, along in self.tiles:
             address = self.addresses(batch, strided, along)
-            loaded = tiles.load(batch, address, mask, exchanged=self.exchanged)
+            loaded = tiles.load(batch, address, mask, exchanged=self.exchanged, read=read)
             found |= dict(zip(registers, loaded, strict=True))
         for move in self.moves:
             piece = move.piece
@@ -201,11 +218,11 @@ class _Fragment:
                 value = np.zeros((1, 1, 1), dtype=np.uint32)
                 for i in range(4):
                     address = self.addresses(batch, piece.strided + i, piece.along)
-                    byte = move.space.read(batch, address, mask).astype(np.uint32)
+                    byte = read(move.space, batch, address, mask).astype(np.uint32)
                     value = value | byte << np.uint32(8 * i)
                 found[piece.registers[0]] = value
                 continue
-            value = move.space.read(batch, self.addresses(batch, piece.strided, piece.along), mask)
+            value = read(move.space, batch, self.addresses(batch, piece.strided, piece.along), mask)
             if piece.form is Form.EXCHANGED:
                 value = transposed(value)
             if len(piece.registers) == 1:
@@ -215,7 +232,7 @@ class _Fragment:
             found |= {register: both[..., i] for i, register in enumerate(piece.registers)}
         return found
 
-    def store(self, batch: Batch, mask: Mask, registers: list[Lanes]) -> None:
+    def store(self, batch: Batch, mask: Mask, registers: list[Lanes], write: WriteTo = write_to) -> None:
         """Write an accumulator."""
         for move in self.moves:
             piece = move.piece
@@ -227,43 +244,31 @@ class _Fragment:
                 value = values[0].view(moved_dtype(piece.size))
             if piece.form is Form.EXCHANGED:
                 value = transposed(value)
-            move.space.write(batch, self.addresses(batch, piece.strided, piece.along), mask, value)
+            write(move.space, batch, self.addresses(batch, piece.strided, piece.along), mask, value)
 
 
 def _load(coder: Coder, item: Instruction) -> Step:
-    fragment = _Fragment(coder, item, item.operands[1], "load")
+    fragment = FragmentMove(coder, item, item.operands[1], "load")
     parts = vector(item.operands[0])
     count = fragment.register_count
     if len(parts) < count or len(parts) % count:
         raise UnsupportedInstruction(item.name, item.line)
     writes = [(i % count, coder.target(part, item)) for i, part in enumerate(parts) if isinstance(part, Reg)]
-    return _whole_warps(coder, item, lambda batch, mask: _put(batch, mask, fragment, writes))
 
+    def load(batch: Batch, mask: Mask) -> None:
+        loaded = fragment.load(batch, mask)
+        for register, write in writes:
+            write(batch, loaded[register], mask)
 
-def _put(batch: Batch, mask: Mask, fragment: _Fragment, writes: list[tuple[int, Write]]) -> None:
-    loaded = fragment.load(batch, mask)
-    for register, write in writes:
-        write(batch, loaded[register], mask)
+    return by_whole_warps(coder, item, load)
 
 
 def _store(coder: Coder, item: Instruction) -> Step:
-    fragment = _Fragment(coder, item, item.operands[0], "store")
+    fragment = FragmentMove(coder, item, item.operands[0], "store")
     parts = vector(item.operands[1])
     if len(parts) != fragment.register_count:
         raise UnsupportedInstruction(item.name, item.line)
     reads = [coder.reader(part, fragment.register, item) for part in parts]
-    return _whole_warps(
+    return by_whole_warps(
         coder, item, lambda batch, mask: fragment.store(batch, mask, [read(batch) for read in reads])
     )
-
-
-def _whole_warps(coder: Coder, item: Instruction, move: Callable[[Batch, Mask], None]) -> Step:
-    masked = coder.mask(item)
-
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if not mask.empty:
-            require_whole_warps(batch, mask, item)
-            move(batch, mask)
-
-    return step
