@@ -209,8 +209,8 @@ def _store(
                 whole = np.ascontiguousarray(content)[..., None].view(np.uint8)
                 followed(batch).shared.mark(pattern, Moved(whole, origin[..., None]))
             elif isinstance(space, GlobalSpace):
-                whole = np.ascontiguousarray(content)[..., None].view(np.uint8).any(axis=-1)
-                wrong = Undefined(whole.astype(np.uint8), origin)
+                some = np.ascontiguousarray(content)[..., None].view(np.uint8).any(axis=-1)
+                wrong = Undefined(some.astype(np.uint8), origin)
                 require_defined(batch, wrong, mask.lanes, item.line, "stores to global memory")
 
         move.store(batch, mask, bits, mark)
