@@ -19,6 +19,7 @@ PAGE = (ROOT / "docs" / "own-kernels.md").read_text(encoding="utf-8")
 #: Sizes of each sample: one that fits its tiles, where it has some, and one that fits nothing.
 SIZES = {
     "axpy_f16.cu": ["10001", "1", "4096"],
+    "hgemm": ["128x192x64", "64x64x32"],
     "histogram": ["100000", "1"],
     "scan": ["30001", "1", "2048"],
     "stencil.cu": ["100x257", "1", "1x70"],

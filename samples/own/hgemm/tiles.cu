@@ -96,8 +96,8 @@ extern "C" __global__ void __launch_bounds__(128)
     for (int i = 0; i < 2; ++i)
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            float *c = C + (size_t)(m + 16 * i + lane / 4) * N + n + 8 * j + lane % 4 * 2;
-            *(float2 *)c = make_float2(sum[i][j][0], sum[i][j][1]);
-            *(float2 *)(c + (size_t)8 * N) = make_float2(sum[i][j][2], sum[i][j][3]);
+            const int row = m + 16 * i + lane / 4, column = n + 8 * j + lane % 4 * 2;
+            __stcs((float2 *)&C[(size_t)row * N + column], make_float2(sum[i][j][0], sum[i][j][1]));
+            __stcs((float2 *)&C[(size_t)(row + 8) * N + column], make_float2(sum[i][j][2], sum[i][j][3]));
         }
 }
