@@ -23,7 +23,8 @@ extern "C" __global__ void tile(float *out, const unsigned *in)
                  : "=r"(a[0]), "=r"(a[1]) : "r"(at) : "memory");
     asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%0}}, [%1];" // the tile of B
                  : "=r"(b) : "r"(at + 256) : "memory");
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {{%0,%1,%2,%3}}, {{%4,%5}}, {{%6}}, {{%0,%1,%2,%3}};"
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {{%0,%1,%2,%3}}, {{%4,%5}}, {{%6}},"
+                 " {{%0,%1,%2,%3}};"
                  : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b));
     {use}
 }}
@@ -112,9 +113,10 @@ def test_products_that_are_not_modelled_are_named():
 extern "C" __global__ void volta(float *out, const unsigned *in)
 {
     float d[8] = {};
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9}, {%10,%11},"
-                 " {%0,%1,%2,%3,%4,%5,%6,%7};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%0,%1,%2,%3,%4,%5,%6,%7}, {%8,%9},"
+                 " {%10,%11}, {%0,%1,%2,%3,%4,%5,%6,%7};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]),
+                   "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
                  : "r"(in[0]), "r"(in[1]), "r"(in[2]), "r"(in[3]));
     out[threadIdx.x] = d[0];
 }

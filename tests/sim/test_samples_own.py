@@ -78,6 +78,16 @@ def test_own_sgemm_says_what_it_cannot_take(name, tmp_path):
     assert "checks no bounds: M, N and K must be multiples of its tile's." in " ".join(result.stdout.split())
 
 
+@pytest.mark.parametrize(("card", "remarks"), [("h200", 0), ("a100", 1)])
+def test_tensor_cores_that_were_not_measured_are_remarked_on(card, remarks, tmp_path):
+    options = ["--device", f"sim:{card}", "--quiet", "-o", str(tmp_path)]
+    arguments = ["run", str(OWN / "hgemm"), "--sizes", "64x64x32", *options]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    for case in read_run(tmp_path / "results.json").cases:
+        assert len([remark for remark in case.remarks if "as sm_90" in remark]) == remarks
+
+
 def commands():
     """The commands of the page, one a line."""
     lines = [

@@ -210,7 +210,7 @@ def _store(
                 followed(batch).shared.mark(pattern, Moved(whole, origin[..., None]))
             elif isinstance(space, GlobalSpace):
                 some = np.ascontiguousarray(content)[..., None].view(np.uint8).any(axis=-1)
-                wrong = Undefined(some.astype(np.uint8), origin)
+                wrong = Undefined(np.asarray(some, dtype=np.uint8), origin)
                 require_defined(batch, wrong, mask.lanes, item.line, "stores to global memory")
 
         move.store(batch, mask, bits, mark)
