@@ -22,9 +22,12 @@ import numpy as np
 CORES = Path(__file__).parents[1] / "tests" / "executor" / "tensor_cores"
 sys.path[:0] = [str(CORES), str(Path(__file__).parent)]
 
-from card_answers import Card, compile_file, profiled  # noqa: E402
+from asking import Card, compile_file, counted, profiled  # noqa: E402
+from card_answers import ask as asked  # noqa: E402
 from tensor_corpus import cases, sources  # noqa: E402
 
+#: Longest that counting may take.
+_NCU_S = 400
 _METRICS = (
     "smsp__inst_executed_pipe_tensor.sum",
     "smsp__inst_executed_pipe_tensor_op_hmma.sum",
@@ -55,7 +58,7 @@ def ask(folder: Path) -> dict[str, np.ndarray]:
     card = Card()
     found = {}
     for name, case in cases().items():
-        answer = card.ask(case, folder, 1)
+        answer = asked(card, case, folder, 1)
         found[name] = np.frombuffer(bytes.fromhex(answer["out"]), dtype=np.uint32)
     return found
 
@@ -75,29 +78,28 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
         folder = Path(scratch)
         jobs = [
-            pool.submit(compile_file, name, source, about["arch"], options.include)
+            pool.submit(compile_file, name, source, about["arch"], [f"-I{options.include}"])
             for name, source in sources().items()
         ]
-        for name, cubin, log in (job.result() for job in jobs):
-            if not cubin:
-                sys.exit(f"{name} was refused:\n{log}")
-            (folder / f"{name}.cubin").write_bytes(cubin)
+        for file in (job.result() for job in jobs):
+            if not file.cubin:
+                sys.exit(f"{file.name} was refused:\n{file.log}")
+            (folder / f"{file.name}.cubin").write_bytes(file.cubin)
         answers = ask(folder)
-        counted = {}
+        counts: dict[str, dict[str, int]] = {}
         if options.ncu:
-            found = profiled(options.ncu, _METRICS, [sys.executable, __file__, "--work", scratch])
-            # What is not named was 0.
-            counted = {
-                name: {metric: int(count) for metric, count in found[name].items() if count}
-                for name in cases()
-                if name in found
-            }
+            asking = [sys.executable, __file__, "--work", scratch]
+            for launch in profiled(asking, _METRICS, options.ncu, _NCU_S):
+                if launch.kernel in cases():
+                    found = counted(launch, _METRICS)
+                    # What is not named was 0.
+                    counts[launch.kernel] = {metric: int(count) for metric, count in found.items() if count}
     card = about["card"].removeprefix("NVIDIA ").replace(" ", "-").lower()
     np.savez_compressed(options.output / f"answers-{card}.npz", **answers)
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(counts)}" for name, counts in counted.items())
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(count)}" for name, count in counts.items())
     text = f'{{"about": {json.dumps(about)},\n"counters": {{\n{lines}\n}}}}\n'
     (options.output / f"counters-{card}.json").write_text(text)
-    print(f"Wrote answers-{card}.npz and counters-{card}.json: {len(answers)} cases, {len(counted)} counted")
+    print(f"Wrote answers-{card}.npz and counters-{card}.json: {len(answers)} cases, {len(counts)} counted")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.instruction_table import fused_multiply_add
+from gpuprof.executor.arithmetic.floats import fused_multiply_add
 from gpuprof.executor.arithmetic.tensor_formats import NOT_FINITE, FloatFormat, exponents
 from gpuprof.executor.lanes.scalars import Lanes
 

@@ -78,9 +78,16 @@ def before_end(coder: Coder, item: Instruction) -> Step | None:
     use = _USES.get(item.opcode[0], "branches on")
     if item.guard is not None:
         places.append(Place.of(coder, item.guard, item.line))
-    if not places:
+    targets = targets_of(coder, item)
+    if not places and not targets:
         return None
-    return lambda batch: require(batch, places, batch.mask.lanes, item.line, use)
+
+    def step(batch: Batch) -> None:
+        require(batch, places, batch.mask.lanes, item.line, use)
+        for target in targets:
+            target.put(batch, None, batch.mask)
+
+    return step
 
 
 def _consumes(coder: Coder, item: Instruction, step: Step) -> Step:

@@ -174,7 +174,8 @@ def read_before_written(blocks: list[BasicBlock]) -> set[str]:
 
 def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     """Return the names of the registers that an instruction reads and those that it writes."""
-    from_first = item.opcode[0] in ("st", "red", "bra", "cp", "bar", "barrier", "fence", "membar")
+    from_first = item.opcode[0] in ("st", "red", "bra", "cp", "fence", "membar")
+    from_first |= item.opcode[0] in _BARRIERS and "red" not in item.opcode
     sources: list[str] = [item.guard] if item.guard else []
     targets: list[str] = []
     for position, operand in enumerate(item.operands):

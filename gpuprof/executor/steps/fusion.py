@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuprof.executor.arithmetic.instruction_table import fused_multiply_add
+from gpuprof.executor.arithmetic.floats import fused_multiply_add
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.program.flow import reads_and_writes
