@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.convert import from_bf16
+from gpuprof.executor.arithmetic.small_formats import from_bf16
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: Exponent of zero: no sum takes it for the largest.
