@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.small_formats import from_bf16
+from gpuprof.executor.arithmetic.small_formats import BYTES, from_bf16
 from gpuprof.executor.lanes.scalars import Lanes
 
 #: Exponent of zero: no sum takes it for the largest.
@@ -60,31 +60,12 @@ def _tf32(bits: Lanes) -> NDArray[np.float32]:
     return (bits & ~_IGNORED_BY_TF32).view(np.float32)
 
 
-def _table(exponent_bits: int, fraction_bits: int, *, has_infinity: bool) -> NDArray[np.float32]:
-    """Return the number of each byte of an 8-bit float."""
-    code = np.arange(256)
-    fraction = code & (1 << fraction_bits) - 1
-    top = (1 << exponent_bits) - 1
-    biased = code >> fraction_bits & top
-    bias = top >> 1
-    significand = np.where(biased == 0, fraction, fraction | 1 << fraction_bits)
-    value = np.ldexp(significand.astype(np.float64), np.maximum(biased, 1) - bias - fraction_bits)
-    if has_infinity:
-        value[biased == top] = np.where(fraction[biased == top] == 0, np.inf, np.nan)
-    else:
-        value[code & 0x7F == 0x7F] = np.nan
-    return np.asarray(np.where(code & 0x80, -value, value), dtype=np.float32)
-
-
-_E4M3 = _table(4, 3, has_infinity=False)
-_E5M2 = _table(5, 2, has_infinity=True)
-
 _DECODERS: dict[str, Callable[[Lanes], Lanes]] = {
     "f16": lambda bits: bits.view(np.float16),
     "bf16": from_bf16,
     "tf32": _tf32,
-    "e4m3": lambda bits: _E4M3[bits],
-    "e5m2": lambda bits: _E5M2[bits],
+    "e4m3": lambda bits: BYTES["e4m3x2"].as_f16[bits].view(np.float16),
+    "e5m2": lambda bits: BYTES["e5m2x2"].as_f16[bits].view(np.float16),
 }
 #: By name. Eight-bit floats are unpacked to f16 before they are multiplied, whose range theirs lies in.
 FORMATS = {
