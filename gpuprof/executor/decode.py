@@ -27,10 +27,13 @@ from gpuprof.executor.steps import (
     address_steps,
     arithmetic_steps,
     bulk_steps,
+    matrix_steps,
     mbarrier_steps,
     memory_steps,
+    mma_steps,
     move_steps,
     warp_steps,
+    wmma_steps,
 )
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
 from gpuprof.executor.steps.batch import Batch
@@ -64,6 +67,11 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "activemask": warp_steps.active_mask,
     "redux": warp_steps.reduce,
     "elect": warp_steps.elect,
+    "mma": mma_steps.multiply,
+    "wmma": wmma_steps.decode,
+    "ldmatrix": matrix_steps.load_matrix,
+    "stmatrix": matrix_steps.store_matrix,
+    "movmatrix": matrix_steps.move_matrix,
     "mbarrier": mbarrier_steps.mbarrier,
     "membar": memory_steps.fence,
     "fence": memory_steps.fence,

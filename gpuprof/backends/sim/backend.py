@@ -57,6 +57,12 @@ _AFFORDABLE_INSTRUCTIONS = 2e10
 _NO_TIME = "the executor counts; it measures no time"
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
+#: The architecture whose tensor cores were measured, and what to say on any other.
+_MEASURED_TENSOR_CORES = (9, 0)
+_SUMS_AS_MEASURED = (
+    "Sums of tensor cores are ordered and rounded as sm_90 does it: last bits may differ from this card's"
+)
+_ROUNDED_IN_TENSOR_CORES = {f"tensor_{source}" for source in ("f16", "bf16", "tf32")}
 
 
 class SimBackend:
@@ -239,7 +245,10 @@ class SimBackend:
         result = combined(results)
         together = any(buffer.combined for buffer in memory.buffers)
         lines = None if stands_elsewhere(kernel, shape) else lines_of(result)
-        remarks = _unmet_alignments(programs[one.entry] for one in shape.launches)
+        launched = [programs[one.entry] for one in shape.launches]
+        remarks = _unmet_alignments(launched)
+        if self.device.capability != _MEASURED_TENSOR_CORES and any(map(_adds_in_tensor_cores, launched)):
+            remarks = (*remarks, _SUMS_AS_MEASURED)
         return Executed(
             buffers,
             counters_of(result),
@@ -318,8 +327,13 @@ def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
     return tuple(sorted(remarks))
 
 
+def _adds_in_tensor_cores(program: Program) -> bool:
+    """Whether a program has products of matrices whose rounding depends on the architecture."""
+    return any(site.family in _ROUNDED_IN_TENSOR_CORES for site in program.sites)
+
+
 def counters_of(result: LaunchResult) -> dict[str, Counter]:
-    """A launch's counts as the contract keeps them."""
+    """A launch's counts as the contract keeps them; those of tensor cores where it used any."""
     return {
         OF_EXECUTOR[name].name: Counter(
             value=None if name in result.hidden else value,
@@ -330,6 +344,7 @@ def counters_of(result: LaunchResult) -> dict[str, Counter]:
             total_blocks=result.total_blocks,
         )
         for name, value in result.counters.items()
+        if value or OF_EXECUTOR[name].only_with != "tensor"
     }
 
 

@@ -22,7 +22,10 @@ _WORD_BYTES = 4
 _SIZES = {"f32": 4, "b32": 4, "u32": 4, "s32": 4, "f64": 8, "b64": 8, "u64": 8, "s64": 8}
 #: Opcodes that may touch shared memory, or order accesses to it.
 _TOUCHING = frozenset(
-    {"ld", "st", "atom", "red", "cp", "bar", "barrier", "fence", "membar", "shfl", "mbarrier"}
+    {
+        *("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma"),
+        *("bar", "barrier", "fence", "membar", "shfl", "mbarrier"),
+    }
 )
 
 

@@ -10,7 +10,7 @@ from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Function, Instruction, Mem, Operand, Sym, Vec
 
 #: Opcodes that write to memory; their address is the first operand that is one.
-_WRITERS = ("st", "atom", "red", "cp")
+_WRITERS = ("st", "atom", "red", "cp", "wmma")
 #: Spaces whose content no other block sees.
 _ELSEWHERE = {"shared", "local", "param", "const"}
 #: Types that may hold an address.
@@ -68,7 +68,7 @@ def _stored_to(item: Instruction) -> Mem | None:
         spaces = [word for word in item.opcode if word in ("shared", "global")]
         if spaces[:1] != ["global"]:
             return None
-    elif _ELSEWHERE & set(item.opcode):
+    elif _ELSEWHERE & set(item.opcode) or item.opcode[:2] == ("wmma", "load"):
         return None
     return next((operand for operand in item.operands if isinstance(operand, Mem)), None)
 

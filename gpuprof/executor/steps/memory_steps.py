@@ -41,7 +41,7 @@ def load(coder: Coder, item: Instruction) -> Step:
         return _load_parameter(coder, item, memory)
     kind, parts = _element(item), _parts(target)
     dtype = ARITHMETIC[kind]
-    space = _space(coder, item, memory, dtype.itemsize * len(parts), "load")
+    space = space_of(coder, item, memory, dtype.itemsize * len(parts), "load")
     read_address = address_reader(coder, item, memory)
     if isinstance(space, SharedSpace):
         space.parts = _wanted(coder, item, space.request, parts, dtype.itemsize)
@@ -99,7 +99,7 @@ def store(coder: Coder, item: Instruction) -> Step:
     """`st`: one element or a vector per lane."""
     memory, parts = memory_operand(item.operands[0], item), _parts(item.operands[1])
     dtype = ARITHMETIC[_element(item)]
-    space = _space(coder, item, memory, dtype.itemsize * len(parts), "store")
+    space = space_of(coder, item, memory, dtype.itemsize * len(parts), "store")
     read_address = address_reader(coder, item, memory)
     reads = [coder.reader(part, dtype, item) for part in parts]
     masked = coder.mask(item)
@@ -134,7 +134,7 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     dtype = operation.dtype
     parts = _parts(given) if isinstance(given, Vec) else ()
     width = max(1, len(parts))
-    space = _space(coder, item, memory, dtype.itemsize * width, "atomic")
+    space = space_of(coder, item, memory, dtype.itemsize * width, "atomic")
     read_address = address_reader(coder, item, memory)
     sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
     reads = [coder.reader(operand, dtype, item) for operand in sources]
@@ -309,7 +309,16 @@ def _manner(item: Instruction, kind: str) -> Manner:
     return Manner.READ if kind == "load" else Manner.WRITE
 
 
-def _space(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -> Space:
+def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -> Space:
+    """Return the state space of an instruction as it sees it.
+
+    Args:
+        coder: Where its sites go.
+        item: The instruction.
+        memory: Its address operand.
+        size: Bytes that a lane accesses.
+        kind: "load", "store" or "atomic".
+    """
     if size not in (1, 2, 4, 8, 16):
         raise UnsupportedInstruction(item.name, item.line)
     name = next((part for part in item.opcode[1:] if part in _SPACES), "generic")

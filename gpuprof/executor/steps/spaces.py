@@ -60,6 +60,16 @@ class Space(Protocol):
         """Let `apply` change the elements of the lanes in `mask`; return (blocks, warps, 32) old ones."""
 
 
+def read_from(space: Space, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
+    """Read a space: what instructions of several accesses do with each of them."""
+    return space.read(batch, address, mask)
+
+
+def write_to(space: Space, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
+    """Write a space: what instructions of several accesses do with each of them."""
+    space.write(batch, address, mask, values)
+
+
 def scatter(index: NDArray[np.intp], values: Lanes, mask: Mask) -> tuple[NDArray[np.intp], Lanes]:
     """Return matching indices and values of the lanes in `mask` alone."""
     if mask.whole:
@@ -359,7 +369,7 @@ class GenericSpace:
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Read each space for the lanes that mean it."""
         result: Lanes | None = None
-        for space, part, inner in self._parts(address, mask):
+        for space, part, inner in self.parts(address, mask):
             loaded = space.read(batch, inner, part)
             result = loaded if result is None else np.where(part.lanes, loaded, result)
         assert result is not None
@@ -367,19 +377,20 @@ class GenericSpace:
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Write each space for the lanes that mean it."""
-        for space, part, inner in self._parts(address, mask):
+        for space, part, inner in self.parts(address, mask):
             space.write(batch, inner, part, values)
 
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
         """Change each space for the lanes that mean it."""
         result: Lanes | None = None
-        for space, part, inner in self._parts(address, mask):
+        for space, part, inner in self.parts(address, mask):
             old = space.update(batch, inner, part, apply)
             result = old if result is None else np.where(part.lanes, old, result)
         assert result is not None
         return result
 
-    def _parts(self, address: Lanes, mask: Mask) -> list[tuple[Space, Mask, Lanes]]:
+    def parts(self, address: Lanes, mask: Mask) -> list[tuple[Space, Mask, Lanes]]:
+        """Divide the lanes by the space that their address means, with their address in it."""
         start = address + self.offset
         shared = (start >= SHARED_WINDOW) & (start < SHARED_WINDOW + WINDOW_BYTES)
         local = (start >= LOCAL_WINDOW) & (start < LOCAL_WINDOW + WINDOW_BYTES)
