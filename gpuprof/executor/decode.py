@@ -31,7 +31,7 @@ from gpuprof.executor.steps import (
 )
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
-from gpuprof.executor.steps.fusion import fused_step, gathered
+from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
 
 _U32 = np.dtype(np.uint32)
 #: Dynamic shared memory follows the static variables at this alignment, or a larger one that it asks for.
@@ -255,9 +255,10 @@ class _Decoder:
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
+        readers = Counter(name for item in block.items for name in {*reads_and_writes(item)[0]})
         for item in block.body if self.follow_undefined else gathered(block.body):
             if isinstance(item, list):
-                steps += fused_step(self.coder, item)
+                steps += fused_step(self.coder, item, read_outside(item, readers))
             elif (step := self._step(item)) is not None:
                 steps.append(step)
         fused: Counter[tuple[str, int]] = Counter()
@@ -345,7 +346,7 @@ def _passing(blocks: list[BasicBlock]) -> set[str]:
     passing: set[str] = set()
     for number, block in enumerate(blocks):
         written: set[str] = set()
-        for item in (*block.body, *((block.last,) if block.last else ())):
+        for item in block.items:
             reads, writes = reads_and_writes(item)
             touched = {*reads, *writes}
             passing |= {name for name in touched if home.setdefault(name, number) != number}

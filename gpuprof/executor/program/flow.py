@@ -42,6 +42,11 @@ class BasicBlock:
     rejoin: int = EXIT_BLOCK
 
     @property
+    def items(self) -> list[Instruction]:
+        """All instructions, the last one too."""
+        return [*self.body, self.last] if self.last else self.body
+
+    @property
     def successors(self) -> tuple[int, ...]:
         """Blocks that may follow."""
         if self.end is End.BRANCH:
@@ -153,7 +158,7 @@ def read_before_written(blocks: list[BasicBlock]) -> set[str]:
     for block in blocks:
         first: set[str] = set()
         written: set[str] = set()
-        for item in (*block.body, *((block.last,) if block.last else ())):
+        for item in block.items:
             reads, writes = reads_and_writes(item)
             first |= set(reads) - written
             if item.guard is None:
