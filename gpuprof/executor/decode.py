@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -179,10 +181,23 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
     """
-    module = parse(ptx)
-    if entry not in module.functions:
-        raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
-    return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
+    with _without_collector():
+        module = parse(ptx)
+        if entry not in module.functions:
+            raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
+        return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Decoding makes hundreds of thousands of objects that all stay; to look for garbage takes a third of it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Decoder:

@@ -12,6 +12,7 @@ instructions of a tape its bits cannot matter.
 
 import ctypes
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,8 @@ from gpuprof.executor.lanes.scalars import Lanes
 
 _WARP = 32
 _ROW_BYTES = 4 * _WARP
+#: What the player notes of an array.
+_ARRAY_BYTES = 32
 #: Rows begin at a line of the CPU's cache.
 _LINE_BYTES = 64
 
@@ -30,19 +33,59 @@ _LINE_BYTES = 64
 _LOAD, _STORE, _HAND_ON = 0, 1, 2
 OPERATIONS = {"fma": 3, "mul": 4, "add": 5, "sub": 6}
 
+#: Where NumPy keeps an array's data, extents and strides, behind what every Python object begins with: part
+#: of its binary interface. To ask for them from Python takes a microsecond an array.
+_HEAD = object.__basicsize__
+_DATA, _EXTENTS, _STRIDES = _HEAD, _HEAD + 16, _HEAD + 24
+
 #: One instruction of a tape is {operation, target, first, second, third}; an array is {address of its first
-#: element, and bytes from one block, one warp and one lane to the next}. Of a target the last is its lanes.
+#: element, and bytes from one block, one warp and one lane to the next}, 0 where it does not change.
 _PLAYER = """
 %item = type {{ i32, i32, i32, i32, i32 }}
 %array = type {{ ptr, i64, i64, i64 }}
 declare <32 x float> @llvm.fma.v32f32(<32 x float>, <32 x float>, <32 x float>)
 declare <32 x float> @llvm.masked.gather.v32f32.v32p0(<32 x ptr>, i32, <32 x i1>, <32 x float>)
 
-define void @play(ptr %tape, i64 %count, ptr %arrays, i64 %blocks, i64 %warps, ptr %rows) {{
+define internal i64 @stride(ptr %extents, ptr %strides, i64 %axis) alwaysinline {{
+  %extent_at = getelementptr i64, ptr %extents, i64 %axis
+  %extent = load i64, ptr %extent_at
+  %stride_at = getelementptr i64, ptr %strides, i64 %axis
+  %stride = load i64, ptr %stride_at
+  %changes = icmp sgt i64 %extent, 1
+  %result = select i1 %changes, i64 %stride, i64 0
+  ret i64 %result
+}}
+
+define void @play(
+  ptr %tape, i64 %count, ptr %objects, i64 %number, ptr %arrays, i64 %blocks, i64 %warps, ptr %rows) {{
 entry:
+  br label %place
+place:
+  %n = phi i64 [0, %entry], [%n_next, %place]
+  %object_at = getelementptr ptr, ptr %objects, i64 %n
+  %object = load ptr, ptr %object_at
+  %data_at = getelementptr i8, ptr %object, i64 {data}
+  %data = load ptr, ptr %data_at
+  %extents_at = getelementptr i8, ptr %object, i64 {extents}
+  %extents = load ptr, ptr %extents_at
+  %strides_at = getelementptr i8, ptr %object, i64 {strides}
+  %strides = load ptr, ptr %strides_at
+  %by_block = call i64 @stride(ptr %extents, ptr %strides, i64 0)
+  %by_warp = call i64 @stride(ptr %extents, ptr %strides, i64 1)
+  %by_lane = call i64 @stride(ptr %extents, ptr %strides, i64 2)
+  %array_at = getelementptr %array, ptr %arrays, i64 %n
+  %with_data = insertvalue %array poison, ptr %data, 0
+  %with_block = insertvalue %array %with_data, i64 %by_block, 1
+  %with_warp = insertvalue %array %with_block, i64 %by_warp, 2
+  %placed = insertvalue %array %with_warp, i64 %by_lane, 3
+  store %array %placed, ptr %array_at
+  %n_next = add i64 %n, 1
+  %n_more = icmp slt i64 %n_next, %number
+  br i1 %n_more, label %place, label %block_first
+block_first:
   br label %block
 block:
-  %b = phi i64 [0, %entry], [%b_next, %block_end]
+  %b = phi i64 [0, %block_first], [%b_next, %block_end]
   br label %warp
 warp:
   %w = phi i64 [0, %block], [%w_next, %warp_end]
@@ -128,13 +171,13 @@ put:
   %to_b = load i64, ptr %to_b_at
   %to_w_at = getelementptr %array, ptr %arrays, i32 %d, i32 2
   %to_w = load i64, ptr %to_w_at
-  %lanes_at = getelementptr %array, ptr %arrays, i32 %d, i32 3
-  %lanes = load i64, ptr %lanes_at
+  %to_step_at = getelementptr %array, ptr %arrays, i32 %d, i32 3
+  %to_step = load i64, ptr %to_step_at
   %to_offset_b = mul i64 %b, %to_b
   %to_offset_w = mul i64 %w, %to_w
   %to_offset = add i64 %to_offset_b, %to_offset_w
   %to = getelementptr i8, ptr %to_start, i64 %to_offset
-  %is_row = icmp eq i64 %lanes, 32
+  %is_row = icmp ne i64 %to_step, 0
   br i1 %is_row, label %put_row, label %put_one
 put_row:
   store <32 x float> %value, ptr %to, align 4
@@ -183,10 +226,8 @@ def player() -> Callable[..., None] | None:
         return None
     if not llvm.get_host_cpu_features().get("fma", False):
         return None
-    integers = [ctypes.c_int64] * 2
-    signature = ctypes.CFUNCTYPE(
-        None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, *integers, ctypes.c_void_p
-    )
+    pointer, integer = ctypes.c_void_p, ctypes.c_int64
+    signature = ctypes.CFUNCTYPE(None, pointer, integer, pointer, integer, pointer, integer, integer, pointer)
     return signature(_compiled().get_function_address("play"))
 
 
@@ -198,6 +239,9 @@ def _compiled() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     source = _PLAYER.format(
+        data=_DATA,
+        extents=_EXTENTS,
+        strides=_STRIDES,
         load=_LOAD,
         store=_STORE,
         hand_on=_HAND_ON,
@@ -328,27 +372,26 @@ class CompiledTape:
         if shapes is None:
             shapes = [np.broadcast_shapes(*(given[source] for source in need)) for need in self.needs]
             self._shapes[given] = shapes
-        targets: list[Lanes] = [np.empty(shape, dtype=np.float32) for shape in shapes]
-        arrays = [_placed(source, shape) for source, shape in zip(sources, given, strict=True)]
-        arrays += [
-            (*_placed(target, shape)[:3], shape[2]) for target, shape in zip(targets, shapes, strict=True)
-        ]
-        table = np.array(arrays, dtype=np.int64)
-        rows = np.empty(self.rows * _ROW_BYTES + _LINE_BYTES, dtype=np.uint8)
-        start = -(-rows.ctypes.data // _LINE_BYTES) * _LINE_BYTES
-        blocks, warps, _ = np.broadcast_shapes(*shapes)
+        targets = _empty(shapes)
+        arrays = [*sources, *targets]
+        objects = np.array([id(array) for array in arrays], dtype=np.int64)
+        room = np.empty(self.rows * _ROW_BYTES + len(arrays) * _ARRAY_BYTES + _LINE_BYTES, dtype=np.uint8)
+        rows = -(-_address(room) // _LINE_BYTES) * _LINE_BYTES
+        placed = rows + self.rows * _ROW_BYTES
+        blocks, warps, _ = np.broadcast_shapes(*dict.fromkeys(shapes))
         words = self.words
-        machine(words.ctypes.data, len(words), table.ctypes.data, blocks, warps, start)
+        machine(_address(words), len(words), _address(objects), len(arrays), placed, blocks, warps, rows)
         return targets
 
 
-def _placed(array: Lanes, shape: tuple[int, ...]) -> tuple[int, int, int, int]:
-    """Return where an array lies, and its strides in bytes, 0 along axes where it does not change."""
+def _empty(shapes: list[tuple[int, ...]]) -> list[Lanes]:
+    """Return an array for each shape; those of one shape are made together, which takes less time."""
+    parts = {
+        shape: iter(np.empty((times, *shape), dtype=np.float32)) for shape, times in Counter(shapes).items()
+    }
+    return [next(parts[shape]) for shape in shapes]
+
+
+def _address(array: NDArray[Any]) -> int:
     address: int = array.__array_interface__["data"][0]
-    by_block, by_warp, by_lane = array.strides
-    return (
-        address,
-        by_block if shape[0] > 1 else 0,
-        by_warp if shape[1] > 1 else 0,
-        by_lane if shape[2] > 1 else 0,
-    )
+    return address

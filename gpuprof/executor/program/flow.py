@@ -55,6 +55,7 @@ class BasicBlock:
 
 
 _BARRIERS = ("bar", "barrier")
+_FLOW = "reads and writes"
 _ENDS = {"ret": End.EXIT, "exit": End.EXIT, "trap": End.TRAP, "brkpt": End.TRAP}
 
 
@@ -179,6 +180,15 @@ def read_before_written(blocks: list[BasicBlock]) -> set[str]:
 
 def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     """Return the names of the registers that an instruction reads and those that it writes."""
+    # Everything that looks at a program asks, so the answer is kept with the instruction.
+    kept = vars(item)
+    if _FLOW not in kept:
+        kept[_FLOW] = _reads_and_writes(item)
+    known: tuple[list[str], list[str]] = kept[_FLOW]
+    return known
+
+
+def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     from_first = item.opcode[0] in ("st", "red", "bra", "cp", "bar", "barrier", "fence", "membar")
     sources: list[str] = [item.guard] if item.guard else []
     targets: list[str] = []

@@ -84,18 +84,24 @@ def fused_step(coder: Coder, group: list[Instruction], wanted: Collection[str]) 
         values[target] = tape.compute(operation, operands) if operation else operands[0]
         if isinstance(target, Reg):
             last[target.name] = item
-    writes = []
+    slots, writes = [], []
     for name, item in last.items():
         if name in wanted or name in coder.passing:
             tape.target(values[item.operands[0]])
             writes.append(coder.target(item.operands[0], item))
+            slots.append(coder.slots.register(name, item.line))
     if not writes:
         return []
     compiled = tape.compiled()
+    as_kept = all(coder.slots.kept[slot] == _F32 for slot in slots)
 
     def step(batch: Batch) -> None:
         results = compiled.play(machine, [read(batch) for read in reads])
-        mask = batch.mask
+        registers, mask = batch.registers, batch.mask
+        if batch.alone and as_kept:
+            for slot, result in zip(slots, results, strict=True):
+                registers[slot] = result
+            return
         for write, result in zip(writes, results, strict=True):
             write(batch, result, mask)
 
