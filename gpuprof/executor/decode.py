@@ -190,7 +190,7 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Decoding makes hundreds of thousands of objects that all stay; to look for garbage takes a third of it."""
+    """Decoding makes very many objects that all stay: looking for garbage would take a third of the time."""
     collects = gc.isenabled()
     gc.disable()
     try:

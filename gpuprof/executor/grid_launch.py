@@ -147,6 +147,7 @@ def launch(
             every = Stored(float(per_block.sum()), float(per_block @ running.weights))
             stored[name] = stored.get(name, Stored()) + every
         remark = remark or _remark(batch)
+        batch.close()
         if progress is not None:
             progress(last, count)
     races.finish()
