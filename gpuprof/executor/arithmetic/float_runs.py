@@ -329,14 +329,16 @@ class Tape:
 
     def _in_order_of_use(self) -> list[tuple[int, int, tuple[int, ...]]]:
         loads = {target: (op, target, operands) for op, target, operands in self._items if op == _LOAD}
-        used = {x for op, _, operands in self._items if op != _LOAD for x in operands}
+        used: set[int] = set()
+        needed = []
+        for item in reversed(self._items):
+            if item[0] in (_STORE, _HAND_ON) or (item[0] != _LOAD and item[1] in used):
+                used.update(item[2])
+                needed.append(item)
         items = []
-        for item in self._items:
-            if item[0] == _LOAD:
-                continue
+        for item in reversed(needed):
             items += [loads.pop(x) for x in dict.fromkeys(item[2]) if x in loads]
-            if item[0] in (_STORE, _HAND_ON) or item[1] in used:
-                items.append(item)
+            items.append(item)
         return items
 
 
