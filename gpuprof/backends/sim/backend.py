@@ -12,6 +12,7 @@ from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.device_memory import arguments_of, device_memory
 from gpuprof.backends.sim.executed import RUN_WHOLE, Executed, SampleFallsShort, check_coverage, check_verdict
 from gpuprof.backends.sim.launch_limits import check_launch
+from gpuprof.backends.sim.programs import Programs
 from gpuprof.backends.sim.verification import References
 from gpuprof.backends.verification import prove
 from gpuprof.counters import OF_EXECUTOR
@@ -29,7 +30,6 @@ from gpuprof.executor import (
     choose_blocks,
     combined,
     launch,
-    load_program,
     source_name,
 )
 from gpuprof.kernels.entries import function_name
@@ -72,6 +72,7 @@ class SimBackend:
         self._seed = seed
         self._blocks = blocks
         self._references: References | None = None
+        self._decoded = Programs()
 
     @property
     def name(self) -> BackendName:
@@ -252,7 +253,8 @@ class SimBackend:
         """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
         return {
             entry: replace(
-                load_program(function.ptx, function.entry, follow_undefined=follow_undefined), kernel=entry
+                self._decoded.load(function.ptx, function.entry, follow_undefined=follow_undefined),
+                kernel=entry,
             )
             for entry, function in self._executed(kernel, shape, compiled).items()
         }
