@@ -24,7 +24,9 @@ The way of a kernel through the rooms:
   widens shared-memory accesses as ptxas does; `slots` says where values live.
 - `decode` turns each block into steps, once. A step runs one instruction on a whole batch of thread blocks,
   with NumPy, on arrays of shape (blocks, warps, 32) whose axes shrink to 1 where values are uniform.
-  `arithmetic` is the table of what instructions compute; `steps` holds them, family by family.
+  `arithmetic` is the table of what instructions compute; `steps` holds them, family by family. Where
+  llvmlite is installed, the float32 sums and products of a block are one step, which machine code runs
+  (`float_runs`).
 - `definedness`, where that is asked for, makes each step one that also follows what was read of shared memory
   that nobody had written: bit by bit, to where it would count.
 - `divergence` keeps lanes that have parted: where they will join, who polls in vain, and who waits at a warp
@@ -32,9 +34,9 @@ The way of a kernel through the rooms:
 - `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier.
 - `memory` is what they touch: global and shared memory, the phases of mbarriers, what the copy engine has in
   flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
-  between barriers, and `phased_races` where mbarriers order accesses too. `global_races` judges who
-  touched global memory, of any block, and `thread_order` knows whether anything orders them. A `witness`,
-  where one is asked for, remembers who wrote each element.
+  between barriers, and `phased_races` where mbarriers order accesses too; what repeats is judged once
+  (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
+  knows whether anything orders them. A `witness`, where one is asked for, remembers who wrote each element.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; `totals` adds everything up.
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,7 +40,7 @@ from gpuprof.executor.steps import (
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
-from gpuprof.executor.steps.fusion import fused_step, gathered
+from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
 from gpuprof.executor.steps.member_mask import names_all
 from gpuprof.executor.steps.memory_steps import STRONG
 
@@ -212,10 +214,23 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
     """
-    module = parse(ptx)
-    if entry not in module.functions:
-        raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
-    return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
+    with _without_collector():
+        module = parse(ptx)
+        if entry not in module.functions:
+            raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
+        return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Decoding makes very many objects that all stay: looking for garbage would take a third of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 class _Decoder:
@@ -309,9 +324,10 @@ class _Decoder:
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
+        readers = Counter(name for item in block.items for name in {*reads_and_writes(item)[0]})
         for item in block.body if self.follow_undefined else gathered(block.body):
             if isinstance(item, list):
-                steps += fused_step(self.coder, item)
+                steps += fused_step(self.coder, item, read_outside(item, readers))
             elif (step := self._step(item)) is not None:
                 steps.append(step)
         fused: Counter[tuple[str, int]] = Counter()
@@ -377,7 +393,7 @@ def _passing(blocks: list[BasicBlock]) -> set[str]:
     passing: set[str] = set()
     for number, block in enumerate(blocks):
         written: set[str] = set()
-        for item in (*block.body, *((block.last,) if block.last else ())):
+        for item in block.items:
             reads, writes = reads_and_writes(item)
             touched = {*reads, *writes}
             passing |= {name for name in touched if home.setdefault(name, number) != number}

@@ -252,6 +252,7 @@ class _Run:
             every = Stored(float(per_block.sum()), float(per_block @ running.weights))
             self.stored[name] = self.stored.get(name, Stored()) + every
         self.remark = self.remark or _remark(batch)
+        batch.close()
         self._done += batch.blocks
         if self.progress is not None:
             self.progress(self._done, self.sample.count)

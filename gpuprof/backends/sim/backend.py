@@ -14,6 +14,7 @@ from gpuprof.backends.sim.device_memory import arguments_of, device_memory
 from gpuprof.backends.sim.executed import RUN_WHOLE, Executed, SampleFallsShort, check_coverage, check_verdict
 from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
+from gpuprof.backends.sim.programs import Programs
 from gpuprof.backends.sim.verification import References
 from gpuprof.backends.verification import prove
 from gpuprof.counters import OF_EXECUTOR
@@ -30,7 +31,6 @@ from gpuprof.executor import (
     choose_blocks,
     combined,
     launch,
-    load_program,
     source_name,
 )
 from gpuprof.kernels.entries import function_name
@@ -79,6 +79,7 @@ class SimBackend:
         self._seed = seed
         self._blocks = blocks
         self._references: References | None = None
+        self._decoded = Programs()
 
     @property
     def name(self) -> BackendName:
@@ -267,7 +268,8 @@ class SimBackend:
         """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
         return {
             entry: replace(
-                load_program(function.ptx, function.entry, follow_undefined=follow_undefined), kernel=entry
+                self._decoded.load(function.ptx, function.entry, follow_undefined=follow_undefined),
+                kernel=entry,
             )
             for entry, function in self._executed(kernel, shape, compiled).items()
         }

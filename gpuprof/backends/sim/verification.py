@@ -61,7 +61,7 @@ class References:
                 None, None, bound.relative, 0, detail=f"the sampled blocks wrote nothing to {spec.name}"
             )
         expected = self._expected(spec, indices, whole)
-        got = buffer.array()[indices]
+        got = buffer.array() if whole else buffer.array()[indices]
         compared = compare(got, expected.values, expected.magnitude, bound)
         # What nobody wrote is wrong, whatever happens to be there.
         missing = ~written if whole and not spec.is_read else np.zeros(len(indices), bool)

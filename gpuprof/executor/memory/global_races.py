@@ -107,6 +107,7 @@ class GlobalRaces:
         """The launch is over: judge what was put off."""
         for shadow in self.shadows.values():
             shadow.finish()
+        self.shadows.clear()  # they refer back, and hold the buffers
 
 
 class Judged(Protocol):

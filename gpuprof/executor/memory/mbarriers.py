@@ -113,7 +113,7 @@ class Mbarriers:
         self._end_phases(arrivals > 0)
 
     def states(self, columns: Columns, mask: Mask, counts: Lanes) -> Table:
-        """Return the state that each lane's arrival finds, where the lanes of a block arrive in order."""
+        """Return the state that each lane's arrival finds: warps arrive in order, the lanes of one together."""
         pending = self.at(self.pending, columns)
         if int(np.max(mask.thread_count)) > 1:
             blocks = max(len(part) for part in (mask.lanes, columns, counts))
@@ -121,9 +121,9 @@ class Mbarriers:
             lanes, which, given = (np.broadcast_to(part, shape) for part in (mask.lanes, columns, counts))
             for column in np.unique(which[lanes]).tolist():
                 same = lanes & (which == column)
-                arriving = np.where(same, given, 0).astype(np.int64).reshape(blocks, -1)
+                arriving = np.where(same, given, 0).sum(axis=2, keepdims=True, dtype=np.int64)
                 earlier = np.cumsum(arriving, axis=1) - arriving
-                pending = np.where(same, pending - earlier.reshape(shape), pending)
+                pending = np.where(same, pending - earlier, pending)
         return np.asarray((self.at(self.phase, columns) << STATE_SHIFT) | np.maximum(pending, 0))
 
     def await_more(self, columns: Columns, mask: Mask) -> None:

@@ -8,6 +8,7 @@ a copy is visible to the threads that waited for its mbarrier, and after a barri
 """
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,6 +74,31 @@ class PhasedInterval(Interval):
         self._observers: dict[int, Bools] = {}
         #: The sets of warps for which something is settled, as bits.
         self._settled: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+
+    def normalise(self) -> tuple[bytes, int]:
+        """Bring into a form that is the same for states with the same future; return its digest and bytes.
+
+        Of times only their order matters, and of a place that nobody touched not even that.
+        """
+        touched = [(self.writer, "write_time"), (self.reader, "read_time"), (self.updater, "update_time")]
+        happened = np.zeros(self._now + 1, dtype=np.bool_)
+        for owners, name in touched:
+            happened[getattr(self, name)[owners != 0]] = True
+        for times in self._arrivals.values():
+            happened[times[times >= 0]] = True
+        rank = np.cumsum(happened, dtype=np.int32)
+        for owners, name in touched:
+            setattr(self, name, np.where(owners != 0, rank[getattr(self, name)], np.int32(0)))
+        for phase, times in self._arrivals.items():
+            self._arrivals[phase] = np.where(times >= 0, rank[np.maximum(times, 0)], np.int32(-1))
+        self._now = int(rank[-1])
+        digest, size = super().normalise()
+        rest = [repr(self._now).encode(), self._settled.tobytes()]
+        tables = ("arrival", self._arrivals), ("observer", self._observers)
+        for title, table in tables:
+            for key, array in sorted(table.items()):
+                rest += [repr((title, key, array.shape)).encode(), array.tobytes()]
+        return blake2b(digest + b"|".join(rest)).digest(), size
 
     def forget(self, released: Bools) -> None:
         """Blocks that are true in `released` passed a barrier of all their threads; the others did not."""

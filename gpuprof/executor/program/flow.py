@@ -42,6 +42,11 @@ class BasicBlock:
     rejoin: int = EXIT_BLOCK
 
     @property
+    def items(self) -> list[Instruction]:
+        """All instructions, the last one too."""
+        return [*self.body, self.last] if self.last else self.body
+
+    @property
     def successors(self) -> tuple[int, ...]:
         """Blocks that may follow."""
         if self.end is End.BRANCH:
@@ -50,6 +55,7 @@ class BasicBlock:
 
 
 _BARRIERS = ("bar", "barrier")
+_FLOW = "reads and writes"
 _ENDS = {"ret": End.EXIT, "exit": End.EXIT, "trap": End.TRAP, "brkpt": End.TRAP}
 
 
@@ -153,7 +159,7 @@ def read_before_written(blocks: list[BasicBlock]) -> set[str]:
     for block in blocks:
         first: set[str] = set()
         written: set[str] = set()
-        for item in (*block.body, *((block.last,) if block.last else ())):
+        for item in block.items:
             reads, writes = reads_and_writes(item)
             first |= set(reads) - written
             if item.guard is None:
@@ -174,6 +180,15 @@ def read_before_written(blocks: list[BasicBlock]) -> set[str]:
 
 def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     """Return the names of the registers that an instruction reads and those that it writes."""
+    # Everything that looks at a program asks, so the answer is kept with the instruction.
+    kept = vars(item)
+    if _FLOW not in kept:
+        kept[_FLOW] = _reads_and_writes(item)
+    known: tuple[list[str], list[str]] = kept[_FLOW]
+    return known
+
+
+def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     from_first = item.opcode[0] in ("st", "red", "bra", "cp", "fence", "membar")
     from_first |= item.opcode[0] in _BARRIERS and "red" not in item.opcode
     sources: list[str] = [item.guard] if item.guard else []

@@ -87,6 +87,10 @@ def _alignments(body: Iterable[Instruction], symbols: dict[str, int]) -> dict[st
     changed = True
     while changed:
         changed = False
+        # What is known to be a multiple of 1 only can get no weaker.
+        definitions = [
+            item for item in definitions if any(known.get(name) != 1 for name in reads_and_writes(item)[1])
+        ]
         for item in definitions:
             for name in reads_and_writes(item)[1]:
                 found = min(known.get(name, _ENOUGH), _result(item, of))

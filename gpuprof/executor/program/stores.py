@@ -34,16 +34,19 @@ def stored_symbols(function: Function) -> frozenset[str] | None:
         if targets:
             sources, names = _sources(item)
             flows.append((targets, sources, names))
-    changed = True
-    while changed:
-        changed = False
-        for targets, sources, names in flows:
-            found = names.union(*(origins.get(source, frozenset()) for source in sources))
-            for target in targets:
-                before = origins.get(target, frozenset())
-                if not found <= before:
-                    origins[target] = before | found
-                    changed = True
+    readers: dict[str, list[int]] = {}
+    for number, (_, sources, _) in enumerate(flows):
+        for source in sources:
+            readers.setdefault(source, []).append(number)
+    pending = list(reversed(range(len(flows))))
+    while pending:
+        targets, sources, names = flows[pending.pop()]
+        found = names.union(*(origins[source] for source in sources if source in origins))
+        for target in targets if found else ():
+            before = origins.get(target, frozenset())
+            if not found <= before:
+                origins[target] = before | found
+                pending += readers.get(target, ())
     stored: set[str] = set()
     for item in items:
         address = _stored_to(item)

@@ -130,6 +130,11 @@ class Batch:
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
 
+    def close(self) -> None:
+        """Let go of what refers back here, so that memory is free at once, not when Python next collects."""
+        for name in ("races", "copies", "bulk"):
+            vars(self).pop(name, None)
+
     def count_stored(self, buffer: Buffer, per_block: Counts) -> None:
         """Count bytes stored to a buffer, of shape (blocks or 1,), if anybody wants to know."""
         if self.stored is not None:

@@ -75,7 +75,7 @@ class Surroundings:
             "%gridid": 1,
             "%dynamic_smem_size": self.dynamic_bytes,
             "%total_smem_size": total,
-            "%aggr_smem_size": total + reserved,
+            "%aggr_smem_size": self.static_and_dynamic_bytes + reserved,
             "%reserved_smem_offset_begin": 0,
             "%reserved_smem_offset_end": reserved_shared_end(self.architecture),
             "%reserved_smem_offset_cap": reserved,

@@ -36,10 +36,10 @@ block = 32
 count = 32
 defined = [[0, 0]]
 [mbarrier_pending_sums]
-rule = "Their sum is that of all counts from 32 to 1."
+rule = "Lanes of a warp that arrive together all find the state from before: 32 pending for each of 32."
 block = 32
 count = 1
-expected = [528]
+expected = [1024]
 [mbarrier_generic_address]
 rule = "mbarriers work at generic addresses."
 defined = [[0, 2]]
