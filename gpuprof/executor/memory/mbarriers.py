@@ -113,7 +113,7 @@ class Mbarriers:
         self._end_phases(arrivals > 0)
 
     def states(self, columns: Columns, mask: Mask, counts: Lanes) -> Table:
-        """Return the state that each lane's arrival finds: warps arrive in order, the lanes of one together."""
+        """Return the state that each arrival finds: warps arrive in order, the lanes of one together."""
         pending = self.at(self.pending, columns)
         if int(np.max(mask.thread_count)) > 1:
             blocks = max(len(part) for part in (mask.lanes, columns, counts))
