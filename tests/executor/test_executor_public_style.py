@@ -24,13 +24,6 @@ from against_card import compared, counts_of_card, execute, reason_of  # noqa: E
 from answers_file import load_answers  # noqa: E402  # isort: skip
 
 ANSWERS = {path.name: load_answers(path)["answers"] for path in sorted(FOLDER.glob("answers-*.json.xz"))}
-#: Where the executor's count is not the card's, and nobody knows why yet.
-UNEXPLAINED = {
-    "gemm_async_4": "fewer wavefronts of cp.async of 4 bytes, some of which are zeros",
-    "mandelbrot": "1.4 % more multiply-adds",
-    "black_scholes": "two multiply-adds a thread fewer",
-    "gelu_tanh": "4 % more multiply-adds",
-}
 
 
 def of_kernel(name):
@@ -106,8 +99,7 @@ def test_softmax():
 def counted():
     for file, answers in ANSWERS.items():
         for name in answers:
-            marks = [pytest.mark.xfail(reason=UNEXPLAINED[name], strict=True)] if name in UNEXPLAINED else []
-            yield pytest.param(file, name, marks=marks)
+            yield pytest.param(file, name)
 
 
 @pytest.mark.parametrize(("file", "name"), [*counted()])
