@@ -26,6 +26,13 @@ ANSWERS = {
 ASKED = [(card, name) for card, answers in ANSWERS.items() for name in answers]
 
 
+#: What differs though machine code has the PTX's loads, none under a predicate, and no BREAK: unknown why.
+UNEXPLAINED = {
+    "random_0025": {"global_load_sectors", "global_load_efficiency_pct"},
+    "random_0054": {"global_load_sectors", "global_load_efficiency_pct"},
+}
+
+
 def test_a_seed_is_always_the_same_kernel():
     for seed in range(20):
         first, again = random_kernel(seed), random_kernel(seed)
@@ -81,7 +88,7 @@ def test_what_a_card_answered(card, name):
     assert not wrong_bits(case, ours, answer)
     counters = compared(ours.counters, counts_of_card(answer))
     unexplained = [c for c in counters if not c.equal and reason_of(name, c.name) is None]
-    assert [c for c in unexplained if (name, c.name) not in UNEXPLAINED] == []
+    assert {c.name for c in unexplained} == UNEXPLAINED.get(name, set())
 
 
 def test_a_difference_is_noticed(tmp_path):
