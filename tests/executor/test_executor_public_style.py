@@ -27,7 +27,9 @@ ANSWERS = {path.name: load_answers(path)["answers"] for path in sorted(FOLDER.gl
 
 
 #: Where the executor's count is not the card's, and nobody knows why yet.
-UNEXPLAINED = {"needleman_tile": "64 shared loads fewer, though machine code has the loads and branches of the PTX"}
+UNEXPLAINED = {
+    "needleman_tile": "64 shared loads fewer, though machine code has the loads and branches of the PTX"
+}
 
 
 def of_kernel(name):
