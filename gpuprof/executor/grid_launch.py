@@ -12,14 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
-from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused
+from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes, uniform
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
+from gpuprof.executor.memory.heap import Heap
+from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.program.ptx import Variable
+from gpuprof.executor.program.slots import GRID_WORKSPACE
 from gpuprof.executor.sampling import Sample, every_block
 from gpuprof.executor.scheduler import Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
@@ -36,6 +39,8 @@ DEFAULT_BUDGET = 20_000_000
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = (1024, 1024, 64)
 _MOST_LOCAL_BYTES = 512 << 10
+#: Of the memory that a cooperative launch gives its grid.
+_WORKSPACE_WORDS = 8
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 
@@ -74,7 +79,10 @@ class LaunchResult:
             that the counters are estimates.
         lane_instructions: PTX instructions executed, summed over lanes, of the blocks that ran.
         stored: Of a sample of the grid, what stores did to each buffer, by its name; of a whole grid nothing.
-        remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that.
+        remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that,
+            and memory of its heap that it did not free.
+        printed: What it printed, of its first calls of `printf`.
+        print_calls: How many calls there were.
     """
 
     counters: dict[str, Number | None]
@@ -86,6 +94,8 @@ class LaunchResult:
     lane_instructions: int
     stored: dict[str, Stored]
     remarks: tuple[str, ...] = ()
+    printed: str = ""
+    print_calls: int = 0
 
 
 def launch(
@@ -99,6 +109,7 @@ def launch(
     progress: Callable[[int, int], None] | None = None,
     per_line: bool = True,
     instruction_budget: int = DEFAULT_BUDGET,
+    cooperative: bool = False,
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -116,6 +127,7 @@ def launch(
         progress: Called with (blocks done, blocks to run) after each batch.
         per_line: Whether to fill `LaunchResult.lines`.
         instruction_budget: Instructions a batch may take before its loop counts as endless.
+        cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -124,12 +136,12 @@ def launch(
     geometry = Geometry(grid, block)
     _check(program, geometry, args)
     sample = every_block(grid) if blocks == "all" else blocks
-    template = _Template(program, geometry, args, memory, dynamic_shared_bytes)
+    template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative)
     totals = Totals(program, sample)
     races = template.races(sample)
     count, executed = sample.count, 0
     stored: dict[str, Stored] = {}
-    remark = ""
+    remark, printed, owned = "", Printed(), _heap_pieces(memory)
     per_batch = template.blocks_per_batch()
     for first in range(0, count, per_batch):
         last = min(first + per_batch, count)
@@ -138,6 +150,7 @@ def launch(
         batch = template.batch(running.indices, tally)
         batch.stored = {} if count < sample.total else None
         batch.join(races, first)
+        batch.printed = printed
         scheduler = Scheduler(program, batch, instruction_budget)
         with np.errstate(all="ignore"):
             scheduler.run()
@@ -159,8 +172,23 @@ def launch(
         exact_sample=totals.exact,
         lane_instructions=executed,
         stored=stored,
-        remarks=(remark,) if remark else (),
+        remarks=tuple(text for text in (remark, _leak(_heap_pieces(memory), owned)) if text),
+        printed=printed.text,
+        print_calls=printed.calls,
     )
+
+
+def _heap_pieces(memory: GlobalMemory) -> dict[int, int]:
+    """Return what of the heap is given out: bytes by address."""
+    return dict(memory.heap.pieces) if isinstance(memory.heap, Heap) else {}
+
+
+def _leak(pieces: dict[int, int], before: dict[int, int]) -> str:
+    """Say what a launch took from the heap and did not free; empty where it freed all."""
+    kept = [size for address, size in pieces.items() if address not in before]
+    if not kept:
+        return ""
+    return f"Of what malloc gave out, {sum(kept):,} bytes in {len(kept):,} pieces are not freed"
 
 
 def _remark(batch: Batch) -> str:
@@ -196,6 +224,8 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         lane_instructions=sum(result.lane_instructions for result in results),
         stored=results[0].stored if len(results) == 1 else {},
         remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
+        printed="".join(result.printed for result in results),
+        print_calls=sum(result.print_calls for result in results),
     )
 
 
@@ -255,6 +285,7 @@ class _Template:
         args: Sequence[Argument],
         memory: GlobalMemory,
         dynamic_shared_bytes: int,
+        cooperative: bool,
     ) -> None:
         self.program = program
         self.geometry = geometry
@@ -267,10 +298,16 @@ class _Template:
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)
         self._fill_specials()
+        #: Whether blocks wait for each other at a barrier of the grid.
+        self.waits_for_grid = cooperative and not GRID_WORKSPACE.isdisjoint(program.slots.specials)
+        if self.waits_for_grid:
+            self._fill_workspace()
 
     def blocks_per_batch(self) -> int:
         """Return how many thread blocks run together."""
         lanes = self.geometry.warps * WARP
+        if self.waits_for_grid:
+            return math.prod(self.geometry.grid)
         bytes_each = self.shared_bytes + lanes * self.program.local_bytes
         return max(1, min(_BATCH_LANES // lanes, _BATCH_BYTES // max(1, bytes_each)))
 
@@ -301,7 +338,8 @@ class _Template:
 
     def races(self, sample: Sample) -> GlobalRaces:
         """Return what looks for races on the buffers that kernels may write."""
-        buffers = [buffer for buffer in self._stored() if not buffer.read_only]
+        # What is given out of a heap, freed, and given to another thread is in nobody's order.
+        buffers = [b for b in self._stored() if not b.read_only and b.allotted is None]
 
         def report(race: GlobalRace) -> NoReturn:
             thread, block = self._named(sample, race.thread)
@@ -378,8 +416,32 @@ class _Template:
         if key not in self.memory.variables:
             content = np.frombuffer((variable.data or b"").ljust(variable.size, b"\0"), dtype=np.uint8)
             is_constant = variable.space == "const"
-            self.memory.variables[key] = self.memory.allocate(content, variable.name, read_only=is_constant)
+            buffer = self.memory.allocate(content, variable.name, read_only=is_constant)
+            self.memory.variables[key] = buffer
+            self._fill_references(variable, buffer)
         return self.memory.variables[key]
+
+    def _fill_workspace(self) -> None:
+        """Give the grid the memory in which it counts who came to its barrier."""
+        workspace = self.memory.allocate(np.zeros(_WORKSPACE_WORDS, np.uint32), "the workspace of the grid")
+        halves = {"%envreg1": workspace.address >> 32, "%envreg2": workspace.address & 0xFFFF_FFFF}
+        for name, value in halves.items():
+            if name in self.program.slots.specials:
+                slot = self.program.slots.specials[name]
+                self.registers[slot] = uniform(np.uint32(value).astype(np.int32), np.dtype(np.int32))
+
+    def _fill_references(self, variable: Variable, buffer: Buffer) -> None:
+        """Write the addresses that a module variable starts with."""
+        variables = {v.name: v for v in self.program.variables}
+        for place in variable.references:
+            if place.symbol in variables:
+                address = self._variable(variables[place.symbol]).address
+            elif place.symbol in self.program.functions:
+                address = self.program.functions[place.symbol]
+            else:
+                raise UnsupportedInstruction(f"initialiser {place.symbol}", 0)
+            content = np.frombuffer(place.content(address), dtype=np.uint8)
+            buffer.view(1)[place.offset : place.offset + place.size] = content
 
     def _fill_specials(self) -> None:
         geometry = self.geometry

@@ -30,6 +30,25 @@ def moved_dtype(size: int) -> np.dtype[Any]:
     return _MOVED[size]
 
 
+class Allotted:
+    """Which bytes of a buffer may be accessed, where not all may.
+
+    Args:
+        given: One element for each byte, padded so that no access from inside ends behind it.
+    """
+
+    def __init__(self, given: NDArray[np.bool_]) -> None:
+        self._given = given
+
+    def mark(self, start: int, size: int, *, given: bool) -> None:
+        """Let `size` bytes from `start` on be accessed, or no longer."""
+        self._given[start : start + size] = given
+
+    def holds(self, start: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+        """Tell for places inside the buffer whether `size` bytes from there on may be accessed."""
+        return np.asarray(self._given[start[..., None] + np.arange(size)].all(axis=-1))
+
+
 class Buffer:
     """One allocation: a kernel argument, and the content before and after.
 
@@ -38,6 +57,7 @@ class Buffer:
         name: What faults call it.
         size: Bytes that may be accessed.
         read_only: True for constants and parameters.
+        allotted: Which bytes may be accessed; None where all may.
         combined: True once an atomic operation changed it, so that its content is several blocks' work.
     """
 
@@ -47,6 +67,7 @@ class Buffer:
         self.size = content.nbytes
         self.read_only = read_only
         self.combined = False
+        self.allotted: Allotted | None = None
         self._dtype = content.dtype
         self._shape = content.shape
         # Padded, so that a view of any access size reaches the last byte.
@@ -117,11 +138,13 @@ class GlobalMemory:
     Attributes:
         buffers: The allocations, by address.
         variables: Those that modules brought along, by the module's text and the variable's name.
+        heap: From what `malloc` in a kernel takes memory, once one did.
     """
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
         self.variables: dict[tuple[str, str], Buffer] = {}
+        self.heap: object = None
         self._next = _FIRST_ADDRESS
 
     def allocate(self, array: NDArray[Any], name: str, *, read_only: bool = False) -> Buffer:
