@@ -66,7 +66,7 @@ def modules(file: str) -> tuple[str, dict[str, str]]:
     """Return what all kernels of a file share, and the text of each: PTX is read once for each kernel."""
     ptx, _ = compile_cuda(sources()[file], (), "sm_90")
     shared, *entries = re.split(
-        r"(?=^(?:\t?\.global|\.visible|\.entry|\.weak|\t?// \.globl).*$)", ptx, flags=re.M
+        r"(?=^(?:\t?\.global|\.visible|\.entry|\.weak|\.func|\t?// \.globl).*$)", ptx, flags=re.M
     )
     texts, common = {}, [shared]
     for text in entries:
@@ -102,6 +102,7 @@ def found(name: str) -> Found:
             dynamic_shared_bytes=case.shared,
             per_line=False,
             instruction_budget=BUDGET,
+            cooperative=case.cooperative,
         )
     except KernelFault as fault:
         return Found("fault", fault.kind, str(fault))

@@ -13,6 +13,8 @@ _PART = re.compile(
     r"%(?P<flags>[-+ #0]*)(?P<width>\d+|\*)?(?:\.(?P<precision>\d*|\*))?(?P<length>hh|h|ll|l|j|z|t|L)?"
     r"(?P<kind>[diouxXeEfFgGaAcsp%])"
 )
+#: What a kernel asks for as `*` may be anything.
+_WIDEST = 1024
 _WIDE = {"l", "ll", "j", "z", "t"}
 _BITS = {"hh": 8, "h": 16}
 
@@ -85,10 +87,10 @@ def formatted(text: str, arguments: list[bytes], string: Callable[[int], str]) -
         width, precision, flags = part.width, part.precision, part.flags
         if width == "*":
             wide = int.from_bytes(next(given), "little", signed=True)
-            flags, width = flags + "-" * (wide < 0), str(abs(wide))
+            flags, width = flags + "-" * (wide < 0), str(min(abs(wide), _WIDEST))
         if precision == "*":
             exact = int.from_bytes(next(given), "little", signed=True)
-            precision = str(exact) if exact >= 0 else None
+            precision = str(min(exact, _WIDEST)) if exact >= 0 else None
         result.append(_converted(part, flags, width, precision, next(given), string))
     return "".join(result)
 

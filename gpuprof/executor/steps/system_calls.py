@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode calls of what CUDA provides: `printf`, `assert`, `malloc` and `free`."""
 
+from dataclasses import dataclass
 from functools import partial
-from typing import NoReturn
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.print_format import formatted, offsets
+from gpuprof.executor.arithmetic.print_format import argument_sizes, formatted, offsets
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.scalars import ARITHMETIC
 from gpuprof.executor.memory.heap import Heap
@@ -29,7 +30,7 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
     """`vprintf`: each lane prints, one after the other; the result is how many arguments the format takes."""
     write = coder.target(item.operands[0], item)
     read_text, read_arguments = (coder.reader(operand, _U64, item) for operand in item.operands[1:3])
-    masked, line = coder.mask(item), item.line
+    masked, reader = coder.mask(item), _Reader.of(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -44,27 +45,20 @@ def print_formatted(coder: Coder, item: Instruction) -> Step:
                 counts[position] = _NO_FORMAT
                 continue
             if address not in seen:
-                seen[address] = _string(batch, address, position, line)
+                seen[address] = reader.string(batch, address, position)
             text, start = seen[address], int(arguments[position])
             places = offsets(text)
             counts[position] = len(places)
-            batch.printed.add(partial(_print, batch, text, start, position, line))
+            batch.printed.add(partial(reader.printed, batch, text, start, position))
         write(batch, counts, mask)
 
     return step
 
 
-def _print(batch: Batch, text: str, start: int, position: Position, line: int) -> str:
-    """Return what one call prints whose arguments lie at `start`."""
-    places = offsets(text)
-    content = [_bytes(batch, start + place, 8, position, line, 4) for place in places]
-    return formatted(text, content, lambda address: _string(batch, address, position, line))
-
-
 def assertion_fails(coder: Coder, item: Instruction) -> Step:
     """`__assertfail`: the condition of an `assert` does not hold, and the launch ends."""
     reads = [coder.reader(operand, _U64, item) for operand in item.operands[1:5]]
-    masked, line = coder.mask(item), item.line
+    masked, reader = coder.mask(item), _Reader.of(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -73,9 +67,9 @@ def assertion_fails(coder: Coder, item: Instruction) -> Step:
         position = mask.first()
         shape = (batch.blocks, batch.warps, 32)
         condition, file, number, function = (int(np.broadcast_to(r(batch), shape)[position]) for r in reads)
-        told = [_string(batch, a, position, line) if a else "?" for a in (condition, file, function)]
+        told = [reader.string(batch, a, position) if a else "?" for a in (condition, file, function)]
         text = f"fails the assertion `{told[0]}` ({told[1]}:{number & 0xFFFF_FFFF}, in {told[2]})"
-        batch.fault(FaultKind.TRAP, text, line, position)
+        batch.fault(FaultKind.TRAP, text, item.line, position)
 
     return step
 
@@ -114,31 +108,48 @@ def free(coder: Coder, item: Instruction) -> Step:
     return step
 
 
-def _string(batch: Batch, address: int, position: Position, line: int) -> str:
-    """Return the text that starts at a generic address, as one lane sees it."""
-    content = _bytes(batch, address, _LONGEST, position, line, 1)
-    return content.partition(b"\0")[0].decode("utf-8", "replace")
+@dataclass(frozen=True)
+class _Reader:
+    """Reads what a call's generic addresses point to, as one lane sees it.
 
+    Attributes:
+        line: Source line of the call.
+        shared_start: Address of the first byte of the kernel's own shared memory.
+    """
 
-def _bytes(batch: Batch, address: int, most: int, position: Position, line: int, least: int) -> bytes:
-    """Return up to `most` bytes at a generic address; a fault where there are not even `least`."""
-    memory: NDArray[np.uint8]
-    if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
-        first = int(batch.lane_numbers[position]) * batch.local_bytes
-        memory, start = batch.local[first : first + batch.local_bytes], address - LOCAL_WINDOW
-    elif SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
-        memory, start = batch.shared.content[position[0]], address - SHARED_WINDOW
-    else:
-        buffer = batch.memory.holding(address, address + least)
-        if buffer is None:
-            _unreadable(batch, address, position, line)
-        memory, start = buffer.view(1)[: buffer.size], address - buffer.address
-    found = memory[start : start + most].tobytes()
-    if len(found) < least:
-        _unreadable(batch, address, position, line)
-    return found
+    line: int
+    shared_start: int
 
+    @classmethod
+    def of(cls, coder: Coder, item: Instruction) -> Self:
+        """Return the reader of one call."""
+        return cls(item.line, coder.shared_start)
 
-def _unreadable(batch: Batch, address: int, position: Position, line: int) -> NoReturn:
-    text = f"gives printf or assert the address {address:#x}, where nothing is allocated"
-    batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, address)
+    def printed(self, batch: Batch, text: str, start: int, position: Position) -> str:
+        """Return what one call prints whose arguments lie at `start`."""
+        places = zip(offsets(text), argument_sizes(text), strict=True)
+        content = [self._bytes(batch, start + place, size, position, size) for place, size in places]
+        return formatted(text, content, lambda address: self.string(batch, address, position))
+
+    def string(self, batch: Batch, address: int, position: Position) -> str:
+        """Return the text at an address."""
+        content = self._bytes(batch, address, _LONGEST, position, 1)
+        return content.partition(b"\0")[0].decode("utf-8", "replace")
+
+    def _bytes(self, batch: Batch, address: int, most: int, position: Position, least: int) -> bytes:
+        """Return up to `most` bytes; a fault where there are not even `least`."""
+        memory: NDArray[np.uint8]
+        if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
+            first = int(batch.lane_numbers[position]) * batch.local_bytes
+            memory, start = batch.local[first : first + batch.local_bytes], address - LOCAL_WINDOW
+        elif SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
+            memory, start = batch.shared.content[position[0]], address - SHARED_WINDOW - self.shared_start
+        else:
+            buffer = batch.memory.holding(address, address + least)
+            memory = buffer.view(1)[: buffer.size] if buffer else np.zeros(0, dtype=np.uint8)
+            start = address - (buffer.address if buffer else 0)
+        found = memory[start : start + most].tobytes() if start >= 0 else b""
+        if len(found) < least:
+            text = f"gives printf or assert the address {address:#x}, where nothing is allocated"
+            batch.fault(FaultKind.OUT_OF_BOUNDS, text, self.line, position, address)
+        return found
