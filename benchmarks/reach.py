@@ -45,19 +45,9 @@ def ptx_of(path: Path, nvcc: str, headers: list[Path]) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "kernel.ptx"
         folders = [f"-I{folder}" for folder in (path.parent, *headers)]
-        command = [
-            nvcc,
-            "--ptx",
-            f"-arch={_ARCH}",
-            "-std=c++17",
-            "-w",
-            *folders,
-            "-o",
-            str(target),
-            str(path),
-        ]
+        options = ["--ptx", f"-arch={_ARCH}", "-std=c++17", "-w", *folders, "-o", str(target)]
         try:
-            subprocess.run(command, check=True, capture_output=True, timeout=_COMPILE_S)
+            subprocess.run([nvcc, *options, str(path)], check=True, capture_output=True, timeout=_COMPILE_S)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             return ""
         return target.read_text()

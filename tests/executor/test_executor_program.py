@@ -199,7 +199,7 @@ def test_what_stands_between_functions_is_passed_over():
         (".visible .entry k() { .section x; }", ".section"),
         (".global .texref t;", ".global .texref variable"),
         (".global .b128 t;", ".global .b128 variable"),
-        (".global .u32 t[2] = {f};", "initialiser f"),
+        (".global .u32 t[2] = {f*2};", "initialiser f*2"),
         (".visible .entry ?() { ret; }", "function header"),
     ],
 )

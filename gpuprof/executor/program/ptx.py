@@ -184,7 +184,7 @@ _TYPE_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
 _SPECIAL = re.compile(
     r"%(tid|ntid|ctaid|nctaid|laneid|warpid|nwarpid|smid|nsmid|gridid|clock|clock64|clock_hi|globaltimer\w*|"
     r"lanemask_\w+|envreg\d+|pm\d+|dynamic_smem_size|total_smem_size|aggr_smem_size|cluster\w*|is_explicit\w*|"
-    r"nclusterid|current_graph_exec)(\.[xyzw])?$"
+    r"reserved_smem_offset_\w+|nclusterid|current_graph_exec)(\.[xyzw])?$"
 )
 
 
