@@ -22,7 +22,7 @@ from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.memory.heap import Heap
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.program.ptx import Variable
-from gpuprof.executor.program.slots import GRID_WORKSPACE, GROUPS_MEMORY
+from gpuprof.executor.program.slots import GRID_WORKSPACE
 from gpuprof.executor.sampling import Sample, every_block
 from gpuprof.executor.scheduler import Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
@@ -41,8 +41,6 @@ _MOST_THREADS = (1024, 1024, 64)
 _MOST_LOCAL_BYTES = 512 << 10
 #: Of the memory that a cooperative launch gives its grid.
 _WORKSPACE_WORDS = 8
-#: Of the shared memory that cooperative groups exchange values in.
-_GROUPS_BYTES = 1024
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 
@@ -297,8 +295,6 @@ class _Template:
         if dynamic_shared_bytes:
             self.shared_bytes = program.dynamic_offset + dynamic_shared_bytes
         self.registers = list(program.slots.initial)
-        if GROUPS_MEMORY in program.slots.specials:
-            self._add_groups_memory()
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)
         self._fill_specials()
@@ -424,16 +420,6 @@ class _Template:
             self.memory.variables[key] = buffer
             self._fill_references(variable, buffer)
         return self.memory.variables[key]
-
-    def _add_groups_memory(self) -> None:
-        """Put the memory that cooperative groups exchange values in behind the kernel's own.
-
-        A card has it among the bytes before it. Where it lies is nothing that a kernel may count on.
-        """
-        start = -(-self.shared_bytes // 16) * 16
-        slot = self.program.slots.specials[GROUPS_MEMORY]
-        self.registers[slot] = uniform(self.program.shared_start + start, np.dtype(np.int32))
-        self.shared_bytes = start + _GROUPS_BYTES
 
     def _fill_workspace(self) -> None:
         """Give the grid the memory in which it counts who came to its barrier."""

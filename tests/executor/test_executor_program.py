@@ -484,7 +484,7 @@ def test_variable_that_nobody_declares_is_named():
     assert refused(program).name == "symbol nowhere"
 
 
-def test_computed_branches_are_not_modelled():
+def test_a_computed_branch_without_its_table_is_not_modelled():
     text = "L: brx.idx %r1, table;"
     program = load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")
     assert refused(program).name == "brx.idx"

@@ -180,7 +180,10 @@ class _Inliner:
         """`brx.idx`: a switch over the labels of its table."""
         assert isinstance(original, Instruction)
         table = original.operands[1]
-        assert isinstance(table, Sym)
+        if not isinstance(table, Sym) or table.name not in function.tables:
+            yield replace(item, operands=())
+            yield Instruction(("exit",), (), line=item.line)
+            return
         new = {
             old.name: now.name
             for old, now in zip(function.body, body, strict=True)

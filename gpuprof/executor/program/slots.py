@@ -22,16 +22,13 @@ KNOWN_SPECIALS = frozenset(
         *(f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
         *("%laneid", "%warpid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size"),
         *(f"%lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")),
-        *("%envreg1", "%envreg2", "%reserved_smem_offset_1"),
+        *("%envreg1", "%envreg2"),
     }
 )
 
 #: Special registers that hold the two halves of the address where a grid counts who came to its barrier; 0
 #: where it was not launched cooperatively.
 GRID_WORKSPACE = frozenset({"%envreg1", "%envreg2"})
-
-#: Where the shared memory begins that the compiler's own headers use: exchange between the warps of a tile.
-GROUPS_MEMORY = "%reserved_smem_offset_1"
 
 _I32 = np.dtype(np.int32)
 _I64 = np.dtype(np.int64)
