@@ -30,8 +30,8 @@ result = "u64"
 rule = "64 calls deep fit a stack of 1,024 bytes, where the card says so."
 verdict = ""
 risky = true
-[recursion_500_deep]
-rule = "500 calls deep, with eight values kept at each."
+[recursion_of_wide_frames]
+rule = "30 calls deep, with eight values kept at each."
 verdict = ""
 risky = true
 [recursion_without_end]
@@ -153,7 +153,7 @@ __device__ __noinline__ unsigned eight(unsigned n, unsigned a, unsigned b, unsig
     const unsigned below = eight(n - 1, b, c, a + n);
     return below * 3 + a + b * 5 + c * 7 + d * 11 + e * 13 + f * 17 + g * 19;
 }
-extern "C" __global__ void recursion_500_deep(unsigned *out) { out[SELF] = eight(500, SELF, 2, 3); }
+extern "C" __global__ void recursion_of_wide_frames(unsigned *out) { out[SELF] = eight(30, SELF, 2, 3); }
 
 __device__ __noinline__ unsigned endless(unsigned n, unsigned *out) {
     const unsigned below = endless(n + 1, out);
