@@ -1,105 +1,141 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Print how fast the executor runs the shipped kernels, in lane-instructions per second.
+"""Measure how long the executor takes for every rung of every ladder, and for a whole command.
 
-Usage: python benchmarks/sim_throughput.py [KERNEL ...]
+Usage: python benchmarks/sim_throughput.py measure FILE
+       python benchmarks/sim_throughput.py table BEFORE AFTER > docs/executor-speed.md
+
+Measure each version on a machine that does nothing else. To measure another version than the one that this
+file belongs to, let PYTHONPATH name its folder.
 """
 
-import re
+import json
+import os
+import platform
+import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import dataclass
-from math import ceil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from cuda.bindings import nvrtc
 
-from gpuprof.executor import GlobalMemory, LaunchResult, choose_blocks, launch, load_program
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.devices.cards import load_card
+from gpuprof.errors import GpuprofError
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.shape import configure
+from gpuprof.measure.case import Case, resolve
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.measure.plan import plan_cases
+from gpuprof.measure.request import make_request
 
-KERNELS = Path(__file__).parents[1] / "gpuprof" / "kernels"
+CARD = "h200"
+#: A size that is run whole, and one of which a sample is.
+SIZES: dict[str, tuple[tuple[int, ...], ...]] = {
+    "gemm": ((128, 128, 128), (4096, 4096, 4096)),
+    "transpose": ((128, 128), (4096, 4096)),
+    "reduce": ((4096,), (4194304,)),
+    "softmax": ((128, 128), (4096, 4096)),
+}
+INTRODUCTION = """# How fast the executor is
 
+The executor as one {device}: whole commands, which compile all kernels first, in two processes; then
+each rung of the shipped ladders, in seconds of CPU time without the compiler's. The last column says how many
+times less the second version takes. A row that did not run says how it ended.
 
-@dataclass(frozen=True)
-class Workload:
-    """One row: a kernel at a size; `sample` blocks of its grid, or all of them."""
-
-    kernel: str
-    size: int
-    block: tuple[int, int]
-    options: tuple[str, ...] = ()
-    shared_bytes: int = 0
-    sample: int | None = None
-
-
-WORKLOADS = [
-    *(
-        Workload(f"gemm/{name}", size, block, options, shared(size), sample)
-        for size, sample in ((128, None), (4096, 4))
-        for name, block, options, shared in (
-            ("naive", (32, 32), (), lambda n: 0),
-            ("smem_panel", (32, 32), (), lambda n: 256 * n),
-            ("smem_tiled", (32, 32), (), lambda n: 8192),
-            ("reg_2x1", (32, 16), ("-DTILE=32",), lambda n: 0),
-        )
-        if not (name == "smem_panel" and size > 512)
-    ),
-    *(
-        Workload(f"transpose/{path.stem}", 2048, (16, 16))
-        for path in sorted((KERNELS / "transpose").glob("*.cu"))
-        if path.stem.startswith(("copy_", "naive_", "unroll4_", "diagonal_"))
-    ),
-]
-
-
-def compiled(source: str, options: list[str]) -> str:
-    """Return the PTX of a CUDA source."""
-    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
-    flags = [b"--gpu-architecture=sm_90", b"-lineinfo", b"--std=c++17", *(o.encode() for o in options)]
-    (status,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
-    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        raise RuntimeError(f"NVRTC: {status}")
-    _, size = nvrtc.nvrtcGetPTXSize(program)
-    text = b" " * size
-    nvrtc.nvrtcGetPTX(program, text)
-    return text.rstrip(b"\0").decode()
-
-
-def run(work: Workload) -> tuple[float, float, LaunchResult]:
-    """Return (seconds to decode, seconds to run, result)."""
-    kind, name = work.kernel.split("/")
-    source = (KERNELS / f"{work.kernel}.cu").read_text()
-    x, y = work.block
-    ptx = compiled(source, ["-Dreal=float", f"-DBLOCK_X={x}", f"-DBLOCK_Y={y}", *work.options])
-    n, memory = work.size, GlobalMemory()
-    values = np.random.default_rng(0).random((n, n), dtype=np.float32)
-    if kind == "gemm":
-        a, b, c = (memory.allocate(values, label) for label in "ABC")
-        arguments, tile = [n, n, n, 1.0, a, b, 0.0, c], (x, 32)
-    else:
-        arguments = [n, n, memory.allocate(values, "in"), memory.allocate(values, "out")]
-        tile = (x * (4 if re.match("unroll4", name) else 1), y)
-    grid = (ceil(n / tile[0]), ceil(n / tile[1]), 1)
-    blocks = choose_blocks(grid, work.sample) if work.sample else "all"
-    start = time.perf_counter()
-    program = load_program(ptx, name)
-    decoded = time.perf_counter()
-    result = launch(program, grid, (x, y, 1), arguments, memory, work.shared_bytes, blocks)
-    return decoded - start, time.perf_counter() - decoded, result
+Generated by `python benchmarks/sim_throughput.py`, on {machine}."""
 
 
 def main() -> None:
-    """Run all workloads, or those whose kernel is named."""
-    chosen = set(sys.argv[1:])
-    print(f"{'kernel':26} {'size':>5} {'blocks':>13} {'decode ms':>9} {'run ms':>8} {'1e9 lane-instr/s':>17}")
-    for work in WORKLOADS:
-        if chosen and work.kernel.split("/")[1] not in chosen:
-            continue
-        decode, seconds, result = run(work)
-        blocks = f"{result.sampled_blocks}/{result.total_blocks}"
-        rate = result.lane_instructions / seconds / 1e9
-        times = f"{decode * 1e3:9.1f} {seconds * 1e3:8.1f}"
-        print(f"{work.kernel:26} {work.size:5} {blocks:>13} {times} {rate:17.2f}")
+    """Do what the command line says."""
+    match sys.argv[1:]:
+        case ["measure", path]:
+            result = {"machine": _machine(), "commands": _commands(), "rungs": _rungs()}
+            Path(path).write_text(json.dumps(result, indent=1) + "\n")
+        case ["table", before, after]:
+            _print_table(*(json.loads(Path(path).read_text()) for path in (before, after)))
+        case _:
+            sys.exit(__doc__)
+
+
+def _machine() -> str:
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
+
+
+def _commands() -> dict[str, dict[str, float]]:
+    """Wall and CPU seconds, and the memory in MiB of the largest process, of each ladder's command."""
+    found = {}
+    for name, sizes in SIZES.items():
+        listed = ",".join("x".join(map(str, dict.fromkeys(size))) for size in sizes)
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "GPUPROF_CACHE_DIR": f"{folder}/cache"}
+            command = [sys.executable, "-m", "gpuprof", name, "--all", "--sizes", listed]
+            command += ["--device", f"sim:{CARD}", "--quiet", "-o", f"{folder}/out"]
+            start = time.perf_counter()
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+            _, _, used = os.wait4(process.pid, 0)  # with what its workers used
+            wall = time.perf_counter() - start
+        found[f"gpuprof {name} --all --sizes {listed}"] = {
+            "wall_s": wall,
+            "cpu_s": used.ru_utime + used.ru_stime,
+            "peak_mib": used.ru_maxrss / 1024,
+        }
+    return found
+
+
+def _rungs() -> list[dict[str, Any]]:
+    backend = SimBackend(load_card(CARD), seed=0)
+    compiler = Compiler(backend.compile_arch)
+    found = []
+    for name, sizes in SIZES.items():
+        for case in plan_cases(make_request(shipped_ladder(name), sizes=sizes)):
+            _compile(case, backend, compiler)
+            start = time.process_time()
+            measurement, _ = measure_case(case, backend, compiler)
+            seconds = time.process_time() - start
+            size = "x".join(map(str, dict.fromkeys(case.problem.sizes)))
+            row = {"ladder": name, "kernel": measurement.kernel, "size": size}
+            found.append({**row, "outcome": measurement.outcome, "seconds": seconds})
+            print(f"{name} {measurement.kernel} {size}: {seconds:.2f} s", file=sys.stderr)
+    return found
+
+
+def _compile(case: Case, backend: SimBackend, compiler: Compiler) -> None:
+    """Compile ahead, so that it is not counted; what is wrong with a case is told when it is measured."""
+    try:
+        resolved, kernel = resolve(case, backend.device)
+        shape = configure(kernel, resolved.problem, resolved.block, resolved.params, backend.device)
+        compiler.compile_ahead(kernel, shape)
+        compiler(kernel, shape)
+    except GpuprofError:
+        return
+
+
+def _print_table(before: dict[str, Any], after: dict[str, Any]) -> None:
+    print(INTRODUCTION.format(device=load_card(CARD).name, machine=after["machine"]))
+    print("\n| command | | before | after | |\n|---|---|---|---|---|")
+    for command, new in after["commands"].items():
+        old = before["commands"][command]
+        for key, title in (("wall_s", "seconds"), ("cpu_s", "seconds of CPU"), ("peak_mib", "peak MiB")):
+            cells = [title, f"{old[key]:.1f}", f"{new[key]:.1f}", f"{old[key] / new[key]:.1f} x"]
+            print(f"| `{command}` | {' | '.join(cells)} |")
+    old_rows = {(row["ladder"], row["kernel"], row["size"]): row for row in before["rungs"]}
+    print("\n| ladder | kernel | size | before | after | |\n|---|---|---|---|---|---|")
+    for new in after["rungs"]:
+        old = old_rows.get((new["ladder"], new["kernel"], new["size"]))
+        faster = ""
+        if old and old["outcome"] == new["outcome"] == "ok":
+            faster = f"{old['seconds'] / new['seconds']:.1f} x"
+        shown = [_shown(old), _shown(new), faster]
+        print(f"| {new['ladder']} | {new['kernel']} | {new['size']} | {' | '.join(shown)} |")
+
+
+def _shown(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    return f"{row['seconds']:.2f}" if row["outcome"] == "ok" else row["outcome"]
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Better = Literal["higher", "lower", "neither"]
-#: Kinds of copies that pass the counters of loads and stores by.
-CopyKind = Literal["async", "bulk"]
+#: What a kernel may use that has counters of its own: copies that pass those of loads and stores by, and
+#: tensor cores.
+Trait = Literal["async", "bulk", "tensor"]
 
 #: Instances of this metric are executed warp instructions by opcode.
 OPCODES = "sass__inst_executed_per_opcode"
@@ -34,7 +35,7 @@ class CounterInfo:
         meaning: One sentence.
         metrics: Nsight Compute's names; the first that a report holds is read. Empty where it has none.
         executor: The executor's name of the event; empty where it does not count it.
-        only_with: Collected only for kernels with this kind of copy.
+        only_with: Collected only for kernels that use this.
         over: A counter that must not be 0 for this ratio to exist.
         opcode: The instance of the metric that is the counter.
     """
@@ -47,7 +48,7 @@ class CounterInfo:
     meaning: str
     metrics: tuple[str, ...] = ()
     executor: str = ""
-    only_with: CopyKind | None = None
+    only_with: Trait | None = None
     over: str | None = None
     opcode: str | None = None
 
@@ -79,7 +80,7 @@ def _row(
     better: Better = "lower",
     metrics: str = "",
     executor: bool = False,
-    only_with: CopyKind | None = None,
+    only_with: Trait | None = None,
     over: str | None = None,
     opcode: str | None = None,
 ) -> CounterInfo:
@@ -259,6 +260,46 @@ _ASYNC_COPIES = (
         metrics="l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
         executor=True,
         only_with="async",
+    ),
+)
+_TENSOR = (
+    *(
+        _row(
+            f"{pipe}_instructions",
+            "warp instructions",
+            f"{pipe.upper()} instructions",
+            f"Warp-level tensor-core instructions that multiply {what}.",
+            short=f"{pipe.upper()}s",
+            better="neither",
+            metrics=f"smsp__inst_executed_pipe_tensor_op_{pipe}.sum",
+            executor=True,
+            only_with="tensor",
+        )
+        for pipe, what in (
+            ("hmma", "f16, bf16 and tf32, and by sm_90 8-bit floats"),
+            ("imma", "integers"),
+            ("dmma", "f64"),
+        )
+    ),
+    *(
+        _row(
+            f"tensor_{kind}_operations",
+            "operations",
+            f"Tensor operations on {kind}",
+            f"Multiplications and additions that tensor cores make of {kind} operands, two for each product"
+            f"{added}.",
+            better="neither",
+            metrics=f"sm__ops_path_tensor_src_{metric}.sum",
+            executor=True,
+            only_with="tensor",
+        )
+        for kind, metric, added in (
+            ("f16", "fp16", "; sm_90 makes 8-bit floats of `mma.sync` into such operands"),
+            ("bf16", "bf16_dst_fp32", ""),
+            ("tf32", "tf32_dst_fp32", ""),
+            ("f64", "fp64", ""),
+            ("i8", "int8", ""),
+        )
     ),
 )
 _REQUESTS = (
@@ -488,6 +529,7 @@ COUNTERS: dict[str, CounterInfo] = {
         *_SHARED,
         *_WORK,
         *_ASYNC_COPIES,
+        *_TENSOR,
         *_REQUESTS,
         *_HARDWARE,
         *_SPEED_OF_LIGHT,

@@ -9,7 +9,9 @@ traceback. Anything else that escapes is a bug in gpuprof.
 
 import errno
 import os
+from difflib import get_close_matches
 from enum import IntEnum
+from pathlib import Path
 
 
 class ExitCode(IntEnum):
@@ -108,3 +110,12 @@ def reason(error: Exception) -> str:
 
 #: What an operation on a path of a user's may raise, for `reason` to explain.
 PATH_ERRORS = (OSError, ValueError, RuntimeError)
+
+
+def nearest_file(path: Path) -> str:
+    """A question that names the file beside a missing one whose name is nearest; empty where none is near."""
+    try:
+        near = get_close_matches(path.name, (found.name for found in path.parent.iterdir()), n=1)
+    except PATH_ERRORS:
+        return ""
+    return f"Did you mean {path.with_name(near[0])}?" if near and near[0] != path.name else ""

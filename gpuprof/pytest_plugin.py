@@ -43,6 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="Keep the results file of every measurement here; else they go to pytest's temporary folder.",
     )
+    group.addoption(
+        "--gpuprof-no-explain",
+        action="store_true",
+        help="Do not run cases that fail, hang or are wrong again on the executor, to say line and thread.",
+    )
 
 
 class GpuprofFixture:
@@ -73,6 +78,7 @@ class GpuprofFixture:
         __tracebackhide__ = True  # of a mistake in the call the test's own line tells
         device = str(options.setdefault("device", self.device))
         options.setdefault("lines", True)
+        options.setdefault("explain", not self._config.getoption("--gpuprof-no-explain"))
         if "save" not in options:
             options["save"] = self._next_file()
         with _turn(None if device.startswith(("sim", "none")) else self._lock):

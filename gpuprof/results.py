@@ -24,6 +24,21 @@ SCHEMA_VERSION = 2
 
 Outcome = Literal["ok", "incorrect", "failed", "skipped", "timeout"]
 BackendName = Literal["gpu", "sim", "none"]
+#: What an explanation says went wrong.
+Cause = Literal[
+    "illegal address",
+    "misaligned address",
+    "write to an input",
+    "trap",
+    "endless loop",
+    "barrier",
+    "mbarrier",
+    "race",
+    "undefined value",
+    "asynchronous copy",
+    "wrong store",
+    "never written",
+]
 #: What a figure does from one rung to the next, for the same problem.
 Direction = Literal["falls", "rises", "stays"]
 
@@ -110,6 +125,8 @@ class Verification:
         checked_elements: How many elements were compared.
         wrong_elements: How many exceeded the bound, or are NaN or still hold the poison.
         detail: What is wrong, in words, or an empty string.
+        array: The output that is off most; empty where none was compared.
+        first_wrong: Its first wrong element, counted in storage order; None where all are right.
     """
 
     max_abs_error: Error | None
@@ -119,6 +136,8 @@ class Verification:
     wrong_elements: Count = 0
     detail: str = ""
     absolute_bound: Error = 0.0
+    array: str = ""
+    first_wrong: Count | None = None
 
     @property
     def passed(self) -> bool:
@@ -330,6 +349,57 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
+class Explanation:
+    """Where a case that failed, hung or is wrong went wrong, as a run on the SIMT executor showed it.
+
+    Args:
+        cause: What went wrong.
+        text: Line, thread, and what it did, as a clause.
+        sizes: Extents of the problem that was run: those of the case, or smaller ones.
+        line: Line of the kernel file; None where the code does not tell it.
+        entry: Name of the function.
+        block: blockIdx of the thread; None where nobody did what should have been done.
+        thread: threadIdx of the thread; None likewise.
+        array: The array that it is about; empty where it is about none.
+        offset: The byte of that array, from its start; outside of it for an illegal address.
+        repetition: Which of several runs of the case showed it, from 1.
+        is_another: Whether it is of another kind than what the device showed, and was only met first.
+        source: What ran it.
+    """
+
+    cause: Cause
+    text: str
+    sizes: Mapping[str, Extent]
+    line: Count | None
+    entry: str
+    block: tuple[Integer, Integer, Integer] | None = None
+    thread: tuple[Integer, Integer, Integer] | None = None
+    array: str = ""
+    offset: Integer | None = None
+    repetition: Extent = 1
+    is_another: bool = False
+    source: Literal["sim"] = "sim"
+
+    def sentence(self, measured: "ProblemRecord | None") -> str:
+        """The explanation as the end of a case's reason.
+
+        Args:
+            measured: What the case computed on the device; None where the executor itself was the device.
+        """
+        found = []
+        if measured is not None:
+            found.append("found by the executor")
+            if dict(self.sizes) != dict(measured.sizes):
+                found.append(f"at size {size_label(tuple(self.sizes.values()))}")
+        if self.repetition > 1:
+            found.append(f"in run {self.repetition} of the same launches")
+        end = f" ({' '.join(found)})" if found else ""
+        if self.is_another:
+            return f"Another fault comes first: {self.cause}: {self.text}{end}."
+        return f"{self.cause[:1].upper()}{self.cause[1:]}: {self.text}{end}."
+
+
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """Everything learnt about one case: one kernel, problem, launch shape and device.
 
@@ -378,6 +448,8 @@ class Measurement:
     model_reason: str | None = None
     lines: tuple[SourceLine, ...] | None = None
     lines_reason: str | None = None
+    explanation: Explanation | None = None
+    explanation_reason: str | None = None
     compile_options: tuple[str, ...] = ()
     log: str = ""
     is_reference: bool = False

@@ -8,9 +8,13 @@ not the traffic that a kernel really caused.
 
 from dataclasses import dataclass
 
+from gpuprof.analysis.counters import value
 from gpuprof.analysis.kinds import on_host
 from gpuprof.devices.device import Device
 from gpuprof.results import Measurement, ProblemRecord, Run, Throughput, Timing
+
+#: Types of operands by which tensor operations are counted.
+_TENSOR_SOURCES = ("f16", "bf16", "tf32", "f64", "i8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,31 @@ class Speed:
         return self.timing.median_us
 
 
-def limit_of(problem: ProblemRecord, device: Device) -> Limit | None:
+def tensor_source(case: Measurement) -> str | None:
+    """The type of the operands that a case's tensor cores multiply most; None where none were counted."""
+    counted = {source: value(case, f"tensor_{source}_operations") or 0 for source in _TENSOR_SOURCES}
+    most = max(counted, key=counted.__getitem__)
+    return most if counted[most] else None
+
+
+def peak_compute(problem: ProblemRecord, device: Device, source: str | None) -> float | None:
+    """The theoretical arithmetic peak that a case is held against: of tensor cores where it used them."""
+    return device.peak_gflops(problem.dtype) if source is None else device.peak_tensor_gflops(source)
+
+
+def limit_of(problem: ProblemRecord, device: Device, source: str | None = None) -> Limit | None:
     """The roof over a problem: memory or arithmetic, whichever takes longer at its theoretical peak.
+
+    Args:
+        problem: Gives operations and bytes.
+        device: Gives the peaks.
+        source: What tensor cores multiply for it; None where CUDA cores do the arithmetic.
 
     Returns:
         None where the device's peaks are unknown.
     """
-    compute = device.peak_gflops(problem.dtype) if problem.flops else None
+    compute = peak_compute(problem, device, source) if problem.flops else None
+    peak = "theoretical compute peak" if source is None else f"theoretical tensor peak of {source}"
     bandwidth = device.peak_bandwidth_gbps
     if bandwidth is None or (problem.flops and compute is None):
         return None
@@ -64,7 +86,7 @@ def limit_of(problem: ProblemRecord, device: Device) -> Limit | None:
     return Limit(
         gflops=problem.flops / seconds / 1e9 if problem.flops else None,
         gbps=problem.min_bytes / seconds / 1e9,
-        name="theoretical compute peak" if compute_s > memory_s else "theoretical bandwidth",
+        name=peak if compute_s > memory_s else "theoretical bandwidth",
     )
 
 
@@ -80,13 +102,17 @@ def speed_of(run: Run, case: Measurement) -> Speed | None:
     rates = Throughput.of(problem, device, cold.median_us)
     if on_host(run, case):
         return Speed(cold, None, rates.gflops, rates.gbps, None, None, None, None, None)
-    limit = limit_of(problem, device)
+    source = tensor_source(case)
+    limit = limit_of(problem, device, source)
+    of_peak = rates.pct_of_peak_compute
+    if source is not None:
+        of_peak = _share(rates.gflops, peak_compute(problem, device, source))
     return Speed(
         timing=cold,
         warm_us=case.timing.warm.median_us if case.timing.warm else None,
         gflops=rates.gflops,
         gbps=rates.gbps,
-        pct_of_peak_compute=rates.pct_of_peak_compute,
+        pct_of_peak_compute=of_peak,
         pct_of_peak_bandwidth=rates.pct_of_peak_bandwidth,
         pct_of_copy_bandwidth=_share(rates.gbps, device.measured_copy_bandwidth_gbps),
         pct_of_limit=_share(rates.gbps, limit.gbps) if limit else None,

@@ -10,7 +10,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuprof.errors import PATH_ERRORS, InputError, reason
+from gpuprof.errors import PATH_ERRORS, InputError, nearest_file, reason
 from gpuprof.kernels.bare import bare_kernel, entry_in
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder
@@ -174,7 +174,8 @@ def _read(sources: Sequence[Path | Source]) -> dict[Path, str]:
         try:
             text = source.text if isinstance(source, Source) else path.read_text("utf-8-sig")
         except PATH_ERRORS as error:
-            raise InputError(f"Cannot read the kernel file {path}: {reason(error)}.") from error
+            what = f"Cannot read the kernel file {path}: {reason(error)}."
+            raise InputError(what, fix=nearest_file(path)) from error
         files[path] = text
     if not files:
         raise InputError("There is nothing to run.", fix="Name a .cu file.")

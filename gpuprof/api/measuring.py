@@ -89,6 +89,7 @@ def profile(
     lines: bool = False,
     ncu: bool = False,
     poison_inout: bool = True,
+    explain: bool = True,
     save: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -144,6 +145,8 @@ def profile(
             why. With `save` its report stands beside the results file.
         poison_inout: Whether a kernel is wrong that reads what it must not, such as C of a GEMM where beta is
             0; if not, it is measured with a remark.
+        explain: Whether a case that fails, hangs or is wrong is run on the executor at once, which says line,
+            thread and address in its reason; at most 20 s each.
         save: A results file that holds every case as soon as it is done.
         progress: Told about every step.
 
@@ -165,6 +168,7 @@ def profile(
         sim_blocks=0 if sim_blocks == "all" else sim_blocks,
         lines=lines,
         poison_inout=poison_inout,
+        explain=explain,
     )
     launch = _launch(grid, block, params or {}, entry, dynamic_shared_bytes, cooperative, compile_options)
     files = _listed(what)

@@ -24,7 +24,7 @@ from gpuprof.store import write_run
 from gpuprof.text import Extent, format_extent
 
 if TYPE_CHECKING:
-    from gpuprof.results import Measurement
+    from gpuprof.results import Explanation, Measurement
     from gpuprof.results import Run as Record
 
 
@@ -171,6 +171,11 @@ class Case:
     def reason(self) -> str:
         """Why the outcome is not `ok`, in a sentence; else empty."""
         return self.record.reason or ""
+
+    @property
+    def explanation(self) -> "Explanation | None":
+        """Line, thread and array of what went wrong, as the executor saw it; None where it did not."""
+        return self.record.explanation
 
     @property
     def why(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gpuprof.devices.device import Device
+from gpuprof.errors import CaseFailure
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.problem import Problem
@@ -14,6 +15,7 @@ from gpuprof.results import (
     BackendName,
     Clocks,
     Counter,
+    Explanation,
     Outcome,
     SourceLine,
     TimingPair,
@@ -45,6 +47,14 @@ class Findings:
     executor_counters: Mapping[str, Counter] = field(default_factory=dict)
     lines: tuple[SourceLine, ...] | None = None
     lines_reason: str | None = None
+
+
+class ExplainedFailure(CaseFailure):
+    """A case that could not run to its end, and where it went wrong."""
+
+    def __init__(self, what: str, explanation: Explanation) -> None:
+        super().__init__(what)
+        self.explanation = explanation
 
 
 class Backend(Protocol):

@@ -28,6 +28,8 @@ def worst(found: Sequence[Verification]) -> Verification:
         checked_elements=sum(one.checked_elements for one in found),
         wrong_elements=sum(one.wrong_elements for one in found),
         detail=first.detail,
+        array=first.array,
+        first_wrong=first.first_wrong,
     )
 
 

@@ -68,6 +68,14 @@ PoisonInout = Annotated[
         " measured with a remark.",
     ),
 ]
+Explain = Annotated[
+    bool,
+    typer.Option(
+        "--explain/--no-explain",
+        help="Run a case that fails, hangs or is wrong on the executor too, for 20 s at most, to say line and"
+        " thread.",
+    ),
+]
 Reference = Annotated[
     str,
     typer.Option(
@@ -128,6 +136,7 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "sim_blocks": (SimBlocks, None),
     "lines": (Lines, False),
     "poison_inout": (PoisonInout, True),
+    "explain": (Explain, True),
     "reference": (Reference, "vendor"),
     "ncu": (Ncu, False),
     "ncu_set": (NcuSet, None),
@@ -232,6 +241,7 @@ def _measure(find_ladder: "Callable[..., Ladder]", scalars: Mapping[str, float],
         sim_blocks=parse_sim_blocks(given["sim_blocks"]),
         lines=given["lines"],
         poison_inout=given["poison_inout"],
+        explain=given["explain"],
     )
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]

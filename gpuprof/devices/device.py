@@ -35,6 +35,14 @@ _FMA_PER_CYCLE: dict[tuple[int, int], tuple[int, int]] = {
 }
 
 
+#: Multiply-adds per clock cycle and SM of tensor cores, by type of the operands: the whitepapers on the A100
+#: and H100 Tensor Core GPU architectures, without sparsity. Elsewhere they are a matter of the product.
+_TENSOR_FMA_PER_CYCLE: dict[tuple[int, int], dict[str, int]] = {
+    (8, 0): {"f16": 1024, "bf16": 1024, "tf32": 512, "f64": 64, "i8": 2048},
+    (9, 0): {"f16": 2048, "bf16": 2048, "tf32": 1024, "f64": 128, "i8": 4096},
+}
+
+
 def fma_per_cycle(compute_capability: tuple[int, int]) -> tuple[int, int] | None:
     """FP32 and FP64 fused multiply-adds that one SM completes per cycle.
 
@@ -108,6 +116,18 @@ class Device:
     def peak_gflops(self, dtype: str) -> float | None:
         """Theoretical peak rate, in GFLOP/s, of CUDA cores for `f32` or `f64`."""
         return self.peak_fp64_gflops if dtype == "f64" else self.peak_fp32_gflops
+
+    def peak_tensor_gflops(self, source: str) -> float | None:
+        """Theoretical peak rate of tensor cores, in 10^9 operations per second.
+
+        Args:
+            source: Type of the operands: `f16`, `bf16`, `tf32`, `f64` or `i8`.
+
+        Returns:
+            None where gpuprof does not know the rate.
+        """
+        rate = _TENSOR_FMA_PER_CYCLE.get(self.capability, {}).get(source)
+        return theoretical_gflops(rate, self.sm_count, self.sm_clock_mhz) if rate else None
 
 
 def theoretical_bandwidth_gbps(memory_clock_mhz: float, bus_width_bits: int) -> float:

@@ -24,20 +24,25 @@ The way of a kernel through the rooms:
   widens shared-memory accesses as ptxas does; `slots` says where values live.
 - `decode` turns each block into steps, once. A step runs one instruction on a whole batch of thread blocks,
   with NumPy, on arrays of shape (blocks, warps, 32) whose axes shrink to 1 where values are uniform.
-  `arithmetic` is the table of what instructions compute; `steps` holds them, family by family.
+  `arithmetic` is the table of what instructions compute; `steps` holds them, family by family. Where
+  llvmlite is installed, the float32 sums and products of a block are one step, which machine code runs
+  (`float_runs`).
 - `definedness`, where that is asked for, makes each step one that also follows what was read of shared memory
   that nobody had written: bit by bit, to where it would count.
+- `divergence` keeps lanes that have parted: where they will join, who polls in vain, and who waits at a warp
+  operation for lanes of its warp that are elsewhere.
 - `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier.
 - `memory` is what they touch: global and shared memory, the phases of mbarriers, what the copy engine has in
   flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
-  between barriers, and `phased_races` where mbarriers order accesses too. `global_races` judges who
-  touched global memory, of any block, and `thread_order` knows whether anything orders them.
+  between barriers, and `phased_races` where mbarriers order accesses too; what repeats is judged once
+  (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
+  knows whether anything orders them. A `witness`, where one is asked for, remembers who wrote each element.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; `totals` adds everything up.
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
-`sampling`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they use its errors, and its facts about the
-copy engine.
+`sampling`; `divergence`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they use its errors, and its
+facts about the copy engine.
 """
 
 from gpuprof.executor.decode import Program, load_program
@@ -46,6 +51,7 @@ from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combine
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
+from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.totals import LineCounters
@@ -54,6 +60,7 @@ __all__ = [
     "WARP",
     "Argument",
     "Buffer",
+    "Deed",
     "FaultKind",
     "GlobalMemory",
     "KernelFault",
@@ -64,6 +71,8 @@ __all__ = [
     "Sample",
     "Stored",
     "UnsupportedInstruction",
+    "UnwrittenRead",
+    "Witness",
     "choose_blocks",
     "combined",
     "encode_tensor_map",

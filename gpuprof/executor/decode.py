@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode a kernel once: from PTX to basic blocks of steps that run a whole batch each."""
 
+import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -19,27 +21,36 @@ from gpuprof.executor.program.call_graph import CallGraph
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_before_written, reads_and_writes
+from gpuprof.executor.program.loops import WaitingLoop, waiting_loops
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable, parse
+from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
 from gpuprof.executor.program.slots import Slots
 from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
+    address_steps,
     arithmetic_steps,
     bulk_steps,
     call_steps,
+    matrix_steps,
     mbarrier_steps,
     memory_steps,
+    mma_steps,
     move_steps,
     system_calls,
     warp_steps,
+    wmma_steps,
 )
+from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
-from gpuprof.executor.steps.fusion import fused_step, gathered
+from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
+from gpuprof.executor.steps.member_mask import names_all
+from gpuprof.executor.steps.memory_steps import STRONG
 
 _U32 = np.dtype(np.uint32)
-#: Dynamic shared memory follows the static variables at this alignment, or a larger one that it asks for.
-_DYNAMIC_ALIGNMENT = 16
+#: Bytes behind a constant variable that belong to nobody.
+_CONSTANT_GAP = 4096
 
 
 def _no_step(coder: Coder, item: Instruction) -> None:
@@ -54,19 +65,27 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "atom": memory_steps.atomic,
     "red": memory_steps.atomic,
     "mov": move_steps.move,
-    "cvta": move_steps.convert_address,
+    "cvta": address_steps.convert_address,
+    "isspacep": address_steps.is_in_space,
     "shfl": warp_steps.shuffle,
     "vote": warp_steps.vote,
     "match": warp_steps.match,
     "activemask": warp_steps.active_mask,
     "redux": warp_steps.reduce,
     "elect": warp_steps.elect,
+    "mma": mma_steps.multiply,
+    "wmma": wmma_steps.decode,
+    "ldmatrix": matrix_steps.load_matrix,
+    "stmatrix": matrix_steps.store_matrix,
+    "movmatrix": matrix_steps.move_matrix,
     "mbarrier": mbarrier_steps.mbarrier,
     "membar": memory_steps.fence,
     "fence": memory_steps.fence,
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
+    "applypriority": _no_step,
+    "createpolicy": move_steps.cache_policy,
     "nanosleep": _no_step,
     "griddepcontrol": _no_step,
     "save_frame": call_steps.save_frame,
@@ -81,8 +100,22 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "free": system_calls.free,
 }
 
-#: Opcodes that touch memory, or wait.
-_ACCESSES = ("ld", "st", "atom", "red", "cp", "mbarrier", "bar", "barrier", "call")
+
+@dataclass(frozen=True)
+class Turn:
+    """How control goes back to the header of a loop that may be there to wait.
+
+    Attributes:
+        header: The basic block where each turn begins.
+        found: Slots of what a turn reads.
+        given: Slots of where it reads, and of what it writes where.
+        near: Whether only threads of its own block can change what it reads.
+    """
+
+    header: int
+    found: tuple[int, ...]
+    given: tuple[int, ...]
+    near: bool
 
 
 @dataclass
@@ -97,8 +130,9 @@ class RunnableBlock:
         cases: Where a switch goes by the value of its register, whose slot is `value`; else to `target`.
         site: Counting site of the branch or switch.
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
+        reduction: What its barrier computes on the way, of `bar.red`.
         aligned: All lanes of a warp must come to its barrier together.
-        polls: It is a loop of its own that reads global memory until another block has written it.
+        turns: Where it goes back to the header of a loop that may be there to wait, by that header.
     """
 
     steps: list[Step]
@@ -116,8 +150,9 @@ class RunnableBlock:
     site: int = -1
     arrives_only: bool = False
     aligned: bool = True
-    polls: bool = False
+    turns: dict[int, Turn] = field(default_factory=dict)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
+    reduction: Reduction | None = None
 
 
 @dataclass
@@ -130,18 +165,22 @@ class Program:
         blocks: Its basic blocks; it starts with the first.
         slots: Where its values live and what they start with.
         sites: Instructions counted by themselves.
-        static_shared_bytes: Shared memory of its own variables.
+        shared: Where its shared variables lie.
         shared_granule: Bytes of the smallest access to shared memory.
-        dynamic_offset: Where dynamic shared memory starts.
         local_bytes: Local memory of each thread.
         parameters: Its parameters, with their byte offsets.
         variables: Module variables in global or constant memory that it names.
+        constants: Byte offsets of those in constant memory, by name.
         functions: Addresses of the module's functions.
         phased: Whether it uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
+        orders_shared: Whether accesses to shared memory may be ordered by more than barriers of whole blocks,
+            `__syncwarp` of whole warps, and mbarriers.
         stored: Parameters and variables through which it may write global memory; None when it may be any.
         fences: Whether it has fences, or operations that release: its blocks may wait for each other.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        architecture: The number of its target: 90 for `sm_90`.
+        clocks: Special registers that tell the time, of those that it reads.
         shared_start: Address of the first byte of its own shared memory.
         unmet_alignments: Of shared variables that lie at no multiple of the alignment that they ask for, by
             name: that alignment and their address, in bytes.
@@ -157,31 +196,27 @@ class Program:
     blocks: list[RunnableBlock]
     slots: Slots
     sites: list[Site]
-    static_shared_bytes: int
+    shared: SharedLayout
     shared_granule: int
-    dynamic_offset: int
     local_bytes: int
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
+    constants: dict[str, int]
     functions: dict[str, int]
     phased: bool
     partial: bool
+    orders_shared: bool
     stored: frozenset[str] | None
     fences: bool
     uncounted: frozenset[str]
+    architecture: int
+    clocks: frozenset[str]
     shared_start: int
     unmet_alignments: dict[str, tuple[int, int]]
     unmodelled: tuple[tuple[str, int], ...]
     limits: dict[str, tuple[int, int, int]]
     unwritten: frozenset[int]
     follows_undefined: bool
-
-
-def _polls(body: Sequence[Instruction]) -> bool:
-    """True when nothing but a repeated read can change what a loop of these instructions does."""
-    accesses = [item.opcode for item in body if item.opcode[0] in _ACCESSES]
-    repeated = {"volatile", "acquire", "relaxed"}
-    return len(accesses) == 1 and accesses[0][0] == "ld" and bool(repeated & set(accesses[0]))
 
 
 def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Program:
@@ -198,10 +233,23 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
     """
-    module = _module(ptx)
-    if entry not in module.functions:
-        raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
-    return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
+    with _without_collector():
+        module = _module(ptx)
+        if entry not in module.functions:
+            raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
+        return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Decoding makes very many objects that all stay: looking for garbage would take a third of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 @lru_cache(maxsize=1)
@@ -214,22 +262,24 @@ class _Decoder:
     def __init__(self, module: Module, function: Function, follow_undefined: bool) -> None:
         self.function = function
         self.follow_undefined = follow_undefined
-        shared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
-        self.offsets, self.static_bytes = _laid_out([v for v in shared if not v.extern])
-        alignment = max([_DYNAMIC_ALIGNMENT, *(v.align for v in shared if v.extern)])
-        self.dynamic_offset = _aligned(self.static_bytes, alignment)
-        self.offsets.update({v.name: self.dynamic_offset for v in shared if v.extern})
+        self.shared = shared_layout(module, function)
+        shared = [v for v in (*module.variables, *function.variables) if v.name in self.shared.offsets]
+        self.offsets = dict(self.shared.offsets)
+        self.architecture = module.architecture
         start = shared_start(module.architecture)
         self.unmet_alignments = {
             v.name: (v.align, start + self.offsets[v.name])
             for v in shared
-            if v.name in self.offsets and (start + self.offsets[v.name]) % v.align
+            if (start + self.offsets[v.name]) % v.align
         }
-        local, self.local_bytes = _laid_out([v for v in function.variables if v.space == "local"])
+        local, self.local_bytes = laid_out([v for v in function.variables if v.space == "local"])
         self.offsets.update(local)
-        placed, _ = _laid_out(function.params)
+        placed, _ = laid_out(function.params)
         self.parameters = [(v, placed[v.name]) for v in function.params]
         self.variables = [v for v in module.variables if v.space in ("global", "const")]
+        # The first starts the space, as on a card; gaps between them show accesses that leave their array.
+        constants = [v for v in self.variables if v.space == "const"]
+        self.constants, _ = laid_out(replace(v, size=v.size + _CONSTANT_GAP) for v in constants)
         flow = basic_blocks(function.body)
         # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
         places = {v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name]) for v in shared}
@@ -244,26 +294,29 @@ class _Decoder:
     def program(self, text: str) -> Program:
         """Decode every block of a kernel of this PTX text."""
         blocks = [self._block(block) for block in self.flow]
-        for number, (block, decoded) in enumerate(zip(self.flow, blocks, strict=True)):
-            decoded.polls = number in (block.target, block.otherwise) and _polls(block.body)
+        for last, loops in waiting_loops(self.flow).items():
+            blocks[last].turns = {loop.header: self._turn(loop) for loop in loops}
         return Program(
             self.function.name,
             text,
             blocks,
             self.coder.slots,
             self.coder.sites,
-            self.static_bytes,
+            self.shared,
             self.coder.shared_granule,
-            self.dynamic_offset,
             self.local_bytes,
             self.parameters,
             self.variables,
+            self.constants,
             self.functions,
             self.coder.phased,
-            any(len(item.operands) > 1 for item in self._barriers()),
+            partial := any(names_count(item) for item in self._barriers()),
+            not self.coder.phased and (partial or self._orders_shared()),
             stored_symbols(self.function),
             self.coder.fences,
             frozenset(self.coder.uncounted),
+            self.architecture,
+            frozenset(self.coder.clocks),
             self.coder.shared_start,
             self.unmet_alignments,
             tuple(self.coder.unmodelled),
@@ -272,20 +325,37 @@ class _Decoder:
             self.follow_undefined,
         )
 
+    def _turn(self, loop: WaitingLoop) -> Turn:
+        types = self.function.registers
+        found, given = (
+            tuple(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
+            for names in (loop.found, loop.given)
+        )
+        return Turn(loop.header, found, given, loop.near)
+
     def _unwritten(self) -> frozenset[int]:
         """Return the slots of registers, of modelled types, that may be read before any write."""
         names = read_before_written(self.flow)
         types = self.function.registers
         return frozenset(self.coder.slots.register(name, 0) for name in names if types[name] in ARITHMETIC)
 
+    def _orders_shared(self) -> bool:
+        items = [item for block in self.flow for item in block.body]
+        elsewhere = {"global", "local", "param", "const"}
+        near = [item for item in items if not elsewhere & set(item.opcode)]
+        strong = any(i.opcode[0] in ("ld", "st") and STRONG & set(i.opcode) for i in near)
+        atomic = self.coder.fences and any(i.opcode[0] in ("atom", "red") for i in near)
+        return strong or atomic or any(i.opcode[:2] == ("bar", "warp") and not names_all(i) for i in near)
+
     def _barriers(self) -> Iterator[Instruction]:
         return (block.last for block in self.flow if block.end is End.BARRIER and block.last is not None)
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
+        readers = Counter(name for item in block.items for name in {*reads_and_writes(item)[0]})
         for item in block.body if self.follow_undefined else gathered(block.body):
             if isinstance(item, list):
-                steps += fused_step(self.coder, item)
+                steps += fused_step(self.coder, item, read_outside(item, readers))
             elif (step := self._step(item)) is not None:
                 steps.append(step)
         fused: Counter[tuple[str, int]] = Counter()
@@ -316,22 +386,11 @@ class _Decoder:
             result.cases, result.value = block.cases, self.coder.slots.register(register.name, last.line)
             result.site = self.coder.site("branch", last)
         elif last is not None and block.end is End.BARRIER:
-            result.barrier = self._barrier(last)
+            result.barrier = barrier_operands(self.coder, last)
+            result.reduction = Reduction.of(self.coder, last)
             result.arrives_only = "arrive" in last.opcode
             result.aligned = last.opcode[0] == "bar" or "aligned" in last.opcode
         return result
-
-    def _barrier(self, item: Instruction) -> Callable[[Batch], list[Lanes]]:
-        if "red" in item.opcode:
-            refuse = refusal(self.coder, item, item.name)
-
-            def unknown(batch: Batch) -> list[Lanes]:
-                refuse(batch)
-                return []
-
-            return unknown
-        reads = [self.coder.reader(operand, _U32, item) for operand in item.operands]
-        return lambda batch: [read(batch) for read in reads]
 
     def _step(self, item: Instruction) -> Step | None:
         """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""
@@ -343,10 +402,14 @@ class _Decoder:
 
     def _modelled(self, item: Instruction) -> Step | None:
         name = item.opcode[0]
+        if "cache_hint" in item.opcode:  # the policy that comes last changes nothing here
+            item = replace(item, operands=item.operands[:-1])
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)
         if item.opcode[:3] == ("cp", "async", "bulk"):
             return bulk_steps.bulk_copy(self.coder, item)
+        if item.opcode[:3] == ("cp", "async", "mbarrier"):
+            return mbarrier_steps.arrive_after_copies(self.coder, item)
         if item.opcode[:2] == ("cp", "async"):
             grouped = {"commit_group", "wait_group", "wait_all"} & set(item.opcode)
             return (memory_steps.async_group if grouped else memory_steps.async_copy)(self.coder, item)
@@ -357,28 +420,13 @@ class _Decoder:
         raise UnsupportedInstruction(item.name, item.line)
 
 
-def _aligned(offset: int, alignment: int) -> int:
-    return -(-offset // alignment) * alignment
-
-
-def _laid_out(variables: list[Variable]) -> tuple[dict[str, int], int]:
-    """Place variables one after the other; return their offsets and the end."""
-    offsets: dict[str, int] = {}
-    end = 0
-    for variable in variables:
-        if variable.name not in offsets:
-            offsets[variable.name] = start = _aligned(end, variable.align)
-            end = start + variable.size
-    return offsets, end
-
-
 def _passing(blocks: list[BasicBlock]) -> set[str]:
     """Return the registers whose value goes from one basic block, or one pass through it, to another."""
     home: dict[str, int] = {}
     passing: set[str] = set()
     for number, block in enumerate(blocks):
         written: set[str] = set()
-        for item in (*block.body, *((block.last,) if block.last else ())):
+        for item in block.items:
             reads, writes = reads_and_writes(item)
             touched = {*reads, *writes}
             passing |= {name for name in touched if home.setdefault(name, number) != number}

@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,31 +14,44 @@ from numpy.typing import NDArray
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP
-from gpuprof.executor.lanes.scalars import Lanes, uniform
+from gpuprof.executor.lanes.scalars import uniform
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.memory.heap import Heap
 from gpuprof.executor.memory.printed import Printed
+from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.program.ptx import Variable
-from gpuprof.executor.program.slots import GRID_WORKSPACE
-from gpuprof.executor.sampling import Sample, every_block
-from gpuprof.executor.scheduler import Scheduler
+from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
+from gpuprof.executor.sampling import BlockList, Sample, every_block
+from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
+from gpuprof.executor.steps.special_registers import (
+    Surroundings,
+    block_register,
+    launch_register,
+    remark_on,
+)
 from gpuprof.executor.totals import LineCounters, Number, Totals, efficiencies
 
 #: Lanes of a batch: enough that NumPy's cost per call does not matter, few enough to stay in cache.
 _BATCH_LANES = 65536
 #: Shared and local memory of a batch, in bytes.
 _BATCH_BYTES = 128 << 20
+#: Batches that may wait for blocks of later ones: more than any card holds at once.
+_MOST_WAITING = 16
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
+#: Of an H200.
+_MULTIPROCESSORS = 132
 
 #: CUDA's limits of every architecture: blocks of a grid, and threads of a block, along x, y and z.
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = (1024, 1024, 64)
 _MOST_LOCAL_BYTES = 512 << 10
+#: More need the consent of the kernel, by an attribute that nothing here sets.
+_MOST_CLUSTER_BLOCKS = 8
 #: Of the memory that a cooperative launch gives its grid.
 _WORKSPACE_WORDS = 8
 
@@ -110,6 +123,8 @@ def launch(
     per_line: bool = True,
     instruction_budget: int = DEFAULT_BUDGET,
     cooperative: bool = False,
+    multiprocessors: int = _MULTIPROCESSORS,
+    witness: Witness | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -128,6 +143,8 @@ def launch(
         per_line: Whether to fill `LaunchResult.lines`.
         instruction_budget: Instructions a batch may take before its loop counts as endless.
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
+        multiprocessors: Of the card, for kernels that ask.
+        witness: Remembers who writes what of the buffers that it watches.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -136,45 +153,34 @@ def launch(
     geometry = Geometry(grid, block)
     _check(program, geometry, args)
     sample = every_block(grid) if blocks == "all" else blocks
-    template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative)
-    totals = Totals(program, sample)
-    races = template.races(sample)
-    count, executed = sample.count, 0
-    stored: dict[str, Stored] = {}
-    remark, printed, owned = "", Printed(), _heap_pieces(memory)
-    per_batch = template.blocks_per_batch()
-    for first in range(0, count, per_batch):
-        last = min(first + per_batch, count)
-        running = sample.blocks(first, last)
-        tally = Tally(len(program.sites), len(program.blocks), last - first)
-        batch = template.batch(running.indices, tally)
-        batch.stored = {} if count < sample.total else None
-        batch.join(races, first)
-        batch.printed = printed
-        scheduler = Scheduler(program, batch, instruction_budget)
-        with np.errstate(all="ignore"):
-            scheduler.run()
-        executed += scheduler.lane_instructions
-        totals.add(tally, running)
-        for name, per_block in (batch.stored or {}).items():
-            every = Stored(float(per_block.sum()), float(per_block @ running.weights))
-            stored[name] = stored.get(name, Stored()) + every
-        remark = remark or _remark(batch)
-        if progress is not None:
-            progress(last, count)
-    races.finish()
+    template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
+    owned = _heap_pieces(memory)
+    # A witness cannot forget what it saw of a run that is begun again.
+    ordered = program.orders_shared and witness is not None
+    restore = memory.snapshot() if program.orders_shared and not ordered else None
+    try:
+        run = _Run(template, sample, instruction_budget, progress, witness, order_shared=ordered)
+        run.to_the_end()
+    except KernelFault as fault:
+        if restore is None or fault.kind is not FaultKind.SHARED_RACE:
+            raise
+        restore()
+        run = _Run(template, sample, instruction_budget, progress, order_shared=True)
+        run.to_the_end()
+    totals = run.totals
+    machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
         hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
         lines=totals.lines() if per_line else {},
-        sampled_blocks=count,
+        sampled_blocks=sample.count,
         total_blocks=sample.total,
         exact_sample=totals.exact,
-        lane_instructions=executed,
-        stored=stored,
-        remarks=tuple(text for text in (remark, _leak(_heap_pieces(memory), owned)) if text),
-        printed=printed.text,
-        print_calls=printed.calls,
+        lane_instructions=run.executed,
+        stored=run.stored,
+        remarks=tuple(text for text in (run.remark, machine, _leak(_heap_pieces(memory), owned)) if text),
+        printed=run.printed.text,
+        print_calls=run.printed.calls,
     )
 
 
@@ -189,6 +195,97 @@ def _leak(pieces: dict[int, int], before: dict[int, int]) -> str:
     if not kept:
         return ""
     return f"Of what malloc gave out, {sum(kept):,} bytes in {len(kept):,} pieces are not freed"
+
+
+class _Run:
+    """One launch's batches, in turn; those that wait for blocks of other batches stay until these have come.
+
+    Attributes:
+        totals: What the batches counted that have ended.
+        executed: PTX instructions, summed over their lanes.
+        stored: What they stored, as in the launch's result.
+        remark: What the first of them did that CUDA leaves undefined.
+        printed: What they print.
+    """
+
+    def __init__(
+        self,
+        template: "_Template",
+        sample: Sample,
+        budget: int,
+        progress: Callable[[int, int], None] | None,
+        witness: Witness | None = None,
+        *,
+        order_shared: bool = False,
+    ) -> None:
+        self.template = template
+        self.order_shared = order_shared
+        self.sample = sample
+        self.budget = budget
+        self.progress = progress
+        self.totals = Totals(template.program, sample)
+        self.executed = 0
+        self.stored: dict[str, Stored] = {}
+        self.remark = ""
+        self.printed = Printed()
+        self._races = template.races(sample)
+        if witness is not None:
+            witness.attend(self._races, lambda thread: template.named(sample, thread))
+        self._waiting: list[tuple[Scheduler, BlockList]] = []
+        self._done = 0
+
+    def to_the_end(self) -> None:
+        """Run all blocks of the sample."""
+        count, per_batch = self.sample.count, self.template.blocks_per_batch()
+        for first in range(0, count, per_batch):
+            last = min(first + per_batch, count)
+            self._waiting.append(self._begun(first, last))
+            self._go_round(Help.OTHERS if count > per_batch else Help.NOBODY)
+            self._until_few_wait(_MOST_WAITING)
+        self._until_few_wait(0)
+        self._races.finish()
+
+    def _until_few_wait(self, most: int) -> None:
+        """Let waiting batches help each other until at most so many are left."""
+        while len(self._waiting) > most:
+            # Lanes part from those of their warp only where no other block is of any help.
+            _ = self._go_round(Help.OTHERS) or self._go_round(Help.OWN_WARP) or self._go_round(Help.NOBODY)
+
+    def _begun(self, first: int, last: int) -> tuple[Scheduler, BlockList]:
+        template, program = self.template, self.template.program
+        running = self.sample.blocks(first, last)
+        tally = Tally(len(program.sites), len(program.blocks), last - first)
+        batch = template.batch(running.indices, tally)
+        batch.stored = {} if self.sample.count < self.sample.total else None
+        batch.join(self._races, first, order_shared=self.order_shared)
+        batch.printed = self.printed
+        return Scheduler(program, batch, self.budget), running
+
+    def _go_round(self, help_from: Help) -> bool:
+        """Let every batch go on that has not ended; return whether any got further."""
+        further = False
+        for scheduler, running in reversed(self._waiting.copy()):
+            before = scheduler.progress
+            with np.errstate(all="ignore"):
+                ended = scheduler.run(help_from)
+            if ended:
+                self._waiting.remove((scheduler, running))
+                self._count(scheduler, running)
+            further |= scheduler.progress > before
+        return further
+
+    def _count(self, scheduler: Scheduler, running: BlockList) -> None:
+        batch = scheduler.batch
+        self.executed += scheduler.lane_instructions
+        self.totals.add(batch.tally, running)
+        for name, per_block in (batch.stored or {}).items():
+            every = Stored(float(per_block.sum()), float(per_block @ running.weights))
+            self.stored[name] = self.stored.get(name, Stored()) + every
+        self.remark = self.remark or _remark(batch)
+        batch.close()
+        self._done += batch.blocks
+        if self.progress is not None:
+            self.progress(self._done, self.sample.count)
 
 
 def _remark(batch: Batch) -> str:
@@ -267,6 +364,12 @@ def _check_limits(program: Program, geometry: Geometry) -> None:
             f"{program.kernel}: block {block} cannot be launched: it asks for {limits['reqntid']}."
         )
     cluster = limits.get("reqnctapercluster", (1, 1, 1))
+    if math.prod(cluster) > _MOST_CLUSTER_BLOCKS:
+        raise LaunchRefused(
+            f"{program.kernel}: clusters of {cluster} blocks cannot be launched: a cluster has at most"
+            f" {_MOST_CLUSTER_BLOCKS}, and the driver refuses more with CUDA_ERROR_INVALID_CLUSTER_SIZE.",
+            fix="Use smaller clusters.",
+        )
     if any(blocks % size for blocks, size in zip(grid, cluster, strict=True)):
         raise LaunchRefused(
             f"{program.kernel}: grid {grid} cannot be launched: its clusters are of {cluster} blocks,"
@@ -286,28 +389,32 @@ class _Template:
         memory: GlobalMemory,
         dynamic_shared_bytes: int,
         cooperative: bool,
+        multiprocessors: int,
     ) -> None:
         self.program = program
         self.geometry = geometry
         self.memory = memory
-        self.dynamic_shared_bytes = dynamic_shared_bytes
-        self.shared_bytes = program.static_shared_bytes
+        self.shared_bytes = program.shared.static_bytes
         if dynamic_shared_bytes:
-            self.shared_bytes = program.dynamic_offset + dynamic_shared_bytes
+            self.shared_bytes = program.shared.dynamic_offset + dynamic_shared_bytes
+        self.surroundings = Surroundings(
+            geometry,
+            program.limits.get("reqnctapercluster"),
+            program.architecture,
+            program.shared.allotted_bytes + dynamic_shared_bytes,
+            dynamic_shared_bytes,
+            multiprocessors,
+        )
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)
         self._fill_specials()
-        #: Whether blocks wait for each other at a barrier of the grid.
-        self.waits_for_grid = cooperative and not GRID_WORKSPACE.isdisjoint(program.slots.specials)
-        if self.waits_for_grid:
+        if cooperative and not GRID_WORKSPACE.isdisjoint(program.slots.specials):
             self._fill_workspace()
 
     def blocks_per_batch(self) -> int:
         """Return how many thread blocks run together."""
         lanes = self.geometry.warps * WARP
-        if self.waits_for_grid:
-            return math.prod(self.geometry.grid)
         bytes_each = self.shared_bytes + lanes * self.program.local_bytes
         return max(1, min(_BATCH_LANES // lanes, _BATCH_BYTES // max(1, bytes_each)))
 
@@ -328,12 +435,10 @@ class _Template:
             followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
         )
         batch.registers = list(self.registers)
-        for axis, name in enumerate("xyz"):
-            slot = self.program.slots.specials.get(f"%ctaid.{name}")
-            if slot is not None:
-                values = indices[:, axis].astype(np.int32)
-                same = (values == values[0]).all()
-                batch.registers[slot] = (values[:1] if same else values).reshape(-1, 1, 1)
+        values = self.surroundings.of_blocks(indices)
+        for name, slot in self.program.slots.specials.items():
+            if name in values:
+                batch.registers[slot] = block_register(values[name])
         return batch
 
     def races(self, sample: Sample) -> GlobalRaces:
@@ -342,13 +447,13 @@ class _Template:
         buffers = [b for b in self._stored() if not b.read_only and b.allotted is None]
 
         def report(race: GlobalRace) -> NoReturn:
-            thread, block = self._named(sample, race.thread)
-            other, other_block = self._named(sample, race.other)
+            thread, block = self.named(sample, race.thread)
+            other, other_block = self.named(sample, race.other)
             who = f"thread {other} of block {other_block}"
             if race.thread == race.other:
                 who = f"another thread of block {other_block}"
             raise KernelFault(
-                FaultKind.GLOBAL_RACE,
+                FaultKind.SHARED_RACE if race.shared else FaultKind.GLOBAL_RACE,
                 race.detail.format(who, race.other_line),
                 kernel=self.program.kernel,
                 source_line=race.line,
@@ -382,7 +487,7 @@ class _Template:
                 found[buffer.address] = buffer
         return list(found.values())
 
-    def _named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """Return threadIdx and blockIdx of a thread, by its number among those that run."""
         rank, inside = divmod(thread, self.geometry.warps * WARP)
         x, y, z = sample.blocks(rank, rank + 1).indices[0].tolist()
@@ -403,6 +508,11 @@ class _Template:
                     whole = np.frombuffer(content, dtype=np.uint8)
                     block = self.memory.allocate(whole, "the parameters", read_only=True)
                 address = block.address + placed[name]
+            elif key == CONSTANT_WINDOW:
+                address = self.memory.constant_window(self.program.module)
+            elif name in self.program.constants:
+                self._variable(variables[name])
+                address = self.program.constants[name]
             else:
                 address = self._variable(variables[name]).address
             self.registers[slot] = uniform(address + int(offset), np.dtype(np.int64))
@@ -415,8 +525,11 @@ class _Template:
         key = (self.program.module, variable.name)
         if key not in self.memory.variables:
             content = np.frombuffer((variable.data or b"").ljust(variable.size, b"\0"), dtype=np.uint8)
-            is_constant = variable.space == "const"
-            buffer = self.memory.allocate(content, variable.name, read_only=is_constant)
+            place = self.program.constants.get(variable.name)
+            address = None if place is None else self.memory.constant_window(self.program.module) + place
+            buffer = self.memory.allocate(
+                content, variable.name, read_only=place is not None, address=address
+            )
             self.memory.variables[key] = buffer
             self._fill_references(variable, buffer)
         return self.memory.variables[key]
@@ -434,7 +547,9 @@ class _Template:
         """Write the addresses that a module variable starts with."""
         variables = {v.name: v for v in self.program.variables}
         for place in variable.references:
-            if place.symbol in variables:
+            if place.symbol in self.program.constants and not place.generic:
+                address = self.program.constants[place.symbol]
+            elif place.symbol in variables:
                 address = self._variable(variables[place.symbol]).address
             elif place.symbol in self.program.functions:
                 address = self.program.functions[place.symbol]
@@ -444,40 +559,10 @@ class _Template:
             buffer.view(1)[place.offset : place.offset + place.size] = content
 
     def _fill_specials(self) -> None:
-        geometry = self.geometry
-        x, y, _ = geometry.block
-        thread = np.arange(geometry.warps * WARP).reshape(1, geometry.warps, WARP)
-        lane = np.arange(WARP).reshape(1, 1, WARP)
-        warp = np.arange(geometry.warps).reshape(1, -1, 1)
-        bit = np.left_shift(np.uint64(1), lane.astype(np.uint64))
-        masks = {"eq": bit, "lt": bit - 1, "le": 2 * bit - 1, "ge": 2**32 - bit, "gt": 2**32 - 2 * bit}
-        values: dict[str, Any] = {
-            **{
-                f"%tid.{a}": v
-                for a, v in zip("xyz", (thread % x, thread // x % y, thread // (x * y)), strict=True)
-            },
-            **{f"%ntid.{a}": v for a, v in zip("xyz", geometry.block, strict=True)},
-            **{f"%nctaid.{a}": v for a, v in zip("xyz", geometry.grid, strict=True)},
-            "%laneid": lane,
-            "%warpid": warp,
-            "%nwarpid": geometry.warps,
-            "%dynamic_smem_size": self.dynamic_shared_bytes,
-            "%total_smem_size": self.shared_bytes,
-            **{f"%lanemask_{kind}": mask for kind, mask in masks.items()},
-        }
+        values = self.surroundings.of_launch()
         for name, slot in self.program.slots.specials.items():
             if name in values:
-                self.registers[slot] = _squeezed(np.asarray(values[name]).astype(np.uint32).view(np.int32))
-
-
-def _squeezed(value: Lanes) -> Lanes:
-    """Return a batch value with size 1 on every axis along which it does not change."""
-    value = value.reshape((1,) * (3 - value.ndim) + value.shape)
-    for axis in (1, 2):
-        first = np.take(value, [0], axis=axis)
-        if (value == first).all():
-            value = first
-    return value
+                self.registers[slot] = launch_register(values[name])
 
 
 def _parameter_block(program: Program, args: Sequence[Argument]) -> bytes:

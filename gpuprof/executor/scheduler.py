@@ -14,69 +14,66 @@ stuck in a barrier go on alone: the hardware joins lanes of a warp, never warps.
 A strand whose wait for an mbarrier failed is parked until that barrier's phase ends. Where nothing can run
 and no phase can end, parked strands get a few more tries, since what they do between two tries may help.
 
-A strand that polls global memory for what another block writes rests after each try, until nothing else can
-run.
+A strand that polls in vain rests until nothing else can run. A strand that comes to a warp operation waits
+for the lanes that its member mask names. Where these are held at a join with them, lanes of a warp part.
 """
 
 from dataclasses import dataclass, field, replace
+from enum import Enum
+from operator import length_hint
 from typing import NoReturn
 
 import numpy as np
 
 from gpuprof.executor.decode import Program, RunnableBlock
+from gpuprof.executor.divergence.joins import Joins
+from gpuprof.executor.divergence.polling import Polling
+from gpuprof.executor.divergence.strands import Join, Strand, in_batch
+from gpuprof.executor.divergence.warp_meetings import WarpMeetings
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
+from gpuprof.executor.lanes.meetings import Arrival
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.mbarriers import Stall
 from gpuprof.executor.memory.shared_memory import next_serial
 from gpuprof.executor.program.flow import EXIT_BLOCK, End
+from gpuprof.executor.steps.barrier_steps import Agreement, Reduction, check_operands
 from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Step
 
 #: How often threads may wait for mbarriers in vain, while nothing changes, before that is a deadlock.
 _PATIENCE = 64
-#: Barriers of a thread block.
-_BARRIERS = 16
-
-
-@dataclass(eq=False)
-class _Join:
-    """Where the strands that split off at one branch meet: `block`, run by `lanes` once none is `pending`."""
-
-    block: int
-    lanes: Bools
-    rejoin: int
-    above: "_Join | None"
-    pending: int = 0
-
-
-@dataclass(eq=False)
-class _Strand:
-    """Lanes that run together from `block` until they reach `rejoin`, where `above` awaits them."""
-
-    block: int
-    mask: Mask
-    rejoin: int = EXIT_BLOCK
-    above: _Join | None = None
 
 
 @dataclass(eq=False)
 class _Waiting:
-    """A strand at a barrier: which one, and how many threads it takes (None: all of the block)."""
+    """A strand at a barrier: which one, how many threads it takes (None: all of the block), and its votes."""
 
-    strand: _Strand
+    strand: Strand
     barrier: int
     expected: int | None
     line: int
+    aligned: bool
+    reduction: Reduction | None
+    votes: Bools | None
 
 
 @dataclass(eq=False)
 class _Parked:
     """A strand that waits for mbarriers."""
 
-    strand: _Strand
+    strand: Strand
     stall: Stall
+
+
+class Help(Enum):
+    """Who may change what strands poll for."""
+
+    NOBODY = "nobody else: they poll until they find it, or for ever"
+    OTHERS = "blocks of other batches"
+    OWN_WARP = "lanes of their own warps that await them at a join, then blocks of other batches"
 
 
 @dataclass
@@ -87,6 +84,11 @@ class Scheduler:
         program: What to run.
         batch: On whom.
         budget: Instructions that the batch may take before it counts as endless.
+
+    Attributes:
+        steps: Instructions that it took.
+        lane_instructions: The same, each as often as lanes ran it.
+        progress: How often strands ran and did more than poll in vain.
     """
 
     program: Program
@@ -94,72 +96,109 @@ class Scheduler:
     budget: int
     steps: int = 0
     lane_instructions: int = 0
-    _ready: list[_Strand] = field(default_factory=list)
+    progress: int = 0
+    _ready: list[Strand] = field(default_factory=list)
     _waiting: list[_Waiting] = field(default_factory=list)
     _parked: list[_Parked] = field(default_factory=list)
-    #: Strands that read global memory in a loop, and did not find what they wait for.
-    _polling: list[_Strand] = field(default_factory=list)
+    _started: bool = False
+    _polling: Polling = field(init=False)
+    _meetings: WarpMeetings = field(init=False)
+    _joins: Joins = field(init=False)
     #: How often parked strands were tried in vain, and the state of the mbarriers then.
     _tries: int = 0
     _tried_version: int = -1
     #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
     _arrivals: dict[int, Bools] = field(default_factory=dict)
+    _agreement: Agreement = field(default_factory=Agreement)
 
-    def run(self) -> None:
-        """Run to the end.
+    def __post_init__(self) -> None:
+        self._polling = Polling(self.batch)
+        self._meetings = WarpMeetings(self.batch)
+        self._joins = Joins(self.batch)
+
+    def run(self, help_from: Help = Help.NOBODY) -> bool:
+        """Run to the end, or until only other batches can help.
+
+        Args:
+            help_from: Who may change what strands poll for when nothing here can run.
+
+        Returns:
+            Whether this is the end; if not, call it again.
 
         Raises:
             KernelFault: The kernel broke a rule.
         """
-        self._ready = [_Strand(0, self.batch.mask)]
-        while self._ready or self._waiting or self._parked or self._polling:
+        if not self._started:
+            self._ready, self._started = [Strand(0, self.batch.mask)], True
+        self._polling.stirred = True
+        while self._ready or self._stuck():
             if self._ready:
                 self._advance(self._ready.pop())
-            elif not (
-                self._release()
-                or self._resume_parked()
-                or self._detach()
-                or self._poll_again()
-                or self._try_parked()
-            ):
-                self._deadlock()
+            elif not self._go_on():
+                if self._polling.resting and help_from is Help.OTHERS:
+                    return False
+                if self._go(self._joins.lanes(self._stuck())):
+                    help_from = Help.NOBODY if help_from is Help.NOBODY else Help.OTHERS
+                elif self._polling.resting and help_from is Help.OWN_WARP:
+                    return False
+                elif not (self._try_parked() or self._go(self._polling.to_the_end(self.program.blocks))):
+                    self._deadlock()
         self.batch.races.barrier()
         if self.batch.phased and (unfinished := self.batch.bulk.unfinished):
             line, lanes = unfinished
             text = "ends without waiting for its bulk copy, which still reads shared memory"
             self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))
+        return True
 
-    def _advance(self, strand: _Strand) -> None:
+    def _go_on(self) -> bool:
+        """Find lanes that can run; False if there are none but by parting those of a warp for good."""
+        return (
+            self._release()
+            or self._go(self._meetings.meet(self.program.blocks))
+            or self._resume_parked()
+            or self._go(self._joins.warps(self._stuck()))
+            or self._go(self._polling.again())
+            or self._go(self._awaited())
+        )
+
+    def _advance(self, strand: Strand) -> None:
         """Run one strand until it ends, splits, or stops at a barrier."""
         batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
         batch.mask = strand.mask
         batch.alone = self._is_alone(strand.mask)
+        stirred, self._polling.stirred = self._polling.stirred, True
+        self.progress += 1
         while strand.block != strand.rejoin:
             if strand.block == EXIT_BLOCK:
                 break
             block = blocks[strand.block]
-            tally.ran(strand.block, strand.mask)
-            self.lane_instructions += block.length * strand.mask.total_threads
-            self.steps += block.length
-            if self.steps > self.budget:
-                self._endless(block, strand.mask)
-            for step in block.steps:
-                step(batch)
-            if block.end is End.BRANCH:
-                before, place = len(self._ready), strand.block
-                if not self._branch(block, strand):
+            if strand.registers is None:
+                tally.ran(strand.block, strand.mask)
+                self.lane_instructions += block.length * strand.mask.total_threads
+                self.steps += block.length
+                batch.clock.executed = self.steps
+                if self.steps > self.budget:
+                    self._endless(block, strand.mask)
+                steps = iter(block.steps)
+            else:
+                steps = iter(self._resumed(block, strand))
+            try:
+                for step in steps:
+                    step(batch)
+            except Arrival as arrival:
+                batch.stall = None  # those whose wait failed will try again
+                number = len(block.steps) - length_hint(steps) - 1
+                self._ready += self._meetings.come(strand, number, arrival)
+                return
+            if block.end in (End.BRANCH, End.SWITCH):
+                before = len(self._ready)
+                follow = self._branch if block.end is End.BRANCH else self._switch
+                if not follow(block, strand):
                     if batch.stall is not None:
                         self._park(batch.stall, self._ready[before:])
-                    if block.polls:
-                        # Those that found it await the others at the join.
-                        self._rest(self._ready[before:])
-                    return
-                if block.polls and strand.block == place:
-                    self._ready.append(strand)
-                    self._rest([strand])
-                    return
-            elif block.end is End.SWITCH:
-                if not self._switch(block, strand):
+                    if block.turns:
+                        split = self._ready[before:]
+                        self._ready[before:] = [s for s in split if not self._polling.rest(s, block)]
                     return
             elif block.end is End.BARRIER:
                 if not self._barrier(block, strand):
@@ -173,6 +212,10 @@ class Scheduler:
             if batch.stall is not None:
                 self._ready.append(strand)
                 self._park(batch.stall, [strand])
+                return
+            if block.turns and strand.block != strand.rejoin and self._polling.rest(strand, block):
+                self._polling.stirred = stirred
+                self.progress -= 1
                 return
         if strand.block == EXIT_BLOCK:
             self._exit(strand.mask)
@@ -194,13 +237,13 @@ class Scheduler:
             mask.first(),
         )
 
-    def _arrived(self, join: _Join | None) -> None:
+    def _arrived(self, join: Join | None) -> None:
         """One strand of `join` is done."""
         if join is not None:
             join.pending -= 1
             self._resume(join)
 
-    def _resume(self, join: _Join) -> None:
+    def _resume(self, join: Join) -> None:
         """When the last strand of `join` is done, let the lanes still alive go on together."""
         if join.pending:
             return
@@ -209,11 +252,11 @@ class Scheduler:
             mask = (
                 self.batch.live if np.array_equal(lanes, self.batch.live.lanes) else self.batch.live.of(lanes)
             )
-            self._ready.append(_Strand(join.block, mask, join.rejoin, join.above))
+            self._ready.append(Strand(join.block, mask, join.rejoin, join.above))
         else:
             self._arrived(join.above)
 
-    def _branch(self, block: RunnableBlock, strand: _Strand) -> bool:
+    def _branch(self, block: RunnableBlock, strand: Strand) -> bool:
         """Follow a branch; False when the strand split in two."""
         mask = strand.mask
         holds = self.batch.registers[block.predicate]
@@ -233,7 +276,7 @@ class Scheduler:
         self._split(block, strand, [(block.target, one), (block.otherwise, other)])
         return False
 
-    def _switch(self, block: RunnableBlock, strand: _Strand) -> bool:
+    def _switch(self, block: RunnableBlock, strand: Strand) -> bool:
         """Follow a jump by the value of a register; False when the strand split."""
         mask, values = strand.mask, self.batch.registers[block.value]
         lanes = np.broadcast_to(mask.lanes, np.broadcast_shapes(mask.lanes.shape, values.shape))
@@ -251,22 +294,25 @@ class Scheduler:
         self._split(block, strand, sides)
         return False
 
-    def _split(self, block: RunnableBlock, strand: _Strand, sides: list[tuple[int, Mask]]) -> None:
+    def _split(self, block: RunnableBlock, strand: Strand, sides: list[tuple[int, Mask]]) -> None:
         join, rejoin = strand.above, block.rejoin
         if rejoin != strand.rejoin:
-            join = _Join(rejoin, strand.mask.lanes, strand.rejoin, strand.above)
+            join = Join(rejoin, strand.mask.lanes, strand.rejoin, strand.above)
         elif join is not None:
             join.pending -= 1  # the strand is replaced by its two sides
         for target, mask in sides:
             if target == EXIT_BLOCK:
                 self._exit(mask)
         going = [(target, mask) for target, mask in sides if target not in (rejoin, EXIT_BLOCK)]
-        self._ready += [_Strand(target, mask, rejoin, join) for target, mask in going]
+        memory = strand.memory
+        self._ready += [
+            Strand(target, mask, rejoin, join, memory=memory and memory.copy()) for target, mask in going
+        ]
         if join is not None:
             join.pending += len(going)
             self._resume(join)
 
-    def _barrier(self, block: RunnableBlock, strand: _Strand) -> bool:
+    def _barrier(self, block: RunnableBlock, strand: Strand) -> bool:
         """Pass a barrier when everybody is there; otherwise put the strand to wait and return False."""
         strand.block = block.target
         operands = block.barrier(self.batch)
@@ -285,40 +331,38 @@ class Scheduler:
         return False
 
     def _meet(
-        self, block: RunnableBlock, strand: _Strand, identity: int = 0, count: int | None = None
+        self, block: RunnableBlock, strand: Strand, identity: int = 0, count: int | None = None
     ) -> bool:
         """Wait at one barrier, or arrive there; True when the strand can go on."""
         batch, expected = self.batch, count
-        self._check_barrier(block, strand.mask, identity, expected)
+        check_operands(batch, block.line, strand.mask, identity, expected)
+        votes = block.reduction.votes(batch, strand.mask) if block.reduction else None
         everybody = batch.alone and strand.mask is batch.mask
         if expected is None and everybody and not self._waiting:
             batch.races.barrier()
             batch.order.barrier()
+            if block.reduction is not None and votes is not None:
+                block.reduction.give(batch, strand.mask.lanes, votes, strand.mask.lanes)
             return True
+        self._agreement.come(batch, block.line, strand.mask, identity, expected)
         if block.aligned:
-            self._require_full_warps(block, strand.mask)
+            self._require_full_warps(block, strand.mask, ~self._joins.loose)
         if count is not None and batch.partial:
             arriving = Signal(next_serial(), strand.mask.lanes, _phase_of(identity))
             batch.races.record(Access.RELEASE, arriving, block.line)
+            batch.order.arrive(identity, strand.mask.lanes)
         if block.arrives_only:
             shape = (batch.blocks, batch.warps, 32)
             before = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
             self._arrivals[identity] = before | strand.mask.lanes
             return True
-        self._waiting.append(_Waiting(strand, identity, expected, block.line))
+        self._waiting.append(
+            _Waiting(strand, identity, expected, block.line, block.aligned, block.reduction, votes)
+        )
         return False
 
-    def _check_barrier(self, block: RunnableBlock, mask: Mask, identity: int, count: int | None) -> None:
-        text = ""
-        if identity >= _BARRIERS:
-            text = f"uses barrier {identity}, but a block has {_BARRIERS}, from 0"
-        elif count is not None and (count == 0 or count % WARP):
-            text = f"waits at a barrier for {count} threads, which are not whole warps of {WARP}"
-        if text:
-            self.batch.fault(FaultKind.BARRIER, text, block.line, mask.first())
-
-    def _require_full_warps(self, block: RunnableBlock, mask: Mask) -> None:
-        missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes
+    def _require_full_warps(self, block: RunnableBlock, mask: Mask, warps: Bools) -> None:
+        missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes & warps
         if missing.any():
             position = first_true(missing)
             self.batch.fault(
@@ -346,22 +390,37 @@ class Scheduler:
                 warps = (arrived | absent).all(axis=2) & arrived.any(axis=2)
                 complete = np.asarray(warps.sum(axis=1) * WARP >= expected)
             if complete.any():
-                self._order(identity, complete, group)
-                whole = (arrived | absent)[complete].all()
-                batch.order.barrier(complete, None if whole else arrived, arrived & ~early)
+                self._require_one_place(group, complete)
+                self._order(identity, complete, group, early)
+                whole = (arrived | absent)[complete].all() and not early[complete].any()
+                batch.order.barrier(complete, None if whole else arrived, arrived & ~early, identity)
+                self._agreement.complete(identity, complete)
+                self._reduce(group, complete)
                 if identity in self._arrivals:
                     self._arrivals[identity][complete] = False
                 self._let_go(group, complete)
                 return True
         return False
 
-    def _order(self, identity: int, complete: Bools, group: list[_Waiting]) -> None:
+    def _reduce(self, group: list[_Waiting], complete: Bools) -> None:
+        """Give those that voted at a barrier the result, in the blocks that are true in `complete`."""
+        voting = [(w.strand.mask.lanes, w.reduction, w.votes) for w in group if w.votes is not None]
+        yes, voters = np.zeros((2, self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
+        for lanes, _, votes in voting:
+            yes |= votes
+            voters |= lanes
+        for lanes, reduction, _ in voting:
+            assert reduction is not None
+            reduction.give(self.batch, lanes & complete[:, None, None], yes, voters)
+
+    def _order(self, identity: int, complete: Bools, group: list[_Waiting], early: Bools) -> None:
         """Tell the race detector that a barrier is over in the blocks that are true in `complete`."""
         batch = self.batch
         waited = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
         for w in group:
             waited |= w.strand.mask.lanes
-        everybody = complete & (waited | ~batch.live.lanes).all(axis=(1, 2))
+        # Who arrived without waiting has gone on, perhaps to its end.
+        everybody = complete & (waited | ~batch.live.lanes).all(axis=(1, 2)) & ~early.any(axis=(1, 2))
         if not batch.partial:
             everybody = complete
         some = complete & ~everybody
@@ -372,7 +431,22 @@ class Scheduler:
         if everybody.any():
             batch.races.barrier(None if everybody.all() else everybody)
 
+    def _require_one_place(self, group: list[_Waiting], complete: Bools) -> None:
+        """Refuse lanes of a warp that came one by one to different barriers, where they must be together."""
+        if not self._joins.loose.any():
+            return
+        place = np.full((self.batch.blocks, self.batch.warps, WARP), -1, dtype=np.int64)
+        for w in group:
+            chosen = in_batch(w.strand.mask.lanes & complete[:, None, None] & self._joins.loose, self.batch)
+            met = place.max(axis=2, keepdims=True)
+            if w.aligned and (apart := chosen & (met >= 0) & (met != w.strand.block)).any():
+                text = "is at another barrier than other threads of its warp: it is in divergent code"
+                self.batch.fault(FaultKind.BARRIER, text, w.line, first_true(apart))
+            place[chosen] = w.strand.block
+
     def _let_go(self, group: list[_Waiting], complete: Bools) -> None:
+        """Let strands go on past their barrier: as one where they are at one place."""
+        going: dict[tuple[int, ...], Strand] = {}
         for w in group:
             chosen = w.strand.mask.lanes & complete[:, None, None]
             self._waiting.remove(w)
@@ -386,9 +460,15 @@ class Scheduler:
                 if w.strand.above is not None:
                     w.strand.above.pending += 1
                 w.strand.mask = w.strand.mask.of(chosen)
-            self._ready.append(w.strand)
+            if (known := going.get(w.strand.place)) is None:
+                going[w.strand.place] = w.strand
+            else:
+                known.mask = known.mask.of(known.mask.lanes | chosen)
+                if known.above is not None:
+                    known.above.pending -= 1
+        self._ready += going.values()
 
-    def _park(self, stall: Stall, strands: list[_Strand]) -> None:
+    def _park(self, stall: Stall, strands: list[Strand]) -> None:
         """Take those strands from the ready ones whose lanes cannot get through their wait yet."""
         self.batch.stall = None
         for strand in strands:
@@ -419,47 +499,46 @@ class Scheduler:
         self._unpark(list(self._parked))
         return True
 
-    def _rest(self, strands: list[_Strand]) -> None:
-        """Take strands that poll in vain from the ready ones."""
-        for strand in strands:
-            self._ready.remove(strand)
-            self._polling.append(strand)
-
-    def _poll_again(self) -> bool:
-        """Let strands that poll try again; the budget of instructions ends what never finds its value."""
-        found = bool(self._polling)
-        self._ready += self._polling
-        self._polling = []
-        return found
+    def _resumed(self, block: RunnableBlock, strand: Strand) -> list[Step]:
+        """Return the steps of a block that a strand has yet to run, with its registers as it left them."""
+        assert strand.registers is not None
+        strand.registers.restore(self.batch, strand.mask.lanes)
+        first, strand.step, strand.registers = strand.step, 0, None
+        return block.steps[first:]
 
     def _unpark(self, chosen: list[_Parked]) -> None:
         for parked in chosen:
             self._parked.remove(parked)
             self._ready.append(parked.strand)
 
-    def _detach(self) -> bool:
-        """Let warps go on that have reached a join whole, while others of their strand wait in a barrier."""
-        held = [w.strand for w in self._waiting] + [p.strand for p in self._parked] + self._polling
-        joins = {id(j): j for strand in held for j in _above(strand)}
-        # Inner joins first: lanes that are free at one have not reached those around it.
-        for join in sorted(joins.values(), key=_depth, reverse=True):
-            busy = np.zeros((self.batch.blocks, self.batch.warps, 1), dtype=np.bool_)
-            for strand in held:
-                if join in _above(strand):
-                    busy |= strand.mask.active_warps
-            free = join.lanes & self.batch.live.lanes & ~busy
-            if free.any():
-                join.lanes = join.lanes & busy
-                if join.above is not None:
-                    join.above.pending += 1
-                self._ready.append(_Strand(join.block, self.batch.live.of(free), join.rejoin, join.above))
-                return True
-        return False
+    def _stuck(self) -> list[Strand]:
+        return [
+            *(w.strand for w in self._waiting),
+            *(p.strand for p in self._parked),
+            *(resting.strand for resting in self._polling.resting),
+            *(g.strand for g in self._meetings.waiting),
+        ]
+
+    def _awaited(self) -> list[Strand]:
+        """Return lanes that go on without those of their warp that only they can help, if there are any."""
+        going: list[Strand] = []
+        if self._meetings.waiting:
+            going = self._joins.lanes(self._stuck(), self._meetings.awaited())
+        if not going and (near := self._polling.near()):
+            going = self._joins.lanes(self._stuck(), within=near)
+        return going
+
+    def _go(self, strands: list[Strand]) -> bool:
+        """Let strands run, if there are any."""
+        self._ready += strands
+        return bool(strands)
 
     def _deadlock(self) -> None:
         batch = self.batch
         if self._parked:
             self._endless_wait(self._parked[0].stall)
+        if self._meetings.waiting:
+            self._meetings.never([(w.strand, f"at barrier {w.barrier}", w.line) for w in self._waiting])
         waiting = self._waiting[0]
         arrived = np.zeros((batch.blocks, batch.warps, 32), dtype=np.bool_)
         for w in self._waiting:
@@ -501,16 +580,3 @@ def _by_values(operands: list[Lanes], mask: Mask) -> list[tuple[tuple[int, ...],
     held = np.stack([np.broadcast_to(operand, shape) for operand in operands], axis=-1)
     different = np.unique(held[lanes], axis=0)
     return [(tuple(values.tolist()), mask.of(lanes & (held == values).all(axis=-1))) for values in different]
-
-
-def _above(strand: _Strand | _Join) -> list[_Join]:
-    """Return the joins that a strand will reach, innermost first."""
-    joins, join = [], strand.above
-    while join is not None:
-        joins.append(join)
-        join = join.above
-    return joins
-
-
-def _depth(join: _Join) -> int:
-    return len(_above(join))

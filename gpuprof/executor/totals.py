@@ -22,7 +22,8 @@ Number = int | float
 class LineCounters:
     """Event counts of one source line, over the whole grid.
 
-    Requests count warps; sectors have 32 bytes; FMAs count threads.
+    Requests and tensor instructions count warps; sectors have 32 bytes; FMAs count threads; tensor operations
+    are multiplications and additions.
     """
 
     global_load_requests: Number = 0
@@ -49,6 +50,14 @@ class LineCounters:
     local_store_requests: Number = 0
     ffma_thread_instructions: Number = 0
     dfma_thread_instructions: Number = 0
+    hmma_instructions: Number = 0
+    imma_instructions: Number = 0
+    dmma_instructions: Number = 0
+    tensor_f16_operations: Number = 0
+    tensor_bf16_operations: Number = 0
+    tensor_tf32_operations: Number = 0
+    tensor_f64_operations: Number = 0
+    tensor_i8_operations: Number = 0
     barriers: Number = 0
     branch_divergent_warps: Number = 0
 
@@ -101,6 +110,17 @@ _NAMES: dict[str, dict[Event, str]] = {
     "local_store": {Event.REQUESTS: "local_store_requests"},
     "ffma": {Event.THREADS: "ffma_thread_instructions"},
     "dfma": {Event.THREADS: "dfma_thread_instructions"},
+    **{
+        f"tensor_{kind}": {
+            Event.REQUESTS: f"{pipe}_instructions",
+            Event.OPERATIONS: f"tensor_{kind}_operations",
+        }
+        for kind, pipe in (
+            *((kind, "hmma") for kind in ("f16", "bf16", "tf32")),
+            ("f64", "dmma"),
+            ("i8", "imma"),
+        )
+    },
     "branch": {Event.DIVERGED: "branch_divergent_warps"},
 }
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, reason
+from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, nearest_file, reason
 from gpuprof.kernels.header import KernelFile, entry_in_header, read_kernels
 from gpuprof.kernels.kernel import Kernel, Study
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
@@ -127,7 +127,8 @@ def load_kernels(path: Path, asked: Operation | None = None, command: Preprocess
     try:
         source = path.read_text(encoding="utf-8-sig")
     except PATH_ERRORS as error:
-        raise HeaderError(f"Cannot read the kernel file {path}: {reason(error)}.") from error
+        what = f"Cannot read the kernel file {path}: {reason(error)}."
+        raise HeaderError(what, fix=nearest_file(path)) from error
     return read_kernels(source, path, shipped_operation, asked, command)
 
 

@@ -4,15 +4,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
-from gpuprof.errors import HeaderError, InputError
+from gpuprof.errors import HeaderError, InputError, nearest_file
 from gpuprof.kernels.catalog import (
     Ladder,
     check_choices,
     in_order,
     load_kernels,
     load_ladder,
+    shipped_names,
     shipped_operation,
 )
 from gpuprof.kernels.header import read_kernels
@@ -89,8 +91,13 @@ def _load(path: Path | Source, operation: Operation | None, command: Preprocessi
     if path.is_dir():
         return load_ladder(path, command, may_be_empty=True)
     if path.suffix != ".cu":
-        raise InputError(
-            f"{path} is no folder and no kernel file.", fix="Name a folder with operation.toml, or .cu files."
-        )
+        raise InputError(f"{path} is no folder and no kernel file.", fix=_instead_of(path))
     file = load_kernels(path, operation, command)
     return Ladder(file.operation, file.kernels)
+
+
+def _instead_of(path: Path) -> str:
+    """What to name instead of a path that leads to no kernels."""
+    if near := get_close_matches(str(path), shipped_names(), n=1):
+        return f"Did you mean `gpuprof {near[0]}`, which comes with gpuprof?"
+    return nearest_file(path) or "Name a folder with operation.toml, or .cu files."

@@ -116,4 +116,5 @@ def unmeasured(
         bounds_reason="bounds are not computed yet",
         model_reason="there is no model yet",
         lines_reason=why,
+        explanation_reason="there is nothing to explain",
     )

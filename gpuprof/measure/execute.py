@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from gpuprof.backends.base import Backend, Findings, Functions
+from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
@@ -102,6 +102,8 @@ def _measure_kernel(
         return replace(result, outcome="failed", reason=f"The reference has no value: {error}."), False
     except CaseFailure as error:
         failed = replace(result, outcome="failed", reason=str(error), over_limit=error.over_limit)
+        if isinstance(error, ExplainedFailure):
+            failed = replace(failed, explanation=error.explanation, explanation_reason=None)
         return failed, error.fatal
     return _with_findings(result, backend, findings), False
 

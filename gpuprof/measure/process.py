@@ -14,7 +14,7 @@ from typing import Any
 
 from gpuprof import signals
 from gpuprof.errors import BackendUnavailable, ExitCode, InputError
-from gpuprof.measure.protocol import Open, Opened, Refused, decode, encode
+from gpuprof.measure.protocol import Open, Opened, OpenExecutor, Refused, decode, encode
 from gpuprof.text import cut
 
 #: Opening a GPU on a busy machine with a cold driver takes seconds; minutes mean that it hangs.
@@ -46,12 +46,13 @@ class WorkerProcess:
 
     Args:
         request: What to open.
+        patience_s: How long that may take.
 
     Raises:
         GpuprofError: The backend cannot be opened.
     """
 
-    def __init__(self, request: Open) -> None:
+    def __init__(self, request: Open | OpenExecutor, patience_s: float = _OPEN_TIMEOUT_S) -> None:
         self._errors = tempfile.TemporaryFile(mode="w+b")  # noqa: SIM115 - closed with the worker
         self._process = subprocess.Popen(
             [sys.executable, "-m", "gpuprof.measure.worker"],
@@ -65,7 +66,7 @@ class WorkerProcess:
         self._lines: SimpleQueue[str | None] = SimpleQueue()
         Thread(target=self._read, daemon=True).start()
         try:
-            self.opened: Opened = self.ask(request, _OPEN_TIMEOUT_S)
+            self.opened: Opened = self.ask(request, patience_s)
         except (WorkerDied, WorkerTimeout) as error:
             self.close()
             raise BackendUnavailable(f"The worker process could not start: {error}.") from error

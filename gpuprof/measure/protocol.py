@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
+from gpuprof.measure.symptoms import Question
 from gpuprof.problems.problem import Problem
-from gpuprof.results import BackendName, Measurement
+from gpuprof.results import BackendName, Explanation, Measurement
 from gpuprof.schema import from_json, to_json
 
 T = TypeVar("T")
@@ -30,6 +31,15 @@ class Open:
     sim_blocks: int | None = None
     lines: bool = False
     libraries: tuple[str, ...] = ()
+    given_arrays: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenExecutor:
+    """First request of a worker that explains: the device that the executor stands for, and the inputs."""
+
+    device: Device
+    seed: int
     given_arrays: str = ""
 
 
@@ -81,6 +91,23 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
+class Explain:
+    """Find out what made a case go wrong, in so many seconds."""
+
+    case: Case
+    question: Question
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What made it go wrong, or why that is not known."""
+
+    explanation: Explanation | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """The request failed with a `GpuprofError`."""
 
@@ -90,7 +117,11 @@ class Refused:
 
 
 MESSAGES: dict[str, type[Any]] = {
-    kind.__name__: kind for kind in (Open, Opened, Size, Sized, Prepare, Measure, Measured, Refused)
+    kind.__name__: kind
+    for kind in (
+        *(Open, OpenExecutor, Opened, Size, Sized, Prepare),
+        *(Measure, Measured, Explain, Explained, Refused),
+    )
 }
 
 

@@ -62,6 +62,7 @@ class RunOptions:
         lines: Whether the executor annotates a GPU run line by line.
         poison_inout: Whether kernels' own `poison_inout` holds; if not, it is off for all of them.
         given_arrays: Folder of the arrays that a program gave, for operations made of them.
+        explain: Whether cases that fail, hang or are wrong are run again on the executor, to see where.
     """
 
     device: str = "auto"
@@ -73,6 +74,7 @@ class RunOptions:
     lines: bool = False
     poison_inout: bool = True
     given_arrays: str = ""
+    explain: bool = True
 
 
 def measure(
@@ -135,7 +137,7 @@ def measure(
         progress.finished(measurement)
 
     workers = _workers(opened, max(sized.bytes_needed, default=0))
-    session = SessionOptions(open_request, options.timeout_s, workers)
+    session = SessionOptions(open_request, options.timeout_s, workers, options.explain)
     complete = True
     with closing(keeper):
         try:

@@ -5,15 +5,17 @@
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 
 from gpuprof import signals
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
+from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
-from gpuprof.measure.protocol import Measure, Open, Prepare
+from gpuprof.measure.protocol import Measure, Open, Opened, Prepare
+from gpuprof.measure.symptoms import Question
 from gpuprof.results import Measurement, Outcome
 
 OnCase = Callable[[int, Measurement], None]
@@ -30,11 +32,13 @@ class SessionOptions:
         open_request: The backend every worker opens.
         timeout_s: Longest one case may take before its worker is killed.
         workers: Worker processes side by side; more than one only where cases do not disturb each other.
+        explain: Whether cases that go wrong are run again on the executor, to see where.
     """
 
     open_request: Open
     timeout_s: float
     workers: int = 1
+    explain: bool = True
 
 
 def run_cases(
@@ -95,6 +99,7 @@ class _Lane:
         self._cases = cases
         self._options = options
         self._worker = worker
+        self._explainer = Explainer(options.open_request)
         self._closed = False
         self.error: BaseException | None = None
 
@@ -114,9 +119,11 @@ class _Lane:
                     return
                 with lock:
                     on_start(index)
-                measurement = self._measure(index)
+                measurement, question, opened = self._measure(index)
                 if self._closed:
                     return
+                if question is not None:
+                    measurement = self._explained(index, measurement, question, opened)
                 with lock:
                     on_done(index, measurement)
         except BaseException as error:
@@ -125,29 +132,50 @@ class _Lane:
     def close(self) -> None:
         """End the worker, and the thread after its present case."""
         self._closed = True
+        self._explainer.close()
         if self._worker is not None:
             self._worker.close()
             self._worker = None
 
-    def _measure(self, index: int) -> Measurement:
+    def _measure(self, index: int) -> tuple[Measurement, Question | None, Opened]:
+        """What came of a case, what there is to explain of it, and what ran it."""
         case = self._cases[index]
         fresh = self._worker is None
         worker = self._worker = self._worker or WorkerProcess(self._options.open_request)
+        opened, died = worker.opened, True
         try:
             answer = worker.ask(Measure(case), self._options.timeout_s)
         except WorkerTimeout:
             self._discard()
             reason = f"The case did not end within {self._options.timeout_s:g} s and was stopped."
-            return _ended(case, worker.opened.device, "timeout", f"{reason} Allow more with --timeout.")
+            measurement = _ended(case, opened.device, "timeout", f"{reason} Allow more with --timeout.")
         except WorkerDied as death:
             self._discard()
             if not fresh and not self._closed:
                 # An earlier case, or the compilation of a later one, may be to blame: try this one alone.
                 return self._measure(index)
-            return _ended(case, worker.opened.device, "failed", f"It brought its process down: {death}.")
-        if answer.context_lost:
+            measurement = _ended(case, opened.device, "failed", f"It brought its process down: {death}.")
+        else:
+            measurement, died = answer.measurement, answer.context_lost
+            if died:
+                self._discard()
+        return measurement, question_of(measurement, opened.backend, died=died), opened
+
+    def _explained(
+        self, index: int, measurement: Measurement, question: Question, opened: Opened
+    ) -> Measurement:
+        """A case that went wrong, with what explains it; as it was measured where the run is to end."""
+        if not self._options.explain:
+            return replace(measurement, explanation_reason=TURNED_OFF)
+        worker = self._worker if question.as_run else None
+        try:
+            measurement, lives = self._explainer.explain(
+                self._cases[index], measurement, question, opened, worker
+            )
+        except KeyboardInterrupt:
+            return replace(measurement, explanation_reason="the run was ended before")
+        if worker is not None and not lives:
             self._discard()
-        measurement: Measurement = answer.measurement
         return measurement
 
     def _discard(self) -> None:

@@ -20,10 +20,13 @@ from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.protocol import (
+    Explain,
+    Explained,
     Measure,
     Measured,
     Open,
     Opened,
+    OpenExecutor,
     Prepare,
     Refused,
     Size,
@@ -48,6 +51,8 @@ class Worker:
         match request:
             case Open():
                 return self._open(request)
+            case OpenExecutor():
+                return self._open_executor(request)
             case Size():
                 return Sized(tuple(map(self._backend.problem_bytes, request.problems)))
             case Prepare():
@@ -57,6 +62,8 @@ class Worker:
             case Measure():
                 measurement, self.lost = measure_case(request.case, self._backend, self._compile)
                 return Measured(measurement, self.lost)
+            case Explain():
+                return self._explain(request)
         raise TypeError(f"no request: {request!r}")
 
     def _open(self, request: Open) -> Opened:
@@ -72,6 +79,16 @@ class Worker:
             request.lines,
             request.libraries,
         )
+        return self._opened(reason)
+
+    def _open_executor(self, request: OpenExecutor) -> Opened:
+        from gpuprof.backends.sim.backend import SimBackend
+
+        look_in(request.given_arrays)
+        self._backend = SimBackend(request.device, request.seed)
+        return self._opened(None)
+
+    def _opened(self, reason: str | None) -> Opened:
         self._compile = Compiler(self._backend.compile_arch)
         return Opened(
             device=self._backend.device,
@@ -80,6 +97,15 @@ class Worker:
             environment=self._backend.environment,
             memory_budget_bytes=self._backend.memory_budget_bytes,
         )
+
+    def _explain(self, request: Explain) -> Explained:
+        from gpuprof.backends.sim.backend import SimBackend
+        from gpuprof.measure.explain import explain_case
+
+        if not isinstance(self._backend, SimBackend):
+            raise TypeError("only the executor explains")
+        arguments = request.case, request.question, self._backend, self._compile, request.seconds
+        return Explained(*explain_case(*arguments))
 
     def _prepare(self, case: Case) -> None:
         """Start compiling; whatever is wrong with the case will be said when it is measured."""

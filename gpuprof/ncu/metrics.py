@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuprof.counters import OF_NCU, CopyKind
+from gpuprof.counters import OF_NCU, Trait
 
 
 def requested() -> str:
@@ -17,20 +17,21 @@ def requested() -> str:
 _ASYNC = re.compile(r"\bcp\.async\.c[ag]\b|__pipeline_memcpy_async|\bmemcpy_async\b")
 _BULK_LOAD = re.compile(r"\bcp\.async\.bulk\.(?:tensor\.\dd\.)?shared::\w+\.global\b")
 _BULK_STORE = re.compile(r"\bcp\.(?:reduce\.)?async\.bulk\.(?:tensor\.\dd\.)?global\.shared::")
+_TENSOR = re.compile(r"\bmma\.sync\b|\bwmma\b|\bwgmma\b")
 _GLOBAL_PARTS = ("requests", "sectors", "efficiency_pct", "throughput_gbps")
 _SHARED_PARTS = ("wavefronts", "bank_conflicts")
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """What a kernel moves past the counters of loads and stores.
+    """What a kernel uses that has counters of its own, and what it moves past those of loads and stores.
 
     Args:
-        kinds: `async`, `bulk`, both or none.
+        kinds: Which of `async`, `bulk` and `tensor`.
         hidden: Why a counter would be incomplete, by its name.
     """
 
-    kinds: tuple[CopyKind, ...] = ()
+    kinds: tuple[Trait, ...] = ()
     hidden: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -43,7 +44,7 @@ def copies_in(code: str) -> Copies:
     Args:
         code: The kernel's PTX, or its source.
     """
-    kinds: list[CopyKind] = []
+    kinds: list[Trait] = []
     hidden: dict[str, str] = {}
     inward = [f"global_load_{part}" for part in _GLOBAL_PARTS]
     inward += [f"shared_store_{part}" for part in _SHARED_PARTS]
@@ -58,4 +59,6 @@ def copies_in(code: str) -> Copies:
         kinds.append("bulk")
         why = "this counter cannot see the kernel's bulk copies: see the bulk byte counters"
         hidden |= dict.fromkeys(inward if loads else [], why) | dict.fromkeys(outward if stores else [], why)
+    if _TENSOR.search(code):
+        kinds.append("tensor")
     return Copies(tuple(kinds), hidden)

@@ -54,6 +54,19 @@ __device__ void grid_barrier(unsigned round) {
 }
 """
 
+_LOCK = """
+__device__ int lock, locks[2];
+__device__ void take(int *one) {
+    while (atomicCAS(one, 0, 1) != 0)
+        ;
+    __threadfence();
+}
+__device__ void release(int *one) {
+    __threadfence();
+    atomicExch(one, 0);
+}
+"""
+
 PAIRS: dict[str, Pair] = {
     # Atomics left out.
     "histogram": Pair("""
@@ -410,6 +423,69 @@ PAIRS: dict[str, Pair] = {
         *turn = w + 1;
     }""",
         before=_TICKET,
+    ),
+    # Locks.
+    "lock left out": Pair(
+        """
+    if (t == 0) {
+        «¦take(&lock);»
+        *c += a[w]; // meets
+        «¦release(&lock);»
+    }""",
+        before=_LOCK,
+    ),
+    "lock of every lane left out": Pair(
+        """
+    «¦take(&lock);»
+    *c += a[i]; // meets
+    «¦release(&lock);»""",
+        grid=2,
+        block=32,
+        before=_LOCK,
+    ),
+    "two locks for one sum": Pair(
+        """
+    if (t == 0) {
+        take(&locks[«w % 2¦0»]);
+        *c += a[w]; // meets
+        release(&locks[«w % 2¦0»]);
+    }""",
+        before=_LOCK,
+    ),
+    "lock given back without a fence": Pair(
+        """
+    if (t == 0) {
+        while (atomicCAS(&lock, 0, 1) != 0)
+            ;
+        *c += a[w]; // meets
+        «¦__threadfence();»
+        atomicExch(&lock, 0);
+    }""",
+        before=_LOCK,
+    ),
+    "read after the lock is given back": Pair(
+        """
+    if (t == 32) {
+        take(&lock);
+        *c += a[w]; // meets
+        «¦const int sum = *c;»
+        release(&lock);
+        «b[w] = *c; // meets¦b[w] = sum;»
+    }""",
+        before=_LOCK,
+    ),
+    "lock with acquire and release": Pair(
+        """
+    if (t == 0) {
+        int held;
+        do
+            asm volatile("atom.«relaxed¦acquire».gpu.global.cas.b32 %0, [%1], 0, 1;"
+                         : "=r"(held) : "l"(&lock) : "memory");
+        while (held);
+        *c += a[w]; // meets
+        asm volatile("st.«relaxed¦release».gpu.global.s32 [%0], 0;" ::"l"(&lock) : "memory");
+    }""",
+        before=_LOCK,
     ),
     "counter reset while others count": Pair(
         """

@@ -42,7 +42,9 @@ def test_variables_lie_where_the_machine_code_has_them(arch, start, align):
     """ptxas counts the reserved bytes in the section's size, which ends where dynamic memory starts."""
     source = ADDRESSES % (f"__align__({align})", "")
     program = cuda_program(source, arch=arch)
-    assert start + program.dynamic_offset == section_bytes(compile_cuda(source, arch=arch)[1], ".nv.shared.k")
+    assert start + program.shared.allotted_bytes == section_bytes(
+        compile_cuda(source, arch=arch)[1], ".nv.shared.k"
+    )
     (out,), _ = run_cuda(source, np.zeros(3, np.uint32), shared=128, arch=arch)
     static = align + 24
     assert out.array().tolist() == [start, start + align, start + static + -static % 16]
@@ -51,6 +53,27 @@ def test_variables_lie_where_the_machine_code_has_them(arch, start, align):
 def test_dynamic_memory_is_aligned_from_the_start_of_the_kernels_own():
     (out,), _ = run_cuda(ADDRESSES % ("", "__align__(4096)"), np.zeros(3, np.uint32), shared=128)
     assert out.array().tolist() == [0x400, 0x408, 0x400 + 4096]
+
+
+def test_each_dynamic_array_starts_at_its_own_alignment_and_what_is_not_named_takes_no_room():
+    """So ptxas 12 and 13 place them, for sm_80 and sm_90."""
+    source = """__shared__ char unused[77];
+extern __shared__ float plain[];
+extern __shared__ __align__(512) float rows[];
+extern __shared__ __align__(2048) char elsewhere[];
+extern "C" __global__ void k(unsigned *out) {
+    __shared__ char bytes[3];
+    bytes[threadIdx.x % 3] = 1;
+    const void *places[] = {bytes, plain, rows};
+    for (int i = 0; i < 3; ++i)
+        out[i] = (unsigned)__cvta_generic_to_shared(places[i]);
+    asm volatile("mov.u32 %0, %%total_smem_size;" : "=r"(out[3]));
+}
+extern "C" __global__ void other(unsigned *out) { out[unused[0]] = elsewhere[0]; }"""
+    (out,), _ = run_cuda(source, np.zeros(4, np.uint32), block=(1, 1, 1), shared=1000)
+    assert out.array().tolist() == [0x400, 0x410, 0x600, 2048 + 1024]
+    section = section_bytes(compile_cuda(source)[1], ".nv.shared.k")
+    assert section == 0x400 + cuda_program(source).shared.allotted_bytes == 0x400 + 2048
 
 
 def test_alignment_beyond_what_the_card_gives_is_told():

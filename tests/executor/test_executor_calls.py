@@ -263,12 +263,75 @@ def test_an_argument_written_in_words_may_be_read_in_bytes():
     assert out.array().tolist() == [4002]
 
 
+def test_a_switch_may_end_a_loop_that_waits_for_others():
+    """Threads of the first warp turn, by a jump table, until the second warp has set the flag."""
+    ptx = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 k_param_0)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<5>;
+    ld.param.u64 %rd1, [k_param_0];
+    mov.u32 %r1, %tid.x;
+    setp.ge.u32 %p1, %r1, 32;
+    @%p1 bra $L_set;
+    $L_table: .branchtargets $L_wait, $L_done;
+$L_wait:
+    ld.relaxed.gpu.global.u32 %r2, [%rd1];
+    brx.idx %r2, $L_table;
+$L_done:
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3+4], %r2;
+    ret;
+$L_set:
+    mov.u32 %r3, 1;
+    st.relaxed.gpu.global.u32 [%rd1], %r3;
+    ret;
+}
+"""
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(33, np.int32), "out")
+    launch(load_program(ptx, "k"), (1, 1, 1), (64, 1, 1), [out], memory)
+    assert out.array().tolist() == [1] * 33
+
+
+def test_an_initialiser_in_constant_memory_names_either_of_two_addresses():
+    ptx = """.version 8.0
+.target sm_90
+.address_size 64
+.const .align 4 .u32 first = 11;
+.const .align 4 .u32 second = 22;
+.global .align 8 .u64 where[2] = {generic(second), second};
+.visible .entry k(.param .u64 k_param_0)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<5>;
+    ld.param.u64 %rd1, [k_param_0];
+    ld.global.u64 %rd2, [where];
+    ld.u32 %r1, [%rd2];
+    ld.global.u64 %rd3, [where+8];
+    ld.const.u32 %r2, [%rd3];
+    add.u32 %r3, %r1, %r2;
+    st.global.u32 [%rd1], %r3;
+    ret;
+}
+"""
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(1, np.int32), "out")
+    launch(load_program(ptx, "k"), (1, 1, 1), (1, 1, 1), [out], memory)
+    assert out.array().tolist() == [44]
+
+
 def test_variables_start_with_addresses_and_parts_of_them():
     content, references = initial_content(
         "{1, 0xFF00(generic(there)+4), f, there-8}", 1, 6, lambda word: int(word) if word.isdigit() else None
     )
     assert content == b"\x01\0\0\0\0\0"
-    assert references == (Reference(1, 1, "there", 4, 8), Reference(2, 1, "f"), Reference(3, 1, "there", -8))
+    there = Reference(1, 1, "there", 4, 8, generic=True)
+    assert references == (there, Reference(2, 1, "f"), Reference(3, 1, "there", -8))
     assert references[0].content(0x1234_56FC) == b"\x57"
     with pytest.raises(UnsupportedInstruction, match="initialiser"):
         initial_content("{%r1}", 4, 4, lambda word: None)

@@ -98,10 +98,29 @@ def test_narrower_floats(source, target, mode, flush):
         assert same(FLOATS[target], result, expected), (value, result)
 
 
-@pytest.mark.parametrize("name", ["cvt.rn.relu.f16.f32", "cvt.rn.satfinite.f16.f32", "cvt.rz.relu.bf16.f32"])
+@pytest.mark.parametrize("mode", ["rn", "rz"])
+@pytest.mark.parametrize("target", ["f16", "bf16"])
+@pytest.mark.parametrize("clamps", ["relu", "satfinite", "relu.satfinite"])
+def test_clamped_halves(mode, target, clamps):
+    given = words("f32")
+    form = FLOATS[target]
+    largest = form.rounded(Fraction(10) ** 60, "rz")
+    for word, result in zip(
+        given, convert(f"cvt.{mode}.{clamps}.{target}.f32", "f32", target, given), strict=True
+    ):
+        value = FLOATS["f32"].decode(word)
+        expected = form.rounded(Fraction(value), mode) if value and math.isfinite(value) else value
+        if "satfinite" in clamps and abs(expected) > largest:
+            expected = math.copysign(largest, expected)
+        if "relu" in clamps and expected <= 0:
+            expected = 0.0
+        assert same(form, result, expected), (value, result)
+
+
+@pytest.mark.parametrize("name", ["cvt.rn.relu.f16.f64", "cvt.rn.satfinite.f16.s32", "cvt.rs.f16x2.f32"])
 def test_modifiers_that_are_not_modelled_are_named(name):
     with pytest.raises(UnsupportedInstruction, match=name.replace(".", r"\.")):
-        convert(name, "f32", "f16", [0])
+        convert(name, name.split(".")[-1], "f16", [0])
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ VALUES = {
     ),
     "shfl's lane": ("shfl.sync.idx.b32 r, t, t, 31, -1;", "shfl.sync.idx.b32 r, t, v, 31, -1;"),
     "shfl of the lane itself": (
-        "shfl.sync.idx.b32 x, v, v, 31, 0x55555555; mov.b32 r, t;",
+        "@even shfl.sync.idx.b32 x, v, v, 31, 0x55555555; mov.b32 r, t;",
         "@even shfl.sync.idx.b32 r, t, t, 31, 0x55555555; shfl.sync.idx.b32 r, v, v, 31, -1;",
     ),
     "ballot": (

@@ -12,8 +12,10 @@ from executor_harness import run_instruction
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gpuprof.executor.arithmetic import exact, instruction_table
-from gpuprof.executor.arithmetic.hardware_fma import hardware_fma
+from gpuprof.executor.arithmetic import exact, floats
+from gpuprof.executor.arithmetic.hardware_loops import hardware_loop
+from gpuprof.executor.arithmetic.instruction_table import TABLE
+from gpuprof.executor.arithmetic.mnemonic import Mnemonic
 
 
 def nearest(value: Fraction, dtype) -> float:
@@ -73,13 +75,13 @@ def f32_subnormal_sums(count: int, seed: int):
 @pytest.fixture(params=["numpy", "hardware"])
 def fma(request):
     """Each implementation of rounding to nearest must agree with the rationals."""
-    if request.param == "hardware" and hardware_fma() is None:
+    if request.param == "hardware" and hardware_loop("fma", "f32") is None:
         pytest.skip("llvmlite or the CPU instruction is missing")
 
     def compute(a, b, c, mode="rn"):
         with np.errstate(all="ignore"):
             if request.param == "hardware" and mode == "rn":
-                return hardware_fma()(a, b, c)
+                return hardware_loop("fma", f"f{8 * a.dtype.itemsize}")(a, b, c)
             return (exact.fma32 if a.dtype == np.float32 else exact.fma64)(a, b, c, mode)
 
     return compute
@@ -99,7 +101,7 @@ def test_f32_fma_is_rounded_once(fma, mode, cases):
 
 
 def test_multiply_adds_without_the_cpus_instruction_are_of_their_own_width(monkeypatch):
-    monkeypatch.setattr(instruction_table, "hardware_fma", lambda: None)
+    monkeypatch.setattr(floats, "hardware_loop", lambda name, kind: None)
     for kind, dtype, cases in (("f32", np.float32, f32_near_ties), ("f64", np.float64, f64_cases)):
         a, b, c = cases(200, seed=5)
         got = run_instruction(f"fma.rn.{kind} d, a, b, c;", (kind,) * 3, kind, a, b, c)
@@ -195,7 +197,7 @@ def test_f64_fma_on_any_floats(a, b, c):
 ANY32, ANY64 = st.floats(width=32), st.floats()
 
 
-@pytest.mark.skipif(hardware_fma() is None, reason="llvmlite or the CPU instruction is missing")
+@pytest.mark.skipif(hardware_loop("fma", "f32") is None, reason="llvmlite or the CPU instruction is missing")
 @settings(max_examples=300, deadline=None)
 @given(st.tuples(ANY32, ANY32, ANY32), st.tuples(ANY64, ANY64, ANY64))
 @example((3e38, 3e38, -math.inf), (5.84236050728026e99, 3.0769979576271977e208, -math.inf))
@@ -204,7 +206,8 @@ def test_both_implementations_agree_on_everything(single, double):
     with np.errstate(all="ignore"):
         for values, dtype, portable in ((single, np.float32, exact.fma32), (double, np.float64, exact.fma64)):
             operands = [np.array([value], dtype) for value in values]
-            expected, got = portable(*operands), hardware_fma()(*operands)
+            kind = f"f{8 * operands[0].dtype.itemsize}"
+            expected, got = portable(*operands), hardware_loop("fma", kind)(*operands)
             np.testing.assert_array_equal(got, expected)
             assert np.signbit(got)[0] == np.signbit(expected)[0] or np.isnan(got)[0]
 
@@ -370,3 +373,33 @@ def test_f64_division_and_addition_in_every_direction():
                 got = run_instruction(f"{name}.{mode}.{kind} d, a, b;", (kind, kind), kind, x, y)
                 values = [operate(Fraction(float(p)), Fraction(float(q))) for p, q in zip(x, y, strict=True)]
                 assert got.tolist() == [rounded(value, dtype, mode) if value else 0 for value in values]
+
+
+@pytest.mark.skipif(hardware_loop("fma", "f32") is None, reason="llvmlite or the CPU instruction is missing")
+@pytest.mark.parametrize("strides", ["lanes", "one value", "every other"])
+@pytest.mark.parametrize(
+    "name",
+    ["add.f32", "sub.f32", "mul.ftz.f32", "fma.rn.f32", "fma.rn.ftz.f32", "add.f64", "mul.f64", "fma.rn.f64"],
+)
+def test_loops_of_the_cpu_give_every_bit_that_numpy_gives(name, strides, monkeypatch):
+    """Patterns of all classes, NaNs with payloads among them, however the operands lie in memory."""
+    op = Mnemonic.of(tuple(name.split(".")))
+    bits = 8 * op.dtype.itemsize
+    rng = np.random.default_rng(7)
+    count = 3 if op.base == "fma" else 2
+    infinity = int(np.array(np.inf, op.dtype).view(f"u{bits // 8}"))
+    operands = []
+    for _ in range(count):
+        words = rng.integers(0, 1 << bits, 2000, dtype=f"u{bits // 8}")
+        words[::3] = rng.choice([0, 1, infinity, infinity + 1, infinity + 12345], len(words[::3]))
+        words[::5] |= np.array(1 << bits - 1, words.dtype)
+        operands.append(words.view(op.dtype))
+    if strides == "one value":
+        operands[1] = operands[1][21:22]
+    elif strides == "every other":
+        operands = [operand[::2] for operand in operands]
+    with np.errstate(all="ignore"):
+        got = TABLE[op.base](op).compute(*operands)
+        monkeypatch.setattr(floats, "hardware_loop", lambda name, kind: None)
+        expected = TABLE[op.base](op).compute(*operands)
+    np.testing.assert_array_equal(got.view(f"u{bits // 8}"), expected.view(f"u{bits // 8}"))

@@ -9,7 +9,8 @@ import pytest
 from executor_harness import KERNELS, cuda_program
 
 from gpuprof.executor import GlobalMemory, choose_blocks, launch
-from gpuprof.executor.arithmetic import instruction_table
+from gpuprof.executor.arithmetic import floats
+from gpuprof.executor.steps import fusion
 
 GEMMS = {
     "naive": ((32, 32), (), 0),
@@ -92,9 +93,10 @@ def test_gemm_on_ragged_shapes(name, dtype, shape):
 
 
 def test_without_the_cpu_instruction_every_bit_is_the_same(monkeypatch):
-    """NumPy's multiply-add, also in groups of independent ones, gives what the CPU's instruction gives."""
+    """NumPy's multiply-add gives what the CPU's instruction gives, by itself and in runs of arithmetic."""
     with_instruction = [gemm(name, 64, 64, 96)[0] for name in GEMMS]
-    monkeypatch.setattr(instruction_table, "hardware_fma", lambda: None)
+    monkeypatch.setattr(floats, "hardware_loop", lambda name, kind: None)
+    monkeypatch.setattr(fusion, "player", lambda: None)
     without = [gemm(name, 64, 64, 96)[0] for name in GEMMS]
     for a, b in zip(with_instruction, without, strict=True):
         np.testing.assert_array_equal(a, b)

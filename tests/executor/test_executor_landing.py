@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuprof.executor.lanes.masks import Mask
-from gpuprof.executor.memory.landing import landing_cost
+from gpuprof.executor.memory.landing import Pieces, landing_cost
 
 LANE = np.arange(32)
 
 
-def cost(source, target, taking=None, reading=None):
+def cost(source, target, taking=None, reading=None, whole=None):
     """Sectors and wavefronts of one warp."""
     rows = [
         np.broadcast_to(np.asarray(part), 32).reshape(1, 1, 32).astype(np.int64) for part in (source, target)
     ]
     lanes = [
         np.broadcast_to(np.asarray(True if part is None else part), 32).reshape(1, 1, 32)
-        for part in (taking, reading)
+        for part in (taking, reading, whole)
     ]
-    counts = landing_cost(*rows, Mask(lanes[0], 1, 1), lanes[1], {})
+    counts = landing_cost(Pieces(*rows, Mask(lanes[0], 1, 1), *lanes[1:]), {})
     return tuple(int(count[0]) for count in counts)
 
 
@@ -49,12 +49,20 @@ def test_cost_of_a_warp(source, target, expected):
     assert cost(source + 4096, target + 512) == expected
 
 
-def test_idle_lanes_cost_nothing_and_zeros_a_wavefront_for_each_line():
+def test_idle_lanes_cost_nothing_and_zeros_what_a_copy_through_the_cache_would():
     some = LANE < 8
     assert cost(16 * LANE, 16 * LANE, taking=some) == (4, 1)
     assert cost(16 * LANE, 16 * LANE, reading=LANE < 0) == (0, 4)
     assert cost(16 * LANE, 16 * LANE, taking=some, reading=LANE < 0) == (0, 1)
-    assert cost(0 * LANE, 16 * LANE, reading=LANE < 8) == (8, 8 + 3)
+    assert cost(0 * LANE, 16 * LANE, reading=LANE < 8) == (8, 8 + 8 + 3)
+    assert cost(16 * LANE, 16 * LANE, whole=LANE > 40) == (16, 4 + 4)
+
+
+def test_halves_of_sectors_take_wavefronts_of_their_own():
+    """Lane 10 brings the lower half of a sector, next to whole ones."""
+    assert cost(16 * LANE, 16 * LANE, taking=LANE < 11) == (6, 3)
+    assert cost(16 * LANE, 16 * LANE, taking=LANE % 2 == 1) == (16, 4)
+    assert cost(16 * LANE, 16 * LANE, taking=LANE % 5 > 0) == (16, 11)
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=32, max_size=32), st.data())
@@ -65,7 +73,8 @@ def test_many_warps_cost_the_sum_of_each(pieces, data):
     source, target = single[0] + shifts, np.broadcast_to(single[1], (3, 4, 32))
     taking = np.array(data.draw(st.lists(st.booleans(), min_size=32, max_size=32))).reshape(1, 1, 32)
     taking[0, 0, 3] = True
-    sectors, wavefronts = landing_cost(source, target, Mask(taking, 3, 4), taking, {})
+    pieces = Pieces(source, target, Mask(taking, 3, 4), taking, np.ones_like(taking))
+    sectors, wavefronts = landing_cost(pieces, {})
     for block in range(3):
         each = [cost(source[block, warp], target[block, warp], taking[0, 0]) for warp in range(4)]
         assert (sectors[block], wavefronts[block]) == tuple(map(sum, zip(*each, strict=True)))
@@ -88,4 +97,5 @@ def test_a_tail_arrives_with_zeros_behind_it(length):
     assert out.array().tolist() == [*range(1, kept + 1), *[0] * (128 - kept)]
     names = ("requests", "sectors", "useful_bytes", "shared_wavefronts")
     counted = tuple(result.counters[f"async_copy_{name}"] for name in names)
-    assert counted == ((1, 16, 512, 4) if length else (1, 16, 496, 5))
+    wavefronts = {16: 4, 4: 4 + 4, 0: 5 + 4}[length]
+    assert counted == (1, 16, 512 if length else 496, wavefronts)

@@ -58,7 +58,7 @@ extern "C" __global__ void k(int *out) {
         out[0] = over(&b, first, 0);
         const u64 same = arrive(&b);
         out[1] = over(&b, first, 1);
-        out[2] = first == same;
+        out[2] = over(&b, same, 0);
         const u64 next = arrive(&b);
         out[3] = next != first;
         out[4] = over(&b, next, 0);

@@ -1,75 +1,113 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Random kernels full of divergence, against the same program run by Python one thread at a time."""
+"""Random kernels: none faults, and the cards that were asked left the same bits and counts.
 
-import random
+`differential/kernel_generator.py` writes the kernels; `benchmarks/random_kernels.py` asks a card many more of
+them than are kept here.
+"""
 
-import numpy as np
+import sys
+from pathlib import Path
+
 import pytest
-from executor_harness import run_cuda
+from executor_harness import compile_cuda
 
-MASK = 0xFFFFFFFF
-EXPRESSIONS = ["a + b", "b * 3 + c", "a ^ c", "(a >> 3) | b", "c - a", "a & b", "b + t", "x[(a ^ t) & 63]"]
-CONDITIONS = ["a & 1", "(b ^ t) & 2", "(c & 7) > 3", "t & 4"]
-TRIPS = ["(a & 3)", "(t & 5)", "3", "(b & 7)"]
-JUMPS = [("(a & 15) == 7", "break"), ("c & 1", "continue"), None]
+DIFFERENTIAL = Path(__file__).parent / "differential"
+sys.path.append(str(DIFFERENTIAL))
+
+from against_card import compared, counts_of_card, execute, wrong_bits  # noqa: E402
+from answers_file import load_answers, save_answers  # noqa: E402
+from kernel_generator import random_kernel  # noqa: E402
+
+ANSWERS = {
+    path.name.partition(".")[0].removeprefix("random-"): load_answers(path)["answers"]
+    for path in sorted(DIFFERENTIAL.glob("random-*.json.xz"))
+}
+ASKED = [(card, name) for card, answers in ANSWERS.items() for name in answers]
 
 
-class Generator:
-    """Writes one random function in CUDA and in Python at once."""
+#: Counters that are the cards' in every kernel. Requests depend on how ptxas lays out paths that meet again,
+#: as `benchmarks/random_kernels.py compare` tells.
+HELD = (
+    "ffma_thread_instructions",
+    "dfma_thread_instructions",
+    "shared_store_wavefronts",
+    "async_copy_requests",
+)
 
-    def __init__(self, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.loops = 0
 
-    def block(self, depth: int) -> tuple[str, list[str]]:
-        """Return one to four statements as (CUDA text, Python lines)."""
-        parts = [self.statement(depth) for _ in range(self.rng.randint(1, 4))]
-        return " ".join(text for text, _ in parts), [line for _, lines in parts for line in lines]
+def test_a_seed_is_always_the_same_kernel():
+    for seed in range(20):
+        first, again = random_kernel(seed), random_kernel(seed)
+        assert first.key == again.key
+        assert first.source == again.source
+    assert len({random_kernel(seed).key for seed in range(20)}) == 20
 
-    def statement(self, depth: int) -> tuple[str, list[str]]:
-        kind = self.rng.random() if depth else 0.0
-        if kind < 0.45:
-            name, value = self.rng.choice("abc"), self.rng.choice(EXPRESSIONS)
-            return f"{name} = {value};", [f"{name} = ({value}) & {MASK}"]
-        if kind < 0.7:
-            condition = self.rng.choice(CONDITIONS)
-            (text, lines), (other_text, other_lines) = self.block(depth - 1), self.block(depth - 1)
-            code = f"if ({condition}) {{ {text} }} else {{ {other_text} }}"
-            return code, [f"if {condition}:", *indented(lines), "else:", *indented(other_lines)]
-        if kind < 0.9:
-            return self.loop(depth)
-        condition = self.rng.choice(["(a & 31) == 5", "(t & 31) == (b & 31)"])
-        code = f"if ({condition}) {{ out[t] = a + b; return; }}"
-        return code, [f"if {condition}: return (a + b) & {MASK}"]
 
-    def loop(self, depth: int) -> tuple[str, list[str]]:
-        self.loops += 1
-        i, n, trips, jump = f"i{self.loops}", f"n{self.loops}", self.rng.choice(TRIPS), self.rng.choice(JUMPS)
-        text, lines = self.block(depth - 1)
-        leave = f"if ({jump[0]}) {jump[1]};" if jump else ""
-        code = (
-            f"unsigned {n} = {trips}; for (unsigned {i} = 0; {i} < {n}; ++{i}) {{ {text} {leave} b += {i}; }}"
+def test_kernels_hold_what_they_are_for():
+    sources = "".join(random_kernel(seed).source for seed in range(100))
+    for word in (
+        "__shfl",
+        "__ballot_sync",
+        "__match_any_sync",
+        "__reduce_",
+        "atomicAdd(&bins",
+        "atomicXor(&s",
+    ):
+        assert word in sources
+    for word in (
+        "copy<4",
+        "copy<8",
+        "copy_cut<16",
+        "barrier<",
+        "arrive<",
+        "LEAVE",
+        "switch",
+        "continue;",
+        "own[",
+    ):
+        assert word in sources
+    shapes = {random_kernel(seed).block for seed in range(100)}
+    assert any(x * y * z % 32 for x, y, z in shapes)
+    assert {sum(extent > 1 for extent in shape) for shape in shapes} >= {1, 2, 3}
+
+
+@pytest.mark.parametrize("seed", range(1000, 1006))
+def test_a_kernel_ends_well_and_twice_the_same(seed):
+    case = random_kernel(seed)
+    ptx, _ = compile_cuda(case.source, case.options)
+    first, again = execute(case, ptx), execute(case, ptx)
+    for array, mine, twice in zip(case.arrays, first.arrays, again.arrays, strict=True):
+        assert mine.tobytes() == twice.tobytes()
+        assert mine.shape == array.shape
+    assert first.counters == again.counters
+
+
+@pytest.mark.parametrize(("card", "name"), ASKED)
+def test_what_a_card_answered(card, name):
+    answer, case = ANSWERS[card][name], random_kernel(int(name.removeprefix("random_")))
+    assert answer["key"] == case.key, "the generator has changed since: ask the card again"
+    ours = execute(case, answer["ptx"])
+    assert not wrong_bits(case, ours, answer)
+    counters = {c.name: c for c in compared(ours.counters, counts_of_card(answer))}
+    assert [counters[name] for name in HELD if name in counters and not counters[name].equal] == []
+
+
+def test_a_difference_is_noticed(tmp_path):
+    case = random_kernel(3)
+    ours = execute(case, compile_cuda(case.source, case.options)[0])
+    changed = [array.copy() for array in ours.arrays]
+    changed[3][1] ^= 4
+    path = tmp_path / "answers.json.xz"
+    for arrays, expected in ((ours.arrays, ""), (changed, "array 3: 1 of")):
+        pairs = zip(arrays, case.arrays, strict=True)
+        bits = [None if a.tobytes() == b.tobytes() else a.tobytes().hex() for a, b in pairs]
+        save_answers(path, {"card": "none"}, {case.name: {"arrays": bits}})
+        assert (
+            wrong_bits(case, ours, load_answers(path)["answers"][case.name])[: len("array 3: 1 of")]
+            == expected
         )
-        body = [*lines, *([f"if {jump[0]}: {jump[1]}"] if jump else []), f"b = (b + {i}) & {MASK}"]
-        return code, [f"{n} = {trips}", f"for {i} in range({n}):", *indented(body)]
-
-
-def indented(lines: list[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_random_kernels(seed):
-    text, lines = Generator(seed).block(3)
-    source = f"""extern "C" __global__ void k(const unsigned *x, unsigned *out) {{
-    unsigned t = blockIdx.x * blockDim.x + threadIdx.x, a = x[t & 63], b = x[(t * 7) & 63], c = t;
-    {text}
-    out[t] = a ^ b ^ c;
-}}"""
-    head = ["def alone(t, x):", "  a, b, c = x[t & 63], x[(t * 7) & 63], t"]
-    namespace = {}
-    exec("\n".join([*head, *indented(lines), "  return a ^ b ^ c"]), namespace)
-    numbers = np.random.default_rng(1).integers(0, 2**32, 64, dtype=np.uint32)
-    (_, out), _ = run_cuda(source, numbers, np.zeros(210, np.uint32), grid=(3, 1, 1), block=(70, 1, 1))
-    assert out.array().tolist() == [namespace["alone"](t, numbers.tolist()) for t in range(210)]
+    counted = {name: value for name, value in ours.counters.items() if value is not None}
+    assert all(counter.equal for counter in compared(ours.counters, counted))
+    one_more = counted | {"global_load_sectors": counted["global_load_sectors"] + 1}
+    assert [c.name for c in compared(ours.counters, one_more) if not c.equal] == ["global_load_sectors"]

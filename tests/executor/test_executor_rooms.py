@@ -23,7 +23,8 @@ ROOMS: dict[str, set[str]] = {
     "definedness": {"faults", "lanes", "program", "arithmetic", "memory", "steps"},
     "decode": {"faults", "lanes", "program", "arithmetic", "memory", "steps", "definedness"},
     "sampling": set(),
-    "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode"},
+    "divergence": {"faults", "lanes", "program", "steps", "decode"},
+    "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode", "divergence"},
     "totals": {"lanes", "program", "memory", "decode", "sampling"},
     "grid_launch": {
         *("faults", "lanes", "program", "memory", "steps"),

@@ -6,9 +6,9 @@ import struct
 
 import numpy as np
 import pytest
-from executor_harness import run_cuda
+from executor_harness import cuda_program, run_cuda
 
-from gpuprof.executor import FaultKind, KernelFault
+from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch
 from gpuprof.executor.arithmetic.print_format import argument_sizes, formatted, offsets
 
 OUT = np.zeros(32, np.int32)
@@ -177,3 +177,32 @@ extern "C" __global__ void k(int *out) {
         source, np.zeros(300, np.int32), grid=(300, 1, 1), block=(256, 1, 1), cooperative=True
     )
     assert out.array().tolist() == list(range(300, 0, -1))
+
+
+def test_a_launch_that_is_begun_again_prints_once_and_takes_its_memory_once():
+    """A second look at shared memory that is ordered by more than barriers; the heap is there, or is not."""
+    source = """__device__ int *kept;
+extern "C" __global__ void k(int *out) {
+    __shared__ volatile int flag;
+    if (threadIdx.x == 0) {
+        if (kept) { out[2] = *kept; free(kept); }
+        kept = (int *)malloc(3 << 20);
+        out[0] = kept != 0;
+        *kept = 5;
+        printf("launch %d\\n", ++out[1]);
+    }
+    flag = 1;
+    out[3 + threadIdx.x] += flag;
+}"""
+    program, memory = cuda_program(source), GlobalMemory()
+    out = memory.allocate(np.zeros(67, np.int32), "out")
+    assert program.orders_shared
+    heaps = set()
+    for number, before in ((1, 0), (2, 5)):
+        result = launch(program, (1, 1, 1), (64, 1, 1), [out], memory)
+        assert (result.printed, result.print_calls) == (f"launch {number}\n", 1)
+        assert result.remarks == ("Of what malloc gave out, 3,145,728 bytes in 1 pieces are not freed",)
+        assert out.array().tolist() == [1, number, before] + [number] * 64
+        assert len(memory.heap.pieces) == 1
+        heaps |= {buffer.address for buffer in memory.buffers if "heap" in buffer.name}
+    assert len(heaps) == 1

@@ -238,6 +238,8 @@ def test_a_ratio_over_nothing_is_not_measured():
             "global_store_sectors",
         ),
         ("cp.async.bulk.prefetch.L2.global [a], 16;", (), None),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1}, {%r1}, {%r2}, {%f1};", ("tensor",), None),
+        ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1}, [%rd1], %r2;", ("tensor",), None),
     ],
 )
 def test_copies_past_the_counters_are_found_in_ptx(code, kinds, hidden):

@@ -41,6 +41,7 @@ from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import limit_of, speed_of
 from gpuprof.analysis.verdict import verdict_of
 from gpuprof.analysis.why import reasons, speed_of_light, stalls
+from gpuprof.devices.cards import load_card
 from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
 from gpuprof.report.ladder_table import headline
 from gpuprof.results import ClockState, Counter, Measurement, Run, TimingPair
@@ -117,6 +118,22 @@ class TestSpeed:
         assert vector is not None
         assert vector.name == "theoretical bandwidth"
         assert vector.gbps == pytest.approx(DEVICE.peak_bandwidth_gbps)
+
+    def test_a_kernel_on_tensor_cores_is_held_against_their_peak(self) -> None:
+        hopper = load_card("h200")
+        counted = {"tensor_f16_operations": Counter(2 * 4096**3, "operations", "ncu")}
+        case = replace(gemm_case("naive", Gemm(4096, 4096, 4096), 500.0), counters=counted)
+        speed = speed_of(replace(run("gpu", [], [case]), devices=(hopper,)), case)
+        assert speed is not None
+        assert speed.limit is not None
+        assert speed.limit.name == "theoretical tensor peak of f16"
+        peak = 2 * 2048 * hopper.sm_count * hopper.sm_clock_mhz / 1e3
+        assert speed.limit.gflops == pytest.approx(peak)
+        assert speed.pct_of_peak_compute == pytest.approx(100 * speed.gflops / peak)
+        unknown = load_card("rtx4090")
+        speed = speed_of(replace(run("gpu", [], [case]), devices=(unknown,)), case)
+        assert speed is not None
+        assert (speed.limit, speed.pct_of_peak_compute) == (None, None)
 
     def test_an_unknown_peak_leaves_the_rate_and_drops_the_share(self) -> None:
         blind = replace(

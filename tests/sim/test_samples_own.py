@@ -19,6 +19,7 @@ PAGE = (ROOT / "docs" / "own-kernels.md").read_text(encoding="utf-8")
 #: Sizes of each sample: one that fits its tiles, where it has some, and one that fits nothing.
 SIZES = {
     "axpy_f16.cu": ["10001", "1", "4096"],
+    "hgemm": ["128x192x64", "64x64x32"],
     "histogram": ["100000", "1"],
     "scan": ["30001", "1", "2048"],
     "stencil.cu": ["100x257", "1", "1x70"],
@@ -75,6 +76,16 @@ def test_own_sgemm_says_what_it_cannot_take(name, tmp_path):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "checks no bounds: M, N and K must be multiples of its tile's." in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize(("card", "remarks"), [("h200", 0), ("a100", 1)])
+def test_tensor_cores_that_were_not_measured_are_remarked_on(card, remarks, tmp_path):
+    options = ["--device", f"sim:{card}", "--quiet", "-o", str(tmp_path)]
+    arguments = ["run", str(OWN / "hgemm"), "--sizes", "64x64x32", *options]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    for case in read_run(tmp_path / "results.json").cases:
+        assert len([remark for remark in case.remarks if "as sm_90" in remark]) == remarks
 
 
 def commands():

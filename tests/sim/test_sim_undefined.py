@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import gpuprof
 from gpuprof.backends.base import Findings
 from gpuprof.backends.sim import backend as sim
+from gpuprof.backends.sim.programs import Programs
 from gpuprof.backends.with_lines import WithLines
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
@@ -176,10 +177,10 @@ def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monk
     compiled = Compiler(backend.compile_arch)(kernel, shape)
     plain = backend.count(kernel, problem, shape, compiled)
 
-    def following(ptx, entry, **_):
+    def following(self, ptx, entry, **_):
         return load_program(ptx, entry, follow_undefined=True)
 
-    monkeypatch.setattr(sim, "load_program", following)
+    monkeypatch.setattr(Programs, "load", following)
     followed = backend.count(kernel, problem, shape, compiled)
     assert followed.remarks == ()
     assert (followed.counters, followed.lines) == (plain.counters, plain.lines)

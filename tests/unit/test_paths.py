@@ -100,6 +100,16 @@ def test_kernel_file_that_cannot_be_read(refused, name):
     assert said.startswith(f"gpuprof: Cannot read the kernel file {name}: ")
 
 
+def test_mistyped_paths_get_the_nearest(refused, place):
+    (place / "saxpy.cu").touch()
+    (place / "stencils").mkdir()
+    assert "  Did you mean saxpy.cu?\n" in refused("transpose", "-k", "saxpi.cu", "--device", "none")
+    assert "  Did you mean saxpy.cu?\n" in refused("run", "saxpi.cu", "--device", "none")
+    assert "  Did you mean stencils?\n" in refused("run", "stencil", "--device", "none")
+    assert "Did you mean `gpuprof gemm`" in refused("run", "gem", "--device", "none")
+    assert "Name a folder with operation.toml" in refused("run", "elsewhere/else", "--device", "none")
+
+
 @pytest.mark.parametrize("path", ["loop/x", "nowhere/x", "file/x", LONG, DEEP])
 def test_file_that_cannot_be_written_is_refused_before_anything_runs(refused, place, path):
     before = sorted(place.rglob("*"))

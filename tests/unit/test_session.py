@@ -75,7 +75,7 @@ def run_kernels(tmp_path, monkeypatch):
         request = build_request(shipped_ladder("transpose"), paths, False, "64", None, "f32")
         json_path = tmp_path / "results.json"
         watcher = Watcher(json_path, on_finished)
-        options = RunOptions(device="0", timeout_s=timeout_s, seconds_per_case=0.1)
+        options = RunOptions(device="0", timeout_s=timeout_s, seconds_per_case=0.1, explain=False)
         result = measure(request, options, watcher, argv=("transpose",), keep=keeper(json_path))
         assert read_run(json_path) == result
         watcher.workers = len(log.read_text().splitlines())

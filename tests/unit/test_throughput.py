@@ -8,6 +8,7 @@ import pytest
 from problem_support import Gemm, Transpose
 from unit_support import DEVICE
 
+from gpuprof.devices.cards import load_card
 from gpuprof.results import Throughput
 
 
@@ -45,3 +46,15 @@ def test_unknown_peak_gives_no_share():
     assert rates.pct_of_peak_compute is None
     assert rates.pct_of_peak_bandwidth is None
     assert rates.gbps == pytest.approx(3 * 64 * 64 * 4 / 5 / 1e3)
+
+
+@pytest.mark.parametrize(
+    ("source", "published_tflops"), [("f16", 312), ("tf32", 156), ("f64", 19.5), ("i8", 624)]
+)
+def test_tensor_peaks_of_the_a100_are_the_published_ones(source, published_tflops):
+    assert load_card("a100").peak_tensor_gflops(source) == pytest.approx(1e3 * published_tflops, rel=0.002)
+
+
+def test_unknown_tensor_peaks_are_none():
+    assert load_card("rtx4090").peak_tensor_gflops("f16") is None
+    assert load_card("h200").peak_tensor_gflops("f8") is None

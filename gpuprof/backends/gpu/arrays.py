@@ -189,6 +189,8 @@ class ProblemArrays:
             checked_elements=spec.elements,
             wrong_elements=wrong,
             detail=self._describe(spec, int(raw[3]), exact, bound) if wrong else "",
+            array=spec.name,
+            first_wrong=int(raw[3]) if wrong else None,
         )
 
     def _describe(self, spec: ArraySpec, first: int, exact: bool, bound: ErrorBound) -> str:

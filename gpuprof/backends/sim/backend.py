@@ -4,14 +4,17 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 
 from gpuprof.backends.arguments import bind_arguments
-from gpuprof.backends.base import Findings, Functions
+from gpuprof.backends.base import ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.device_memory import arguments_of, device_memory
 from gpuprof.backends.sim.executed import RUN_WHOLE, Executed, SampleFallsShort, check_coverage, check_verdict
 from gpuprof.backends.sim.launch_limits import check_launch
+from gpuprof.backends.sim.located import FOLLOWED, explain_fault
+from gpuprof.backends.sim.programs import Programs
 from gpuprof.backends.sim.verification import References
 from gpuprof.backends.verification import prove
 from gpuprof.counters import OF_EXECUTOR
@@ -20,7 +23,6 @@ from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     WARP,
-    FaultKind,
     KernelFault,
     LaunchResult,
     LineCounters,
@@ -29,7 +31,6 @@ from gpuprof.executor import (
     choose_blocks,
     combined,
     launch,
-    load_program,
     source_name,
 )
 from gpuprof.kernels.entries import function_name
@@ -59,6 +60,12 @@ _LONGEST_LINE = 120
 _NO_TIME = "the executor counts; it measures no time"
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
+#: The architecture whose tensor cores were measured, and what to say on any other.
+_MEASURED_TENSOR_CORES = (9, 0)
+_SUMS_AS_MEASURED = (
+    "Sums of tensor cores are ordered and rounded as sm_90 does it: last bits may differ from this card's"
+)
+_ROUNDED_IN_TENSOR_CORES = {f"tensor_{source}" for source in ("f16", "bf16", "tf32")}
 
 
 class SimBackend:
@@ -75,6 +82,7 @@ class SimBackend:
         self._seed = seed
         self._blocks = blocks
         self._references: References | None = None
+        self._decoded = Programs()
 
     @property
     def name(self) -> BackendName:
@@ -117,7 +125,7 @@ class SimBackend:
             CaseSkipped: It uses an instruction that the executor does not know, or would have to run whole
                 and is too large for that.
         """
-        samples = self._samples(problem, shape)
+        samples = self.samples(problem, shape)
         sampled = any(sample is not None for sample in samples)
         if sampled and len(shape.launches) > 1:
             raise CaseSkipped(
@@ -140,7 +148,7 @@ class SimBackend:
         samples: Sequence[Sample | None],
     ) -> Findings:
         sampled = any(sample is not None for sample in samples)
-        references = self._references_of(problem)
+        references = self.references_of(problem)
         executed: dict[float | None, Executed] = {}
 
         def attempt(unread: float | None) -> Verification:
@@ -175,7 +183,7 @@ class SimBackend:
             CaseFailure: As for `run`.
             CaseSkipped: As for `run`.
         """
-        return self._execute(kernel, problem, shape, compiled, self._samples(problem, shape))
+        return self._execute(kernel, problem, shape, compiled, self.samples(problem, shape))
 
     def _execute(
         self,
@@ -195,11 +203,8 @@ class SimBackend:
         """
         arguments = kernel, problem, shape, compiled, samples, unread
         if not follow_undefined:
-            try:
+            with suppress(KernelFault):
                 return self._execute_once(*arguments, follow_undefined=False)
-            except KernelFault as fault:
-                if fault.kind not in (FaultKind.UNINITIALISED_SHARED, FaultKind.ABSENT_LANE):
-                    raise
         return self._execute_once(*arguments, follow_undefined=True)
 
     def _execute_once(
@@ -214,30 +219,41 @@ class SimBackend:
         follow_undefined: bool,
     ) -> "Executed":
         for one in shape.launches:
-            check_launch(self.device, kernel, one, compiled[one.entry])
+            check_launch(self.device, kernel.id, one, compiled[one.entry])
         bound = [bind_arguments(kernel, problem, shape, one, compiled[one.entry]) for one in shape.launches]
-        programs = self._programs(kernel, shape, compiled, follow_undefined=follow_undefined)
+        programs = self.programs(kernel, shape, compiled, follow_undefined=follow_undefined)
         if not follow_undefined and any(program.unwritten for program in programs.values()):
-            programs = self._programs(kernel, shape, compiled, follow_undefined=True)
-        inputs = self._references_of(problem).inputs
+            programs = self.programs(kernel, shape, compiled, follow_undefined=True)
+        inputs = self.references_of(problem).inputs
         memory, buffers = device_memory(problem, inputs, shape.workspace, unread)
-        results = [
-            launch(
-                programs[one.entry],
-                one.grid,
-                one.block,
-                arguments_of(values, buffers),
-                memory,
-                one.dynamic_shared_bytes,
-                sample or "all",
-                cooperative=one.cooperative,
-            )
-            for one, values, sample in zip(shape.launches, bound, samples, strict=True)
-        ]
+        try:
+            results = [
+                launch(
+                    programs[one.entry],
+                    one.grid,
+                    one.block,
+                    arguments_of(values, buffers),
+                    memory,
+                    one.dynamic_shared_bytes,
+                    sample or "all",
+                    cooperative=one.cooperative,
+                    multiprocessors=self.device.sm_count,
+                )
+                for one, values, sample in zip(shape.launches, bound, samples, strict=True)
+            ]
+        except KernelFault as fault:
+            if fault.kind in FOLLOWED and not follow_undefined:
+                raise
+            elsewhere = stands_elsewhere(kernel, shape)
+            explanation = explain_fault(fault, problem.dimensions, memory.buffers, elsewhere=elsewhere)
+            raise ExplainedFailure(fault.what, explanation) from fault
         result = combined(results)
         together = any(buffer.combined for buffer in memory.buffers)
-        lines = None if _stands_elsewhere(kernel, shape) else lines_of(result)
-        remarks = _unmet_alignments(programs[one.entry] for one in shape.launches)
+        lines = None if stands_elsewhere(kernel, shape) else lines_of(result)
+        launched = [programs[one.entry] for one in shape.launches]
+        remarks = _unmet_alignments(launched)
+        if self.device.capability != _MEASURED_TENSOR_CORES and any(map(_adds_in_tensor_cores, launched)):
+            remarks = (*remarks, _SUMS_AS_MEASURED)
         return Executed(
             buffers,
             counters_of(result),
@@ -250,13 +266,14 @@ class SimBackend:
             any(program.follows_undefined for program in programs.values()),
         )
 
-    def _programs(
+    def programs(
         self, kernel: Kernel, shape: LaunchShape, compiled: Functions, *, follow_undefined: bool
     ) -> dict[str, Program]:
         """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
         return {
             entry: replace(
-                load_program(function.ptx, function.entry, follow_undefined=follow_undefined), kernel=entry
+                self._decoded.load(function.ptx, function.entry, follow_undefined=follow_undefined),
+                kernel=entry,
             )
             for entry, function in self._executed(kernel, shape, compiled).items()
         }
@@ -270,14 +287,14 @@ class SimBackend:
         first = compiled[shape.launches[0].entry]
         return compiled if first.arch == self._ptx_arch else compile_kernel(kernel, shape, self._ptx_arch)
 
-    def _references_of(self, problem: Problem) -> References:
+    def references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""
         if self._references is None or self._references.problem != problem:
             self._references = None
             self._references = References(problem, problem.inputs(self._seed))
         return self._references
 
-    def _samples(self, problem: Problem, shape: LaunchShape) -> list[Sample | None]:
+    def samples(self, problem: Problem, shape: LaunchShape) -> list[Sample | None]:
         """The blocks to run of each launch, or None for all.
 
         Raises:
@@ -326,8 +343,13 @@ def printed_remark(result: LaunchResult) -> tuple[str, ...]:
     return (f"It prints, by {result.print_calls:,} calls of printf: {shown}{more}",)
 
 
+def _adds_in_tensor_cores(program: Program) -> bool:
+    """Whether a program has products of matrices whose rounding depends on the architecture."""
+    return any(site.family in _ROUNDED_IN_TENSOR_CORES for site in program.sites)
+
+
 def counters_of(result: LaunchResult) -> dict[str, Counter]:
-    """A launch's counts as the contract keeps them."""
+    """A launch's counts as the contract keeps them; those of tensor cores where it used any."""
     return {
         OF_EXECUTOR[name].name: Counter(
             value=None if name in result.hidden else value,
@@ -338,10 +360,11 @@ def counters_of(result: LaunchResult) -> dict[str, Counter]:
             total_blocks=result.total_blocks,
         )
         for name, value in result.counters.items()
+        if value or OF_EXECUTOR[name].only_with != "tensor"
     }
 
 
-def _stands_elsewhere(kernel: Kernel, shape: LaunchShape) -> bool:
+def stands_elsewhere(kernel: Kernel, shape: LaunchShape) -> bool:
     """Whether a function of the case stands in an included file, whose lines are not the kernel file's."""
     wanted = set(map(function_name, shape.entries))
 

@@ -16,7 +16,11 @@ from gpuprof.problems.problem import ArraySpec, Problem
 
 
 def device_memory(
-    problem: Problem, inputs: Mapping[str, Array], workspace: Sequence[ArraySpec], unread: float | None
+    problem: Problem,
+    inputs: Mapping[str, Array],
+    workspace: Sequence[ArraySpec],
+    unread: float | None,
+    memory: GlobalMemory | None = None,
 ) -> tuple[GlobalMemory, dict[str, Buffer]]:
     """Fresh device memory, and each array's buffer: outputs and workspace hold poison.
 
@@ -26,17 +30,23 @@ def device_memory(
         workspace: The kernel's own arrays.
         unread: What outputs hold that kernels must not read, though they may for other scalars; None for
             poison too.
+        memory: Where to allocate them; memory as the driver places it when None.
     """
-    memory = GlobalMemory()
-    buffers: dict[str, Buffer] = {}
-    for spec in problem.arrays:
-        content = inputs[spec.name] if spec.is_read else _poison(spec)
-        if spec.unread and unread is not None:
-            content = np.full(spec.elements, unread, numpy_dtype(spec.dtype))
-        buffers[spec.name] = memory.allocate(content, spec.name, read_only=not spec.is_output)
-    for spec in workspace:
-        buffers[spec.name] = memory.allocate(_poison(spec), spec.name)
+    memory = memory or GlobalMemory()
+    buffers = {
+        spec.name: memory.allocate(
+            initial_content(spec, inputs, unread), spec.name, read_only=not spec.is_output
+        )
+        for spec in (*problem.arrays, *workspace)
+    }
     return memory, buffers
+
+
+def initial_content(spec: ArraySpec, inputs: Mapping[str, Array], unread: float | None) -> Array:
+    """What an array holds before a case runs; arguments as for `device_memory`."""
+    if spec.unread and unread is not None:
+        return np.full(spec.elements, unread, numpy_dtype(spec.dtype))
+    return inputs[spec.name] if spec.is_read else _poison(spec)
 
 
 def arguments_of(bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer]) -> list[Argument]:

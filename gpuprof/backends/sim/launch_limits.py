@@ -7,28 +7,33 @@ import math
 from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import CaseFailure
-from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import OneLaunch
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
 
-def check_launch(device: Device, kernel: Kernel, one: OneLaunch, compiled: CompiledKernel) -> None:
+def check_launch(device: Device, name: str, one: OneLaunch, compiled: CompiledKernel) -> None:
     """Refuse what the card cannot hold.
+
+    Args:
+        device: The card.
+        name: What the kernel is called.
+        one: The launch, of at least one thread.
+        compiled: The kernel.
 
     Raises:
         CaseFailure: The driver would refuse the launch.
     """
     needed = compiled.static_shared_bytes + one.dynamic_shared_bytes
-    _check_shared(device, kernel, needed)
+    _check_shared(device, name, needed)
     _check_resources(device, one, compiled.registers_per_thread, needed)
 
 
-def _check_shared(device: Device, kernel: Kernel, needed: int) -> None:
+def _check_shared(device: Device, name: str, needed: int) -> None:
     """Refuse a launch that the card's driver would refuse."""
     limit = device.shared_bytes_per_block_optin
     if needed > limit:
         raise CaseFailure(
-            f"{kernel.id} needs {needed} bytes of shared memory per block ({needed / 1024:g} KiB);"
+            f"{name} needs {needed} bytes of shared memory per block ({needed / 1024:g} KiB);"
             f" {device.name} allows {limit} ({limit / 1024:g} KiB), and its driver would refuse the launch"
             " with CUDA_ERROR_INVALID_VALUE.",
             over_limit=True,

@@ -3,6 +3,7 @@
 """Hold what the executed blocks wrote against the problem's references."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +45,13 @@ class References:
         found = [self._verify(spec, buffers[spec.name], whole) for spec in self.problem.outputs]
         return worst(found)
 
+    def expected(self, output: str, element: int, *, whole: bool) -> Any:
+        """What one element of an output must be; `whole` as for `verify`, whose reference it then is."""
+        spec = self.problem.array(output)
+        if whole:
+            return self._expected(spec, np.arange(spec.elements), whole).values[element]
+        return self._expected(spec, np.array([element]), whole).values[0]
+
     def _verify(self, spec: ArraySpec, buffer: Buffer, whole: bool) -> Verification:
         written = buffer.written_mask()
         indices = np.arange(spec.elements) if whole else np.flatnonzero(written)
@@ -53,7 +61,7 @@ class References:
                 None, None, bound.relative, 0, detail=f"the sampled blocks wrote nothing to {spec.name}"
             )
         expected = self._expected(spec, indices, whole)
-        got = buffer.array()[indices]
+        got = buffer.array() if whole else buffer.array()[indices]
         compared = compare(got, expected.values, expected.magnitude, bound)
         # What nobody wrote is wrong, whatever happens to be there.
         missing = ~written if whole and not spec.is_read else np.zeros(len(indices), bool)
@@ -79,6 +87,8 @@ class References:
             checked_elements=len(indices),
             wrong_elements=int(wrong.sum()),
             detail=detail,
+            array=spec.name,
+            first_wrong=int(indices[wrong.argmax()]) if wrong.any() else None,
         )
 
     def _expected(self, spec: ArraySpec, indices: NDArray[np.intp], whole: bool) -> Expected:

@@ -2,13 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Atomic operations: what each combines, and how lanes that share an address take turns."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.mnemonic import Compute
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.arithmetic import halves
+from gpuprof.executor.arithmetic.exact import with_flush
+from gpuprof.executor.arithmetic.mnemonic import Compute, Mnemonic
+from gpuprof.executor.arithmetic.nans import GENERATED, with_canonical, with_nans
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 #: Operation to the function from (old value, operands …) to the new value.
 ATOMICS: dict[str, Compute] = {
@@ -19,10 +23,63 @@ ATOMICS: dict[str, Compute] = {
     "min": np.minimum,
     "max": np.maximum,
     "exch": lambda old, new: new,
-    "cas": lambda old, expected, new: np.where(old == expected, new, old),
+    "cas": lambda old, expected, new: np.where(_same_bits(old, expected), new, old),
     "inc": lambda old, limit: np.where(old >= limit, 0, old + 1).astype(old.dtype),
     "dec": lambda old, limit: np.where((old == 0) | (old > limit), limit, old - 1).astype(old.dtype),
 }
+
+_SIZES_OF_INTEGERS = frozenset({"b16", "b32", "b64", "b128", "u32", "u64", "s32", "s64"})
+
+
+@dataclass(frozen=True)
+class AtomicOperation:
+    """What an atomic instruction combines, element by element.
+
+    Attributes:
+        dtype: Of an element, of its operands and of the old value.
+        in_global: From (old value, operands …) to the new value, as the units of global memory compute it.
+        elsewhere: As a thread computes it for shared and local memory.
+    """
+
+    dtype: np.dtype[Any]
+    in_global: Compute
+    elsewhere: Compute
+
+
+def atomic_operation(name: str, kind: str) -> AtomicOperation | None:
+    """Return an operation on a PTX type, or None where the ISA has no such one."""
+    if kind in halves.TYPES:
+        if name not in ("add", "min", "max"):
+            return None
+        compute = halves.lower(Mnemonic(name, (), (kind,)), 2).compute
+        return AtomicOperation(np.dtype(f"u{ARITHMETIC[kind].itemsize}"), compute, compute)
+    if name not in ATOMICS:
+        return None
+    dtype = ARITHMETIC[kind]
+    if (kind, name) == ("f32", "add"):
+        # The units of global memory know no subnormals; those of shared memory do.
+        return AtomicOperation(dtype, with_canonical(with_flush(np.add)), with_canonical(np.add))
+    if (kind, name) == ("f64", "add"):
+        # To shared memory a thread adds with the old value as the second operand, whose NaN wins.
+        swapped = with_nans(np.add, "add", kind)
+        return AtomicOperation(dtype, _add_in_global, lambda old, value: swapped(value, old))
+    if kind not in _SIZES_OF_INTEGERS:
+        return None
+    return AtomicOperation(dtype, ATOMICS[name], ATOMICS[name])
+
+
+def _add_in_global(old: Lanes, value: Lanes) -> Lanes:
+    """Return float64 sums; a NaN is handed on as it is, the operand's before the old one."""
+    total = old + value
+    chosen = np.where(np.isnan(total), GENERATED, total)
+    return np.where(np.isnan(value), value, np.where(np.isnan(old), old, chosen))
+
+
+def _same_bits(a: Lanes, b: Lanes) -> Lanes:
+    if a.dtype.kind != "c":
+        return np.asarray(a == b)
+    words = [np.ascontiguousarray(x)[..., None].view(np.uint64) for x in (a, b)]
+    return np.asarray((words[0] == words[1]).all(axis=-1))
 
 
 def apply_in_turn(

@@ -55,14 +55,17 @@ def _comparison(op: Mnemonic, kind: str) -> Callable[[Lanes, Lanes], Lanes]:
         compare = lambda a, b: ~_either_nan(a, b)  # noqa: E731
     else:
         raise NotInTable
-    if op.has("ftz"):
-        if kind not in ("f32", "f64"):
-            raise NotInTable
-        return lambda a, b: compare(exact.flush(a), exact.flush(b))
+    if op.has("ftz") and kind not in ("f32", "f16"):
+        raise NotInTable
     if kind in ("f16", "bf16"):
-        return lambda a, b: compare(
-            halves.values_of(a.view(np.uint16), kind), halves.values_of(b.view(np.uint16), kind)
-        )
+        tiny = halves.F16_TINY if op.has("ftz") else 0.0
+
+        def value(bits: Lanes) -> Lanes:
+            return halves.flushed(halves.values_of(bits.view(np.uint16), kind), tiny)
+
+        return lambda a, b: compare(value(a), value(b))
+    if op.has("ftz"):
+        return lambda a, b: compare(exact.flush(a), exact.flush(b))
     return compare
 
 
@@ -107,19 +110,33 @@ def _set_of_halves(op: Mnemonic, target: str, source: str) -> Lowered:
     """Lower `set` of halves: per half all ones or 1.0, or for a word of one half all ones."""
     kind = source.removesuffix("x2")
     compare = _comparison(op, kind)
-    if op.flags_any(*_COMBINE):
-        raise NotInTable
+    combine = next((_COMBINE[flag] for flag in op.flags if flag in _COMBINE), None)
+    predicate = () if combine is None else (_BOOL,)
+
+    def holds(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
+        return compare(a, b) if combine is None else combine(compare(a, b), *c)
+
     if not source.endswith("x2"):
         result = ARITHMETIC[target]
+        given = np.dtype(np.uint16) if source in halves.TYPES else ARITHMETIC[source]
         true = _TRUE.get(target, np.array(-1).astype(result))
         return Lowered(
-            lambda a, b: np.where(compare(a, b), true, result.type(0)).astype(result),
-            (np.dtype(np.uint16),) * 2,
+            lambda a, b, *c: np.where(holds(a, b, *c), true, result.type(0)).astype(result),
+            (given, given, *predicate),
             result,
         )
     true = _TRUE.get(target.removesuffix("x2"), np.uint16(0xFFFF)).view(np.uint16)
-    each = halves.packed(lambda a, b: np.where(compare(a, b), true, np.uint16(0)))
-    return Lowered(each, (ARITHMETIC[source],) * 2, ARITHMETIC["b32"])
+
+    def each(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
+        parts = (
+            np.where(holds(x, y, *c), true, np.uint16(0)).astype(np.uint32)
+            for x, y in zip(halves.words_of(a), halves.words_of(b), strict=True)
+        )
+        low, high = parts
+        both: Lanes = high << np.uint32(16) | low
+        return both
+
+    return Lowered(each, (ARITHMETIC[source], ARITHMETIC[source], *predicate), ARITHMETIC["b32"])
 
 
 def lower_set(op: Mnemonic) -> Lowered:
@@ -158,7 +175,8 @@ _TESTS: dict[str, Compute] = {
     "infinite": np.isinf,
     "number": lambda a: ~np.isnan(a),
     "notanumber": np.isnan,
-    "normal": lambda a: np.isfinite(a) & (np.abs(a) >= np.finfo(a.dtype).tiny),
+    # A zero counts as normal.
+    "normal": lambda a: np.isfinite(a) & ((a == 0) | (np.abs(a) >= np.finfo(a.dtype).tiny)),
     "subnormal": lambda a: (a != 0) & (np.abs(a) < np.finfo(a.dtype).tiny),
 }
 

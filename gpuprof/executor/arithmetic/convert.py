@@ -8,23 +8,39 @@ import numpy as np
 
 from gpuprof.executor.arithmetic import exact
 from gpuprof.executor.arithmetic.integers import saturated
-from gpuprof.executor.arithmetic.mnemonic import Lowered, Mnemonic, NotInTable
+from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
+from gpuprof.executor.arithmetic.nans import canonical
+from gpuprof.executor.arithmetic.small_formats import (
+    BYTES,
+    from_bf16,
+    to_bf16,
+    to_bf16_payload,
+    to_float16,
+    to_float64,
+    to_tf32,
+)
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 _TO_INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 _FLOATS = ("f16", "f32", "f64", "bf16")
+_MODIFIERS = {"rn", "rz", "rm", "rp", "rna", *_TO_INTEGRAL, "ftz", "sat", "relu", "satfinite"}
+_PAIRS = ("f16x2", "bf16x2", *BYTES)
 
 
 def lower_cvt(op: Mnemonic) -> Lowered:
     """Lower `cvt.MODIFIERS.TO.FROM`."""
-    if len(op.types) != 2 or not {*op.types} <= {*ARITHMETIC, "f16x2", "bf16x2"}:
+    if op.has("pack"):
+        return _packed_integers(op)
+    if len(op.types) != 2 or {*op.flags} - _MODIFIERS:
         raise NotInTable
     to, source = op.types
-    if op.has("relu") or op.has("satfinite"):
-        raise NotInTable
-    if to in ("f16x2", "bf16x2"):
-        return _pack_halves(op)
+    if to in _PAIRS or source in _PAIRS:
+        return _pair(op, to, source)
+    if to == "tf32":
+        return _tf32(op, source)
     read, write = ARITHMETIC[source], ARITHMETIC[to]
+    if op.flags_any("relu", "satfinite"):
+        return _clamped_halves(op, to, source)
     if to in _FLOATS and source in _FLOATS:
         return Lowered(lambda a: _float_to_float(a, op, source, to), (read,), write)
     if to in _FLOATS:
@@ -36,50 +52,119 @@ def lower_cvt(op: Mnemonic) -> Lowered:
     return Lowered(lambda a: a.astype(write), (read,), write)
 
 
-def _pack_halves(op: Mnemonic) -> Lowered:
-    to = op.types[0].removesuffix("x2")
-    if op.types[1] != "f32" or op.rounding not in ("rn", "rz"):
+def _to_half(op: Mnemonic, kind: str) -> Compute:
+    """Return what makes the bits of an f16 or bf16 of f32: rounded, and clamped as the modifiers say."""
+    largest = np.uint16(0x7BFF if kind == "f16" else 0x7F7F)
+
+    def convert(value: Lanes) -> Lanes:
+        bits = _float_to_float(value, op, "f32", kind).view(np.uint16)
+        size = bits & np.uint16(0x7FFF)
+        if op.has("satfinite"):
+            bits = np.where((size > largest) & ~np.isnan(value), bits - size + largest, bits)
+        if op.has("relu"):
+            bits = np.where(bits > np.uint16(0x7FFF), np.uint16(0), bits)
+        return bits
+
+    return convert
+
+
+def _clamped_halves(op: Mnemonic, to: str, source: str) -> Lowered:
+    if to not in ("f16", "bf16") or source != "f32":
         raise NotInTable
+    word = np.dtype(np.uint16)
+    return Lowered(_to_half(op, to), (ARITHMETIC["f32"],), word)
+
+
+def _pair(op: Mnemonic, to: str, source: str) -> Lowered:
+    """Lower conversions to two values in one register, and from two 8-bit floats or to them."""
+    if source == "f32" and op.rounding in ("rn", "rz"):
+        if to in ("f16x2", "bf16x2"):
+            each: Compute = _to_half(op, to.removesuffix("x2"))
+            return _packing(each, np.dtype(np.uint16), np.dtype(np.uint32))
+        if to in BYTES and op.has("satfinite") and op.rounding == "rn":
+            each = _to_byte(op, to)
+            return _packing(each, np.dtype(np.uint8), np.dtype(np.uint16))
+    if to in BYTES and source == "f16x2" and op.has("satfinite"):
+        each = _to_byte(op, to)
+
+        def narrowed(words: Lanes) -> Lanes:
+            lower, upper = (each(_parts(words, np.uint16, i).view(np.float16)) for i in range(2))
+            pair: Lanes = upper.astype(np.uint16) << np.uint16(8) | lower
+            return pair
+
+        return Lowered(narrowed, (ARITHMETIC["f16x2"],), np.dtype(np.uint16))
+    if to == "f16x2" and source in BYTES and not op.has("satfinite"):
+        return _of_bytes(op, source)
+    raise NotInTable
+
+
+def _packed_integers(op: Mnemonic) -> Lowered:
+    """Lower `cvt.pack`: two s32, clamped, as the lowest parts of a word; above them a third operand."""
+    to, source, *rest = op.types
+    if source != "s32" or to not in ("u16", "s16", "u8", "s8") or {*op.flags} != {"pack", "sat"}:
+        raise NotInTable
+    part = ARITHMETIC[to]
+    bits = np.uint32(8 * part.itemsize)
+
+    def pack(a: Lanes, b: Lanes, *c: Lanes) -> Lanes:
+        upper, lower = (
+            saturated(x.astype(np.int64), part).view(f"u{part.itemsize}").astype(np.uint32) for x in (a, b)
+        )
+        packed: Lanes = upper << bits | lower
+        return packed | c[0] << np.uint32(2 * bits) if c else packed
+
+    return Lowered(pack, (np.dtype(np.int32),) * 2 + (ARITHMETIC["b32"],) * len(rest), ARITHMETIC["b32"])
+
+
+def _packing(each: Compute, part: np.dtype[Any], whole: np.dtype[Any]) -> Lowered:
+    """Convert two f32, of which the first becomes the upper part."""
+    bits = whole.type(8 * part.itemsize)
 
     def pack(upper: Lanes, lower: Lanes) -> Lanes:
-        words = [_rounded(x.astype(np.float64), to, op.rounding).view(np.uint16) for x in (upper, lower)]
-        return (words[0].astype(np.uint32) << np.uint32(16)) | words[1]
+        packed: Lanes = each(upper).astype(whole) << bits | each(lower)
+        return packed
 
-    return Lowered(pack, (ARITHMETIC["f32"],) * 2, ARITHMETIC["b32"])
-
-
-def from_bf16(bits: Lanes) -> Lanes:
-    """Return bfloat16 bits as float32: its upper half."""
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return Lowered(pack, (ARITHMETIC["f32"],) * 2, whole)
 
 
-def to_bf16(value: Lanes, mode: str = "rn") -> Lanes:
-    """Return float32 or float64 rounded once, in a PTX rounding mode, to bfloat16 bits."""
-    wide = value.astype(np.float64)
-    # Rounding to odd first lets the second rounding, here on the bit pattern, see what was cut off.
-    near = wide.astype(np.float32)
-    error = wide - near
-    bits = near.view(np.uint32)
-    nudge = (error != 0) & np.isfinite(error) & ((bits & 1) == 0)
-    grow = (error > 0) == (wide > 0)
-    bits = np.where(nudge, np.where(grow, bits + np.uint32(1), bits - np.uint32(1)), bits)
-    carry = np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-    rounded = ((bits + carry) >> np.uint32(16)).astype(np.uint16)
-    if mode != "rn":
-        rounded = _directed_bf16(rounded, wide, mode)
-    return np.where(np.isnan(wide), np.uint16(0x7FFF), rounded)
+def _parts(words: Lanes, part: type[Any], place: int) -> Lanes:
+    size = 8 * np.dtype(part).itemsize
+    return np.asarray(words >> words.dtype.type(size * place)).astype(part)
 
 
-def _directed_bf16(rounded: Lanes, wide: Lanes, mode: str) -> Lanes:
-    """Turn bits rounded to nearest into those rounded in the direction of `mode`."""
-    with np.errstate(invalid="ignore"):  # of infinities, which are exact
-        error = wide - from_bf16(rounded)
-    negative = np.signbit(wide)
-    inward, outward = np.where(negative, error > 0, error < 0), np.where(negative, error < 0, error > 0)
-    # The next larger magnitude is the next larger bit pattern.
-    shrinks = inward & {"rz": True, "rm": ~negative, "rp": negative}[mode]
-    grows = outward & {"rz": False, "rm": negative, "rp": ~negative}[mode]
-    return np.asarray(rounded + grows - shrinks, dtype=np.uint16)
+def _to_byte(op: Mnemonic, kind: str) -> Compute:
+    form = BYTES[kind]
+
+    def convert(value: Lanes) -> Lanes:
+        wide = value.astype(np.float64)
+        return form.encode(np.where(wide <= 0, 0.0, wide) if op.has("relu") else wide)
+
+    return convert
+
+
+def _of_bytes(op: Mnemonic, source: str) -> Lowered:
+    table = BYTES[source].as_f16
+    if op.has("relu"):
+        table = np.where(table > np.uint16(0x7FFF), np.uint16(0), table)
+
+    def widen(pairs: Lanes) -> Lanes:
+        lower, upper = (table[_parts(pairs, np.uint8, i)] for i in range(2))
+        both: Lanes = upper.astype(np.uint32) << np.uint32(16) | lower
+        return both
+
+    return Lowered(widen, (np.dtype(np.uint16),), np.dtype(np.uint32))
+
+
+def _tf32(op: Mnemonic, source: str) -> Lowered:
+    mode = next((flag for flag in op.flags if flag in ("rn", "rz", "rna")), "")
+    if source != "f32" or not mode or (mode == "rna" and op.has("relu")):
+        raise NotInTable
+
+    def convert(value: Lanes) -> Lanes:
+        bits = to_tf32(value, mode, finite=op.has("satfinite"))
+        return np.where(bits > np.uint32(0x7FFFFFFF), np.uint32(0), bits) if op.has("relu") else bits
+
+    return Lowered(convert, (ARITHMETIC["f32"],), np.dtype(np.uint32))
 
 
 def _decoded(value: Lanes, kind: str) -> Lanes:
@@ -95,23 +180,29 @@ def _rounded(value: Lanes, kind: str, mode: str) -> Lanes:
 def _float_to_float(value: Lanes, op: Mnemonic, source: str, to: str) -> Lanes:
     value = _decoded(value, source)
     if op.has("ftz") and value.dtype == np.float32:
-        value = exact.flush(value)
+        value = canonical(exact.flush(value))
     for flag, integral in _TO_INTEGRAL.items():
         if op.has(flag):
             value = integral(value)
     if op.has("sat"):  # NaN becomes zero
         value = np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
-    if source == to:
-        return value if source != "bf16" else to_bf16(value)
     if to == "bf16":
-        return to_bf16(value, op.rounding)
-    narrower = ARITHMETIC[to].itemsize < value.dtype.itemsize
-    result = (
-        exact.narrow(value.astype(np.float64), ARITHMETIC[to], op.rounding)
-        if narrower
-        else value.astype(ARITHMETIC[to])
-    )
-    return exact.flush(result) if op.has("ftz") and to == "f32" else result
+        bits = to_bf16(value, op.rounding)
+        # Of an f64 the upper bits of a NaN's payload are kept.
+        return np.where(np.isnan(value), to_bf16_payload(value), bits) if source == "f64" else bits
+    if source == to:
+        return value if source == "f64" or not op.flags else canonical(value)
+    if source == "f64" and to == "f16":
+        return to_float16(value, op.rounding)
+    if source == "f16" and to == "f64":
+        return to_float64(value)
+    if ARITHMETIC[to].itemsize < value.dtype.itemsize:
+        result = exact.narrow(value.astype(np.float64), ARITHMETIC[to], op.rounding)
+    else:
+        result = value.astype(ARITHMETIC[to])
+    if op.has("ftz") and to == "f32":
+        result = exact.flush(result)
+    return canonical(result) if "f16" in (source, to) else result
 
 
 def _integer_to_float(value: Lanes, op: Mnemonic, to: str) -> Lanes:

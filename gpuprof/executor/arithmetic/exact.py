@@ -85,7 +85,8 @@ def fma32(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
     product = np.multiply(a, b, dtype=np.float64)
     total = np.add(product, c, dtype=np.float64)
     if mode != "rn":
-        return narrow(_sum_to_odd(product, c.astype(np.float64)), np.dtype(np.float32), mode)
+        result = narrow(_sum_to_odd(product, c.astype(np.float64)), np.dtype(np.float32), mode)
+        return _sign_of_nothing(result, total == 0, product, c, mode)
     result = total.astype(np.float32)
     doubtful = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
     small = np.abs(result) < _F32_TINY
@@ -97,6 +98,13 @@ def fma32(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
         exact = _sum_to_odd(np.broadcast_to(product, total.shape)[where], addend)
         result[where] = exact.astype(np.float32)
     return result
+
+
+def _sign_of_nothing(result: Lanes, nothing: Lanes, a: Lanes, b: Lanes, mode: str) -> Lanes:
+    """Give results that are exactly a + b = 0 of opposite signs the sign that `mode` says: - only by "rm"."""
+    if mode != "rm" or not nothing.any():
+        return result
+    return np.where(nothing & (np.signbit(a) != np.signbit(b)), -np.abs(result), result)
 
 
 def fma16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
@@ -130,6 +138,7 @@ def fma64(a: Lanes, b: Lanes, c: Lanes, mode: str = "rn") -> Lanes:
     # The product of finite factors is finite, even where float64 cannot hold it: an infinite addend decides.
     plain = np.where(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, plain)
     # An exact zero takes its sign from the plain sum: the transforms lose it.
+    plain = _sign_of_nothing(plain, plain == 0, a * b, c, mode)
     result = np.where(finite & (result != 0), result, plain)
     for where in zip(*np.nonzero(finite & ~safe), strict=True):
         exact = Fraction(float(a[where])) * Fraction(float(b[where])) + Fraction(float(c[where]))
@@ -166,7 +175,7 @@ def add(a: Lanes, b: Lanes, mode: str) -> Lanes:
     total, error = two_sum(a, b)
     overflowed = np.isinf(total) & np.isfinite(a) & np.isfinite(b)
     error = np.where(overflowed, -total, np.where(np.isfinite(total), error, 0))
-    return directed(total, error, mode)
+    return _sign_of_nothing(directed(total, error, mode), total == 0, a, b, mode)
 
 
 def multiply(a: Lanes, b: Lanes, mode: str) -> Lanes:

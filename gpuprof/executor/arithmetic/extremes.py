@@ -28,3 +28,14 @@ def extreme(choose: Compute) -> Compute:
         return picked
 
     return lambda *operands: functools.reduce(pair, operands)
+
+
+def of_sizes(compute: Compute) -> Compute:
+    """Return min or max with `.xorsign.abs`: of the sizes, with the product of the signs."""
+
+    def signed(a: Lanes, b: Lanes) -> Lanes:
+        size: Lanes = compute(np.abs(a), np.abs(b))
+        signed_size: Lanes = np.where(np.signbit(a) != np.signbit(b), -size, size)
+        return signed_size
+
+    return signed

@@ -5,14 +5,17 @@
 import numpy as np
 
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.convert import from_bf16, to_bf16
-from gpuprof.executor.arithmetic.extremes import extreme
+from gpuprof.executor.arithmetic.extremes import extreme, of_sizes
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
+from gpuprof.executor.arithmetic.nans import canonical
+from gpuprof.executor.arithmetic.small_formats import from_bf16, to_bf16
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 TYPES = ("f16", "bf16", "f16x2", "bf16x2")
 _WORD = np.dtype(np.uint16)
 _BF16_TINY = 2.0**-126  # smallest normal bfloat16
+#: Smallest normal float16.
+F16_TINY = 2.0**-14
 
 # float32 holds the sum or product of two halves to more than twice their bits plus two, so that rounding
 # once more, to half, is as good as rounding once; float64 does the same for bfloat16.
@@ -24,26 +27,30 @@ _COMPUTE: dict[str, Compute] = {
     "max": extreme(np.fmax),
     "neg": np.negative,
     "abs": np.abs,
+    # The hardware's tables come within an ulp or so of these.
+    "ex2": np.exp2,
+    "tanh": np.tanh,
 }
 _OF_NAN: dict[str, Compute] = {"min": extreme(np.minimum), "max": extreme(np.maximum)}
-# The hardware's tables come within an ulp or so of these.
-_APPROXIMATE: dict[str, Compute] = {"ex2": np.exp2, "tanh": np.tanh}
-#: What changes a result: clamped to [0, 1], or negative ones to 0.
-_CLAMPS = ("sat", "relu")
+#: Modifiers beside `.ftz`.
+_MODIFIERS = {
+    **dict.fromkeys(("add", "sub", "mul"), frozenset({"rn", "sat"})),
+    "fma": frozenset({"rn", "sat", "relu"}),
+    **dict.fromkeys(("min", "max"), frozenset({"NaN", "xorsign", "abs"})),
+    **dict.fromkeys(("ex2", "tanh"), frozenset({"approx"})),
+}
 
 
 def lower(op: Mnemonic, count: int) -> Lowered:
     """Lower one arithmetic instruction of a half type with `count` operands."""
-    known = {"rn", *_CLAMPS}
-    if op.base in _OF_NAN:
-        known.add("NaN")
-    if op.base in _APPROXIMATE:
-        known |= {"approx", "ftz"} if op.type.startswith("bf16") else {"approx"}
-    if set(op.flags) - known:
+    known = _MODIFIERS.get(op.base, frozenset())
+    # Of bf16 only `ex2` is flushed, of f16 all but the approximations.
+    flushes = op.base == "ex2" if op.type.startswith("bf16") else op.base not in ("ex2", "tanh")
+    if set(op.flags) - known - ({"ftz"} if flushes else set()) or op.has("xorsign") != op.has("abs"):
         raise NotInTable
     compute = _computation(op)
     kind = op.type.removesuffix("x2")
-    scalar = _clamped(compute, kind, op) if op.flags_any(*_CLAMPS) else compute
+    scalar = _clamped(compute, kind, op) if op.flags_any("sat", "relu") else compute
     if op.type.endswith("x2"):
         return Lowered(packed(scalar), (op.dtype,) * count, op.dtype)
     return Lowered(scalar, (_WORD,) * count, _WORD)
@@ -51,36 +58,39 @@ def lower(op: Mnemonic, count: int) -> Lowered:
 
 def _computation(op: Mnemonic) -> Compute:
     """What an instruction computes on bits of single halves."""
-    if op.base in _APPROXIMATE:
-        function = _APPROXIMATE[op.base]
-        if op.type.startswith("bf16"):
-            return lambda bits: to_bf16(_flushed(function(from_bf16(bits).astype(np.float64))))
-        return lambda bits: _f16_bits(function(bits.view(np.float16).astype(np.float64)))
-    table = _OF_NAN if op.has("NaN") else _COMPUTE
-    return _bf16(op.base, table) if op.type.startswith("bf16") else _f16(op.base, table)
+    kind = op.type.removesuffix("x2")
+    if op.base == "fma":
+        compute: Compute = _fused_bf16 if kind == "bf16" else exact.fma16
+    else:
+        compute = (_OF_NAN if op.has("NaN") else _COMPUTE)[op.base]
+    if op.has("xorsign"):
+        compute = of_sizes(compute)
+    if kind == "bf16":
+        tiny = _BF16_TINY if op.has("ftz") else 0.0
+        return lambda *bits: to_bf16(
+            flushed(compute(*(flushed(from_bf16(b).astype(np.float64), tiny) for b in bits)), tiny)
+        )
+    tiny = F16_TINY if op.has("ftz") else 0.0
+    wide = op.base in ("ex2", "tanh")
+
+    def of_f16(*bits: Lanes) -> Lanes:
+        values = [flushed(b.view(np.float16), tiny) for b in bits]
+        if wide:
+            values = [value.astype(np.float64) for value in values]
+        return canonical(flushed(compute(*values).astype(np.float16), tiny)).view(np.uint16)
+
+    return of_f16
 
 
-def _f16(name: str, table: dict[str, Compute]) -> Compute:
-    compute = exact.fma16 if name == "fma" else table[name]
-    return lambda *bits: compute(*(b.view(np.float16) for b in bits)).view(np.uint16)
+def _fused_bf16(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    return exact.to_odd(*exact.two_sum(a * b, c))
 
 
-def _f16_bits(values: Lanes) -> Lanes:
-    return values.astype(np.float16).view(np.uint16)
-
-
-def _bf16(name: str, table: dict[str, Compute]) -> Compute:
-    def compute(*bits: Lanes) -> Lanes:
-        values = [from_bf16(b).astype(np.float64) for b in bits]
-        if name == "fma":
-            return to_bf16(exact.to_odd(*exact.two_sum(values[0] * values[1], values[2])))
-        return to_bf16(table[name](*values))
-
-    return compute
-
-
-def _flushed(values: Lanes) -> Lanes:
-    return np.where(np.abs(values) < _BF16_TINY, np.copysign(0.0, values), values)
+def flushed(values: Lanes, tiny: float) -> Lanes:
+    """Return values with those below `tiny` as zeros of their sign."""
+    if not tiny:
+        return values
+    return np.where(np.abs(values) < tiny, np.copysign(values.dtype.type(0), values), values)
 
 
 def _clamped(compute: Compute, kind: str, op: Mnemonic) -> Compute:
@@ -92,7 +102,7 @@ def _clamped(compute: Compute, kind: str, op: Mnemonic) -> Compute:
         value = values_of(result, kind)
         if op.has("sat"):
             return np.where(value > 0, np.where(value < 1, result, one), np.uint16(0))
-        return np.where(value < 0, np.uint16(0), result)
+        return np.where(value <= 0, np.uint16(0), result)
 
     return clamped
 

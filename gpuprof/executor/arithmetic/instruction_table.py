@@ -12,16 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.executor.arithmetic import exact, halves, integers
+from gpuprof.executor.arithmetic import approximations, floats, halves, integers
 from gpuprof.executor.arithmetic.compare import lower_selp, lower_set, lower_setp, lower_slct, lower_testp
 from gpuprof.executor.arithmetic.convert import lower_cvt
-from gpuprof.executor.arithmetic.extremes import extreme
-from gpuprof.executor.arithmetic.hardware_fma import hardware_fma
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 
 _U32 = ARITHMETIC["u32"]
-_F64 = np.dtype(np.float64)
 _BOOL = np.dtype(np.bool_)
 
 #: Opcode to entry.
@@ -48,70 +45,19 @@ def _same(op: Mnemonic, compute: Compute, count: int) -> Lowered:
     return Lowered(compute, (op.dtype,) * count, op.dtype)
 
 
-def _float(op: Mnemonic, compute: Compute, count: int) -> Lowered:
-    """Like `_same`, with the `.sat` and `.ftz` modifiers of float instructions."""
-    if op.has("sat"):
-        inner = compute
-
-        def compute(*operands: Lanes) -> Any:
-            value = inner(*operands)
-            return np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
-
-    if op.has("ftz") and op.type == "f32":
-        compute = exact.with_flush(compute)
-    return _same(op, compute, count)
-
-
-_NEAREST: dict[str, Compute] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "sqrt": np.sqrt,
-    "rcp": lambda a: a.dtype.type(1) / a,
-}
-_DIRECTED: dict[str, Callable[..., Lanes]] = {
-    "add": exact.add,
-    "sub": lambda a, b, mode: exact.add(a, -b, mode),
-    "mul": exact.multiply,
-    "div": exact.divide,
-    "sqrt": exact.square_root,
-    "rcp": lambda a, mode: exact.divide(np.ones_like(a), a, mode),
-}
-
-
-#: Beyond this the reciprocal that `div.approx.f32` multiplies by is 0.
-_LARGEST_WITH_RECIPROCAL = np.float32(2.0**126)
-
-
-def _divide_by_reciprocal(a: Lanes, b: Lanes) -> Lanes:
-    """`div.approx.f32`: a quotient, but 0 (of an infinity NaN) where the divisor has no reciprocal."""
-    has_none = (np.abs(b) > _LARGEST_WITH_RECIPROCAL) & np.isfinite(b)
-    return np.where(has_none, a * np.copysign(np.float32(0), b), np.divide(a, b)).astype(np.float32)
-
-
-def _rounded(op: Mnemonic, count: int) -> Lowered:
-    """Lower a correctly rounded float operation; `.approx` and `.full` are given that precision too."""
-    mode = op.rounding
-    if op.base == "div" and op.has("approx"):
-        return _float(op, _divide_by_reciprocal, count)
-    if mode == "rn":
-        return _float(op, _NEAREST[op.base], count)
-    compute = _DIRECTED[op.base]
-    return _float(op, lambda *operands: compute(*operands, mode), count)
-
-
 @_entry("add", "sub", "mul", "mul24")
 def _two_operands(op: Mnemonic) -> Lowered:
     if op.is_float:
-        return _rounded(op, 2)
+        return floats.rounded(op, 2)
     if op.type in halves.TYPES:
         return halves.lower(op, 2)
     if op.base == "mul24":
         return _same(op, integers.multiply_24_high if op.has("hi") else integers.multiply_24, 2)
     if op.base == "mul":
         return _product(op)
-    compute = _NEAREST[op.base]
+    if op.type in integers.PAIRS:
+        return _pair_of_integers(op, np.add if op.base == "add" else np.subtract)
+    compute: Compute = np.add if op.base == "add" else np.subtract
     if op.has("sat"):
         wide = np.dtype(np.int64)
         return _same(
@@ -122,6 +68,22 @@ def _two_operands(op: Mnemonic) -> Lowered:
         unsigned = np.dtype(f"u{op.dtype.itemsize}")
         return Lowered(compute, (unsigned,) * 2, unsigned, carry)
     return _same(op, compute, 2)
+
+
+def _pair_of_integers(op: Mnemonic, compute: Compute) -> Lowered:
+    """Lower an instruction on two 16-bit integers in a word; `.relu` makes negative ones 0."""
+    if {*op.flags} - {"relu"}:
+        raise NotInTable
+    part = integers.PAIRS[op.type]
+
+    def each(a: Lanes, b: Lanes) -> Any:
+        parts = (np.ascontiguousarray(words)[..., None].view(part) for words in (a, b))
+        result = compute(*parts)
+        if op.has("relu"):
+            result = np.maximum(result, part.type(0))
+        return np.ascontiguousarray(result).view(np.uint32)[..., 0]
+
+    return Lowered(each, (_U32, _U32), _U32)
 
 
 def _product(op: Mnemonic) -> Lowered:
@@ -153,7 +115,7 @@ def _with_carry(op: Mnemonic) -> Lowered:
 @_entry("mad", "mad24", "madc")
 def _multiply_add(op: Mnemonic) -> Lowered:
     if op.is_float:
-        return _fused(op)
+        return floats.fused(op)
     if op.base == "mad24":
         product: Compute = integers.multiply_24_high if op.has("hi") else integers.multiply_24
     else:
@@ -184,51 +146,26 @@ def _carrying_multiply_add(op: Mnemonic, product: Compute) -> Lowered:
 
 @_entry("fma")
 def _fused(op: Mnemonic) -> Lowered:
-    if op.type in halves.TYPES:
-        return halves.lower(op, 3)
-    mode = op.rounding
-    if mode == "rn":
-        return _float(op, fused_multiply_add(op.type), 3)
-    fma = exact.fma32 if op.type == "f32" else exact.fma64
-    return _float(op, lambda a, b, c: fma(a, b, c, mode), 3)
-
-
-def fused_multiply_add(kind: str) -> Compute:
-    """Return a * b + c of f32 or f64, rounded once to nearest: by the CPU's own instruction if possible."""
-    return hardware_fma() or (exact.fma32 if kind == "f32" else exact.fma64)
+    return halves.lower(op, 3) if op.type in halves.TYPES else floats.fused(op)
 
 
 @_entry("div", "rem")
 def _division(op: Mnemonic) -> Lowered:
     if op.is_float:
-        return _rounded(op, 2)
+        return approximations.lower(op) if op.has("approx") else floats.rounded(op, 2)
     return _same(op, integers.divide if op.base == "div" else integers.remainder, 2)
 
 
 @_entry("sqrt", "rcp")
 def _root_or_reciprocal(op: Mnemonic) -> Lowered:
-    return _rounded(op, 1)
+    return approximations.lower(op) if op.has("approx") else floats.rounded(op, 1)
 
 
-_TRANSCENDENTAL: dict[str, Compute] = {
-    "rsqrt": lambda a: 1.0 / np.sqrt(a),
-    "ex2": np.exp2,
-    "lg2": np.log2,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-}
-
-
-@_entry(*_TRANSCENDENTAL)
+@_entry("rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
 def _transcendental(op: Mnemonic) -> Lowered:
-    # The hardware interpolates tables, within about 2 ulp; this is the value that it approximates.
     if op.type in halves.TYPES and op.base in ("ex2", "tanh"):
         return halves.lower(op, 1)
-    if not op.is_float:
-        raise NotInTable
-    compute = _TRANSCENDENTAL[op.base]
-    return _float(op, lambda a: compute(a.astype(_F64)).astype(op.dtype), 1)
+    return approximations.lower(op)
 
 
 @_entry("min", "max")
@@ -237,25 +174,27 @@ def _extreme(op: Mnemonic) -> Lowered:
     if op.type in halves.TYPES:
         return halves.lower(op, 2)
     if not op.is_float:
-        return _same(op, np.minimum if lowest else np.maximum, 2)
-    if op.has("xorsign") or op.has("abs"):
-        raise NotInTable
-    if op.has("NaN"):
-        return _float(op, extreme(np.minimum if lowest else np.maximum), 2)
-    return _float(op, extreme(np.fmin if lowest else np.fmax), 2)
+        choose: Compute = np.minimum if lowest else np.maximum
+        if op.type in integers.PAIRS:
+            return _pair_of_integers(op, choose)
+        if op.has("relu"):
+            return _same(op, lambda a, b: np.maximum(choose(a, b), op.dtype.type(0)), 2)
+        return _same(op, choose, 2)
+    return floats.extremes(op)
 
 
 @_entry("neg", "abs")
 def _sign(op: Mnemonic) -> Lowered:
     if op.type in halves.TYPES:
         return halves.lower(op, 1)
-    compute = np.negative if op.base == "neg" else np.abs
-    return _float(op, compute, 1) if op.is_float else _same(op, compute, 1)
+    if op.is_float:
+        return floats.signs(op)
+    return _same(op, np.negative if op.base == "neg" else np.abs, 1)
 
 
 @_entry("copysign")
 def _copysign(op: Mnemonic) -> Lowered:
-    return _same(op, lambda sign, size: np.copysign(size, sign), 2)
+    return floats.copied_sign(op)
 
 
 _BITWISE: dict[str, tuple[Any, int]] = {
@@ -308,9 +247,23 @@ def _field(op: Mnemonic) -> Lowered:
 
 @_entry("prmt")
 def _permute(op: Mnemonic) -> Lowered:
-    if op.flags:
+    if not op.flags:
+        return Lowered(integers.permute_bytes, (_U32,) * 3, _U32)
+    (mode,) = op.flags
+    if mode not in integers.PERMUTATIONS:
         raise NotInTable
-    return Lowered(integers.permute_bytes, (_U32,) * 3, _U32)
+    return Lowered(lambda a, b, c: integers.permute_bytes_by(mode, a, b, c), (_U32,) * 3, _U32)
+
+
+@_entry("fns")
+def _find_bit(op: Mnemonic) -> Lowered:
+    return Lowered(integers.nth_set_bit, (_U32, _U32, np.dtype(np.int32)), _U32)
+
+
+@_entry("szext")
+def _extension(op: Mnemonic) -> Lowered:
+    wrap = op.has("wrap")
+    return Lowered(lambda a, b: integers.extend_sign_or_zero(a, b, wrap=wrap), (op.dtype, _U32), op.dtype)
 
 
 @_entry("lop3")

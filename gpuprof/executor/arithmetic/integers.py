@@ -12,6 +12,8 @@ import numpy as np
 
 from gpuprof.executor.lanes.scalars import Lanes
 
+#: Types of two integers in a word, and what each is.
+PAIRS = {"u16x2": np.dtype(np.uint16), "s16x2": np.dtype(np.int16)}
 _REVERSED_BYTE = np.array([int(f"{i:08b}"[::-1], 2) for i in range(256)], dtype=np.uint8)
 
 
@@ -74,8 +76,8 @@ def divide(a: Lanes, b: Lanes) -> Lanes:
 
 
 def remainder(a: Lanes, b: Lanes) -> Lanes:
-    """Return a - b * (a / b), which is `a` when `b` is zero."""
-    return np.where(b == 0, a, a - b * _truncated(a, b))
+    """Return a - b * (a / b); by zero all ones, as the hardware's sequence gives."""
+    return np.where(b == 0, np.array(-1).astype(a.dtype), a - b * _truncated(a, b))
 
 
 def _truncated(a: Lanes, b: Lanes) -> Lanes:
@@ -113,22 +115,30 @@ def funnel_right(low: Lanes, high: Lanes, count: Lanes, *, wrap: bool) -> Lanes:
     return (both >> count).astype(np.uint32)
 
 
+def _counted(count: Lanes, width: int) -> Lanes:
+    """Return a field's position or length: of 32-bit fields, the low byte; at most the width either way."""
+    return np.minimum(count & 0xFF if width == 32 else count, width)
+
+
 def extract_field(value: Lanes, start: Lanes, length: Lanes) -> Lanes:
-    """Return `length` bits from bit `start`, sign-extended for signed dtypes from the field's top bit."""
+    """Return `length` bits from bit `start`; of signed dtypes whatever is above them is their highest bit."""
     width = bits_of(value)
-    start, length = start & 0xFF, np.minimum(length & 0xFF, width)
+    start, length = _counted(start, width), _counted(length, width)
     field = shift_right(as_unsigned(value), start) & _ones(length, value)
     if value.dtype.kind == "u":
         return field
-    top = np.minimum(start.astype(np.int64) + length - 1, width - 1).astype(np.uint32)
-    negative = (shift_right(as_unsigned(value), top) & 1).astype(bool) & (length > 0)
-    return np.where(negative, field | ~_ones(length, value), field).view(value.dtype)
+    top = np.minimum(start.astype(np.int64) + length - 1, width - 1)
+    negative = (shift_right(as_unsigned(value), np.maximum(top, 0).astype(np.uint32)) & 1).astype(bool)
+    kept = _ones(np.minimum(length, width - start), value)
+    return np.where(negative & (length > 0), field | ~kept, field).view(value.dtype)
 
 
 def insert_field(field: Lanes, base: Lanes, start: Lanes, length: Lanes) -> Lanes:
     """Return `base` with `length` bits from bit `start` replaced by the low bits of `field`."""
-    mask = shift_left(_ones(np.minimum(length & 0xFF, bits_of(base)), base), start & 0xFF)
-    return (base & ~mask) | (shift_left(field, start & 0xFF) & mask)
+    width = bits_of(base)
+    start = _counted(start, width)
+    mask = shift_left(_ones(_counted(length, width), base), start)
+    return (base & ~mask) | (shift_left(field, start) & mask)
 
 
 def _ones(count: Lanes, like: Lanes) -> Lanes:
@@ -171,6 +181,17 @@ def highest_bit(value: Lanes, *, shift_amount: bool) -> Lanes:
     return np.where(zeros == bits_of(value), 0xFFFFFFFF, found).astype(np.uint32)
 
 
+#: Which bytes of b:a the modes of `prmt` pick for each value of the selector's two lowest bits, lowest first.
+PERMUTATIONS = {
+    "f4e": ((0, 1, 2, 3), (1, 2, 3, 4), (2, 3, 4, 5), (3, 4, 5, 6)),
+    "b4e": ((0, 7, 6, 5), (1, 0, 7, 6), (2, 1, 0, 7), (3, 2, 1, 0)),
+    "rc8": ((0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3)),
+    "ecl": ((0, 1, 2, 3), (1, 1, 2, 3), (2, 2, 2, 3), (3, 3, 3, 3)),
+    "ecr": ((0, 0, 0, 0), (0, 1, 1, 1), (0, 1, 2, 2), (0, 1, 2, 3)),
+    "rc16": ((0, 1, 0, 1), (2, 3, 2, 3), (0, 1, 0, 1), (2, 3, 2, 3)),
+}
+
+
 def permute_bytes(a: Lanes, b: Lanes, selector: Lanes) -> Lanes:
     """Pick four bytes of b:a by the selector's nibbles; a nibble's top bit replicates the byte's sign."""
     a, b, selector = np.broadcast_arrays(a, b, selector)
@@ -179,6 +200,46 @@ def permute_bytes(a: Lanes, b: Lanes, selector: Lanes) -> Lanes:
     picked = np.take_along_axis(given, (choice & 7).astype(np.intp), axis=-1)
     signs = np.where(picked & 0x80, np.uint8(0xFF), np.uint8(0))
     return np.where(choice & 8, signs, picked).view(np.uint32)[..., 0]
+
+
+def permute_bytes_by(mode: str, a: Lanes, b: Lanes, selector: Lanes) -> Lanes:
+    """Pick four bytes of b:a as a mode of `prmt` says for the selector's two lowest bits."""
+    nibbles = [sum(byte << 4 * place for place, byte in enumerate(row)) for row in PERMUTATIONS[mode]]
+    return permute_bytes(a, b, np.array(nibbles, dtype=np.uint32)[selector & 3])
+
+
+def nth_set_bit(mask: Lanes, base: Lanes, offset: Lanes) -> Lanes:
+    """Return the position of a set bit of `mask`, or all ones where there is none.
+
+    Args:
+        mask: uint32 words.
+        base: The bit at which to start, uint32.
+        offset: int32: 1 for the first set bit from `base` upwards, 2 for the one after it, -1 and below
+            likewise downwards, 0 for the bit at `base` itself.
+    """
+    mask, base, offset = np.broadcast_arrays(mask, base, offset)
+    places = np.arange(32, dtype=np.int64)
+    is_set = (mask[..., None] >> places.astype(np.uint32) & 1).astype(np.bool_)
+    start, count = base.astype(np.int64)[..., None], offset.astype(np.int64)[..., None]
+    up = is_set & (places >= start)
+    down = is_set & (places <= start)
+    upwards = np.cumsum(up, axis=-1)
+    downwards = np.cumsum(down[..., ::-1], axis=-1)[..., ::-1]
+    here = np.where(
+        count > 0,
+        up & (upwards == count),
+        np.where(count < 0, down & (downwards == -count), is_set & (places == start)),
+    )
+    return np.where(here.any(axis=-1), here.argmax(axis=-1), 0xFFFFFFFF).astype(np.uint32)
+
+
+def extend_sign_or_zero(value: Lanes, length: Lanes, *, wrap: bool) -> Lanes:
+    """Return the low `length` bits, extended by their highest one where the dtype is signed.
+
+    A length beyond 32 counts as 32, or modulo 32 with `wrap`.
+    """
+    length = length & 31 if wrap else np.minimum(length, 32)
+    return extract_field(value, np.zeros_like(length), length)
 
 
 def three_input_logic(a: Lanes, b: Lanes, c: Lanes, table: int) -> Lanes:

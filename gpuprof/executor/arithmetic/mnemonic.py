@@ -13,6 +13,10 @@ from gpuprof.executor.lanes.scalars import ARITHMETIC
 #: Computes one result from the operands of one instruction.
 Compute = Callable[..., Any]
 
+#: Types that only `cvt` knows; their bits travel in registers of `.bNN`.
+_ONLY_CONVERTED = ("tf32", "e4m3x2", "e5m2x2")
+#: Two integers in a register of `.b32`.
+_PAIRS = ("u16x2", "s16x2")
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
@@ -28,8 +32,8 @@ class Mnemonic:
     def of(cls, opcode: tuple[str, ...]) -> "Mnemonic":
         """Sort the parts of an opcode."""
         rest = opcode[1:]
-        types = tuple(part for part in rest if part in ARITHMETIC)
-        return cls(opcode[0], tuple(part for part in rest if part not in ARITHMETIC), types)
+        types = tuple(part for part in rest if part in ARITHMETIC or part in (*_ONLY_CONVERTED, *_PAIRS))
+        return cls(opcode[0], tuple(part for part in rest if part not in types), types)
 
     def has(self, flag: str) -> bool:
         """Tell whether the modifier is present."""

@@ -15,7 +15,7 @@ defined.
 from collections.abc import Callable
 
 from gpuprof.executor.arithmetic.instruction_table import TABLE
-from gpuprof.executor.definedness import frame_rules, memory_rules, value_rules
+from gpuprof.executor.definedness import frame_rules, memory_rules, tensor_rules, value_rules
 from gpuprof.executor.definedness.operands import (
     Place,
     followed,
@@ -45,6 +45,11 @@ _RULES: dict[str, Rule] = {
     "red": memory_rules.atomic,
     "save_frame": frame_rules.save_frame,
     "restore_frame": frame_rules.restore_frame,
+    "mma": tensor_rules.multiply,
+    "wmma": tensor_rules.fragment,
+    "ldmatrix": tensor_rules.load_tiles,
+    "stmatrix": tensor_rules.store_tiles,
+    "movmatrix": tensor_rules.exchange,
 }
 _USES = {
     "mbarrier": "gives an operation on an mbarrier",
@@ -75,9 +80,16 @@ def before_end(coder: Coder, item: Instruction) -> Step | None:
     use = _USES.get(item.opcode[0], "branches on")
     if item.guard is not None:
         places.append(Place.of(coder, item.guard, item.line))
-    if not places:
+    targets = targets_of(coder, item)
+    if not places and not targets:
         return None
-    return lambda batch: require(batch, places, batch.mask.lanes, item.line, use)
+
+    def step(batch: Batch) -> None:
+        require(batch, places, batch.mask.lanes, item.line, use)
+        for target in targets:
+            target.put(batch, None, batch.mask)
+
+    return step
 
 
 def _consumes(coder: Coder, item: Instruction, step: Step) -> Step:

@@ -87,9 +87,13 @@ def atomic(coder: Coder, item: Instruction, step: Step) -> Step:
     memory = memory_operand(item.operands[1 if returns else 0], item)
     given = item.operands[2 if returns else 1 :]
     access = _Access(coder, item, memory, given[0], reads_all=True)
-    targets = (
-        [(0, target_of(coder, item, item.operands[0].name))] if isinstance(item.operands[0], Reg) else []
-    )
+    found = item.operands[0]
+    into = found.items if isinstance(found, Vec) else (found,)
+    targets = [
+        (number, target_of(coder, item, part.name))
+        for number, part in enumerate(into)
+        if isinstance(part, Reg)
+    ]
     places, masked = places_in(coder, given, item.line), coder.mask(item)
     defines = "exch" in item.opcode
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, reinterpret
 from gpuprof.executor.lanes.undefined import (
@@ -43,6 +43,8 @@ class Place:
     def of(cls, coder: Coder, name: str, line: int) -> Self:
         """Return the place of a register, by its name."""
         slot = coder.slots.register(name, line)
+        if coder.slots.kept[slot].kind == "c":
+            raise UnsupportedInstruction(".reg .b128 where undefined values are followed", line)
         return cls(slot, coder.slots.kept[slot])
 
     def undefined(self, batch: Batch) -> Undefined | None:

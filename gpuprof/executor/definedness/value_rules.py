@@ -49,7 +49,7 @@ _MOVES = {
 _PLACE_BY_PLACE = frozenset({"and", "or", "xor", "not", "lop3"})
 _SUMS = frozenset({"add", "sub", "neg", "mul", "mad"})
 _INTEGERS = frozenset(f"{kind}{bits}" for kind in "su" for bits in (16, 32, 64))
-_PACKED = frozenset({"f16x2", "bf16x2"})
+_PACKED = frozenset({"f16x2", "bf16x2", "u16x2", "s16x2"})
 _WITH_CARRY_IN = frozenset({"addc", "subc", "madc"})
 
 #: The upper half of a word, and the lower one.
@@ -91,7 +91,10 @@ def shuffle(coder: Coder, item: Instruction, step: Step) -> Step:
 
     def following(batch: Batch) -> None:
         mask, state = masked(batch), followed(batch)
-        absent = sources.absent(batch, mask)
+        if mask.empty:
+            return
+        group, _ = sources.exchanged(batch, mask)
+        absent = sources.absent(batch, mask, group)
         inner(batch)
         if absent is not None:
             origin = origins_of(item.line, np.full((1, 1, 1), ABSENT_LANE))
@@ -177,6 +180,8 @@ def _moving(
             step(batch)
             return
         mask = masked(batch)
+        if batch.meeting is not None:  # what lanes from elsewhere bring is not followed
+            require(batch, (*data, *others), mask.lanes, item.line, f"gives {item.name}")
         found = {place: one for place in data if (one := place.undefined(batch))}
         unsure = [one for place in others if (one := place.undefined(batch))]
         news: list[Undefined | None] = [None] * len(targets)
@@ -249,10 +254,11 @@ def _results(batch: Batch, step: Step, values: dict[int, Lanes], targets: list[T
     batch.registers = list(registers)
     for slot, value in values.items():
         batch.registers[slot] = value
-    step(batch)
-    made = [batch.registers[target.place.slot].view(bits_dtype(target.place.kept)) for target in targets]
-    batch.registers = registers
-    return made
+    try:
+        step(batch)
+        return [batch.registers[target.place.slot].view(bits_dtype(target.place.kept)) for target in targets]
+    finally:  # a warp operation may first have to wait
+        batch.registers = registers
 
 
 def _bits_of(batch: Batch, place: Place) -> Lanes:
@@ -323,9 +329,9 @@ def _spreading(
 
 def _spread_of(item: Instruction) -> _Spread:
     base, words = item.opcode[0], set(item.opcode[1:])
-    if base == "cvt" and words & _PACKED:
+    if base == "cvt" and {item.opcode[-2]} & _PACKED and len(item.operands) == 3:
         return _packed([isinstance(operand, Reg) for operand in item.operands[1:]])
-    if words & _PACKED:
+    if words & _PACKED and base != "cvt":
         return _each_half
     if base in _SUMS and words <= {"lo", "wide", "cc", *_INTEGERS}:
         return _upward

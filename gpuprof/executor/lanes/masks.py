@@ -28,11 +28,21 @@ class Mask:
         self.lanes = lanes
         self.blocks = blocks
         self.warps = warps
+        self._narrow: Mask | None = None
         self._narrowed: dict[tuple[int, ...], Bools] = {}
 
     def of(self, lanes: Bools) -> "Mask":
         """Return another mask of the same batch."""
         return Mask(lanes, self.blocks, self.warps)
+
+    def with_uniform_blocks(self) -> "Mask":
+        """Return the same set, as that of one block if all blocks have the same lanes."""
+        if len(self.lanes) == 1:
+            return self
+        if self._narrow is None:
+            same = bool((self.lanes == self.lanes[:1]).all())
+            self._narrow = self.of(self.lanes[:1]) if same else self
+        return self._narrow
 
     @cached_property
     def whole(self) -> bool:

@@ -22,6 +22,8 @@ ARITHMETIC: dict[str, np.dtype[Any]] = {
     "f16x2": np.dtype(np.uint32),
     "bf16": np.dtype(np.uint16),
     "bf16x2": np.dtype(np.uint32),
+    # Only moved and compared, bit by bit; NumPy has no other type of sixteen bytes that it moves fast.
+    "b128": np.dtype(np.complex128),
 }
 
 

@@ -21,6 +21,7 @@ class Event(IntEnum):
     CONFLICTS = 4
     THREADS = 5
     DIVERGED = 6
+    OPERATIONS = 7
 
 
 @dataclass(frozen=True)

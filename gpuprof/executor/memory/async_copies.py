@@ -6,7 +6,9 @@ Delivering them at once would hide a missing wait; here the data stays in flight
 detector knows which bytes those are.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +16,58 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import Access
+from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
+from gpuprof.executor.memory.shared_order import SharedOrder
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What copies read of global memory.
+
+    Attributes:
+        start: Address of the first byte of each lane's: shape (blocks or 1, warps or 1, 32 or 1).
+        length: Bytes of each lane's.
+        lanes: The lanes that read.
+    """
+
+    start: Lanes
+    length: Lanes
+    lanes: Bools
+
+    @cached_property
+    def bounds(self) -> tuple[int, int]:
+        """The first byte of all that is read, and the first after it."""
+        shape = np.broadcast_shapes(self.start.shape, self.length.shape, self.lanes.shape)
+        start = np.broadcast_to(self.start, shape)[np.broadcast_to(self.lanes, shape)]
+        return (int(start.min()), int(start.max()) + int(self.length.max())) if start.size else (0, 0)
+
+    def first_in(
+        self, start: NDArray[np.int64], size: int, waiting: Bools
+    ) -> tuple[int, int, int, int] | None:
+        """Return the number of the first of some places that waiting lanes read, and where such a lane is.
+
+        Args:
+            start: Address of each place.
+            size: Bytes of each.
+            waiting: The lanes that wait for their copies.
+        """
+        shape = np.broadcast_shapes(self.start.shape, self.length.shape, self.lanes.shape, waiting.shape)
+        who = np.argwhere(np.broadcast_to(self.lanes & waiting, shape))
+        place = tuple(who.T)
+        first = np.broadcast_to(self.start, shape)[place]
+        by_start = np.argsort(first, kind="stable")
+        first, end = first[by_start], (first + np.broadcast_to(self.length, shape)[place])[by_start]
+        # Of those that begin before a place ends, the one that reaches furthest.
+        before = np.searchsorted(first, start + size) - 1
+        reach = np.maximum.accumulate(end) if end.size else end
+        hit = np.flatnonzero((before >= 0) & (reach[before] > start)) if end.size else before[:0]
+        if not hit.size:
+            return None
+        upto = by_start[: before[hit[0]] + 1]
+        block, warp, lane = who[upto[end[: len(upto)].argmax()]].tolist()
+        return int(hit[0]), block, warp, lane
 
 
 @dataclass
@@ -27,6 +79,7 @@ class _Copy:
     line: int
     group: NDArray[np.int64]
     waiting: Bools
+    source: Source
 
 
 class AsyncCopies:
@@ -35,14 +88,41 @@ class AsyncCopies:
     def __init__(self, shared: SharedMemory, races: RaceDetector) -> None:
         self.shared = shared
         self.races = races
+        #: What judges every access, if anything does.
+        self.order: SharedOrder | None = None
         self._flying: list[_Copy] = []
         self._committed: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
         self._landed: dict[tuple[int, bytes], SharedPattern] = {}
 
-    def start(self, pattern: SharedPattern, values: Lanes, line: int) -> None:
-        """Put the copy of `values` to the pattern's offsets in flight."""
+    @property
+    def flying(self) -> bool:
+        """Whether there are any."""
+        return bool(self._flying)
+
+    def reader_of(self, start: NDArray[np.int64], size: int) -> tuple[int, int, tuple[int, int, int]] | None:
+        """Return who may still read any of some places in global memory.
+
+        Args:
+            start: Address of each place.
+            size: Bytes of each.
+
+        Returns:
+            The number of such a place, and the source line and (block, warp, lane) of its reader.
+        """
+        for copy in self._flying:
+            low, high = copy.source.bounds
+            if low < int(start.max()) + size and int(start.min()) < high:
+                hit = copy.source.first_in(start, size, copy.waiting)
+                if hit is not None:
+                    return hit[0], copy.line, hit[1:]
+        return None
+
+    def start(self, pattern: SharedPattern, values: Lanes, line: int, source: Source) -> None:
+        """Put the copy of `values`, as read from its source, to the pattern's offsets in flight."""
         self.races.record(Access.COPY, pattern, line)
-        self._flying.append(_Copy(pattern, values, line, self._committed, pattern.mask.lanes))
+        if self.order is not None:
+            self.order.write(pattern, values, line, Manner.WRITE)
+        self._flying.append(_Copy(pattern, values, line, self._committed, pattern.mask.lanes, source))
 
     def commit(self, mask: Mask) -> None:
         """Close the open group of the lanes in `mask`."""
@@ -51,22 +131,30 @@ class AsyncCopies:
 
     def wait(self, mask: Mask, newest: int | None) -> None:
         """Deliver all but the `newest` closed groups of the lanes in `mask`; None delivers open ones too."""
-        still: list[_Copy] = []
-        for copy in self._flying:
-            due = copy.waiting & mask.lanes
-            if newest is not None:
-                due = due & (copy.group < self._committed - newest)
-            if not due.any():
-                still.append(copy)
-                continue
-            pattern = self._part(copy.pattern, due)
-            self.shared.store(pattern, copy.values)
-            self.races.record(Access.LANDED, pattern, copy.line)
-            left = copy.waiting & ~due
-            if left.any():
-                copy.waiting = left
-                still.append(copy)
-        self._flying = still
+
+        def due(copy: _Copy) -> Bools:
+            lanes = copy.waiting & mask.lanes
+            return lanes if newest is None else lanes & (copy.group < self._committed - newest)
+
+        self._land(self._flying, due)
+
+    def landing(self, mask: Mask) -> Callable[[Bools], None]:
+        """Return what delivers the present copies of the lanes in `mask` to those that it is given."""
+        copies = [copy for copy in self._flying if (copy.waiting & mask.lanes).any()]
+        return lambda lanes: self._land(copies, lambda copy: copy.waiting & lanes)
+
+    def _land(self, copies: list[_Copy], due: Callable[[_Copy], Bools]) -> None:
+        """Deliver copies to the lanes for which they are due."""
+        for copy in copies:
+            lanes = due(copy)
+            if lanes.any():
+                pattern = self._part(copy.pattern, lanes)
+                if self.order is not None:
+                    self.order.write(pattern, copy.values, copy.line, Manner.WRITE)
+                self.shared.store(pattern, copy.values)
+                self.races.record(Access.LANDED, pattern, copy.line)
+                copy.waiting = copy.waiting & ~lanes
+        self._flying = [copy for copy in self._flying if copy.waiting.any()]
 
     def _part(self, pattern: SharedPattern, lanes: Bools) -> SharedPattern:
         """Return `pattern` for some of its lanes: the same object for the same lanes, so verdicts hold."""

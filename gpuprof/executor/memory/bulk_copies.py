@@ -8,7 +8,7 @@ which bytes are in flight.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,23 @@ class _Store:
     waiting: Bools
 
 
+@dataclass(frozen=True, eq=False)
+class TrackedArrival:
+    """An arrival of some lanes at mbarriers that waits for what they copy by `cp.async`.
+
+    Attributes:
+        columns: The barrier of each lane.
+        mask: The lanes.
+        land: Lets what lanes had started by then land, for those that are true.
+        line: Source line.
+    """
+
+    columns: Columns
+    mask: Mask
+    land: Callable[[Bools], None]
+    line: int
+
+
 #: Where the chunks of a store go: each buffer with the chunks that it gets, and their places in it.
 Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
 #: Told of chunks that are about to go to a buffer: their places, threads in the batch, values, and the line.
@@ -86,6 +103,7 @@ class BulkCopies:
         self._patterns: dict[_PatternKey, ChunkPattern] = {}
         self._signals: dict[_PatternKey, Signal] = {}
         self._chunks = 0
+        self.tracked: list[TrackedArrival] = []
 
     def pattern(self, address: Lanes, length: Lanes, mask: Mask, swizzle_bytes: int = 0) -> ChunkPattern:
         """Return the pattern of a stretch in each lane: the same object for the same lanes and addresses."""
@@ -121,12 +139,27 @@ class BulkCopies:
 
     def deliver(self, columns: NDArray[np.intp]) -> None:
         """Let all copies arrive that count for some of these barriers."""
+        self._deliver_tracked(columns)
         for copy in self._loads:
             if not copy.arrived and copy.column in columns:
                 self.shared.store_chunks(copy.pattern, copy.values)
                 copy.arrived = True
                 copy.values = _NOTHING
                 self.barriers.receive(copy.column, copy.pattern.bytes_moved)
+
+    def _deliver_tracked(self, columns: NDArray[np.intp]) -> None:
+        """Let threads arrive at some of these barriers, by the copies that they wait for."""
+        waiting, self.tracked = self.tracked, []
+        for arrival in waiting:
+            due = np.asarray(np.isin(arrival.columns, columns) & arrival.mask.lanes)
+            if due.any():
+                arrival.land(due)
+                mask, phases = arrival.mask.of(due), self.barriers.at(self.barriers.phase, arrival.columns)
+                self.arrived(arrival.columns, mask, phases, arrival.line)
+                self.barriers.arrive(arrival.columns, mask, np.ones((1, 1, 1), dtype=np.int64))
+            left = arrival.mask.lanes & ~due
+            if left.any():
+                self.tracked.append(replace(arrival, mask=arrival.mask.of(left)))
 
     def observe(self, columns: Columns, lanes: Bools, live: Bools, line: int) -> None:
         """The threads in `lanes` have seen a phase of each one's barrier end.

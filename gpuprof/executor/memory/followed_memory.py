@@ -111,7 +111,10 @@ class FollowedSharedMemory(SharedMemory):
     def store(self, pattern: SharedPattern, values: Lanes) -> None:
         """Write values, with the bits that are being stored; asynchronous copies bring defined ones."""
         super().store(pattern, values)
-        moved = self.storing
+        self.mark(pattern, self.storing)
+
+    def mark(self, pattern: SharedPattern, moved: Moved | None) -> None:
+        """Note which bits at a pattern are undefined; None when all of them are defined."""
         if moved is None:
             self.bits.store(pattern, np.zeros((1, 1, 1), dtype=moved_dtype(pattern.size)))
             return

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Global memory: allocations placed as the driver places them, with gaps that belong to nobody."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.windows import CONSTANT_BYTES, CONSTANT_WINDOW
 
 #: The driver aligns every allocation so; another alignment would change sector counts.
 _ALIGNMENT = 256
@@ -43,6 +45,15 @@ class Allotted:
     def mark(self, start: int, size: int, *, given: bool) -> None:
         """Let `size` bytes from `start` on be accessed, or no longer."""
         self._given[start : start + size] = given
+
+    def snapshot(self) -> Callable[[], None]:
+        """Return what puts it back as it is now."""
+        given = self._given.copy()
+
+        def restore() -> None:
+            self._given[:] = given
+
+        return restore
 
     def holds(self, start: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
         """Tell for places inside the buffer whether `size` bytes from there on may be accessed."""
@@ -89,6 +100,12 @@ class Buffer:
             self._written_before = self._written if before is None else before | self._written
             self._written = None
 
+    def refill(self, content: NDArray[Any]) -> None:
+        """Put content of the same size back, as if no kernel had run."""
+        self._bytes[: self.size] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+        self._written = self._written_before = None
+        self.combined = False
+
     def written_count(self) -> int:
         """Return how many elements this launch has stored to."""
         return 0 if self._written is None else int(np.count_nonzero(self._written))
@@ -114,6 +131,24 @@ class Buffer:
         """How many bytes belong to elements that a kernel has stored to."""
         return 0 if self._written is None else int(np.count_nonzero(self._written)) * self._dtype.itemsize
 
+    def place(self, byte: int) -> tuple[str, int]:
+        """Return what a message calls one of its bytes, and the address of that."""
+        return f"element {byte // self.item_bytes} of {self.name}", self.address + byte
+
+    def snapshot(self) -> Callable[[], None]:
+        """Return what puts it back as it is now."""
+        content, combined = self._bytes.copy(), self.combined
+        written, before = (None if m is None else m.copy() for m in (self._written, self._written_before))
+        allotted = self.allotted.snapshot() if self.allotted else None
+
+        def restore() -> None:
+            if allotted is not None:
+                allotted()
+            self._bytes[:] = content
+            self.combined, self._written, self._written_before = combined, written, before
+
+        return restore
+
     def view(self, size: int) -> NDArray[Any]:
         """Return the content as elements of `size` bytes."""
         if size not in self._views:
@@ -132,8 +167,18 @@ class Buffer:
             self._written[: self._bytes.size // size * (size // item)].reshape(-1, size // item)[index] = True
 
 
+class Restorable(Protocol):
+    """What can be put back as it was."""
+
+    def snapshot(self) -> Callable[[], None]:
+        """Return what puts it back as it is now."""
+
+
 class GlobalMemory:
     """All allocations of one device.
+
+    Args:
+        gap: Bytes between two allocations that no pointer may touch.
 
     Attributes:
         buffers: The allocations, by address.
@@ -141,25 +186,53 @@ class GlobalMemory:
         heap: From what `malloc` in a kernel takes memory, once one did.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, gap: int = _GUARD) -> None:
+        self._gap = gap
         self.buffers: list[Buffer] = []
         self.variables: dict[tuple[str, str], Buffer] = {}
-        self.heap: object = None
+        self.heap: Restorable | None = None
         self._next = _FIRST_ADDRESS
+        self._constant: dict[str, int] = {}
 
-    def allocate(self, array: NDArray[Any], name: str, *, read_only: bool = False) -> Buffer:
+    def constant_window(self, module: str) -> int:
+        """Return where the constant memory of a module starts, by its text."""
+        number = self._constant.setdefault(module, len(self._constant))
+        return CONSTANT_WINDOW + number * CONSTANT_BYTES
+
+    def allocate(
+        self, array: NDArray[Any], name: str, *, read_only: bool = False, address: int | None = None
+    ) -> Buffer:
         """Allocate the bytes of an array and copy it in.
 
         Args:
             array: The content; the buffer gives it back in the same dtype and shape.
             name: What faults call the buffer.
             read_only: Whether a kernel that stores to it commits a fault.
+            address: Where it must lie, outside global memory; by default behind what is allocated there.
         """
+        if address is not None:
+            self.buffers.append(Buffer(address, np.asarray(array), name, read_only=read_only))
+            return self.buffers[-1]
         buffer = Buffer(self._next, np.asarray(array), name, read_only=read_only)
         self.buffers.append(buffer)
-        end = self._next + buffer.size + _GUARD
+        end = self._next + buffer.size + self._gap
         self._next = -(-end // _ALIGNMENT) * _ALIGNMENT
         return buffer
+
+    def snapshot(self) -> Callable[[], None]:
+        """Return what puts the content of all allocations back as it is now, and forgets later ones."""
+        parts = [buffer.snapshot() for buffer in self.buffers if not buffer.read_only]
+        buffers, variables, end, heap = self.buffers.copy(), self.variables.copy(), self._next, self.heap
+        if heap is not None:
+            parts.append(heap.snapshot())
+
+        def restore() -> None:
+            self.buffers, self.variables, self._next = buffers.copy(), variables.copy(), end
+            self.heap = heap
+            for part in parts:
+                part()
+
+        return restore
 
     def holding(self, low: int, high: int) -> Buffer | None:
         """Return the buffer that holds every byte from `low` to `high` (exclusive), or None."""

@@ -17,6 +17,7 @@ only logged; as soon as anything else happens to the buffer, the log is replayed
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,7 @@ class GlobalRace:
         detail: What it does, where; the other thread is still to be named, at {0}, and its line, at {1}.
         other_line: Source line of the other access.
         other: The other thread; the same number where it is not known which one.
+        shared: Whether it is shared memory.
     """
 
     line: int
@@ -61,6 +63,7 @@ class GlobalRace:
     detail: str
     other_line: int
     other: int
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,20 +107,51 @@ class GlobalRaces:
         """The launch is over: judge what was put off."""
         for shadow in self.shadows.values():
             shadow.finish()
+        self.shadows.clear()  # they refer back, and hold the buffers
+
+
+class Judged(Protocol):
+    """Memory whose accesses are judged."""
+
+    @property
+    def address(self) -> int:
+        """Address of its first byte."""
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an element, as it was allocated."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    def view(self, size: int) -> NDArray[Any]:
+        """Return the content as elements of `size` bytes."""
+
+    def written_count(self) -> int:
+        """Return how many elements this launch has stored to."""
+
+    def place(self, byte: int) -> tuple[str, int]:
+        """Return what a message calls a byte, and its address."""
 
 
 class Shadow:
     """Who touched what of one buffer in the present launch.
 
+    Args:
+        buffer: The memory.
+        races: To whom races are reported.
+        at_once: Whether every access is judged when it happens; else plain stores are only logged at first.
+
     Attributes:
         variables: What was released by strong writes to this buffer, by byte.
     """
 
-    def __init__(self, buffer: Buffer, races: GlobalRaces) -> None:
+    def __init__(self, buffer: Judged, races: GlobalRaces, *, at_once: bool = False) -> None:
         self.buffer = buffer
         self.races = races
         self.variables: dict[int, Variable] = {}
-        self._log: list[_Stores] | None = [] if races.releases is None else None
+        self._log: list[_Stores] | None = None if at_once or races.releases is not None else []
         self._logged = 0
         #: Bytes of an element of the arrays below: the smallest access so far.
         self._granule = 0
@@ -385,7 +419,7 @@ class Shadow:
         other: Manner = Manner.WRITE,
     ) -> None:
         byte = int(granule) * self._granule
-        element = f"element {byte // self.buffer.item_bytes} of {self.buffer.name}"
+        element, address = self.buffer.place(byte)
         met = np.array([stamp], dtype=np.int64)
         lines = order.timeline.lines
         detail = f"{manner.value} {element}, which {{0}} {other.value} in line {{1}}"
@@ -394,7 +428,8 @@ class Shadow:
             GlobalRace(
                 line=lines[moment],
                 thread=int(who),
-                address=self.buffer.address + byte,
+                address=address,
+                shared=self.buffer.address == 0,
                 detail=detail,
                 other_line=lines[int(moment_of(met)[0])],
                 other=int(thread_of(met)[0]),

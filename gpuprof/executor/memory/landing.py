@@ -1,16 +1,27 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What `cp.async` of 16 bytes costs: sectors and wavefronts follow from where each piece comes from and goes.
+"""What `cp.async` costs: sectors and wavefronts follow from where each piece comes from and goes.
 
-The data of a sector is passed on to shared memory as a sector, its halves in order or exchanged. A sector of
-global memory is therefore counted once for each sector of shared memory that it goes to, and again where its
-halves go there both ways. A wavefront fills parts of one line of shared memory from one line of global memory
-and takes each sector of that once. Lanes whose source size is 0 read nothing; the zeros that they write take
-a wavefront for each line. An H200 counted exactly so for tiles that are copied in rows, padded rows, and with
-many lanes at one source; where sectors are passed on more than once, up to 0.3 % fewer in long runs.
+Copies through the L1 cache, of 4, 8 or 16 bytes, take a wavefront for each piece that comes from the same
+place in a line of 128 bytes, or goes to the same one, among as many lanes as fill a line. Zeros need no place
+to come from.
+
+Copies of 16 bytes past the L1 cache land otherwise. The data of a sector is passed on to shared memory as a
+sector, its halves in order or exchanged. A sector of global memory is therefore counted once for each sector
+of shared memory that it goes to, and again where its halves go there both ways. A wavefront fills parts of
+one line of shared memory from one line of global memory: with whole sectors, or lower halves, or upper ones,
+all in order or all exchanged; and takes each sector once.
+
+Where some lane reads less than its 16 bytes, the zeros take wavefronts of their own: as many as the same copy
+through the L1 cache would take. An H200 counted exactly so for kernels of one copy, and for tiles that are
+copied in rows, padded rows, and with many lanes at one source; where sectors are passed on more than once, up
+to 0.3 % fewer in long runs.
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,42 +30,80 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES
 
-#: The only size that the rule is known for.
+#: The only size that goes past the L1 cache.
 COPY_BYTES = 16
 _LINE_BYTES = 128
+_SECTORS_OF_LINE = _LINE_BYTES // SECTOR_BYTES
 #: Odd numbers without a pattern; sums are taken modulo 2^64.
 _WEIGHTS = np.random.default_rng(0).integers(-(2**62), 2**62, 3 * WARP) * 2 + 1
+#: What a lane does: takes part, reads, and reads all that it writes.
+_TAKES, _READS, _WHOLE = 1, 2, 4
 
-#: (sectors, wavefronts) of the lanes of a warp, by their addresses within lines and what they do.
+#: Costs of the lanes of a warp, by their addresses within lines and what they do.
 LandingMemo = dict[bytes, tuple[int, int]]
+#: From source, target and what each lane does to two costs.
+_Cost = Callable[[list[int], list[int], list[int]], tuple[int, int]]
 
 
-def landing_cost(
-    source: Lanes, target: Lanes, mask: Mask, reading: Bools, memo: LandingMemo
-) -> tuple[Counts, Counts]:
-    """Count the sectors and the wavefronts of one copy of 16 bytes a lane, in each block.
+@dataclass(frozen=True)
+class Pieces:
+    """What the lanes of a batch copy.
 
-    Args:
+    Attributes:
         source: Addresses in global memory, shape (blocks or 1, warps or 1, 32 or 1).
         target: Addresses in shared memory, likewise.
         mask: The lanes that take part.
         reading: Which of them read, rather than write zeros; broadcasts to the batch's shape.
-        memo: Patterns seen before by this instruction; added to.
-
-    Returns:
-        Two arrays of shape (blocks or 1,).
+        whole: Which of them read as many bytes as they write, likewise.
     """
-    parts = (source, target, mask.lanes, reading)
-    shape = (*np.broadcast_shapes(*(part.shape[:2] for part in parts)), WARP)
-    origin, place, taking, existing = (np.broadcast_to(part, shape).reshape(-1, WARP) for part in parts)
-    existing = existing & taking
-    rows = np.concatenate(
-        [_within_lines(origin, existing), _within_lines(place, taking), taking + 2 * existing], axis=1
-    )
-    which, distinct = _grouped(rows)
-    costs = np.array([_remembered(row, memo) for row in rows[distinct]])[which]
-    sectors, wavefronts = (mask.per_block(costs[:, i].reshape(*shape[:2], 1)) for i in (0, 1))
-    return sectors, wavefronts
+
+    source: Lanes
+    target: Lanes
+    mask: Mask
+    reading: Bools
+    whole: Bools
+
+    def costs(self, memo: LandingMemo, cost: _Cost) -> tuple[Counts, Counts]:
+        """Sum two costs of each warp over the warps of each block: shape (blocks or 1,)."""
+        parts = (self.source, self.target, self.mask.lanes, self.reading, self.whole)
+        shape = (*np.broadcast_shapes(*(part.shape[:2] for part in parts)), WARP)
+        origin, place, taking, existing, whole = (
+            np.broadcast_to(part, shape).reshape(-1, WARP) for part in parts
+        )
+        existing = existing & taking
+        what = _TAKES * taking + _READS * existing + _WHOLE * (whole & existing)
+        rows = np.concatenate([_within_lines(origin, existing), _within_lines(place, taking), what], axis=1)
+        which, distinct = _grouped(rows)
+        each = []
+        for row in rows[distinct]:
+            key = row.tobytes()
+            if key not in memo:
+                memo[key] = cost(*row.reshape(3, WARP).tolist())
+            each.append(memo[key])
+        costs = np.array(each)[which]
+        first, second = (self.mask.per_block(costs[:, i].reshape(*shape[:2], 1)) for i in (0, 1))
+        return first, second
+
+
+def landing_cost(pieces: Pieces, memo: LandingMemo) -> tuple[Counts, Counts]:
+    """Count the sectors and the wavefronts of a copy of 16 bytes past the L1 cache, in each block.
+
+    Args:
+        pieces: What is copied.
+        memo: Patterns seen before by this instruction; added to.
+    """
+    return pieces.costs(memo, _landing)
+
+
+def cached_copy_cost(pieces: Pieces, size: int, memo: LandingMemo) -> tuple[Counts, Counts]:
+    """Count the wavefronts of a copy through the L1 cache, and those that conflicts cost, in each block.
+
+    Args:
+        pieces: What is copied.
+        size: Bytes of each lane: 4, 8 or 16.
+        memo: Patterns seen before by this instruction; added to.
+    """
+    return pieces.costs(memo, partial(_served, size))
 
 
 def _within_lines(address: NDArray[np.int64], used: Bools) -> NDArray[np.int64]:
@@ -74,27 +123,42 @@ def _grouped(rows: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp
     return which.reshape(-1), distinct
 
 
-def _remembered(row: NDArray[np.int64], memo: LandingMemo) -> tuple[int, int]:
-    key = row.tobytes()
-    if key not in memo:
-        memo[key] = _cost(*row.reshape(3, WARP).tolist())
-    return memo[key]
-
-
-def _cost(source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
-    passed: set[tuple[int, int, bool]] = set()
-    zeroed: set[int] = set()
-    for origin, place, role in zip(source, target, what, strict=True):
-        if role == 3:
+def _landing(source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
+    halves: dict[tuple[int, int, bool], set[int]] = {}
+    for origin, place, does in zip(source, target, what, strict=True):
+        if does & _READS:
             exchanged = (origin - place) // COPY_BYTES % 2 == 1
-            passed.add((origin // SECTOR_BYTES, place // SECTOR_BYTES, exchanged))
-        elif role == 1:
-            zeroed.add(place // _LINE_BYTES)
-    # How often each sector goes to each line; the one that goes most often says how many wavefronts it takes.
-    sectors_of_line = _LINE_BYTES // SECTOR_BYTES
-    times = Counter((origin, place // sectors_of_line) for origin, place, _ in passed)
-    most: dict[tuple[int, int], int] = {}
-    for (origin, line), count in times.items():
-        lines = (origin // sectors_of_line, line)
-        most[lines] = max(most.get(lines, 0), count)
-    return len(passed), sum(most.values()) + len(zeroed)
+            passed = (origin // SECTOR_BYTES, place // SECTOR_BYTES, exchanged)
+            halves.setdefault(passed, set()).add(origin // COPY_BYTES % 2)
+    # How often each sector goes to each line in each way; the one that goes most often says how many
+    # wavefronts that way takes.
+    times = Counter(
+        (origin, place // _SECTORS_OF_LINE, exchanged, tuple(sorted(parts)))
+        for (origin, place, exchanged), parts in halves.items()
+    )
+    most: dict[tuple[int, int, bool, tuple[int, ...]], int] = {}
+    for (origin, line, exchanged, parts), count in times.items():
+        way = (origin // _SECTORS_OF_LINE, line, exchanged, parts)
+        most[way] = max(most.get(way, 0), count)
+    zeros = any(does and not does & _WHOLE for does in what)
+    return len(halves), sum(most.values()) + (_served(COPY_BYTES, source, target, what)[0] if zeros else 0)
+
+
+def _served(size: int, source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
+    """Return wavefronts, and those beyond the least that data, and zeros, would take."""
+    wavefronts = conflicts = 0
+    lanes_of_line = _LINE_BYTES // size
+    for start in range(0, WARP, lanes_of_line):
+        lanes = [i for i in range(start, start + lanes_of_line) if what[i]]
+        data = [i for i in lanes if what[i] & _READS]
+        zeros = [i for i in lanes if not what[i] & _READS]
+        from_one = _most(source[i] for i in data)
+        wavefronts += max(from_one, _most(target[i] for i in lanes))
+        conflicts += max(from_one, _most(target[i] for i in data), 1) - 1
+        conflicts += max(_most(target[i] for i in zeros), 1) - 1
+    return wavefronts, conflicts
+
+
+def _most(addresses: Iterable[int]) -> int:
+    """Return how many of the addresses lie at one place of a line, at most; 0 of none."""
+    return max(Counter(address % _LINE_BYTES for address in addresses).values(), default=0)

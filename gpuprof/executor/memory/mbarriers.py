@@ -20,6 +20,8 @@ from gpuprof.executor.memory.shared_memory import SharedPattern
 MBARRIER_BYTES = 8
 #: The most that an mbarrier counts of arrivals, and of bytes to come.
 COUNT_LIMIT = (1 << 20) - 1
+#: Bits of the state that an arrival returns that hold the pending count; the phase stands above them.
+STATE_SHIFT = 20
 
 #: One figure of every barrier: shape (blocks, barriers).
 Table = NDArray[np.int64]
@@ -53,7 +55,8 @@ class Mbarriers:
         offsets: Where each barrier lies in shared memory; number 0 is none.
         phase: Phases completed.
         pending: Arrivals that the current phase still waits for.
-        expected: Arrivals of a phase; 0 where a block has no such barrier.
+        expected: Arrivals of a phase.
+        present: 1 where a block has such a barrier, else 0.
         transfer: Bytes announced for the current phase that have not arrived.
         version: Grows whenever anything changes.
     """
@@ -61,8 +64,8 @@ class Mbarriers:
     def __init__(self, blocks: int, shared_bytes: int) -> None:
         self.blocks = blocks
         self.offsets = [-1]
-        self.phase, self.pending, self.expected, self.transfer = (
-            np.zeros((blocks, 1), dtype=np.int64) for _ in range(4)
+        self.phase, self.pending, self.expected, self.present, self.transfer = (
+            np.zeros((blocks, 1), dtype=np.int64) for _ in range(5)
         )
         self.version = 0
         self._column_at = np.zeros(shared_bytes // MBARRIER_BYTES + 1, dtype=np.intp)
@@ -86,7 +89,7 @@ class Mbarriers:
                 self.offsets.append(int(address))
         missing = len(self.offsets) - self.phase.shape[1]
         if missing:
-            for name in ("phase", "pending", "expected", "transfer"):
+            for name in ("phase", "pending", "expected", "present", "transfer"):
                 setattr(self, name, np.pad(getattr(self, name), ((0, 0), (0, missing))))
         columns = np.broadcast_to(self.columns(pattern), shape)[lanes]
         block = np.broadcast_to(self._rows, shape)[lanes]
@@ -95,13 +98,44 @@ class Mbarriers:
         self.transfer[block, columns] = 0
         self.pending[block, columns] = given
         self.expected[block, columns] = given
+        self.present[block, columns] = given > 0
         self.version += 1
 
-    def arrive(self, columns: Columns, mask: Mask, counts: Lanes) -> None:
-        """Count arrivals; a barrier that more threads arrive at than it expects is left below zero."""
+    def arrive(self, columns: Columns, mask: Mask, counts: Lanes, *, drops: bool = False) -> None:
+        """Count arrivals; a barrier that more threads arrive at than it expects is left below zero.
+
+        Those that drop out are not expected in later phases.
+        """
         arrivals = self._summed(columns, mask, counts)
         self.pending -= arrivals
+        if drops:
+            self.expected -= arrivals
         self._end_phases(arrivals > 0)
+
+    def states(self, columns: Columns, mask: Mask, counts: Lanes) -> Table:
+        """Return the state that each arrival finds: warps arrive in order, the lanes of one together."""
+        pending = self.at(self.pending, columns)
+        if int(np.max(mask.thread_count)) > 1:
+            blocks = max(len(part) for part in (mask.lanes, columns, counts))
+            shape = (blocks, mask.warps, 32)
+            lanes, which, given = (np.broadcast_to(part, shape) for part in (mask.lanes, columns, counts))
+            for column in np.unique(which[lanes]).tolist():
+                same = lanes & (which == column)
+                arriving = np.where(same, given, 0).sum(axis=2, keepdims=True, dtype=np.int64)
+                earlier = np.cumsum(arriving, axis=1) - arriving
+                pending = np.where(same, pending - earlier, pending)
+        return np.asarray((self.at(self.phase, columns) << STATE_SHIFT) | np.maximum(pending, 0))
+
+    def await_more(self, columns: Columns, mask: Mask) -> None:
+        """Let the current phase wait for one more arrival of each lane."""
+        self.pending += self._summed(columns, mask, np.ones((1, 1, 1), dtype=np.int64))
+        self.version += 1
+
+    def complete(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
+        """Count bytes as arrived, though no copy brought them."""
+        arrived = self._summed(columns, mask, transfer_bytes)
+        self.transfer -= arrived
+        self._end_phases(arrived > 0)
 
     def announce(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
         """Let the current phase wait for more bytes."""
@@ -119,8 +153,10 @@ class Mbarriers:
         ended = touched & (self.pending <= 0) & (self.transfer == 0)
         if ended.any():
             surplus, expected = -self.pending[ended], self.expected[ended]
-            self.phase[ended] += 1 + surplus // expected
-            self.pending[ended] = expected - surplus % expected
+            # Where all have dropped out, nobody is expected, and nobody can arrive.
+            rounds = np.maximum(expected, 1)
+            self.phase[ended] += 1 + surplus // rounds
+            self.pending[ended] = expected - surplus % rounds
         self.version += 1
 
     def _summed(self, columns: Columns, mask: Mask, amounts: Lanes) -> Table:

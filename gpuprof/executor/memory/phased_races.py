@@ -8,6 +8,7 @@ a copy is visible to the threads that waited for its mbarrier, and after a barri
 """
 
 from collections.abc import Callable
+from hashlib import blake2b
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,6 @@ from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.accesses import (
     SETTLED,
-    SEVERAL_WARPS,
     Access,
     Entry,
     Hit,
@@ -25,7 +25,6 @@ from gpuprof.executor.memory.accesses import (
     Signal,
     Touch,
     name_of,
-    warp_of,
 )
 from gpuprof.executor.memory.races import TOGETHER, Interval, Lasting, Verdict
 from gpuprof.executor.memory.shared_memory import SharedPattern
@@ -37,7 +36,8 @@ class PhasedInterval(Interval):
     #: Also: the serial of the bulk copy in flight to a granule, and how many bulk copies still read it.
     LASTING: ClassVar[dict[str, Any]] = {**Interval.LASTING, "flight": np.int64, "sourced": np.int16}
     #: Also: the serial of the bulk copy that arrived, if not everybody has waited for it; and the warps that
-    #: wrote, read and atomically updated a granule, as bits, and when they did so last.
+    #: wrote, read and atomically updated a granule, as bits, when they did so last, and when that was last
+    #: settled for some warps.
     PASSING: ClassVar[dict[str, Any]] = {
         **Interval.PASSING,
         "landed": np.int64,
@@ -47,6 +47,9 @@ class PhasedInterval(Interval):
         "write_time": np.int32,
         "read_time": np.int32,
         "update_time": np.int32,
+        "write_settled": np.int32,
+        "read_settled": np.int32,
+        "update_settled": np.int32,
     }
 
     flight: NDArray[np.int64]
@@ -58,6 +61,9 @@ class PhasedInterval(Interval):
     write_time: NDArray[np.int32]
     read_time: NDArray[np.int32]
     update_time: NDArray[np.int32]
+    write_settled: NDArray[np.int32]
+    read_settled: NDArray[np.int32]
+    update_settled: NDArray[np.int32]
 
     def __init__(self, lasting: Lasting, granule: int, report: Callable[[Verdict], None]) -> None:
         super().__init__(lasting, granule, report)
@@ -68,6 +74,31 @@ class PhasedInterval(Interval):
         self._observers: dict[int, Bools] = {}
         #: The sets of warps for which something is settled, as bits.
         self._settled: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+
+    def normalise(self) -> tuple[bytes, int]:
+        """Bring into a form that is the same for states with the same future; return its digest and bytes.
+
+        Of times only their order matters, and of a place that nobody touched not even that.
+        """
+        touched = [(self.writer, "write_time"), (self.reader, "read_time"), (self.updater, "update_time")]
+        happened = np.zeros(self._now + 1, dtype=np.bool_)
+        for owners, name in touched:
+            happened[getattr(self, name)[owners != 0]] = True
+        for times in self._arrivals.values():
+            happened[times[times >= 0]] = True
+        rank = np.cumsum(happened, dtype=np.int32)
+        for owners, name in touched:
+            setattr(self, name, np.where(owners != 0, rank[getattr(self, name)], np.int32(0)))
+        for phase, times in self._arrivals.items():
+            self._arrivals[phase] = np.where(times >= 0, rank[np.maximum(times, 0)], np.int32(-1))
+        self._now = int(rank[-1])
+        digest, size = super().normalise()
+        rest = [repr(self._now).encode(), self._settled.tobytes()]
+        tables = ("arrival", self._arrivals), ("observer", self._observers)
+        for title, table in tables:
+            for key, array in sorted(table.items()):
+                rest += [repr((title, key, array.shape)).encode(), array.tobytes()]
+        return blake2b(digest + b"|".join(rest)).digest(), size
 
     def forget(self, released: Bools) -> None:
         """Blocks that are true in `released` passed a barrier of all their threads; the others did not."""
@@ -197,26 +228,27 @@ class PhasedInterval(Interval):
         arrived = times >= 0
         bits, latest = _bits(arrived), times.max(axis=1)
         everybody = np.uint32((1 << times.shape[1]) - 1)
-        for owners, warps, when in (
-            (self.writer, self.writing_warps, self.write_time),
-            (self.reader, self.reading_warps, self.read_time),
-            (self.updater, self.updating_warps, self.update_time),
+        for owners, warps, when, since in (
+            (self.writer, self.writing_warps, self.write_time, self.write_settled),
+            (self.reader, self.reading_warps, self.read_time, self.read_settled),
+            (self.updater, self.updating_warps, self.update_time, self.update_settled),
         ):
             block, place = np.nonzero((owners != 0) & (waiting != 0)[:, None])
-            owner = owners[block, place]
+            owner, touched = owners[block, place], warps[block, place]
+            # Those that touched it arrived here after they did,
+            alone = (touched & (touched - np.uint32(1))) == 0
+            only = np.where(alone, np.log2(np.maximum(touched, 1)).astype(np.intp), 0)
+            limit = np.where(alone, times[block, only], latest[block])
+            arrives = ((touched & ~bits[block]) == 0) & (when[block, place] <= limit)
+            # or somebody for whom it was settled did so since.
             passed_on = owner >= SETTLED
-            alone = ~passed_on & (owner != SEVERAL_WARPS)
-            limit = np.where(alone, times[block, np.where(alone, warp_of(owner), 0)], latest[block])
-            touched = warps[block, place]
             known = self._settled[np.where(passed_on, owner - SETTLED, 0)] if passed_on.any() else touched
-            # What was settled for a warp is so for those that it meets.
-            arrives = np.where(passed_on, (known & bits[block]) != 0, (touched & ~bits[block]) == 0)
-            chosen = arrives & (when[block, place] <= limit)
-            block, place = block[chosen], place[chosen]
-            settled = np.where(passed_on, known, touched)[chosen] | waiting[block]
+            arrives |= passed_on & ((known & bits[block]) != 0) & (since[block, place] <= latest[block])
+            block, place = block[arrives], place[arrives]
+            settled = np.where(passed_on, known, touched)[arrives] | waiting[block]
             for_all = settled == everybody
             owners[block, place] = np.where(for_all, 0, self._numbered(settled))
-            when[block, place] = self._now
+            since[block, place] = self._now
             warps[block[for_all], place[for_all]] = 0
         for serial, lanes in self._observers.items():
             seen = np.asarray((lanes.any(axis=2) & arrived).any(axis=1))[:, None, None]

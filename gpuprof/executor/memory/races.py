@@ -12,7 +12,8 @@ again, so a verdict is remembered: the log of an interval, from the same state, 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from hashlib import blake2b
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +33,8 @@ from gpuprof.executor.memory.accesses import (
     name_of,
     warp_of,
 )
+from gpuprof.executor.memory.repeated_pieces import RepeatedPieces, copied_state, ends_piece
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
-
-#: Judge a long interval in pieces, so that the log stays small.
-_LOG_LIMIT = 1024
 
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
@@ -85,6 +84,9 @@ class RaceDetector:
         self._state = 0
         self._known: dict[tuple[int, tuple[tuple[Access, int], ...]], int] = {}
         self._interval: Interval | None = None
+        #: What is known of long intervals, which are judged in pieces, and the state reached, if numbered.
+        self._pieces: RepeatedPieces[Interval] = RepeatedPieces()
+        self._reached: int | None = None
 
     def record(
         self,
@@ -95,14 +97,14 @@ class RaceDetector:
     ) -> None:
         """Log one access."""
         self.log.append(Entry(access, pattern, line, changed))
-        if len(self.log) >= _LOG_LIMIT:
-            self._judge()
+        if ends_piece(self.log):
+            self._judge_piece()
 
     def barrier(self, released: Bools | None = None) -> None:
         """End the interval: of all blocks, or of those that are true in `released`, of shape (blocks,)."""
         if released is not None:
             self._judge().forget(released)
-        elif self._interval is not None:
+        elif self._interval is not None or self._reached is not None:
             self._settle(self._judge())
         elif self.log:
             key = (self._state, tuple((entry.access, entry.pattern.serial) for entry in self.log))
@@ -116,11 +118,27 @@ class RaceDetector:
                 self._known[key] = self._state
 
     def _judge(self) -> "Interval":
-        if self._interval is None:
-            self._interval = self.kind(self._states[self._state], self.granule, self.report)
+        interval = self._interval = self._present()
         log, self.log = self.log, []
-        self._interval.replay(log, self.blocks)
-        return self._interval
+        interval.replay(log, self.blocks)
+        return interval
+
+    def _judge_piece(self) -> None:
+        """Judge the log so far, in an interval that goes on."""
+        if self._pieces.hopeless:
+            self._judge()
+            return
+        if self._reached is None:
+            self._reached = self._pieces.number(self._present())
+            self._interval = None
+        log, self.log = self.log, []
+        self._reached = self._pieces.after(self._reached, log, self.blocks)
+
+    def _present(self) -> "Interval":
+        """Return the interval in its present state, to be changed."""
+        if self._reached is not None:
+            self._interval, self._reached = self._pieces.state(self._reached), None
+        return self._interval or self.kind(self._states[self._state], self.granule, self.report)
 
     def _settle(self, interval: "Interval") -> None:
         lasting = {name: getattr(interval, name) for name in interval.LASTING}
@@ -161,6 +179,22 @@ class Interval:
         for name, dtype in self.PASSING.items():
             setattr(self, name, np.zeros(self.written.shape, dtype))
         self.values_matter = False
+
+    def normalise(self) -> tuple[bytes, int]:
+        """Bring into a form that is the same for states with the same future; return its digest and bytes."""
+        arrays = {name: getattr(self, name) for name in (*self.LASTING, *self.PASSING)}
+        if all((array == array[:1]).all() for array in arrays.values()):
+            arrays = {name: array[:1].copy() for name, array in arrays.items()}
+            for name, array in arrays.items():
+                setattr(self, name, array)
+        digest = blake2b(repr(self.written.shape).encode())
+        for array in arrays.values():
+            digest.update(array.data)
+        return digest.digest(), sum(array.nbytes for array in arrays.values())
+
+    def copied(self) -> Self:
+        """Return an interval of its own in the same state."""
+        return copied_state(self)
 
     def forget(self, released: Bools) -> None:
         """Blocks that are true in `released` passed a barrier; the others did not."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gpuprof.copy_engine import GRANULE_BYTES
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
-from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.banks import wavefronts
 from gpuprof.executor.memory.global_memory import moved_dtype
 
@@ -41,7 +41,8 @@ class SharedPattern:
 
     Attributes:
         serial: A number that identifies the pattern.
-        source: The address operand it was made from; `address` is that plus the instruction's offset.
+        source: The address operand it was made from, with one block where all have the same, as in `mask`;
+            `address` is that plus the instruction's offset.
         mask: The lanes that take part.
         index: Offsets in units of `size`: shape (warps or 1, 32 or 1) when all blocks agree, else with blocks
             first and counting through the whole batch.
@@ -55,8 +56,8 @@ class SharedPattern:
         self, source: Lanes, offset: int, mask: Mask, size: int, block_bytes: int, *, load: bool
     ) -> None:
         self.serial = next_serial()
-        self.source = source
-        self.mask = mask
+        self.source = source = uniform_blocks(source)
+        self.mask = mask = mask.with_uniform_blocks()
         self.size = size
         self.load = load
         self.address = source.astype(np.int64) + offset
@@ -167,27 +168,31 @@ class PatternCache:
     """The patterns that each instruction of a batch used, by its site number."""
 
     def __init__(self) -> None:
-        self._last: dict[int, SharedPattern] = {}
+        #: The address operand and the mask of each instruction's last access, as they came.
+        self._last: dict[int, tuple[Lanes, Mask]] = {}
+        self._pattern: dict[int, SharedPattern] = {}
         self._known: dict[int, dict[tuple[bytes, tuple[int, ...], bytes], SharedPattern]] = {}
 
     def find(self, site: int, source: Lanes, mask: Mask) -> SharedPattern | None:
         """Return the pattern of this access if it is remembered: by identity, else by content."""
         last = self._last.get(site)
-        if last is not None and last.source is source and last.mask is mask:
-            return last
-        pattern = self._known.get(site, {}).get(_key(source, mask))
+        if last is not None and last[0] is source and last[1] is mask and site in self._pattern:
+            return self._pattern[site]
+        self._last[site] = source, mask
+        self._pattern.pop(site, None)
+        pattern = self._known.get(site, {}).get(_key(uniform_blocks(source), mask.with_uniform_blocks()))
         if pattern is not None:
-            self._last[site] = pattern
+            self._pattern[site] = pattern
         return pattern
 
     def add(self, site: int, pattern: SharedPattern) -> None:
-        """Remember an access, and forget the oldest one of the same instruction when there are too many."""
+        """Remember the access that was asked for last, in place of the oldest one if there are too many."""
         known = self._known.setdefault(site, {})
         room = max(2, min(_REMEMBERED_PATTERNS, _REMEMBERED_ELEMENTS // pattern.source.size))
         if len(known) >= room:
             del known[next(iter(known))]
         known[_key(pattern.source, pattern.mask)] = pattern
-        self._last[site] = pattern
+        self._pattern[site] = pattern
 
 
 def _key(source: Lanes, mask: Mask) -> tuple[bytes, tuple[int, ...], bytes]:

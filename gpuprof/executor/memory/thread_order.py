@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
 from gpuprof.executor.memory.releases import Knowledge, Releases
 
 MOMENT_BITS = 28
@@ -85,14 +86,14 @@ class Settled:
     Attributes:
         blocks: What any thread did before this moment is settled for its block: shape (blocks,).
         warps: The same for the lanes of each warp: shape (blocks, warps).
-        lanes: The same for lanes of a warp that synchronised without the others, of shape
-            (blocks, warps, 32), and which lanes did so together.
+        lanes: Where lanes synchronised without the others of their warp: what lane j did before this moment
+            is settled for lane i: shape (blocks, warps, i, j).
         met: What warp j did before this moment is settled for warp i: shape (blocks, i, j).
     """
 
     blocks: Numbers
     warps: Numbers | None = None
-    lanes: tuple[Numbers, Numbers] | None = None
+    lanes: Numbers | None = None
     met: Numbers | None = None
 
 
@@ -115,6 +116,8 @@ class ThreadOrder:
         self.blocks, self.warps = blocks, warps
         self.block_threads = warps * WARP
         self.settled = Settled(np.zeros(blocks, dtype=np.int64))
+        #: What is settled for those who have arrived at each barrier, by its number: shape (blocks, warps).
+        self._arrived: dict[int, Numbers] = {}
         self.knowledge = Knowledge(releases, first, blocks, warps) if releases is not None else None
 
     @cached_property
@@ -129,15 +132,31 @@ class ThreadOrder:
         """Whether nobody has touched anything yet, nor could have released it: there is nothing to order."""
         return self.timeline.now == 1 and self.knowledge is None
 
+    def arrive(self, barrier: int, lanes: Bools) -> None:
+        """Threads come to a barrier of some of a block's warps: what they did so far is settled there."""
+        if self._untouched:
+            return
+        now = self.timeline.advance()
+        warps = np.asarray(np.broadcast_to(lanes, (self.blocks, self.warps, WARP)).any(axis=2))
+        known = self._known_to(warps, now)
+        before = self._arrived.get(barrier)
+        self._arrived[barrier] = known if before is None else np.maximum(before, known)
+
     def barrier(
-        self, complete: Bools | None = None, arrived: Bools | None = None, leaving: Bools | None = None
+        self,
+        complete: Bools | None = None,
+        arrived: Bools | None = None,
+        leaving: Bools | None = None,
+        number: int = 0,
     ) -> None:
         """A barrier of a block is complete.
 
         Args:
             complete: The blocks where it is, of shape (blocks,); None for all.
-            arrived: The threads that arrived there, of shape (blocks, warps, 32); None for all of the block.
+            arrived: The threads that arrived there, of shape (blocks, warps, 32); None for all of the block,
+                who wait there.
             leaving: Those of them that waited.
+            number: The barrier's number, of one of some warps: each has told by `arrive` when it came.
         """
         if self._untouched:
             return
@@ -152,7 +171,10 @@ class ThreadOrder:
         chosen = np.ones(self.blocks, dtype=np.bool_) if complete is None else complete
         sources = arrived.any(axis=2) & chosen[:, None]
         leaving = arrived if leaving is None else leaving
-        self.meet(sources, leaving.any(axis=2) & chosen[:, None])
+        known = self._arrived.get(number)
+        if known is not None:
+            self._arrived[number] = np.where(chosen[:, None], 0, known)
+        self.meet(sources, leaving.any(axis=2) & chosen[:, None], known)
 
     def observe(self, lanes: Bools) -> None:
         """Some lanes waited for an mbarrier with success: what their block did so far counts as settled.
@@ -163,20 +185,26 @@ class ThreadOrder:
             targets = np.asarray(np.broadcast_to(lanes, (self.blocks, self.warps, WARP)).any(axis=2))
             self.meet(np.broadcast_to(targets.any(axis=1, keepdims=True), targets.shape), targets)
 
-    def meet(self, sources: Bools, targets: Bools) -> None:
+    def meet(self, sources: Bools, targets: Bools, known: Numbers | None = None) -> None:
         """What some warps did so far is settled for others of their block.
 
         Args:
             sources: The warps that arrived: shape (blocks, warps).
             targets: The warps that may rely on it, likewise.
+            known: Until when what each warp did was settled for these when they arrived, of shape
+                (blocks, warps); None if that is now.
         """
         now = self.timeline.advance()
-        known = np.where(sources[:, :, None], self._view(now), 0).max(axis=1)
+        known = self._known_to(sources, now) if known is None else known
         met = self._met()
         met = np.where(targets[:, :, None], np.maximum(met, known[:, None, :]), met)
         self.settled = replace(self.settled, met=met)
         if self.knowledge is not None:
             self.knowledge.share_some(sources, targets)
+
+    def _known_to(self, warps: Bools, now: int) -> Numbers:
+        """Return until when what each warp did is settled for any of some: shape (blocks, warps)."""
+        return np.asarray(np.where(warps[:, :, None], self._view(now), 0).max(axis=1))
 
     def _view(self, now: int) -> Numbers:
         """Return what each warp may rely on, its own work so far included: shape (blocks, warps, warps)."""
@@ -189,21 +217,41 @@ class ThreadOrder:
         met = self.settled.met
         return np.zeros((self.blocks, self.warps, self.warps), dtype=np.int64) if met is None else met
 
-    def sync_warp(self, mask: Mask, live: Bools) -> None:
-        """Lanes of warps meet at `__syncwarp`; `live` are those that have not ended."""
+    def sync_warp(self, mask: Mask, live: Bools, group: LaneBits | None = None) -> None:
+        """Lanes of warps meet at `__syncwarp`.
+
+        Args:
+            mask: The lanes.
+            live: Those that have not ended.
+            group: For each lane those that it meets, as bits; None for all of its warp that are in `mask`.
+        """
         if self._untouched:
             return
         now = self.timeline.advance()
         shape = (self.blocks, self.warps, WARP)
-        alone = np.asarray(np.broadcast_to(live & mask.active_warps & ~mask.lanes, shape).any(axis=2))
+        meets = ballot(mask.lanes) if group is None else group
+        apart = np.broadcast_to(mask.lanes & ((ballot(live) & ~meets) != 0), shape)
+        alone = np.asarray(apart.any(axis=2))
         active = np.broadcast_to(mask.active_warps[..., 0], shape[:2])
         warps = self.settled.warps if self.settled.warps is not None else np.zeros(shape[:2], dtype=np.int64)
         self.settled = replace(self.settled, warps=np.where(active & ~alone, now, warps))
         if alone.any():
-            some = np.broadcast_to(mask.lanes, shape) & alone[..., None]
-            moments, groups = self.settled.lanes or (np.zeros(shape, dtype=np.int64),) * 2
-            together = np.where(some, now, moments), np.where(some, now, groups)
-            self.settled = replace(self.settled, lanes=together)
+            self._sync_lanes(np.broadcast_to(mask.lanes, shape), np.broadcast_to(meets, shape), alone, now)
+
+    def _sync_lanes(self, lanes: Bools, meets: LaneBits, chosen: Bools, now: int) -> None:
+        """Lanes of the chosen warps meet those that their bits name."""
+        before = self.settled.lanes
+        before = np.zeros((*lanes.shape, WARP), dtype=np.int64) if before is None else before
+        view = before[chosen]
+        own = np.arange(WARP)
+        view[:, own, own] = now
+        together = in_bits(meets[chosen][..., None]) & lanes[chosen][:, :, None]
+        known = view * ~np.eye(WARP, dtype=np.bool_)
+        for lane in range(WARP):
+            np.maximum(known, np.where(together[:, :, lane, None], view[:, lane, None, :], 0), out=known)
+        after = before.copy()
+        after[chosen] = known
+        self.settled = replace(self.settled, lanes=after)
 
     def fence(self, mask: Mask, *, near: bool) -> None:
         """Threads in `mask` execute a fence, which reaches their own block alone if it is `near`."""
@@ -227,6 +275,10 @@ class ThreadOrder:
         warps = np.flatnonzero(lanes.any(axis=1))
         if settled.warps is not None:
             limits[warps] = np.maximum(limits[warps], settled.warps[block, warps, None])
+        if settled.lanes is not None:
+            for warp in warps.tolist():
+                told = settled.lanes[block, warp, lanes[warp]].max(axis=0)
+                limits[warp] = np.maximum(limits[warp], told)
         if settled.met is not None:
             limits = np.maximum(limits, settled.met[block, warps].max(axis=0)[:, None])
         limits[lanes] = now
@@ -276,10 +328,8 @@ class ThreadOrder:
             same = near & (warp == earlier_warp)
             known |= same & (moment < settled.warps[inside, warp])
             if settled.lanes is not None:
-                moments, groups = settled.lanes
-                here, there = (inside, warp, thread % WARP), (inside, warp, earlier_thread % WARP)
-                together = same & (groups[here] == groups[there]) & (kind == ONE)
-                known |= together & (moment < moments[here])
+                told = settled.lanes[inside, warp, thread % WARP, earlier_thread % WARP]
+                known |= same & (kind == ONE) & (moment < told)
         if settled.met is not None:
             known |= near & (moment < settled.met[inside, warp, np.where(near, earlier_warp, 0)])
         if self.knowledge is not None and not known.all():

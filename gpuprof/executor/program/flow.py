@@ -45,6 +45,11 @@ class BasicBlock:
     cases: dict[int, int] = field(default_factory=dict)
 
     @property
+    def items(self) -> list[Instruction]:
+        """All instructions, the last one too."""
+        return [*self.body, self.last] if self.last else self.body
+
+    @property
     def successors(self) -> tuple[int, ...]:
         """Blocks that may follow."""
         if self.end is End.BRANCH:
@@ -55,6 +60,7 @@ class BasicBlock:
 
 
 _BARRIERS = ("bar", "barrier")
+_FLOW = "reads and writes"
 _ENDS = {"ret": End.EXIT, "exit": End.EXIT, "trap": End.TRAP, "brkpt": End.TRAP}
 #: A jump by the value of a register, which PTX has in other words: (register, values, labels).
 SWITCH = "switch"
@@ -178,7 +184,7 @@ def live_after(body: list[Instruction | Label], opcode: str) -> list[set[str]]:
     for block in blocks:
         live = set().union(*(into[s] for s in block.successors if s != EXIT_BLOCK))
         of_block: list[set[str]] = []
-        for item in reversed((*block.body, *((block.last,) if block.last else ()))):
+        for item in reversed(block.items):
             if item.opcode[0] == opcode:
                 of_block.append(set(live))
             reads, writes = reads_and_writes(item)
@@ -196,7 +202,7 @@ def _live_into(blocks: list[BasicBlock]) -> list[set[str]]:
     for block in blocks:
         first: set[str] = set()
         written: set[str] = set()
-        for item in (*block.body, *((block.last,) if block.last else ())):
+        for item in block.items:
             reads, writes = reads_and_writes(item)
             first |= set(reads) - written
             if item.guard is None:
@@ -218,7 +224,7 @@ def _live_into(blocks: list[BasicBlock]) -> list[set[str]]:
 #: Opcodes whose first operand is no destination; those in the second line are made here, not by PTX.
 _NO_TARGET = frozenset(
     {
-        *("st", "red", "bra", "cp", "bar", "barrier", "fence", "membar", "stackrestore"),
+        *("st", "red", "bra", "cp", "fence", "membar", "stackrestore"),
         *(SWITCH, "save_frame", "no_target"),
     }
 )
@@ -226,7 +232,17 @@ _NO_TARGET = frozenset(
 
 def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     """Return the names of the registers that an instruction reads and those that it writes."""
+    # Everything that looks at a program asks, so the answer is kept with the instruction.
+    kept = vars(item)
+    if _FLOW not in kept:
+        kept[_FLOW] = _reads_and_writes(item)
+    known: tuple[list[str], list[str]] = kept[_FLOW]
+    return known
+
+
+def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     from_first = item.opcode[0] in _NO_TARGET
+    from_first |= item.opcode[0] in _BARRIERS and "red" not in item.opcode
     sources: list[str] = [item.guard] if item.guard else []
     targets: list[str] = []
     for position, operand in enumerate(item.operands):

@@ -27,6 +27,7 @@ class Reference:
         symbol: Whose address.
         addend: Bytes added to it.
         shift: Bits of the address below those that are held.
+        generic: Whether it is the generic address, not the one in the symbol's own space.
     """
 
     offset: int
@@ -34,6 +35,7 @@ class Reference:
     symbol: str
     addend: int = 0
     shift: int = 0
+    generic: bool = False
 
     def content(self, address: int) -> bytes:
         """Return what the place holds when the symbol lies at `address`."""
@@ -72,9 +74,9 @@ def _reference(word: str, offset: int, size: int) -> Reference:
     if masked := _MASKED.match(word):
         mask, inner = int(masked[1], 16), masked[2].strip()
         shift = (mask & -mask).bit_length() - 1
-    # Global and generic addresses are the same.
-    found = _SYMBOL.match(_GENERIC.sub(r"\1", inner))
+    plain, generic = _GENERIC.subn(r"\1", inner)
+    found = _SYMBOL.match(plain)
     if not found:
         raise UnsupportedInstruction(f"initialiser {word}", 0)
     addend = int(found[3] or 0) * (-1 if found[2] == "-" else 1)
-    return Reference(offset, size, found[1], addend, shift)
+    return Reference(offset, size, found[1], addend, shift, bool(generic))

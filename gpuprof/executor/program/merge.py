@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from gpuprof.executor.program.calls import SYSTEM_CALLS
 from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
 
@@ -22,7 +23,11 @@ _WORD_BYTES = 4
 _SIZES = {"f32": 4, "b32": 4, "u32": 4, "s32": 4, "f64": 8, "b64": 8, "u64": 8, "s64": 8}
 #: Opcodes that may touch shared memory, or order accesses to it.
 _TOUCHING = frozenset(
-    {"ld", "st", "atom", "red", "cp", "bar", "barrier", "fence", "membar", "shfl", "mbarrier"}
+    {
+        *("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma"),
+        *("bar", "barrier", "fence", "membar", "shfl", "mbarrier"),
+        *SYSTEM_CALLS,
+    }
 )
 
 
@@ -84,6 +89,10 @@ def _alignments(body: Iterable[Instruction], symbols: dict[str, int]) -> dict[st
     changed = True
     while changed:
         changed = False
+        # What is known to be a multiple of 1 only can get no weaker.
+        definitions = [
+            item for item in definitions if any(known.get(name) != 1 for name in reads_and_writes(item)[1])
+        ]
         for item in definitions:
             for name in reads_and_writes(item)[1]:
                 found = min(known.get(name, _ENOUGH), _result(item, of))

@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.program.initialisers import Reference, initial_content
@@ -296,6 +297,8 @@ def _signature(text: str) -> Signature:
 
 
 def _literal(text: str) -> Imm | None:
+    if not text[:1].isdigit() and text[:1] != "-":
+        return None
     if re.match(r"0[fF][0-9a-fA-F]{8}$", text):
         return Imm(int(text[2:], 16), 32)
     if re.match(r"0[dD][0-9a-fA-F]{16}$", text):
@@ -316,6 +319,8 @@ class _Body:
         self.function = function
         self.text = text
         self.scopes: list[dict[str, str]] = [{}]
+        #: Operands outside nested scopes, by their text.
+        self.operands: dict[str, Operand] = {}
         self.scope_count = 0
         self.line = 0
         self.own_file = 0
@@ -422,12 +427,17 @@ class _Body:
         mnemonic, _, rest = text.strip().partition(" ") if " " in text else (text.strip(), "", "")
         mnemonic, tabbed, more = mnemonic.partition("\t")
         rest = (more + " " + rest) if tabbed else rest
-        opcode = tuple(part for part in re.split(r"\.|(?<=\w)::(?=\w)", mnemonic.strip()) if part)
         operands = tuple(self._operand(part) for part in _split(rest))
-        return Instruction(opcode, operands, guard, negated, self.line)
+        return Instruction(_opcode(mnemonic.strip()), operands, guard, negated, self.line)
 
     def _operand(self, text: str) -> Operand:
-        text = text.strip()
+        if len(self.scopes) > 1:  # where names may have another meaning than elsewhere
+            return self._read_operand(text.strip())
+        if text not in self.operands:
+            self.operands[text] = self._read_operand(text.strip())
+        return self.operands[text]
+
+    def _read_operand(self, text: str) -> Operand:
         if text.startswith("!"):
             return Not(self._operand(text[1:]))
         if text.startswith(("{", "(")):
@@ -458,6 +468,11 @@ class _Body:
         return Mem(operand, offset)
 
 
+@cache
+def _opcode(mnemonic: str) -> tuple[str, ...]:
+    return tuple(part for part in re.split(r"\.|(?<=\w)::(?=\w)", mnemonic) if part)
+
+
 def _base_and_offset(text: str) -> tuple[str, int]:
     base, plus, offset = text.partition("+")
     if plus:
@@ -469,6 +484,8 @@ def _base_and_offset(text: str) -> tuple[str, int]:
 
 def _split(text: str) -> list[str]:
     """Split operands at commas outside brackets; `d|p` counts as two operands."""
+    if not any(mark in text for mark in "{[(|"):
+        return [part.strip() for part in text.split(",") if part.strip()]
     parts, depth, start = [], 0, 0
     for i, char in enumerate(text):
         depth += (char in "{[(") - (char in "}])")

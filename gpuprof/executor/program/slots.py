@@ -16,11 +16,15 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, register_dtype, uniform
 from gpuprof.executor.program.ptx import Function, Imm, Operand, Reg, Special, Sym
 
-#: Special registers that the executor can answer: time and machine placement are not among them.
+_WITH_AXES = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
+#: Special registers that the executor can answer, but for those that tell the time.
 KNOWN_SPECIALS = frozenset(
     {
-        *(f"%{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"),
-        *("%laneid", "%warpid", "%nwarpid", "%dynamic_smem_size", "%total_smem_size"),
+        *(f"%{name}.{axis}" for name in _WITH_AXES for axis in "xyz"),
+        *("%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid"),
+        *("%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster"),
+        *("%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
+        *(f"%reserved_smem_offset_{place}" for place in ("begin", "end", "cap")),
         *(f"%lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")),
         *("%envreg1", "%envreg2"),
     }
@@ -29,6 +33,9 @@ KNOWN_SPECIALS = frozenset(
 #: Special registers that hold the two halves of the address where a grid counts who came to its barrier; 0
 #: where it was not launched cooperatively.
 GRID_WORKSPACE = frozenset({"%envreg1", "%envreg2"})
+
+#: What stands among symbols for the start of constant memory.
+CONSTANT_WINDOW = "constant memory+0"
 
 _I32 = np.dtype(np.int32)
 _I64 = np.dtype(np.int64)
@@ -50,7 +57,8 @@ class Slots:
         initial: The value that each slot starts with.
         specials: Slot of each special register in use, by name.
         parameters: Slots of kernel parameters: (byte offset, dtype, slot).
-        symbols: Slots that hold the address of a global or constant variable, by name.
+        symbols: Slots that hold the address of a global variable, a parameter, or a constant variable in its
+            space, by name; also `CONSTANT_WINDOW`.
     """
 
     function: Function
@@ -108,6 +116,12 @@ class Slots:
         if key not in self.symbols:
             self.symbols[key] = self.new(uniform(0, _I64))
         return self.symbols[key]
+
+    def constant_window(self) -> int:
+        """Return the slot that holds where the module's constant memory starts among generic addresses."""
+        if CONSTANT_WINDOW not in self.symbols:
+            self.symbols[CONSTANT_WINDOW] = self.new(uniform(0, _I64))
+        return self.symbols[CONSTANT_WINDOW]
 
     def special(self, name: str, line: int) -> int:
         """Return the slot of a special register."""

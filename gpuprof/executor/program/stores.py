@@ -10,7 +10,7 @@ from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Function, Instruction, Mem, Operand, Sym, Vec
 
 #: Opcodes that write to memory; their address is the first operand that is one.
-_WRITERS = ("st", "atom", "red", "cp")
+_WRITERS = ("st", "atom", "red", "cp", "wmma")
 #: Spaces whose content no other block sees.
 _ELSEWHERE = {"shared", "local", "param", "const"}
 #: Types that may hold an address.
@@ -34,16 +34,19 @@ def stored_symbols(function: Function) -> frozenset[str] | None:
         if targets:
             sources, names = _sources(item)
             flows.append((targets, sources, names))
-    changed = True
-    while changed:
-        changed = False
-        for targets, sources, names in flows:
-            found = names.union(*(origins.get(source, frozenset()) for source in sources))
-            for target in targets:
-                before = origins.get(target, frozenset())
-                if not found <= before:
-                    origins[target] = before | found
-                    changed = True
+    readers: dict[str, list[int]] = {}
+    for number, (_, sources, _) in enumerate(flows):
+        for source in sources:
+            readers.setdefault(source, []).append(number)
+    pending = list(reversed(range(len(flows))))
+    while pending:
+        targets, sources, names = flows[pending.pop()]
+        found = names.union(*(origins[source] for source in sources if source in origins))
+        for target in targets if found else ():
+            before = origins.get(target, frozenset())
+            if not found <= before:
+                origins[target] = before | found
+                pending += readers.get(target, ())
     stored: set[str] = set()
     for item in items:
         address = _stored_to(item)
@@ -68,7 +71,7 @@ def _stored_to(item: Instruction) -> Mem | None:
         spaces = [word for word in item.opcode if word in ("shared", "global")]
         if spaces[:1] != ["global"]:
             return None
-    elif _ELSEWHERE & set(item.opcode):
+    elif _ELSEWHERE & set(item.opcode) or item.opcode[:2] == ("wmma", "load"):
         return None
     return next((operand for operand in item.operands if isinstance(operand, Mem)), None)
 

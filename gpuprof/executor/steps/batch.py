@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, Index, KernelFault
 from gpuprof.executor.lanes.masks import WARP, Counts, Mask
+from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import never_written
@@ -26,7 +27,9 @@ from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
+from gpuprof.executor.memory.shared_order import SharedOrder
 from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
+from gpuprof.executor.steps.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,10 @@ class Batch:
         indices: blockIdx of each block, shape (blocks, 3).
         phased: Whether the program uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
+        clock: What tells the time.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
+        meeting: The lanes that exchange values at a warp operation, where they come from several places of
+            the program.
         followed: What is undefined, if the program follows that; then reading what nobody has written is no
             fault by itself. It is made from the registers that start undefined: their dtypes, by slot.
     """
@@ -100,7 +106,9 @@ class Batch:
         self.live = self.mask
         self.alone = True
         self.phased = phased
+        self.clock = Clock()
         self.stall: Stall | None = None
+        self.meeting: Meeting | None = None
         self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
         self.partial = partial
@@ -116,6 +124,7 @@ class Batch:
             registers = {slot: never_written(dtype) for slot, dtype in followed.items()}
             self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
         self.copies = AsyncCopies(self.shared, self.races)
+        self.shared_order: SharedOrder | None = None
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
@@ -124,16 +133,29 @@ class Batch:
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()
 
+    def close(self) -> None:
+        """Let go of what refers back here, so that memory is free at once, not when Python next collects."""
+        for name in ("races", "copies", "bulk"):
+            vars(self).pop(name, None)
+
     def count_stored(self, buffer: Buffer, per_block: Counts) -> None:
         """Count bytes stored to a buffer, of shape (blocks or 1,), if anybody wants to know."""
         if self.stored is not None:
             before = self.stored.get(buffer.name, np.zeros(self.blocks, dtype=np.int64))
             self.stored[buffer.name] = before + per_block
 
-    def join(self, races: GlobalRaces, first: int) -> None:
-        """Take part in a launch, as the blocks from number `first` on: its races are looked for."""
+    def join(self, races: GlobalRaces, first: int, *, order_shared: bool = False) -> None:
+        """Take part in a launch, as the blocks from number `first` on: its races are looked for.
+
+        Args:
+            races: What looks for them.
+            first: Blocks of the launch before these.
+            order_shared: Whether accesses to shared memory are judged one by one, too.
+        """
         self.order = races.order(first, self.blocks, self.warps)
         self.shadows = races.shadows
+        if order_shared:
+            self.shared_order = self.copies.order = SharedOrder(self.shared, self.order, races)
 
     @cached_property
     def mbarriers(self) -> Mbarriers:
@@ -184,8 +206,10 @@ class Batch:
         return self.geometry.thread_index(warp, lane), (x, y, z)
 
     def report(self, verdict: Verdict) -> None:
-        """Raise what the race detector found, unless it is a read whose value is followed."""
+        """Raise what the race detector found, unless something else knows better: see `__init__`, `join`."""
         if self.followed is not None and verdict.kind is FaultKind.UNINITIALISED_SHARED:
+            return
+        if self.shared_order is not None and verdict.kind is FaultKind.SHARED_RACE:
             return
         self.fault(verdict.kind, verdict.detail, verdict.line, verdict.position, verdict.address)
 

@@ -12,9 +12,10 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import Lanes, reinterpret
 from gpuprof.executor.lanes.tally import Site
-from gpuprof.executor.program.ptx import Instruction, Not, Operand, Reg
+from gpuprof.executor.program.ptx import Instruction, Not, Operand, Reg, Special
 from gpuprof.executor.program.slots import Slots
 from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.clock import CLOCKS
 
 #: One decoded instruction: does its work on the batch's current mask.
 Step = Callable[[Batch], None]
@@ -39,6 +40,7 @@ class Coder:
         fences: Whether any instruction orders what its thread does for threads elsewhere.
         uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
         unmodelled: What is met that no step models, with its source line, so far.
+        clocks: Registers that tell the time and are read, so far.
         carry: Slot of the carry flag, which has no name in PTX.
     """
 
@@ -52,6 +54,7 @@ class Coder:
     fences: bool = False
     uncounted: set[str] = field(default_factory=set)
     unmodelled: list[tuple[str, int]] = field(default_factory=list)
+    clocks: set[str] = field(default_factory=set)
     carry: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,6 +73,10 @@ class Coder:
 
     def reader(self, operand: Operand, dtype: np.dtype[Any], item: Instruction) -> Callable[[Batch], Lanes]:
         """Return a function that reads an operand as `dtype`."""
+        if isinstance(operand, Special) and operand.name in CLOCKS:
+            name = operand.name
+            self.clocks.add(name)
+            return lambda batch: reinterpret(batch.clock.read(name), dtype)
         source = self.slots.source(operand, dtype, item.line)
         slot = source.slot
         if source.kept == dtype:

@@ -10,7 +10,8 @@ from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.accesses import Access
-from gpuprof.executor.memory.mbarriers import COUNT_LIMIT, MBARRIER_BYTES, Columns, Stall
+from gpuprof.executor.memory.bulk_copies import TrackedArrival
+from gpuprof.executor.memory.mbarriers import COUNT_LIMIT, MBARRIER_BYTES, STATE_SHIFT, Columns, Stall
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.memory.windows import SHARED_WINDOW
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand
@@ -23,7 +24,7 @@ _U32, _I64 = ARITHMETIC["u32"], ARITHMETIC["s64"]
 
 
 def mbarrier(coder: Coder, item: Instruction) -> Step:
-    """`mbarrier.init`, `.inval`, `.arrive`, `.expect_tx`, `.try_wait` and `.test_wait`."""
+    """`mbarrier.*`: setting up, arriving, announcing bytes, waiting, and asking what is pending."""
     decode = _OPERATIONS.get(item.opcode[1])
     if decode is None:
         raise UnsupportedInstruction(item.name, item.line)
@@ -56,7 +57,7 @@ class BarrierOperand:
     def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
         """Return the same, given the pattern."""
         columns = batch.mbarriers.columns(pattern)
-        wrong = (batch.mbarriers.at(batch.mbarriers.expected, columns) == 0) & mask.lanes
+        wrong = (batch.mbarriers.at(batch.mbarriers.present, columns) == 0) & mask.lanes
         if wrong.any():
             position = first_true(wrong)
             start = int(np.broadcast_to(pattern.address, wrong.shape)[position])
@@ -102,7 +103,7 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
     write, place = coder.target(item.operands[0], item), BarrierOperand(coder, item, item.operands[1])
     masked = coder.mask(item)
     amount = coder.reader(item.operands[2], _U32, item) if len(item.operands) > 2 else None
-    announces, relaxed = "expect_tx" in item.opcode, "relaxed" in item.opcode
+    announces, relaxed, drops = (word in item.opcode for word in ("expect_tx", "relaxed", "arrive_drop"))
     one = np.ones((1, 1, 1), dtype=np.int64)
 
     def step(batch: Batch) -> None:
@@ -124,12 +125,55 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
             counts = one
         else:
             _check_count(batch, mask, counts, item.line, least=1, what="arrives at an mbarrier with count")
-        barriers.arrive(columns, mask, counts)
+        states = barriers.states(columns, mask, counts)
+        barriers.arrive(columns, mask, counts, drops=drops)
         excess = (barriers.at(barriers.pending, columns) < 0) & mask.lanes
         if excess.any():
             text = "arrives at an mbarrier more often than a phase expects, while bytes are missing"
             batch.fault(FaultKind.MBARRIER, text, item.line, first_true(excess))
-        write(batch, phases, mask)
+        write(batch, states, mask)
+
+    return step
+
+
+def _pending_count(coder: Coder, item: Instruction) -> Step:
+    write, state = coder.target(item.operands[0], item), coder.reader(item.operands[1], _I64, item)
+    masked = coder.mask(item)
+    return lambda batch: write(batch, state(batch) & COUNT_LIMIT, masked(batch))
+
+
+def _complete(coder: Coder, item: Instruction) -> Step:
+    place, masked = BarrierOperand(coder, item, item.operands[0]), coder.mask(item)
+    amount = coder.reader(item.operands[1], _U32, item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        pattern, count = place.pattern(batch, mask), amount(batch)
+        columns = place.numbers(batch, mask, pattern)
+        _check_count(batch, mask, count, item.line, least=0, what="completes bytes of an mbarrier:")
+        batch.races.record(Access.MBARRIER, pattern, item.line)
+        batch.mbarriers.complete(columns, mask, count)
+
+    return step
+
+
+def arrive_after_copies(coder: Coder, item: Instruction) -> Step:
+    """`cp.async.mbarrier.arrive`: arrive when the `cp.async` that the thread started so far have landed."""
+    place, masked = BarrierOperand(coder, item, item.operands[0]), coder.mask(item)
+    expected = "noinc" in item.opcode
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        pattern = place.pattern(batch, mask)
+        columns = place.numbers(batch, mask, pattern)
+        batch.races.record(Access.MBARRIER, pattern, item.line)
+        if not expected:
+            batch.mbarriers.await_more(columns, mask)
+        batch.bulk.tracked.append(TrackedArrival(columns, mask, batch.copies.landing(mask), item.line))
 
     return step
 
@@ -172,7 +216,9 @@ def _wait(coder: Coder, item: Instruction) -> Step:
 
         def over() -> Bools:
             current = barriers.at(barriers.phase, columns)
-            return np.asarray((current & 1) != (phase & 1) if by_parity else current != phase)
+            if by_parity:
+                return np.asarray((current & 1) != (phase & 1))
+            return np.asarray(current != phase >> STATE_SHIFT)
 
         done = over()
         write(batch, done, mask)
@@ -210,7 +256,10 @@ _OPERATIONS: dict[str, Callable[[Coder, Instruction], Step]] = {
     "init": _initialise,
     "inval": _invalidate,
     "arrive": _arrive,
+    "arrive_drop": _arrive,
+    "pending_count": _pending_count,
     "expect_tx": _expect,
+    "complete_tx": _complete,
     "try_wait": _wait,
     "test_wait": _wait,
 }

@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.executor.arithmetic import halves
-from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn
-from gpuprof.executor.arithmetic.exact import with_flush
-from gpuprof.executor.arithmetic.mnemonic import Mnemonic
+from gpuprof.executor.arithmetic.atomics import ATOMICS, apply_in_turn, atomic_operation
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask
-from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret, uniform
 from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.memory.async_copies import Source
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, landing_cost
-from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
+from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, Pieces, cached_copy_cost, landing_cost
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.spaces import (
@@ -30,6 +28,8 @@ from gpuprof.executor.steps.spaces import (
     Space,
 )
 
+#: Qualifiers of loads and stores that are strong: they may meet without being a race.
+STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _SPACES = ("global", "shared", "local", "const", "param")
 
 
@@ -41,7 +41,7 @@ def load(coder: Coder, item: Instruction) -> Step:
         return _load_parameter(coder, item, memory)
     kind, parts = _element(item), _parts(target)
     dtype = ARITHMETIC[kind]
-    space = _space(coder, item, memory, dtype.itemsize * len(parts), "load")
+    space = space_of(coder, item, memory, dtype.itemsize * len(parts), "load")
     read_address = address_reader(coder, item, memory)
     if isinstance(space, SharedSpace):
         space.parts = _wanted(coder, item, space.request, parts, dtype.itemsize)
@@ -99,7 +99,7 @@ def store(coder: Coder, item: Instruction) -> Step:
     """`st`: one element or a vector per lane."""
     memory, parts = memory_operand(item.operands[0], item), _parts(item.operands[1])
     dtype = ARITHMETIC[_element(item)]
-    space = _space(coder, item, memory, dtype.itemsize * len(parts), "store")
+    space = space_of(coder, item, memory, dtype.itemsize * len(parts), "store")
     read_address = address_reader(coder, item, memory)
     reads = [coder.reader(part, dtype, item) for part in parts]
     masked = coder.mask(item)
@@ -127,24 +127,18 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     operands = item.operands if returns else (None, *item.operands)
     memory = memory_operand(operands[1], item)
     kind = _element(item)
-    name = next((part for part in item.opcode if part in ATOMICS), "")
+    operation = atomic_operation(next((part for part in item.opcode[1:] if part in ATOMICS), ""), kind)
     given = operands[2]
-    is_vector = isinstance(given, Vec)
-    is_half = kind in halves.TYPES
-    if not name or kind not in ARITHMETIC or (is_half and name != "add") or (is_vector and returns):
+    if operation is None:
         raise UnsupportedInstruction(item.name, item.line)
-    dtype, combine = ARITHMETIC[kind], ATOMICS[name]
-    if is_half:
-        dtype, combine = np.dtype(f"u{dtype.itemsize}"), halves.lower(Mnemonic("add", (), (kind,)), 2).compute
-    # The units of global memory know no subnormal floats; those of shared memory do.
-    in_global = with_flush(combine) if (kind, name) == ("f32", "add") else combine
+    dtype = operation.dtype
     parts = _parts(given) if isinstance(given, Vec) else ()
     width = max(1, len(parts))
-    space = _space(coder, item, memory, dtype.itemsize * width, "atomic")
+    space = space_of(coder, item, memory, dtype.itemsize * width, "atomic")
     read_address = address_reader(coder, item, memory)
     sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
     reads = [coder.reader(operand, dtype, item) for operand in sources]
-    write = coder.target(operands[0], item) if operands[0] is not None else None
+    writes = [coder.target(part, item) for part in _parts(operands[0])] if operands[0] is not None else []
     masked, releases = coder.mask(item), _releaser(coder, item)
 
     def step(batch: Batch) -> None:
@@ -156,8 +150,8 @@ def atomic(coder: Coder, item: Instruction) -> Step:
         values = [np.broadcast_to(read(batch), shape) for read in reads]
 
         def apply(content: Lanes, index: Lanes, lanes: Bools, is_global: bool) -> Lanes:
-            how = in_global if is_global else combine
-            if not is_vector:
+            how = operation.in_global if is_global else operation.elsewhere
+            if not parts:
                 return apply_in_turn(content.view(dtype), index, how, [value[lanes] for value in values])
             before = content[index]
             for i, value in enumerate(values):
@@ -165,8 +159,9 @@ def atomic(coder: Coder, item: Instruction) -> Step:
             return before
 
         old = space.update(batch, read_address(batch), mask, apply)
-        if write is not None:
-            write(batch, old.view(dtype), mask)
+        elements = old[..., None].view(dtype)
+        for i, write in enumerate(writes):
+            write(batch, elements[..., i], mask)
 
     return step
 
@@ -191,23 +186,21 @@ def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
 
 def async_copy(coder: Coder, item: Instruction) -> Step:
     """`cp.async`: from global to shared memory, arriving when it is waited for."""
-    if len(item.operands) < 3:  # cp.async.mbarrier.arrive
-        raise UnsupportedInstruction(item.name, item.line)
     target, source = memory_operand(item.operands[0], item), memory_operand(item.operands[1], item)
     size = item.operands[2]
     if not isinstance(size, Imm):
         raise UnsupportedInstruction(item.name, item.line)
     coder.shared_granule = min(coder.shared_granule, size.bits)
-    by_landing = size.bits == COPY_BYTES
+    past_cache = size.bits == COPY_BYTES and "cg" in item.opcode
     shared_site, global_site = coder.site("async_copy_shared", item), coder.site("async_copy", item)
     place = target.offset - coder.shared_start
-    events = set(Event) - ({Event.WAVEFRONTS} if by_landing else set())
+    events = {Event.CONFLICTS} if past_cache else set()
     to_shared = SharedSpace(Request(shared_site, item.line, size.bits, place, events=events))
-    events = {Event.USEFUL_BYTES} if by_landing else set(Event)
+    events = set() if past_cache else {Event.SECTORS}
     from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events=events))
     memo: LandingMemo = {}
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
-    length = coder.reader(item.operands[3], ARITHMETIC["u32"], item) if len(item.operands) > 3 else None
+    length = _copied_bytes(coder, item, size.bits)
     masked = coder.mask(item)
 
     def step(batch: Batch) -> None:
@@ -223,17 +216,34 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         values: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(size.bits))
         if not reading.empty:
             values = from_global.read(batch, start, reading)
-        if by_landing:
-            exist = reading.lanes
-            sectors, wavefronts = landing_cost(start + source.offset, to + target.offset, mask, exist, memo)
-            batch.tally.add(global_site, Event.REQUESTS, mask.warp_count)
+        whole = reading.lanes if valid is None else reading.lanes & (valid >= size.bits)
+        pieces = Pieces(start + source.offset, to + target.offset, mask, reading.lanes, whole)
+        if past_cache:
+            sectors, wavefronts = landing_cost(pieces, memo)
             batch.tally.add(global_site, Event.SECTORS, sectors)
-            batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
+        else:
+            wavefronts, conflicts = cached_copy_cost(pieces, size.bits, memo)
+            batch.tally.add(shared_site, Event.CONFLICTS, conflicts)
+        batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
         if valid is not None:
             values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
-        batch.copies.start(pattern, values, item.line)
+        given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)
+        read = Source(start.astype(np.int64) + source.offset, given.astype(np.int64), reading.lanes)
+        batch.copies.start(pattern, values, item.line, read)
 
     return step
+
+
+def _copied_bytes(coder: Coder, item: Instruction, size: int) -> Callable[[Batch], Lanes] | None:
+    """Return a reader of how many bytes each lane reads; None where all read the whole."""
+    if len(item.operands) < 4:
+        return None
+    given = item.operands[3]
+    name = getattr(given.of if isinstance(given, Not) else given, "name", "")
+    if coder.slots.function.registers.get(name) != "pred":
+        return coder.reader(given, ARITHMETIC["u32"], item)
+    ignores = coder.predicate(given, item)
+    return lambda batch: np.where(ignores(batch), np.uint32(0), np.uint32(size))
 
 
 def _truncated(values: Lanes, length: Lanes, size: int) -> Lanes:
@@ -281,6 +291,9 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     is_shared = "shared" in item.opcode and item.opcode[0] != "cp"
     source = coder.slots.source(memory.base, np.dtype(np.int64), item.line)
     slot, kept = source.slot, source.kept
+    if "const" in item.opcode:
+        window = coder.slots.constant_window()
+        return lambda batch: batch.registers[slot].astype(np.int64) + batch.registers[window]
     if kept == np.int64 or is_shared or kept == np.int32:
         return lambda batch: batch.registers[slot]
     wide: np.dtype[Any] = np.dtype(np.int64)
@@ -291,12 +304,21 @@ def _manner(item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
     if kind == "atomic":
         return Manner.NEAR_WRITE if "cta" in item.opcode else Manner.STRONG_WRITE
-    if {"volatile", "relaxed", "acquire", "release", "mmio"} & set(item.opcode):
+    if STRONG & set(item.opcode):
         return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
     return Manner.READ if kind == "load" else Manner.WRITE
 
 
-def _space(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -> Space:
+def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -> Space:
+    """Return the state space of an instruction as it sees it.
+
+    Args:
+        coder: Where its sites go.
+        item: The instruction.
+        memory: Its address operand.
+        size: Bytes that a lane accesses.
+        kind: "load", "store" or "atomic".
+    """
     if size not in (1, 2, 4, 8, 16):
         raise UnsupportedInstruction(item.name, item.line)
     name = next((part for part in item.opcode[1:] if part in _SPACES), "generic")

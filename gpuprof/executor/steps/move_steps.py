@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Decode moves between registers, and conversions of addresses, to steps."""
+"""Decode moves between registers to steps."""
 
 from typing import Any
 
@@ -8,12 +8,9 @@ import numpy as np
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC
-from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
-
-_I64 = np.dtype(np.int64)
 
 
 def move(coder: Coder, item: Instruction) -> Step:
@@ -74,11 +71,8 @@ def _pack(
     return pack
 
 
-def convert_address(coder: Coder, item: Instruction) -> Step:
-    """`cvta`: between the addresses of one space and generic ones."""
-    window = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
-    space = next((part for part in item.opcode if part in (*window, "global", "const", "param")), "")
-    distance = window.get(space, 0) * (-1 if "to" in item.opcode else 1)
-    read, write = coder.reader(item.operands[1], _I64, item), coder.target(item.operands[0], item)
-    masked = coder.mask(item)
-    return lambda batch: write(batch, read(batch) + distance, masked(batch))
+def cache_policy(coder: Coder, item: Instruction) -> Step:
+    """`createpolicy`: a word that only hints read."""
+    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+    nothing = np.zeros((1, 1, 1), dtype=np.int64)
+    return lambda batch: write(batch, nothing, masked(batch))

@@ -60,6 +60,16 @@ class Space(Protocol):
         """Let `apply` change the elements of the lanes in `mask`; return (blocks, warps, 32) old ones."""
 
 
+def read_from(space: Space, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
+    """Read a space: what instructions of several accesses do with each of them."""
+    return space.read(batch, address, mask)
+
+
+def write_to(space: Space, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
+    """Write a space: what instructions of several accesses do with each of them."""
+    space.write(batch, address, mask, values)
+
+
 def scatter(index: NDArray[np.intp], values: Lanes, mask: Mask) -> tuple[NDArray[np.intp], Lanes]:
     """Return matching indices and values of the lanes in `mask` alone."""
     if mask.whole:
@@ -92,6 +102,8 @@ class GlobalSpace:
         print_of = self.count(batch, address, mask)
         buffer = self._holding(batch, print_of)
         parts = [(buffer, mask)] if buffer else self.parts(batch, address, mask, "writes")
+        if batch.copies.flying:
+            self._check_copies(batch, address, mask)
         for target, part in parts:
             if target.read_only:
                 self._fault(batch, address, part.lanes, "writes", "which is read-only")
@@ -107,6 +119,8 @@ class GlobalSpace:
         """Change elements in place, counted as one access."""
         self.count(batch, address, mask)
         old = np.zeros((batch.blocks, batch.warps, 32), dtype=moved_dtype(self.request.size))
+        if batch.copies.flying:
+            self._check_copies(batch, address, mask)
         for buffer, part in self.parts(batch, address, mask, "updates"):
             lanes = np.broadcast_to(part.lanes, old.shape)
             index = np.broadcast_to(self._index(buffer, address, part), old.shape)[lanes]
@@ -125,8 +139,8 @@ class GlobalSpace:
         found = footprint(address, request.offset, mask, request.size, self._memo)
         if request.site is not None:
             tally = batch.tally
-            if Event.REQUESTS in request.events:
-                tally.add(request.site, Event.REQUESTS, mask.warp_count)
+            tally.add(request.site, Event.REQUESTS, mask.warp_count)
+            if Event.SECTORS in request.events:
                 tally.add(request.site, Event.SECTORS, found.sectors)
             tally.add(request.site, Event.USEFUL_BYTES, found.useful_bytes)
         if not found.aligned:
@@ -166,6 +180,21 @@ class GlobalSpace:
         shift = self.request.size.bit_length() - 1
         index = (address - (buffer.address - self.request.offset)) >> shift
         return index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0)
+
+    def _check_copies(self, batch: Batch, address: Lanes, mask: Mask) -> None:
+        """Nobody may write what an asynchronous copy that nobody waited for may still read."""
+        shape = np.broadcast_shapes(address.shape, mask.lanes.shape)
+        where = np.argwhere(np.broadcast_to(mask.lanes, shape))
+        start = np.broadcast_to(address, shape)[tuple(where.T)] + self.request.offset
+        found = batch.copies.reader_of(start, self.request.size)
+        if found is not None:
+            number, line, reader = found
+            block, warp, lane = where[number].tolist()
+            thread, of_block = batch.names(reader)
+            place = int(start[number])
+            detail = f"writes {self.request.size} bytes of global memory at {place:#x}, which a copy"
+            detail += f" that thread {thread} of block {of_block} started in line {line} may still read"
+            batch.fault(FaultKind.ASYNC_COPY, detail, self.request.line, (block, warp, lane), place)
 
     def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
         shadow, request = batch.shadows.get(buffer.address), self.request
@@ -236,11 +265,15 @@ class SharedSpace:
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
             batch.races.record(Access.READ, read, self.request.line)
+            if batch.shared_order is not None:
+                batch.shared_order.read(read, self.request.line, self.request.manner)
         return batch.shared.load(pattern)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""
         pattern = self.pattern(batch, address, mask)
+        if batch.shared_order is not None:
+            batch.shared_order.write(pattern, values, self.request.line, self.request.manner)
         changed = _differ(batch.shared.load(pattern), values)
         batch.shared.store(pattern, values)
         batch.races.record(Access.WRITE, pattern, self.request.line, changed)
@@ -258,6 +291,8 @@ class SharedSpace:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
         batch.races.record(Access.ATOMIC, pattern, self.request.line)
+        if batch.shared_order is not None:
+            batch.shared_order.update(pattern, self.request.line, self.request.manner)
         return batch.shared.update(pattern, apply)
 
     def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
@@ -267,7 +302,8 @@ class SharedSpace:
         tally.add(site, Event.REQUESTS, mask.warp_count)
         if Event.WAVEFRONTS in self.request.events:
             tally.add(site, Event.WAVEFRONTS, pattern.wavefronts)
-        tally.add(site, Event.CONFLICTS, pattern.conflicts)
+        if Event.CONFLICTS in self.request.events:
+            tally.add(site, Event.CONFLICTS, pattern.conflicts)
         return pattern
 
     def examined(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool) -> SharedPattern:
@@ -340,7 +376,7 @@ class GenericSpace:
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Read each space for the lanes that mean it."""
         result: Lanes | None = None
-        for space, part, inner in self._parts(address, mask):
+        for space, part, inner in self.parts(address, mask):
             loaded = space.read(batch, inner, part)
             result = loaded if result is None else np.where(part.lanes, loaded, result)
         assert result is not None
@@ -348,19 +384,20 @@ class GenericSpace:
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Write each space for the lanes that mean it."""
-        for space, part, inner in self._parts(address, mask):
+        for space, part, inner in self.parts(address, mask):
             space.write(batch, inner, part, values)
 
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
         """Change each space for the lanes that mean it."""
         result: Lanes | None = None
-        for space, part, inner in self._parts(address, mask):
+        for space, part, inner in self.parts(address, mask):
             old = space.update(batch, inner, part, apply)
             result = old if result is None else np.where(part.lanes, old, result)
         assert result is not None
         return result
 
-    def _parts(self, address: Lanes, mask: Mask) -> list[tuple[Space, Mask, Lanes]]:
+    def parts(self, address: Lanes, mask: Mask) -> list[tuple[Space, Mask, Lanes]]:
+        """Divide the lanes by the space that their address means, with their address in it."""
         start = address + self.offset
         shared = (start >= SHARED_WINDOW) & (start < SHARED_WINDOW + WINDOW_BYTES)
         local = (start >= LOCAL_WINDOW) & (start < LOCAL_WINDOW + WINDOW_BYTES)

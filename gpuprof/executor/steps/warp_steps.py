@@ -7,12 +7,14 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
+from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.member_mask import MemberMask
 
 _U32, _S32, _U64, _PRED = (ARITHMETIC[kind] for kind in ("u32", "s32", "u64", "pred"))
 _LANE = np.arange(WARP, dtype=np.int64)
@@ -22,12 +24,6 @@ _BIT = (np.uint32(1) << np.arange(WARP, dtype=np.uint32)).astype(np.uint32)
 def spread(value: Lanes, batch: Batch) -> Lanes:
     """Return `value` with an element for every lane of the warp; other axes stay as they are."""
     return np.broadcast_to(value, (*value.shape[:2], WARP))
-
-
-def ballot(lanes: Bools) -> NDArray[np.uint32]:
-    """Return each warp's lanes as a bit mask: shape (blocks or 1, warps or 1, 1)."""
-    lanes = np.broadcast_to(lanes, (*lanes.shape[:2], WARP))
-    return np.asarray(np.where(lanes, _BIT, np.uint32(0)).sum(axis=2, keepdims=True, dtype=np.uint32))
 
 
 class ShuffleSources:
@@ -42,6 +38,8 @@ class ShuffleSources:
         self.first = 2 if len(item.operands) == 5 + ("sync" in item.opcode) else 1
         operands = item.operands[self.first + 1 : self.first + 3]
         self._lane, self._control = (coder.reader(operand, _S32, item) for operand in operands)
+        self.members = MemberMask(coder, item)
+        self._value = coder.reader(item.operands[self.first], _S32, item)
 
     def __call__(self, batch: Batch) -> tuple[NDArray[np.int64], Bools]:
         """Return the lane that each lane reads and whether it is in range; elsewhere it reads its own."""
@@ -63,13 +61,19 @@ class ShuffleSources:
             valid = source <= limit
         return np.where(valid, source, _LANE), valid
 
-    def absent(self, batch: Batch, mask: Mask) -> Bools | None:
+    def exchanged(self, batch: Batch, mask: Mask) -> tuple[LaneBits | None, Lanes]:
+        """Return with whom each lane in `mask` exchanges, as `MemberMask.meet` does, and all their values."""
+        group, (value,) = self.members.meet(batch, mask, spread(self._value(batch), batch))
+        return group, value
+
+    def absent(self, batch: Batch, mask: Mask, group: LaneBits | None) -> Bools | None:
         """Return the lanes in `mask` that read one that takes no part; None if there is none."""
-        if mask.whole:
+        if group is None and mask.whole:
             return None
         source, _ = self(batch)
         taking = spread(mask.lanes, batch)
-        absent = np.asarray(taking & ~_of_lanes(taking, source))
+        there = _of_lanes(taking, source) if group is None else in_bits(group, source)
+        absent = np.asarray(taking & ~there)
         return absent if absent.any() else None
 
 
@@ -84,18 +88,20 @@ def shuffle(coder: Coder, item: Instruction) -> Step:
     sources = ShuffleSources(coder, item)
     write = coder.target(item.operands[0], item)
     write_valid = coder.target(item.operands[1], item) if sources.first == 2 else None
-    value = coder.reader(item.operands[sources.first], _S32, item)
     masked = coder.mask(item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        if batch.followed is None and (absent := sources.absent(batch, mask)) is not None:
+        if mask.empty:
+            return
+        group, value = sources.exchanged(batch, mask)
+        if batch.followed is None and (absent := sources.absent(batch, mask, group)) is not None:
             position = first_true(absent)
             source = np.broadcast_to(sources(batch)[0], absent.shape)[position]
             text = f"reads lane {source} of its warp, which takes no part in the exchange"
             batch.fault(FaultKind.ABSENT_LANE, text, item.line, position)
         source, valid = sources(batch)
-        write(batch, _of_lanes(spread(value(batch), batch), source), mask)
+        write(batch, _of_lanes(value, source), mask)
         if write_valid is not None:
             write_valid(batch, valid, mask)
 
@@ -103,20 +109,23 @@ def shuffle(coder: Coder, item: Instruction) -> Step:
 
 
 def vote(coder: Coder, item: Instruction) -> Step:
-    """`vote.sync.{all,any,uni,ballot}` over the lanes that execute it."""
+    """`vote.sync.{all,any,uni,ballot}` over the lanes that meet there."""
     mode = next((part for part in ("all", "any", "uni", "ballot") if part in item.opcode), None)
     if mode is None:
         raise UnsupportedInstruction(item.name, item.line)
     write, holds = coder.target(item.operands[0], item), coder.predicate(item.operands[1], item)
-    masked = coder.mask(item)
+    masked, members = coder.mask(item), MemberMask(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        yes = ballot(mask.lanes & holds(batch))
+        if mask.empty:
+            return
+        group, (yes_or_no,) = members.meet(batch, mask, holds(batch))
+        everyone = ballot(mask.lanes) if group is None else group
+        yes = np.asarray(ballot(np.asarray(yes_or_no)) & everyone)
         if mode == "ballot":
             write(batch, yes, mask)
             return
-        everyone = ballot(mask.lanes)
         result = {"all": yes == everyone, "any": yes != 0, "uni": (yes == everyone) | (yes == 0)}[mode]
         write(batch, result, mask)
 
@@ -142,18 +151,19 @@ def match(coder: Coder, item: Instruction) -> Step:
     write = coder.target(item.operands[0], item)
     write_same = coder.target(item.operands[1], item) if paired else None
     value = coder.reader(item.operands[2 if paired else 1], dtype, item)
-    masked = coder.mask(item)
+    masked, members = coder.mask(item), MemberMask(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        held = spread(value(batch), batch)
-        active = np.broadcast_to(mask.lanes, (*mask.lanes.shape[:2], WARP))
-        equal = (held[..., :, None] == held[..., None, :]) & active[..., None, :]
-        same = np.where(equal, _BIT, np.uint32(0)).sum(axis=3, dtype=np.uint32)
+        if mask.empty:
+            return
+        group, (brought,) = members.meet(batch, mask, value(batch))
+        held, everyone = spread(brought, batch), ballot(mask.lanes) if group is None else group
+        equal = held[..., :, None] == held[..., None, :]
+        same = np.where(equal, _BIT, np.uint32(0)).sum(axis=3, dtype=np.uint32) & everyone
         if not every:
             write(batch, same, mask)
             return
-        everyone = ballot(mask.lanes)
         agree = same == everyone
         write(batch, np.where(agree, everyone, np.uint32(0)), mask)
         if write_same is not None:
@@ -173,7 +183,7 @@ _REDUCE = {
 
 
 def reduce(coder: Coder, item: Instruction) -> Step:
-    """`redux.sync`: combine the value of all lanes that execute it."""
+    """`redux.sync`: combine the value of all lanes that meet there."""
     name = next((part for part in item.opcode if part in _REDUCE), None)
     if name is None or item.opcode[-1] == "f32":
         raise UnsupportedInstruction(item.name, item.line)
@@ -187,23 +197,36 @@ def reduce(coder: Coder, item: Instruction) -> Step:
         coder.reader(item.operands[1], dtype, item),
         coder.mask(item),
     )
+    members = MemberMask(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        held = np.where(mask.lanes, spread(value(batch), batch), dtype.type(neutral))
-        write(batch, combine.reduce(held, axis=2, keepdims=True, dtype=dtype), mask)
+        if mask.empty:
+            return
+        group, (brought,) = members.meet(batch, mask, value(batch))
+        if group is None:
+            held = np.where(mask.lanes, spread(brought, batch), dtype.type(neutral))
+            write(batch, combine.reduce(held, axis=2, keepdims=True, dtype=dtype), mask)
+            return
+        # A row for each lane: what those have that it exchanges with.
+        held = np.where(in_bits(group[..., None]), spread(brought, batch)[..., None, :], dtype.type(neutral))
+        write(batch, combine.reduce(held, axis=3, dtype=dtype), mask)
 
     return step
 
 
 def elect(coder: Coder, item: Instruction) -> Step:
-    """`elect.sync`: the lowest lane that executes it is the leader."""
+    """`elect.sync`: the lowest of the lanes that meet there is the leader."""
     write, write_leader = (coder.target(operand, item) for operand in item.operands[:2])
-    masked = coder.mask(item)
+    masked, members = coder.mask(item), MemberMask(coder, item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
-        leader = np.broadcast_to(mask.lanes, (*mask.lanes.shape[:2], WARP)).argmax(axis=2)[..., None]
+        if mask.empty:
+            return
+        group, _ = members.meet(batch, mask)
+        everyone = ballot(mask.lanes) if group is None else group
+        leader = in_bits(everyone[..., None]).argmax(axis=3)
         write(batch, leader.astype(np.uint32), mask)
         write_leader(batch, leader == _LANE, mask)
 
@@ -211,18 +234,48 @@ def elect(coder: Coder, item: Instruction) -> Step:
 
 
 def sync_warp(coder: Coder, item: Instruction) -> Step:
-    """`bar.warp.sync`: orders the shared-memory accesses of a warp's own threads."""
-    masked = coder.mask(item)
+    """`bar.warp.sync`: orders the memory accesses of the lanes that meet there."""
+    masked, members = coder.mask(item), MemberMask(coder, item)
     site = coder.site("warp_barrier", item)
     nowhere = np.zeros((1, 1, 1), dtype=np.int64)
+    whole = _WholeWarps()
 
     def step(batch: Batch) -> None:
         mask: Mask = masked(batch)
-        pattern = batch.patterns.find(site, nowhere, mask)
-        if pattern is None:
-            pattern = SharedPattern(nowhere, 0, mask, 4, batch.shared.block_bytes, load=False)
-            batch.patterns.add(site, pattern)
-        batch.races.record(Access.SYNCWARP, pattern, item.line)
-        batch.order.sync_warp(mask, batch.live.lanes)
+        if mask.empty:
+            return
+        group, _ = members.meet(batch, mask)
+        if batch.meeting is not None:
+            if batch.meeting.settled:
+                return
+            batch.meeting.settled, mask = True, mask.of(batch.meeting.lanes)
+        settled = whole.of(batch, mask, group)
+        if not settled.empty:
+            pattern = batch.patterns.find(site, nowhere, settled)
+            if pattern is None:
+                pattern = SharedPattern(nowhere, 0, settled, 4, batch.shared.block_bytes, load=False)
+                batch.patterns.add(site, pattern)
+            batch.races.record(Access.SYNCWARP, pattern, item.line)
+        batch.order.sync_warp(mask, batch.live.lanes, group)
 
     return step
+
+
+class _WholeWarps:
+    """The warps all of whose lanes synchronise at once: of the others nothing is settled for all lanes."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Mask, Mask, LaneBits | None, Mask] | None = None
+
+    def of(self, batch: Batch, mask: Mask, group: LaneBits | None) -> Mask:
+        """Return those of the lanes in `mask` whose group is all that lives of their warp."""
+        if group is None and batch.alone and mask is batch.mask:
+            return mask
+        last = self._last
+        if last is None or last[0] is not mask or last[1] is not batch.live or last[2] is not group:
+            live = batch.live.lanes
+            everyone = ballot(mask.lanes) if group is None else group
+            chosen = np.asarray(mask.lanes & ((ballot(live) & ~everyone) == 0))
+            same = chosen.shape == mask.lanes.shape and np.array_equal(chosen, mask.lanes)
+            self._last = last = (mask, batch.live, group, mask if same else mask.of(chosen))
+        return last[3]

@@ -19,7 +19,18 @@ rule = "{op}.{modes} of f32 at zeros, subnormals, infinities, negative numbers a
 line = 'VALUE1({name}, "{op}.{modes}.f32 d, a;", {type.args}, {type.args})'
 operands = ["f32"]
 result = "f32"
-op = ["rcp", "rsqrt", "sqrt", "ex2", "lg2"]
+op = ["rcp", "rsqrt", "sqrt", "ex2"]
+modes = ["approx", "approx.ftz"]
+type = ["f32"]
+
+[[family]]
+name = "{op}_{modes}_f32"
+rule = "{op}.{modes} of f32: of zeros, subnormals and infinities; next to 1, where it is 0, within 2^-22."
+line = 'VALUE1({name}, "{op}.{modes}.f32 d, a;", {type.args}, {type.args})'
+operands = ["f32"]
+result = "f32"
+absolute = 2.3841858e-7
+op = ["lg2"]
 modes = ["approx", "approx.ftz"]
 type = ["f32"]
 
@@ -32,7 +43,7 @@ inputs = [["f32", ["00000000", "80000000", "00000001", "807fffff", "00800000", "
 count = 16
 block = 16
 result = "f32"
-ulps = 4194304.0
+absolute = 6.7434957e-7
 op = ["sin", "cos"]
 modes = ["approx", "approx.ftz"]
 type = ["f32"]
@@ -44,7 +55,7 @@ line = 'VALUE1({name}, "tanh.approx.{type} d, a;", {type.args}, {type.args})'
 operands = ["{type}"]
 result = "{type}"
 ulps = 8192.0
-type = ["f32", "f16"]
+type = ["f32"]
 
 [[family]]
 name = "tanh_approx_{type}"
@@ -52,6 +63,16 @@ rule = "tanh.approx of {type}: odd, 1 at infinity, NaN of NaN."
 line = 'VALUE1({name}, "tanh.approx.{type} d, a;", {type.args}, {type.args})'
 operands = ["{type}"]
 result = "{type}"
+absolute = 4.9272e-4
+type = ["f16"]
+
+[[family]]
+name = "tanh_approx_{type}"
+rule = "tanh.approx of {type}: odd, 1 at infinity, NaN of NaN."
+line = 'VALUE1({name}, "tanh.approx.{type} d, a;", {type.args}, {type.args})'
+operands = ["{type}"]
+result = "{type}"
+absolute = 0.00390625
 type = ["bf16"]
 
 [[family]]
@@ -78,7 +99,7 @@ rule = "{op}.approx.ftz.f64 keeps 20 bits of the fraction and clears the lower w
 line = 'VALUE1({name}, "{op}.approx.ftz.f64 d, a;", {type.args}, {type.args})'
 operands = ["f64"]
 result = "f64"
-ulps = 17179869184.0
+ulps = 4294967296.0
 op = ["rcp", "rsqrt"]
 type = ["f64"]
 */

@@ -101,8 +101,9 @@ verdict = "ok"
 rule = "__syncthreads orders shared memory between warps."
 verdict = "ok"
 [barrier_cta_sync_number_0_is_syncthreads]
-rule = "bar.sync 0 and __syncthreads are the same barrier."
-verdict = "ok"
+rule = "A barrier with a count, though it is the block's size, and without one do not go together."
+verdict = "undefined"
+faults = ["barrier"]
 risky = true
 [cluster_barrier_of_one]
 rule = "barrier.cluster in a cluster of one block."

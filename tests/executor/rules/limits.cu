@@ -75,6 +75,7 @@ verdict = "ok"
 kernel = "many_registers"
 rule = "Registers of a block beyond the SM's 65,536 are refused."
 block = 1024
+verdict = "refused"
 [registers_times_threads_fit]
 kernel = "many_registers"
 rule = "The same kernel fits with fewer threads."
@@ -96,6 +97,7 @@ verdict = "ok"
 [cluster_of_sixteen]
 rule = "Sixteen blocks in a cluster need the kernel's consent (a non-portable size)."
 grid = 16
+verdict = "refused"
 [cluster_rank]
 rule = "%cluster_ctarank of the blocks of two clusters of two."
 grid = 4

@@ -11,6 +11,7 @@ combination, with the words filled in, appended to the file.
 
 import hashlib
 import itertools
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ class Case:
             breaks a rule, whatever comes out), or "" where only the card can tell.
         faults: Kinds of fault by which the executor may report an "undefined" or "fault".
         ulps: How far values may be from the card's; None for equality of bits.
+        absolute: Or how far by difference; None where that is not stated.
         risky: It may fault or hang, and is asked alone.
         counted: Its accesses are worth counting by Nsight Compute.
     """
@@ -86,6 +88,7 @@ class Case:
     verdict: str
     faults: tuple[str, ...]
     ulps: float | None
+    absolute: float | None
     risky: bool
     counted: bool
 
@@ -96,14 +99,15 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Changes whenever the card would have to be asked again."""
+        """Changes whenever the card would have to be asked again: not with what is said of a case."""
         shape = (self.kernel, self.result, self.count, self.grid, self.block, self.shared, self.cooperative)
         text = repr((shape, [hashlib.sha256(content).hexdigest() for content in self.inputs]))
-        return hashlib.sha256((sources()[self.file] + text).encode()).hexdigest()[:16]
+        code = sources()[self.file].partition("*/")[2]
+        return hashlib.sha256((code + text).encode()).hexdigest()[:16]
 
 
 _COMMON = {"chapter", "rule", "kernel", "result", "count", "inputs", "operands", "grid", "block", "shared"}
-_COMMON |= {"cooperative", "defined", "expected", "verdict", "faults", "ulps", "risky", "counted"}
+_COMMON |= {"cooperative", "defined", "expected", "verdict", "faults", "ulps", "absolute", "risky", "counted"}
 
 
 @cache
@@ -149,7 +153,7 @@ def _members(family: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, An
         if combination in without:
             continue
         words = {key: Word(word) for key, word in zip(lists, combination, strict=True)}
-        name = family["name"].format(**words).replace(".", "_").strip("_").replace("__", "_")
+        name = re.sub(r"\W+", "_", family["name"].format(**words)).strip("_").replace("__", "_")
         filled = {key: _filled(value, words) for key, value in entry.items()}
         yield name, family["line"].format(name=name, **words), filled
 
@@ -191,6 +195,7 @@ def _case(file: str, name: str, entry: Mapping[str, Any]) -> Case:
         entry.get("verdict", ""),
         tuple(entry.get("faults", ())),
         entry.get("ulps"),
+        entry.get("absolute"),
         entry.get("risky", entry.get("verdict", "ok") not in ("ok", "")),
         entry.get("counted", False),
     )

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Instructions that the hardware approximates: `.approx` ones, and the transcendental functions.
+
+The hardware interpolates tables. What is computed here is the value that it approximates, correctly rounded,
+which is within the error that the ISA states; what decides the class of a result is as on the hardware: where
+subnormals are zeros, the argument of sine and cosine as a fixed-point number of turns, and the upper word to
+which f64 is cut off.
+"""
+
+import numpy as np
+
+from gpuprof.executor.arithmetic import floats
+from gpuprof.executor.arithmetic.exact import flush, multiply
+from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
+from gpuprof.executor.arithmetic.nans import CANONICAL
+from gpuprof.executor.lanes.scalars import Lanes
+
+#: Beyond this the reciprocal that `div.approx.f32` multiplies by is 0.
+_LARGEST_WITH_RECIPROCAL = np.float32(2.0**126)
+#: What sine and cosine multiply their argument by first: turns in a radian, as an f32.
+_TURNS = np.float32(1 / (2 * np.pi))
+#: Steps of a quarter turn that they tell apart.
+_QUARTER = 1 << 23
+_UPPER_WORD = np.uint64(0xFFFF_FFFF_0000_0000)
+_F64_TINY = 2.0**-1022  # smallest normal float64
+
+
+def _divide(a: Lanes, b: Lanes) -> Lanes:
+    """Return a quotient, but 0 (of an infinity NaN) where the divisor has no reciprocal."""
+    has_none = (np.abs(b) > _LARGEST_WITH_RECIPROCAL) & np.isfinite(b)
+    return np.where(has_none, a * np.copysign(np.float32(0), b), np.divide(a, b)).astype(np.float32)
+
+
+def _sine(a: Lanes) -> Lanes:
+    quadrant, rest = _turned(a)
+    size = _first_quadrant(np.where(quadrant % 2 == 1, _QUARTER - 1 - rest, rest))
+    return _signed(a, size, (quadrant >= 2) != np.signbit(a))
+
+
+def _cosine(a: Lanes) -> Lanes:
+    quadrant, rest = _turned(a)
+    size = _first_quadrant(np.where(quadrant % 2 == 0, _QUARTER - 1 - rest, rest))
+    return _signed(a, size, (quadrant == 1) | (quadrant == 2))
+
+
+def _turned(a: Lanes) -> tuple[Lanes, Lanes]:
+    """Return the quadrant of |a| and how far in it, in steps, cut off; mirrored, it has all bits flipped."""
+    product = multiply(a.astype(np.float32), np.asarray(_TURNS), "rz")
+    turns = np.abs(flush(product)).astype(np.float64)
+    fixed = np.floor(np.where(np.isfinite(turns), turns % 1.0, 0.0) * 4 * _QUARTER).astype(np.int64)
+    return fixed // _QUARTER, fixed % _QUARTER
+
+
+def _first_quadrant(rest: Lanes) -> Lanes:
+    return np.asarray(np.sin(rest * (np.pi / 2 / _QUARTER)))
+
+
+def _signed(a: Lanes, size: Lanes, negative: Lanes) -> Lanes:
+    return np.where(np.isfinite(a), np.where(negative, -size, size), np.nan)
+
+
+#: From float64 operands to float64; the result is rounded to f32.
+_SINGLE: dict[str, Compute] = {
+    "sqrt": np.sqrt,
+    "rcp": lambda a: 1.0 / a,
+    "rsqrt": lambda a: 1.0 / np.sqrt(a),
+    "ex2": np.exp2,
+    "lg2": np.log2,
+    "sin": _sine,
+    "cos": _cosine,
+    "tanh": np.tanh,
+}
+_DOUBLE: dict[str, Compute] = {"rcp": lambda a: 1.0 / a, "rsqrt": lambda a: 1.0 / np.sqrt(a)}
+
+
+def lower(op: Mnemonic) -> Lowered:
+    """Lower an approximation of f32, or one of the two of f64."""
+    if op.type == "f64":
+        if op.base not in _DOUBLE or not op.has("ftz"):
+            raise NotInTable
+        compute = _of_upper_words(_DOUBLE[op.base])
+        return Lowered(compute, (op.dtype,), op.dtype)
+    if op.type != "f32":
+        raise NotInTable
+    if op.base == "div":
+        return floats.modified(op, _divide, 2)
+    function = _SINGLE[op.base]
+    return floats.modified(op, lambda a: function(a.astype(np.float64)).astype(np.float32), 1)
+
+
+def _of_upper_words(function: Compute) -> Compute:
+    """A function of f64 that neither reads nor gives lower words, nor subnormals; its NaN is an f32's."""
+
+    def compute(a: Lanes) -> Lanes:
+        value = _cut(function(_cut(a)))
+        nan = (CANONICAL.view(np.uint32).astype(np.uint64) << np.uint64(32)).view(np.float64)
+        return np.where(np.isnan(value), nan, value)
+
+    return compute
+
+
+def _cut(value: Lanes) -> Lanes:
+    cut = (value.view(np.uint64) & _UPPER_WORD).view(np.float64)
+    return np.where(np.abs(cut) < _F64_TINY, np.copysign(0.0, cut), cut)

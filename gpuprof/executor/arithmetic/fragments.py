@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which lane holds which element of a tensor core's operands, as the PTX ISA draws it for `mma.sync`.
+
+A warp is 8 groups of 4 lanes. Operands are made of tiles of 8 rows and 16 bytes (32 bytes of f64): group g
+holds row g, lane t of the group the t-th word. Of A the registers go down the rows first and then along k; B
+is one tile of 8 columns, stored by columns; of an accumulator each lane holds two neighbours in a row.
+
+Registers are arrays of shape (blocks or 1, warps or 1, 32 or 1); matrices have the warps, of all blocks in
+turn, last.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpuprof.executor.lanes.masks import WARP
+from gpuprof.executor.lanes.scalars import Lanes
+
+GROUPS, LANES = 8, 4
+
+
+def leading(registers: Sequence[Lanes]) -> tuple[int, int]:
+    """Return the blocks and warps that are told apart among registers."""
+    blocks, warps, _ = np.broadcast_shapes(*(register.shape for register in registers))
+    return blocks, warps
+
+
+def matrix_a(registers: Sequence[Lanes], dtype: np.dtype[Any], rows: int, shape: tuple[int, int]) -> Lanes:
+    """Return A, (k, rows, warps), from what lanes hold of it.
+
+    Args:
+        registers: Of one instruction, in order.
+        dtype: Its elements.
+        rows: 8 or 16.
+        shape: Blocks and warps to tell apart.
+    """
+    halves = rows // GROUPS
+    held = _elements(registers, dtype, shape)
+    count, warps, _, _, per = held.shape
+    tiles = held.reshape(count // halves, halves, warps, GROUPS, LANES, per)
+    return tiles.transpose(0, 4, 5, 1, 3, 2).reshape(-1, rows, warps)
+
+
+def matrix_b(registers: Sequence[Lanes], dtype: np.dtype[Any], shape: tuple[int, int]) -> Lanes:
+    """Return B, (k, 8, warps)."""
+    held = _elements(registers, dtype, shape)
+    return held.transpose(0, 3, 4, 2, 1).reshape(-1, GROUPS, held.shape[1])
+
+
+def matrix_c(registers: Sequence[Lanes], dtype: np.dtype[Any], rows: int, shape: tuple[int, int]) -> Lanes:
+    """Return C, (rows, 8, warps)."""
+    held = _elements(registers, dtype, shape)
+    count, warps, _, _, per = held.shape
+    halves = rows // GROUPS
+    tiles = held.reshape(halves, count // halves, warps, GROUPS, LANES, per)
+    return tiles.transpose(0, 3, 4, 1, 5, 2).reshape(rows, GROUPS, warps)
+
+
+def registers_of(matrix: Lanes, register: np.dtype[Any], shape: tuple[int, int]) -> list[Lanes]:
+    """Return the registers that hold an accumulator, (rows, 8, warps): the inverse of `matrix_c`."""
+    rows, _, warps = matrix.shape
+    per = max(1, register.itemsize // matrix.dtype.itemsize)
+    halves = rows // GROUPS
+    tiles = matrix.reshape(halves, GROUPS, LANES, 2 // per, per, warps).transpose(0, 3, 5, 1, 2, 4)
+    held = np.ascontiguousarray(tiles).view(register)
+    return list(held.reshape(-1, *shape, WARP))
+
+
+def transposed(words: Lanes) -> Lanes:
+    """Return 8 x 8 elements of 16 bits, one tile a warp, with rows and columns exchanged (`movmatrix`)."""
+    blocks, warps, _ = words.shape
+    whole = np.ascontiguousarray(np.broadcast_to(words, (blocks, warps, WARP)))
+    tiles = whole.view(np.uint16).reshape(blocks, warps, GROUPS, GROUPS).swapaxes(2, 3)
+    return np.ascontiguousarray(tiles).reshape(blocks, warps, GROUPS * GROUPS).view(words.dtype)
+
+
+def _elements(registers: Sequence[Lanes], dtype: np.dtype[Any], shape: tuple[int, int]) -> Lanes:
+    """Return the elements that registers hold: (registers, warps, 8 groups, 4 lanes, elements)."""
+    held = np.stack([np.broadcast_to(register, (*shape, WARP)) for register in registers])
+    return held.view(dtype).reshape(len(registers), shape[0] * shape[1], GROUPS, LANES, -1)

@@ -1,0 +1,255 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How undefined values go through products of matrices, and through what moves their tiles.
+
+A product is undefined where its row of A, its column of B or its element of C holds anything undefined: zero
+times an unknown float may be NaN. Moves take the undefined bits where they take the values. The origin of a
+value is that of any undefined one that its warp gave.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from gpuprof.executor.arithmetic.fragments import transposed
+from gpuprof.executor.definedness.operands import (
+    Place,
+    Target,
+    followed,
+    places_in,
+    require,
+    require_defined,
+    target_of,
+)
+from gpuprof.executor.lanes.masks import Mask, first_true
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.undefined import Origins, Undefined, first_origin, origins_of
+from gpuprof.executor.memory.followed_memory import Moved, UndefinedRead
+from gpuprof.executor.memory.global_memory import moved_dtype
+from gpuprof.executor.program.ptx import Instruction, Operand, Reg, Vec
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.matrix_steps import MatrixMove
+from gpuprof.executor.steps.mma_steps import product_of, vector
+from gpuprof.executor.steps.spaces import GenericSpace, GlobalSpace, SharedSpace, Space
+from gpuprof.executor.steps.wmma_layout import Shape
+from gpuprof.executor.steps.wmma_steps import FragmentMove, by_tiles, shape_of
+
+_ADDRESS = "accesses memory at"
+_Registers = list[Place | None]
+
+
+def multiply(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`mma` and `wmma.mma`."""
+    if item.opcode[0] == "mma":
+        product = product_of(item)
+        shape = Shape(product.rows, 8, product.depth, product)
+    else:
+        shape = shape_of(item)
+    d, a, b, c = (vector(operand) for operand in item.operands)
+    first, second = (b, a) if shape.exchanged else (a, b)
+    groups = [_places(coder, item, parts) for parts in (first, second, c)]
+    targets = [(i, target_of(coder, item, part.name)) for i, part in enumerate(d) if isinstance(part, Reg)]
+    masked = coder.mask(item)
+    factor, total = (
+        np.dtype(f"u{kind.itemsize}") for kind in (shape.product.factor_register, shape.product.sum_register)
+    )
+
+    def following(batch: Batch) -> None:
+        mask = masked(batch)
+        found = _undefined(batch, [place for group in groups for place in group])
+        bits: list[Lanes] = []
+        if found:
+            of_first, of_second, of_sums = (
+                [_bits(batch, place, kind) for place in group]
+                for group, kind in zip(groups, (factor, factor, total), strict=True)
+            )
+            bits = by_tiles(shape, shape.product.spread, of_first, of_second, of_sums)
+        step(batch)
+        _put(batch, targets, bits, _of_the_warp(found), mask)
+
+    return following
+
+
+def exchange(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`movmatrix`."""
+    (place,) = _places(coder, item, item.operands[1:2])
+    targets = [(0, target_of(coder, item, part.name)) for part in item.operands[:1] if isinstance(part, Reg)]
+    masked = coder.mask(item)
+
+    def following(batch: Batch) -> None:
+        found = _undefined(batch, [place])
+        bits = [transposed(_bits(batch, place, np.dtype(np.uint32)))] if found else []
+        step(batch)
+        _put(batch, targets, bits, _of_the_warp(found), masked(batch))
+
+    return following
+
+
+def load_tiles(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`ldmatrix`."""
+    move = MatrixMove(coder, item)
+    return _load(coder, item, step, lambda batch, mask, read: move.load(batch, mask, read))
+
+
+def store_tiles(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`stmatrix`."""
+    return _store(coder, item, step, MatrixMove(coder, item), np.dtype(np.uint32))
+
+
+def fragment(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`wmma.mma`, `wmma.load` and `wmma.store`."""
+    if item.opcode[1] == "mma":
+        return multiply(coder, item, step)
+    loads = item.opcode[1] == "load"
+    move = FragmentMove(coder, item, item.operands[loads], item.opcode[1])
+    if not loads:
+        return _store(coder, item, step, move, np.dtype(f"u{move.register.itemsize}"))
+    count = move.register_count
+    parts = len(vector(item.operands[0]))
+
+    def load(batch: Batch, mask: Mask, read: Callable[..., Lanes]) -> list[Lanes]:
+        found = move.load(batch, mask, read)
+        return [found[i % count] for i in range(parts)]
+
+    return _load(coder, item, step, load)
+
+
+def _load(
+    coder: Coder,
+    item: Instruction,
+    step: Step,
+    load: Callable[[Batch, Mask, Callable[[Space, Batch, Lanes, Mask], Lanes]], list[Lanes]],
+) -> Step:
+    """An instruction that loads registers: `load` does it with another way to read."""
+    parts = vector(item.operands[0])
+    targets = [
+        (i, target_of(coder, item, part.name)) for i, part in enumerate(parts) if isinstance(part, Reg)
+    ]
+    places, masked = places_in(coder, _inputs(item), item.line), coder.mask(item)
+
+    def following(batch: Batch) -> None:
+        mask, read = masked(batch), _BitsReader(item.line)
+        require(batch, places, mask.lanes, item.line, _ADDRESS)
+        bits = [] if mask.empty else load(batch, mask, read)
+        step(batch)
+        _put(batch, targets, bits if read.origin else [], np.full((1, 1, 1), read.origin), mask)
+
+    return following
+
+
+class _BitsReader:
+    """Reads the undefined bits in the place of the values: those in shared memory.
+
+    Attributes:
+        origin: Of the first undefined value that was read; 0 if there was none.
+    """
+
+    def __init__(self, line: int) -> None:
+        self.origin = 0
+        self._line = line
+
+    def __call__(self, space: Space, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
+        """Return what is undefined of what `space` has at these addresses."""
+        if isinstance(space, GenericSpace):
+            found: Lanes | None = None
+            for inner, part, place in space.parts(address, mask):
+                bits = self(inner, batch, place, part)
+                found = bits if found is None else np.where(part.lanes, bits, found)
+            assert found is not None
+            return found
+        size = space.request.size if isinstance(space, SharedSpace | GlobalSpace) else 4
+        if not isinstance(space, SharedSpace):
+            return np.zeros((1, 1, 1), dtype=moved_dtype(size))
+        shared = followed(batch).shared
+        pattern = space.examined(batch, address, mask, load=True)
+        moved = shared.moved(pattern)
+        if moved is None:
+            return np.zeros((1, 1, 1), dtype=moved_dtype(size))
+        lanes = np.asarray(moved.content.any(axis=-1) & mask.lanes)
+        if not self.origin and lanes.any():
+            self._note(batch, moved, pattern.address, lanes)
+        return np.ascontiguousarray(moved.content).view(moved_dtype(size))[..., 0]
+
+    def _note(self, batch: Batch, moved: Moved, address: Lanes, lanes: Lanes) -> None:
+        """Keep the origin of the first of these lanes."""
+        position = first_true(lanes)
+        content = np.broadcast_to(moved.content, (*lanes.shape, moved.content.shape[-1]))[position]
+        byte = int(np.broadcast_to(address, lanes.shape)[position]) + int(np.argmax(content != 0))
+        known = np.broadcast_to(moved.origin, (*lanes.shape, moved.origin.shape[-1]))[position]
+        self.origin = int(known.max()) or int(origins_of(self._line, byte))
+        state = followed(batch)
+        if not known.any() and state.first_read is None:
+            state.first_read = UndefinedRead(self._line, position, byte)
+
+
+def _store(
+    coder: Coder, item: Instruction, step: Step, move: MatrixMove | FragmentMove, kind: np.dtype[np.generic]
+) -> Step:
+    """An instruction that stores registers: undefined bits may go to shared memory only."""
+    values = _places(coder, item, vector(item.operands[1]))
+    places, masked = places_in(coder, _inputs(item), item.line), coder.mask(item)
+
+    def following(batch: Batch) -> None:
+        mask = masked(batch)
+        require(batch, places, mask.lanes, item.line, _ADDRESS)
+        found = _undefined(batch, values)
+        bits = [_bits(batch, place, kind) for place in values]
+        step(batch)
+        if not found or mask.empty:
+            return
+        origin = _of_the_warp(found)
+
+        def mark(space: Space, batch: Batch, address: Lanes, mask: Mask, content: Lanes) -> None:
+            if isinstance(space, GenericSpace):
+                for inner, part, place in space.parts(address, mask):
+                    mark(inner, batch, place, part, content)
+            elif isinstance(space, SharedSpace):
+                pattern = space.examined(batch, address, mask, load=False)
+                whole = np.ascontiguousarray(content)[..., None].view(np.uint8)
+                followed(batch).shared.mark(pattern, Moved(whole, origin[..., None]))
+            elif isinstance(space, GlobalSpace):
+                some = np.ascontiguousarray(content)[..., None].view(np.uint8).any(axis=-1)
+                wrong = Undefined(np.asarray(some, dtype=np.uint8), origin)
+                require_defined(batch, wrong, mask.lanes, item.line, "stores to global memory")
+
+        move.store(batch, mask, bits, mark)
+
+    return following
+
+
+def _inputs(item: Instruction) -> Sequence[Operand]:
+    """Return the operands that say where: the address and the stride."""
+    return [operand for operand in item.operands if not isinstance(operand, Vec)][
+        isinstance(item.operands[0], Reg) :
+    ]
+
+
+def _places(coder: Coder, item: Instruction, parts: Sequence[Operand]) -> _Registers:
+    """Return the registers among operands, and None for others."""
+    return [Place.of(coder, part.name, item.line) if isinstance(part, Reg) else None for part in parts]
+
+
+def _undefined(batch: Batch, places: _Registers) -> list[Undefined]:
+    return [one for place in places if place and (one := place.undefined(batch))]
+
+
+def _bits(batch: Batch, place: Place | None, kind: np.dtype[np.generic]) -> Lanes:
+    """Return the undefined bits of a register as an unsigned integer."""
+    found = place.undefined(batch) if place else None
+    return np.zeros((1, 1, 1), dtype=kind) if found is None else found.bits.view(kind)
+
+
+def _of_the_warp(found: Sequence[Undefined]) -> Origins:
+    """Return an origin for each warp: (blocks or 1, warps or 1, 1)."""
+    if not found:
+        return np.zeros((1, 1, 1), dtype=np.int64)
+    return np.asarray(first_origin(found).max(axis=2, keepdims=True))
+
+
+def _put(
+    batch: Batch, targets: list[tuple[int, Target]], bits: list[Lanes], origin: Origins, mask: Mask
+) -> None:
+    """Note what of each target is undefined; nothing where there are no bits."""
+    for number, target in targets:
+        target.put(batch, Undefined(bits[number], origin) if bits else None, mask)

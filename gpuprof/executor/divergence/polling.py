@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Strands that turn in a loop until others change what it reads: they rest so that the others get there.
+
+The hardware lets every lane go on, whoever else is waiting. Here one strand runs at a time, and one that
+polls must stop. A turn was in vain if it read something, and what it read and wrote was as in the turn
+before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuprof.executor.decode import RunnableBlock, Turn
+from gpuprof.executor.divergence.strands import Memory, Strand
+from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.steps.batch import Batch
+
+#: Turns in vain after which a loop is left to others even if it counts them, or watches a clock.
+_PATIENCE = 64
+
+
+@dataclass(eq=False)
+class Resting:
+    """A strand that polls in vain.
+
+    Attributes:
+        strand: The strand, at the header of its loop.
+        near: As of its loop.
+        repeats: Whether nothing at all differs between two turns: it does not even count them.
+        turns: Turns in vain, since others did something.
+    """
+
+    strand: Strand
+    near: bool
+    repeats: bool
+    turns: int
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether to try once more is of no use before others do something."""
+        return self.repeats or self.turns >= _PATIENCE
+
+
+class Polling:
+    """The strands of one batch that poll in vain.
+
+    Attributes:
+        resting: The strands.
+        stirred: Whether anything else has happened since they tried last.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.resting: list[Resting] = []
+        self.stirred = True
+
+    def rest(self, strand: Strand, block: RunnableBlock) -> bool:
+        """A strand leaves a block: tell whether it rests now, because it ended a turn in vain there."""
+        turn = block.turns.get(strand.block)
+        found = _turned_in_vain(self.batch, strand, turn) if turn is not None else None
+        if found is not None:
+            self.resting.append(found)
+        return found is not None
+
+    def again(self) -> list[Strand]:
+        """Return those that try again: all if others did something meanwhile, else those that count turns."""
+        chosen = self.resting if self.stirred else [r for r in self.resting if not r.hopeless]
+        if self.stirred:
+            for resting in chosen:
+                resting.strand.memory = None
+        self.stirred = False
+        self.resting = [resting for resting in self.resting if resting not in chosen]
+        return [resting.strand for resting in chosen]
+
+    def to_the_end(self, blocks: Sequence[RunnableBlock]) -> list[Strand]:
+        """Return all, to turn until the budget is spent, unless no turn differs from the one before."""
+        if self.resting and all(resting.repeats for resting in self.resting):
+            strand = self.resting[0].strand
+            text = "turns in a loop for ever: nothing that can still run changes what it reads there"
+            self.batch.fault(FaultKind.ENDLESS, text, blocks[strand.block].line, strand.mask.first())
+        chosen, self.resting = self.resting, []
+        return [resting.strand for resting in chosen]
+
+    def near(self) -> list[Strand]:
+        """Return those that only threads of their own block can help."""
+        return [resting.strand for resting in self.resting if resting.near]
+
+
+def _turned_in_vain(batch: Batch, strand: Strand, turn: Turn) -> Resting | None:
+    """Judge the turn of a loop that a strand has just ended; None if something was new in it."""
+    registers = batch.registers
+    if strand.memory is None:
+        strand.memory = Memory()
+    memory = strand.memory
+    now = [registers[slot] for slot in (*turn.found, *turn.given)]
+    before = memory.watched.get(turn.header)
+    memory.watched[turn.header] = now
+    if before is None:
+        return None
+    read = any(a is not b for a, b in zip(now[: len(turn.found)], before, strict=False))
+    if not read or not _same(before, now, strand.mask):
+        memory.turns = 0
+        return None
+    memory.turns += 1
+    repeats = bool(memory.registers) and _same(memory.registers, registers, strand.mask)
+    memory.registers = list(registers)
+    return Resting(strand, turn.near, repeats, memory.turns)
+
+
+def _same(before: list[Lanes], now: list[Lanes], mask: Mask) -> bool:
+    return not any(
+        a is not b and ((_bits(a) != _bits(b)) & mask.lanes).any() for a, b in zip(before, now, strict=True)
+    )
+
+
+def _bits(value: Lanes) -> Lanes:
+    return value.view(np.dtype(f"u{value.dtype.itemsize}")) if value.dtype.kind == "f" else value

@@ -1,0 +1,123 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Strands: sets of lanes that run together, and the joins where they meet again."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.lanes.undefined import Undefined, either
+from gpuprof.executor.program.flow import EXIT_BLOCK
+from gpuprof.executor.steps.batch import Batch
+
+
+@dataclass(eq=False)
+class Join:
+    """Where the strands that split off at one branch meet: `block`, run by `lanes` once none is `pending`."""
+
+    block: int
+    lanes: Bools
+    rejoin: int
+    above: "Join | None"
+    pending: int = 0
+
+
+@dataclass
+class Registers:
+    """What registers held when lanes stopped within a basic block.
+
+    Others that run the block meanwhile spare only what is needed outside of it.
+
+    Attributes:
+        values: Of each slot.
+        undefined: What of them is undefined, by slot, if that is followed.
+    """
+
+    values: list[Lanes]
+    undefined: dict[int, Undefined]
+
+    @classmethod
+    def of(cls, batch: Batch) -> Self:
+        """Return what they hold now."""
+        return cls(list(batch.registers), dict(batch.followed.registers) if batch.followed else {})
+
+    def restore(self, batch: Batch, lanes: Bools) -> None:
+        """Put back what some lanes had."""
+        registers = batch.registers
+        for slot, (mine, now) in enumerate(zip(self.values, registers, strict=True)):
+            if mine is not now:
+                registers[slot] = np.where(lanes, mine, now)
+        if batch.followed is None:
+            return
+        undefined = batch.followed.registers
+        for slot in self.undefined.keys() | undefined.keys():
+            kept, others = self.undefined.get(slot), undefined.get(slot)
+            if kept is not others:
+                after = either(kept and kept.within(lanes), others and others.within(~lanes))
+                undefined.pop(slot, None)
+                if after is not None:
+                    undefined[slot] = after
+
+
+@dataclass(eq=False)
+class Memory:
+    """What a strand held at the end of its last turn in loops that may be there to wait.
+
+    Attributes:
+        watched: What each loop read and wrote, by its header.
+        registers: All that it held when it last turned in vain.
+        turns: How often it has in a row.
+    """
+
+    watched: dict[int, list[Lanes]] = field(default_factory=dict)
+    registers: list[Lanes] = field(default_factory=list)
+    turns: int = 0
+
+    def copy(self) -> "Memory":
+        """Return the same, for lanes that part from the strand."""
+        return Memory(dict(self.watched), self.registers, self.turns)
+
+
+@dataclass(eq=False)
+class Strand:
+    """Lanes that run together from `block` until they reach `rejoin`, where `above` awaits them.
+
+    Attributes:
+        step: The first of the block's steps that they have yet to run.
+        registers: What they had when they stopped there; None at the beginning of a block.
+        memory: What they held in the last turns of loops that may be there to wait; None outside of these.
+    """
+
+    block: int
+    mask: Mask
+    rejoin: int = EXIT_BLOCK
+    above: Join | None = None
+    step: int = 0
+    registers: Registers | None = None
+    memory: Memory | None = None
+
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        """The same for strands that can go on as one."""
+        return self.block, self.step, self.rejoin, id(self.above)
+
+    def joins(self) -> list[Join]:
+        """Return the joins that it will reach, innermost first."""
+        return joins_from(self.above)
+
+
+def joins_from(join: Join | None) -> list[Join]:
+    """Return a join and those around it."""
+    found = []
+    while join is not None:
+        found.append(join)
+        join = join.above
+    return found
+
+
+def in_batch(lanes: Bools, batch: Batch) -> Bools:
+    """Return lanes in the batch's full shape."""
+    return np.broadcast_to(lanes, (batch.blocks, batch.warps, 32))

@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Races on shared memory by the rule for global memory: the PTX memory model's, access by access.
+
+What `races` and `phased_races` know is quick to tell and enough for most kernels: barriers, `__syncwarp` of
+whole warps, mbarriers. Flags, locks, fences, `__syncwarp` of some lanes, and barriers at which some threads
+only arrive order accesses too. Where those two find a race in a kernel that has such means, the launch is run
+again and judged here.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_memory import moved_dtype
+from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
+from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
+from gpuprof.executor.memory.thread_order import ThreadOrder
+
+_WORD_BYTES = 4
+
+
+class _AllBlocks:
+    """The shared memory of a batch's blocks, one after the other, as if it were one buffer.
+
+    Attributes:
+        address: Of its first byte: faults name places within a block.
+        item_bytes: As for a buffer.
+        size: Bytes of all blocks together.
+    """
+
+    address = 0
+    item_bytes = _WORD_BYTES
+
+    def __init__(self, shared: SharedMemory) -> None:
+        self._shared = shared
+        self.size = shared.content.size
+
+    def view(self, size: int) -> NDArray[np.generic]:
+        """Return the content as elements of `size` bytes."""
+        return self._shared.content.reshape(-1).view(moved_dtype(size))
+
+    def written_count(self) -> int:
+        """Return how many elements were stored to, which nobody counts here."""
+        return 0
+
+    def place(self, byte: int) -> tuple[str, int]:
+        """Return what a message calls a byte, and its address."""
+        within = byte % self._shared.block_bytes
+        return f"byte {within} of shared memory", within
+
+
+class SharedOrder:
+    """Judges every access to the shared memory of one batch."""
+
+    def __init__(self, shared: SharedMemory, order: ThreadOrder, races: GlobalRaces) -> None:
+        self._shared = shared
+        self._order = order
+        self._shadow = Shadow(_AllBlocks(shared), races, at_once=True)
+
+    def read(self, pattern: SharedPattern, line: int, manner: Manner) -> None:
+        """Judge a load."""
+        self._shadow.read(self._order, self._index(pattern), pattern.mask, pattern.size, line, manner)
+
+    def write(self, pattern: SharedPattern, values: Lanes, line: int, manner: Manner) -> None:
+        """Judge a store that is about to happen."""
+        index = self._index(pattern)
+        self._shadow.write(self._order, index, values, pattern.mask, pattern.size, line, manner)
+
+    def update(self, pattern: SharedPattern, line: int, manner: Manner) -> None:
+        """Judge atomic operations."""
+        shape = (self._order.blocks, self._order.warps, 32)
+        lanes = np.broadcast_to(pattern.mask.lanes, shape)
+        place = np.broadcast_to(self._index(pattern), shape)[lanes]
+        who = self._order.threads[lanes]
+        self._shadow.update(self._order, place, who, pattern.size, line, manner)
+
+    def _index(self, pattern: SharedPattern) -> NDArray[np.intp]:
+        if pattern.per_block:
+            return pattern.index
+        elements = self._shared.block_bytes // pattern.size
+        return np.asarray(pattern.index + (np.arange(len(self._shared.content)) * elements)[:, None, None])

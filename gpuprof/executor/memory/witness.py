@@ -1,0 +1,210 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Remember who wrote each element of chosen buffers last, and who read one that nobody had written.
+
+Nobody needs to know beforehand which element will be asked for: a wrong result is traced to its store in the
+one run that shows it. It costs an integer for each element and a second scatter for each store, so that only
+runs that look for an explanation pay for it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.faults import Index
+from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.global_accesses import Manner, spread
+from gpuprof.executor.memory.global_memory import Buffer
+from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
+from gpuprof.executor.memory.thread_order import Numbers, ThreadOrder
+
+#: Bits of a stamp that say which instruction of which launch it was; those above them say which thread.
+_DEED_BITS = 20
+
+#: The names of a thread of a launch: threadIdx and blockIdx.
+Named = Callable[[int], tuple[Index, Index]]
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What a thread did to an element.
+
+    Attributes:
+        launch: The number of the launch, from 0.
+        line: Source line.
+        thread: Index (x, y, z) of the thread in its block.
+        block: Index (x, y, z) of the block.
+        atomic: Whether it was an atomic operation.
+    """
+
+    launch: int
+    line: int
+    thread: Index
+    block: Index
+    atomic: bool = False
+
+
+@dataclass(frozen=True)
+class UnwrittenRead:
+    """The first read of an element that nobody had written.
+
+    Attributes:
+        buffer: The buffer.
+        element: Which of its elements.
+        deed: Who read it, and where.
+    """
+
+    buffer: Buffer
+    element: int
+    deed: Deed
+
+
+class Witness:
+    """Watches some buffers over one launch or several.
+
+    Args:
+        buffers: Those whose writers are remembered.
+        unwritten: Those of them that hold nothing yet: reading them before they are written is remembered.
+    """
+
+    def __init__(self, buffers: Sequence[Buffer], unwritten: Sequence[Buffer] = ()) -> None:
+        self._buffers = {buffer.address: buffer for buffer in buffers}
+        self._empty = {buffer.address for buffer in unwritten}
+        self._stamps: dict[int, NDArray[np.int64]] = {}
+        self._deeds: dict[tuple[int, int, bool], int] = {}
+        self._launches: list[Named] = []
+        self._read: tuple[Buffer, int, int] | None = None
+
+    def attend(self, races: GlobalRaces, named: Named) -> None:
+        """Watch a launch that is about to begin."""
+        self._launches.append(named)
+        for address, buffer in self._buffers.items():
+            if address not in races.shadows:
+                buffer.begin_launch()
+            races.shadows[address] = WitnessedShadow(buffer, races, self)
+
+    def writer(self, buffer: Buffer, element: int) -> Deed | None:
+        """Return who changed an element last; None where nobody did."""
+        stamps = self._stamps.get(buffer.address)
+        return self._deed(int(stamps[element])) if stamps is not None and stamps[element] else None
+
+    def written(self, buffer: Buffer) -> NDArray[np.bool_]:
+        """Return which elements of a buffer somebody has written."""
+        elements = buffer.size // buffer.item_bytes
+        stamps = self._stamps.get(buffer.address)
+        return np.zeros(elements, np.bool_) if stamps is None else stamps[:elements] != 0
+
+    @property
+    def unwritten_read(self) -> UnwrittenRead | None:
+        """The first read of what nobody had written; None where there was none."""
+        if self._read is None:
+            return None
+        buffer, element, stamp = self._read
+        deed = self._deed(stamp)
+        return UnwrittenRead(buffer, element, deed)
+
+    def note_write(
+        self, buffer: Buffer, place: Numbers, who: Numbers, size: int, line: int, *, atomic: bool
+    ) -> None:
+        """Remember that threads write `size` bytes each at `place`, in units of that size."""
+        stamps = self._stamps_of(buffer)
+        elements, each = _elements(buffer, place, size)
+        stamps[elements] = np.repeat(self._stamped(who, line, atomic), each)
+
+    def note_read(self, buffer: Buffer, place: Numbers, who: Numbers, size: int, line: int) -> None:
+        """Remember the first of these reads that finds nothing written, if none was before."""
+        if self._read is not None or buffer.address not in self._empty:
+            return
+        elements, each = _elements(buffer, place, size)
+        missing = np.flatnonzero(self._stamps_of(buffer)[elements] == 0)
+        if missing.size:
+            first = int(missing[0])
+            stamp = self._stamped(who[first // each : first // each + 1], line, atomic=False)
+            self._read = buffer, int(elements[first]), int(stamp[0])
+
+    def _stamps_of(self, buffer: Buffer) -> NDArray[np.int64]:
+        if buffer.address not in self._stamps:
+            # Padded as the buffer is, for a view of any access size.
+            self._stamps[buffer.address] = np.zeros(buffer.size // buffer.item_bytes + 16, dtype=np.int64)
+        return self._stamps[buffer.address]
+
+    def _stamped(self, who: Numbers, line: int, atomic: bool) -> Numbers:
+        key = len(self._launches) - 1, line, atomic
+        number = self._deeds.setdefault(key, len(self._deeds) + 1)
+        return np.asarray(who.astype(np.int64) << _DEED_BITS | number)
+
+    def _deed(self, stamp: int) -> Deed:
+        keys = list(self._deeds)
+        launch, line, atomic = keys[(stamp & ((1 << _DEED_BITS) - 1)) - 1]
+        thread, block = self._launches[launch](stamp >> _DEED_BITS)
+        return Deed(launch, line, thread, block, atomic)
+
+
+class WitnessedShadow(Shadow):
+    """Judges the accesses to a buffer as any shadow does, and has a witness remember them."""
+
+    def __init__(self, buffer: Buffer, races: GlobalRaces, witness: Witness) -> None:
+        super().__init__(buffer, races)
+        self._watched = buffer
+        self._witness = witness
+
+    def read(
+        self,
+        order: ThreadOrder,
+        index: NDArray[np.intp],
+        mask: Mask,
+        size: int,
+        line: int,
+        manner: Manner = Manner.READ,
+    ) -> None:
+        """As `Shadow.read`."""
+        place, who = spread(order, index, mask)
+        self._witness.note_read(self._watched, place, who, size, line)
+        super().read(order, index, mask, size, line, manner)
+
+    def update(
+        self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int, manner: Manner
+    ) -> None:
+        """As `Shadow.update`."""
+        self._witness.note_read(self._watched, place, who, size, line)
+        self._witness.note_write(self._watched, place, who, size, line, atomic=True)
+        super().update(order, place, who, size, line, manner)
+
+    def write(
+        self,
+        order: ThreadOrder,
+        index: NDArray[np.intp],
+        values: Lanes,
+        mask: Mask,
+        size: int,
+        line: int,
+        manner: Manner = Manner.WRITE,
+    ) -> None:
+        """As `Shadow.write`."""
+        place, who = spread(order, index, mask)
+        self._witness.note_write(self._watched, place, who, size, line, atomic=False)
+        super().write(order, index, values, mask, size, line, manner)
+
+    def write_at(
+        self, order: ThreadOrder, place: Numbers, who: Numbers, values: Lanes, size: int, line: int
+    ) -> None:
+        """As `Shadow.write_at`."""
+        self._witness.note_write(self._watched, place, who, size, line, atomic=False)
+        super().write_at(order, place, who, values, size, line)
+
+    def read_at(self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int) -> None:
+        """As `Shadow.read_at`."""
+        self._witness.note_read(self._watched, place, who, size, line)
+        super().read_at(order, place, who, size, line)
+
+
+def _elements(buffer: Buffer, place: Numbers, size: int) -> tuple[Numbers, int]:
+    """Return the elements that accesses of `size` bytes touch, and how many each."""
+    item = buffer.item_bytes
+    if size <= item:
+        return (place if size == item else place * size // item), 1
+    each = size // item
+    return (place[:, None] * each + np.arange(each)).reshape(-1), each

@@ -1,0 +1,126 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which loops may be there to wait: what other threads do decides how long they turn."""
+
+from dataclasses import dataclass
+
+from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reads_and_writes
+from gpuprof.executor.program.ptx import Instruction, Reg
+
+_STRONG = {"volatile", "relaxed", "acquire", "mmio"}
+_READS = ("ld", "atom")
+_WRITES = ("st", "red", "stmatrix")
+#: What loops that wait have in them, if no strong load.
+_HINTS = ("atom", "nanosleep", "fence", "membar")
+#: Spaces, and a way to load, whose content no other thread changes.
+_CONSTANT = {"param", "const", "local", "nc"}
+
+
+@dataclass(frozen=True)
+class WaitingLoop:
+    """A loop in which memory is read that others may change meanwhile.
+
+    Attributes:
+        header: The basic block where each turn begins.
+        found: Registers that hold what a turn read.
+        given: Registers that say where it read, and what it wrote where.
+        near: Whether it reads shared memory only, which threads of its own block alone can change.
+    """
+
+    header: int
+    found: tuple[str, ...]
+    given: tuple[str, ...]
+    near: bool
+
+
+def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
+    """Return such loops by the blocks from which control goes back to their headers."""
+    loops: dict[int, list[WaitingLoop]] = {}
+    for last, block in enumerate(blocks):
+        for header in sorted(set(block.successors)):
+            if header == EXIT_BLOCK or header > last:
+                continue
+            loop = _Loop(blocks, header, last).waiting()
+            if loop is not None:
+                loops.setdefault(last, []).append(loop)
+    return loops
+
+
+class _Loop:
+    """A loop: the blocks from which control gets back to its header, by way of the last one."""
+
+    def __init__(self, blocks: list[BasicBlock], header: int, last: int) -> None:
+        self._blocks = blocks
+        self._header = header
+        self._last = last
+        self._body = {header, *self._reaching_last()}
+        self._items = [item for number in sorted(self._body) for item in blocks[number].body]
+
+    def waiting(self) -> WaitingLoop | None:
+        """Return what is to be watched in it; None if no other thread decides how long it turns."""
+        items = self._items
+        strong = any(item.opcode[0] == "ld" and _STRONG & set(item.opcode) for item in items)
+        if not strong and not any(item.opcode[0] in _HINTS for item in items):
+            return None
+        reads = [i for i in items if i.opcode[0] in _READS and not _CONSTANT & set(i.opcode)]
+        writes = [i for i in items if _stores(i) and not _CONSTANT & set(i.opcode)]
+        found = dict.fromkeys(name for item in reads for name in reads_and_writes(item)[1])
+        if not self._left_by().intersection(found):
+            return None
+        given = dict.fromkeys(name for item in (*reads, *writes) for name in reads_and_writes(item)[0])
+        near = all("shared" in item.opcode for item in reads)
+        return WaitingLoop(self._header, tuple(found), tuple(given), near)
+
+    def _left_by(self) -> set[str]:
+        """Return the registers that decide whether a turn is the last, and those that these follow from."""
+        guards = {n: name for n in self._body if (name := _decides(self._blocks[n]))}
+        pending = [guards[n] for n in guards if not self._body.issuperset(self._blocks[n].successors)]
+        deciding: set[str] = set()
+        while pending:
+            name = pending.pop()
+            if name in deciding:
+                continue
+            deciding.add(name)
+            for number in self._body:
+                for item in self._blocks[number].body:
+                    reads, writes = reads_and_writes(item)
+                    if name in writes:
+                        pending += reads
+                        if self._skippable(number):  # then whether it is written counts too
+                            pending += guards.values()
+        return deciding
+
+    def _reaching_last(self) -> set[int]:
+        """Return the blocks from which control gets to the last one without passing the header."""
+        inside: set[int] = set()
+        pending = [self._last]
+        while pending:
+            number = pending.pop()
+            if number not in inside and number != self._header:
+                inside.add(number)
+                pending += [other for other, block in enumerate(self._blocks) if number in block.successors]
+        return inside
+
+    def _skippable(self, number: int) -> bool:
+        """Tell whether a turn may leave out a block."""
+        if number in (self._header, self._last):
+            return False
+        inside, pending = {self._header}, [self._header]
+        while pending:
+            after = self._body.intersection(self._blocks[pending.pop()].successors) - inside - {number}
+            inside |= after
+            pending += after
+        return self._last in inside
+
+
+def _stores(item: Instruction) -> bool:
+    return item.opcode[0] in _WRITES or item.opcode[:2] == ("wmma", "store")
+
+
+def _decides(block: BasicBlock) -> str | None:
+    """Return the register that decides which of several blocks follows one."""
+    if block.end is End.SWITCH and block.last is not None:
+        value = block.last.operands[0]
+        assert isinstance(value, Reg)
+        return value.name
+    return block.last.guard if block.end is End.BRANCH and block.last is not None else None

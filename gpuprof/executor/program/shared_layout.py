@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Where the shared variables of a kernel lie, as ptxas places them; all of it is read off its machine code.
+
+Static variables that the kernel names follow each other in the order of the text, each at its own alignment;
+others take no room. Every `extern` array starts behind them at its own alignment, so that two of different
+alignments need not start together. What a launch asks for is added to the static size, which is rounded up to
+the largest alignment of any `extern` array of the module, named or not.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpuprof.executor.program.ptx import Function, Instruction, Mem, Module, Not, Operand, Sym, Variable, Vec
+
+#: The least alignment of dynamic shared memory.
+_DYNAMIC_ALIGNMENT = 16
+
+
+@dataclass(frozen=True)
+class SharedLayout:
+    """Places in a kernel's own shared memory, in bytes from its start.
+
+    Attributes:
+        offsets: Of each variable, by name.
+        static_bytes: Where the last static variable ends.
+        allotted_bytes: What ptxas states as static size; dynamic bytes come on top of it.
+        dynamic_offset: Where the last `extern` array that the kernel names starts.
+    """
+
+    offsets: dict[str, int]
+    static_bytes: int
+    allotted_bytes: int
+    dynamic_offset: int
+
+
+def shared_layout(module: Module, function: Function) -> SharedLayout:
+    """Place the shared variables of a kernel, which has no calls left."""
+    declared = [v for v in (*module.variables, *function.variables) if v.space == "shared"]
+    named = {
+        name for item in function.body if isinstance(item, Instruction) for name in _symbols(item.operands)
+    }
+    offsets, end = laid_out(v for v in declared if not v.extern and v.name in named)
+    dynamic = {v.name: v.align for v in declared if v.extern}
+    starts = {
+        name: aligned(end, max(_DYNAMIC_ALIGNMENT, alignment))
+        for name, alignment in dynamic.items()
+        if name in named
+    }
+    allotted = aligned(end, max(_DYNAMIC_ALIGNMENT, *dynamic.values())) if dynamic else end
+    least = aligned(end, _DYNAMIC_ALIGNMENT)
+    return SharedLayout(offsets | starts, end, allotted, max(starts.values(), default=least))
+
+
+def aligned(offset: int, alignment: int) -> int:
+    """Return the next multiple of an alignment."""
+    return -(-offset // alignment) * alignment
+
+
+def laid_out(variables: Iterable[Variable]) -> tuple[dict[str, int], int]:
+    """Place variables one after the other; return their offsets and the end."""
+    offsets: dict[str, int] = {}
+    end = 0
+    for variable in variables:
+        if variable.name not in offsets:
+            offsets[variable.name] = start = aligned(end, variable.align)
+            end = start + variable.size
+    return offsets, end
+
+
+def _symbols(operands: Iterable[Operand]) -> set[str]:
+    names: set[str] = set()
+    for operand in operands:
+        match operand:
+            case Sym(name):
+                names.add(name)
+            case Mem(base):
+                names |= _symbols((base,))
+            case Vec(items):
+                names |= _symbols(items)
+            case Not(of):
+                names |= _symbols((of,))
+    return names

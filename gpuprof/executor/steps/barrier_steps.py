@@ -1,0 +1,125 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The barriers of a block: what their operands may be, whether threads agree on them, and `bar.red`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, reinterpret
+from gpuprof.executor.program.ptx import Instruction, Reg
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder
+
+#: Barriers of a thread block.
+_BARRIERS = 16
+_U32 = ARITHMETIC["u32"]
+
+
+def names_count(item: Instruction) -> bool:
+    """Tell whether a barrier says how many threads it takes."""
+    return len(item.operands) > (3 if "red" in item.opcode else 1)
+
+
+def barrier_operands(coder: Coder, item: Instruction) -> Callable[[Batch], list[Lanes]]:
+    """Return a reader of a barrier's number, and of how many threads it takes where it says so."""
+    operands = item.operands[1:-1] if "red" in item.opcode else item.operands
+    reads = [coder.reader(operand, _U32, item) for operand in operands]
+    return lambda batch: [read(batch) for read in reads]
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What `bar.red` makes of a predicate of the threads that meet.
+
+    Attributes:
+        combine: "popc", "and" or "or".
+        holds: Returns each lane's predicate.
+        slot: Of the register that gets the result.
+        kept: How that register is kept.
+    """
+
+    combine: str
+    holds: Callable[[Batch], Lanes]
+    slot: int
+    kept: np.dtype[np.generic]
+
+    @classmethod
+    def of(cls, coder: Coder, item: Instruction) -> "Reduction | None":
+        """Decode it; None for a barrier that only waits."""
+        if "red" not in item.opcode:
+            return None
+        combine = next((part for part in ("popc", "and", "or") if part in item.opcode), None)
+        target = item.operands[0]
+        if combine is None or not isinstance(target, Reg):
+            raise UnsupportedInstruction(item.name, item.line)
+        slot = coder.slots.register(target.name, item.line)
+        return cls(combine, coder.predicate(item.operands[-1], item), slot, coder.slots.kept[slot])
+
+    def votes(self, batch: Batch, mask: Mask) -> Bools:
+        """Return the lanes of a mask whose predicate holds: shape (blocks, warps, 32)."""
+        shape = (batch.blocks, batch.warps, WARP)
+        return np.broadcast_to(np.asarray(self.holds(batch) & mask.lanes), shape)
+
+    def give(self, batch: Batch, lanes: Bools, yes: Bools, voters: Bools) -> None:
+        """Write the result to `lanes`, of what all `voters` of their blocks said."""
+        if self.combine == "popc":
+            found = np.asarray(yes.sum(axis=(1, 2), dtype=np.uint32))
+        elif self.combine == "and":
+            found = np.asarray((yes | ~voters).all(axis=(1, 2)))
+        else:
+            found = np.asarray(yes.any(axis=(1, 2)))
+        value = reinterpret(found[:, None, None], self.kept)
+        batch.registers[self.slot] = np.where(lanes, value, batch.registers[self.slot])
+
+
+def check_operands(batch: Batch, line: int, mask: Mask, identity: int, count: int | None) -> None:
+    """Report a barrier that no block has, or a count that is not of whole warps."""
+    text = ""
+    if identity >= _BARRIERS:
+        text = f"uses barrier {identity}, but a block has {_BARRIERS}, from 0"
+    elif count is not None and (count == 0 or count % WARP):
+        text = f"waits at a barrier for {count} threads, which are not whole warps of {WARP}"
+    if text:
+        batch.fault(FaultKind.BARRIER, text, line, mask.first())
+
+
+@dataclass
+class Agreement:
+    """Holds the threads that meet at a barrier to one count: cards stop at the second.
+
+    A count that is the block's size is another one than none, which means all that have not ended.
+    """
+
+    _counts: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+
+    def come(self, batch: Batch, line: int, mask: Mask, identity: int, count: int | None) -> None:
+        """Threads come to a barrier."""
+        known = self._counts.setdefault(identity, np.zeros(batch.blocks, dtype=np.int64))
+        here = np.broadcast_to(mask.lanes.any(axis=(1, 2)), known.shape)
+        mine = -1 if count is None else count
+        wrong = here & (known != 0) & (known != mine)
+        if wrong.any():
+            block = int(wrong.argmax())
+            lanes = np.broadcast_to(mask.lanes, (batch.blocks, batch.warps, WARP))[block]
+            warp, lane = (int(i) for i in np.argwhere(lanes)[0])
+            other = int(known[block])
+            text = (
+                f"comes to barrier {identity} for {_threads(mine)},"
+                f" where others wait for {_threads(other)}: cards stop there"
+            )
+            batch.fault(FaultKind.BARRIER, text, line, (block, warp, lane))
+        known[here] = mine
+
+    def complete(self, identity: int, blocks: Bools) -> None:
+        """The barrier is over in blocks that are true."""
+        if identity in self._counts:
+            self._counts[identity][blocks] = 0
+
+
+def _threads(count: int) -> str:
+    return "all threads of its block" if count < 0 else f"{count} threads"

@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode `mma.sync`: one product of small matrices by all lanes of a warp."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gpuprof.executor.arithmetic.tensor_products import Product
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.lanes.masks import WARP, Mask, first_true
+from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.program.ptx import Instruction, Operand, Vec
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+
+
+def multiply(coder: Coder, item: Instruction) -> Step:
+    """`mma.sync.aligned.SHAPE.row.col[.satfinite].D.A.B.C`."""
+    product = product_of(item)
+    d, a, b, c = (vector(operand) for operand in item.operands)
+    if (len(a), len(b), len(c)) != product.register_counts or len(c) != len(d):
+        raise UnsupportedInstruction(item.name, item.line)
+    reads_a, reads_b = (
+        [coder.reader(part, product.factor_register, item) for part in parts] for parts in (a, b)
+    )
+    reads_c = [coder.reader(part, product.sum_register, item) for part in c]
+    writes = [coder.target(part, item) for part in d]
+    count = tensor_counter(coder, item, product)
+
+    def multiply(batch: Batch, mask: Mask) -> None:
+        count(batch, mask, 1)
+        values = [[read(batch) for read in reads] for reads in (reads_a, reads_b, reads_c)]
+        for write, value in zip(writes, product.compute(*values), strict=True):
+            write(batch, value, mask)
+
+    return by_whole_warps(coder, item, multiply)
+
+
+def product_of(item: Instruction) -> Product:
+    """Return what an `mma.sync` multiplies.
+
+    Raises:
+        UnsupportedInstruction: It is not modelled.
+    """
+    _, *words = item.opcode
+    saturates = "satfinite" in words
+    rest = [word for word in words if word not in ("sync", "aligned", "satfinite")]
+    if len(rest) != 7 or rest[1:3] != ["row", "col"] or rest[3] != rest[6]:
+        raise UnsupportedInstruction(item.name, item.line)
+    shape, _, _, d_type, a_type, b_type, _ = rest
+    product = Product.of(shape, a_type, b_type, d_type, saturates=saturates)
+    if product is None or (saturates and d_type != "s32"):
+        raise UnsupportedInstruction(item.name, item.line)
+    return product
+
+
+def vector(operand: Operand) -> tuple[Operand, ...]:
+    """Return the registers of an operand, in braces or alone."""
+    return operand.items if isinstance(operand, Vec) else (operand,)
+
+
+def tensor_counter(coder: Coder, item: Instruction, product: Product) -> Callable[[Batch, Mask, int], None]:
+    """Return what counts the products of an instruction: of a batch, its lanes, and how many products."""
+    site = coder.site(f"tensor_{product.source}", item)
+
+    def count(batch: Batch, mask: Mask, products: int) -> None:
+        warps = mask.warp_count * products
+        batch.tally.add(site, Event.REQUESTS, warps * product.instructions)
+        batch.tally.add(site, Event.OPERATIONS, warps * product.operations)
+
+    return count
+
+
+def by_whole_warps(coder: Coder, item: Instruction, act: Callable[[Batch, Mask], None]) -> Step:
+    """Return the step of an instruction that all lanes of a warp execute together."""
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if not mask.empty:
+            require_whole_warps(batch, mask, item)
+            act(batch, mask)
+
+    return step
+
+
+def require_whole_warps(batch: Batch, mask: Mask, item: Instruction) -> None:
+    """Report a lane that is missing where all lanes of its warp must execute an instruction together."""
+    if mask.whole or mask.lanes.shape[2] == 1:
+        return
+    lanes = np.broadcast_to(mask.lanes, (*mask.lanes.shape[:2], WARP))
+    missing = lanes.any(axis=2, keepdims=True) & ~lanes
+    if missing.any():
+        position = first_true(missing)
+        text = f"is not at {item.name}, which all {WARP} lanes of its warp must execute together"
+        batch.fault(FaultKind.BARRIER, text, item.line, position)

@@ -1,0 +1,274 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode `wmma.load`, `wmma.mma` and `wmma.store`, which `nvcuda::wmma` compiles to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuprof.executor.arithmetic.fragments import GROUPS, transposed
+from gpuprof.executor.arithmetic.tensor_products import Product
+from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.global_memory import moved_dtype
+from gpuprof.executor.program.ptx import Instruction, Operand, Reg
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.matrix_steps import Read, Tiles, WriteTo
+from gpuprof.executor.steps.memory_steps import address_reader, memory_operand, space_of
+from gpuprof.executor.steps.mma_steps import by_whole_warps, tensor_counter, vector
+from gpuprof.executor.steps.spaces import Space, read_from, write_to
+from gpuprof.executor.steps.wmma_layout import Form, Piece, Shape, factor_pieces, factor_tiles, sum_pieces
+
+_S32 = ARITHMETIC["s32"]
+#: Shapes, the types that they multiply, and the product that their machine code is made of.
+_SHAPES = {
+    **{
+        (shape, kind): "m16n8k16"
+        for shape in ("m16n16k16", "m32n8k16", "m8n32k16")
+        for kind in ("f16", "bf16", "s8", "u8")
+    },
+    ("m16n16k8", "tf32"): "m16n8k4",
+    ("m8n8k4", "f64"): "m8n8k4",
+}
+_ACCUMULATORS = {"f16": "f32", "bf16": "f32", "tf32": "f32", "s8": "s32", "u8": "s32", "f64": "f64"}
+
+
+def decode(coder: Coder, item: Instruction) -> Step:
+    """Any of the three."""
+    if item.opcode[1] == "mma":
+        return _multiply(coder, item)
+    if item.opcode[1] in ("load", "store") and len(item.operands) in (2, 3):
+        return _load(coder, item) if item.opcode[1] == "load" else _store(coder, item)
+    raise UnsupportedInstruction(item.name, item.line)
+
+
+def shape_of(item: Instruction) -> Shape:
+    """Return the shape of an instruction, with the product that it is, or moves a part of."""
+    words = item.opcode[2:]
+    name = next((word for word in words if word[0] == "m" and word[1:2].isdigit()), "")
+    kinds = [word for word in words if word in ("f16", "bf16", "tf32", "f32", "s8", "u8", "s32", "f64")]
+    if len(kinds) == 4:
+        accumulator, factor, other, last = kinds
+    elif len(kinds) == 2:  # of halves the instruction names accumulators only
+        accumulator, factor, other, last = kinds[0], "f16", "f16", kinds[1]
+    elif words[0] in ("a", "b") and len(kinds) == 1:
+        factor = other = kinds[0]
+        accumulator = last = _ACCUMULATORS.get(factor, "")
+    else:
+        factor = other = _factor_of(name, kinds[0] if len(kinds) == 1 else "")
+        accumulator = last = kinds[0] if kinds else ""
+    small = _SHAPES.get((name, factor), "")
+    product = Product.of(small, factor, other, accumulator, saturates="satfinite" in words)
+    if product is None or accumulator != last or ("satfinite" in words and accumulator != "s32"):
+        raise UnsupportedInstruction(item.name, item.line)
+    m, rest = name[1:].split("n")
+    n, k = rest.split("k")
+    return Shape(int(m), int(n), int(k), product)
+
+
+def _factor_of(shape: str, accumulator: str) -> str:
+    """Return a type of factors that an accumulator may have: its layout is the same for all of them."""
+    if shape == "m16n16k8":
+        return "tf32"
+    return {"f16": "f16", "f32": "f16", "s32": "s8", "f64": "f64"}.get(accumulator, "")
+
+
+def _multiply(coder: Coder, item: Instruction) -> Step:
+    shape = shape_of(item)
+    product = shape.product
+    d, a, b, c = (vector(operand) for operand in item.operands)
+    first, second = (b, a) if shape.exchanged else (a, b)
+    tall, flat, pairs = product.register_counts
+    steps = shape.steps
+    if len(c) != shape.tall_tiles * shape.flat_tiles * pairs or len(d) != len(c):
+        raise UnsupportedInstruction(item.name, item.line)
+    if len(first) < shape.tall_tiles * steps * tall or len(second) < shape.flat_tiles * steps * flat:
+        raise UnsupportedInstruction(item.name, item.line)
+    read_first, read_second = (
+        [coder.reader(part, product.factor_register, item) for part in parts] for parts in (first, second)
+    )
+    read_sums = [coder.reader(part, product.sum_register, item) for part in c]
+    writes = [coder.target(part, item) for part in d]
+    count = tensor_counter(coder, item, product)
+
+    def multiply(batch: Batch, mask: Mask) -> None:
+        count(batch, mask, shape.tall_tiles * shape.flat_tiles * steps)
+        reads = (read_first, read_second, read_sums)
+        held = [[read(batch) for read in those] for those in reads]
+        for write, value in zip(writes, by_tiles(shape, product.compute, *held), strict=True):
+            write(batch, value, mask)
+
+    return by_whole_warps(coder, item, multiply)
+
+
+def by_tiles(
+    shape: Shape,
+    compute: Callable[[list[Lanes], list[Lanes], list[Lanes]], list[Lanes]],
+    first: list[Lanes],
+    second: list[Lanes],
+    sums: list[Lanes],
+) -> list[Lanes]:
+    """Return the registers of D, made tile by tile.
+
+    Args:
+        shape: The shape.
+        compute: Makes the registers of a tile of D from those of A, B and C.
+        first: Registers of the first factor of the machine code.
+        second: Those of the second.
+        sums: Those of C.
+    """
+    tall, flat, pairs = shape.product.register_counts
+    found: list[Lanes] = []
+    for tile in range(shape.tall_tiles * shape.flat_tiles):
+        high, side = divmod(tile, shape.flat_tiles)
+        total = sums[tile * pairs : (tile + 1) * pairs]
+        for i in range(shape.steps):
+            at, beside = (high * shape.steps + i) * tall, (side * shape.steps + i) * flat
+            total = compute(first[at : at + tall], second[beside : beside + flat], total)
+        found += total
+    return found
+
+
+@dataclass(frozen=True)
+class _Move:
+    """An access of a load or store, or several for the bytes of a register."""
+
+    piece: Piece
+    space: Space
+
+
+class FragmentMove:
+    """A fragment that moves between registers and memory: what `wmma.load` and `wmma.store` share."""
+
+    def __init__(self, coder: Coder, item: Instruction, address: Operand, kind: str) -> None:
+        shape, part = shape_of(item), item.opcode[2]
+        is_row = "row" in item.opcode
+        product = shape.product
+        self.is_factor = part in ("a", "b")
+        self.register = product.factor_register if self.is_factor else product.sum_register
+        name = product.a if self.is_factor else product.accumulator
+        self.item_bytes = 4 if name == "tf32" else ARITHMETIC[name].itemsize
+        memory = memory_operand(address, item)
+        self._read_address = address_reader(coder, item, memory)
+        default = {"a": (shape.m, shape.k), "b": (shape.k, shape.n)}.get(part, (shape.m, shape.n))
+        self._stride = coder.reader(item.operands[2], _S32, item) if len(item.operands) == 3 else None
+        self._packed_stride = default[1] if is_row else default[0]
+        self.tiles: list[tuple[Tiles, list[int], Lanes, Lanes]] = []
+        self.moves: list[_Move] = []
+        first = (part == "a") != shape.exchanged
+        if self.is_factor:
+            by_depth = is_row == (part == "a")
+            in_tiles = "shared" in item.opcode and (by_depth or self.item_bytes == 2) and self.item_bytes <= 2
+            if in_tiles:
+                self._by_tiles(coder, item, shape, memory.offset, first=first, by_depth=by_depth)
+                return
+            pieces = factor_pieces(shape, first=first, by_depth=by_depth)
+        else:
+            pieces = sum_pieces(shape, by_columns=is_row != shape.exchanged)
+        for piece in pieces:
+            self.moves.append(_Move(piece, space_of(coder, item, memory, piece.size, kind)))
+
+    @property
+    def register_count(self) -> int:
+        """Registers that hold the fragment once."""
+        if self.tiles:
+            return sum(len(registers) for _, registers, _, _ in self.tiles)
+        return 1 + max(register for move in self.moves for register in move.piece.registers)
+
+    def _by_tiles(
+        self, coder: Coder, item: Instruction, shape: Shape, offset: int, *, first: bool, by_depth: bool
+    ) -> None:
+        """Move the fragment as `ldmatrix` does: the tiles of one tall tile, or all flat ones, at once."""
+        all_tiles = factor_tiles(shape, first=first)
+        at_once = len(all_tiles) // (shape.tall_tiles if first else 1)
+        per_word = 16 // self.item_bytes
+        for start in range(0, len(all_tiles), at_once):
+            part = all_tiles[start : start + at_once]
+            given = [part[min(lane // GROUPS, at_once - 1)] for lane in range(WARP)]
+            row = np.arange(WARP) % GROUPS
+            major, depth = np.array([t.major for t in given]), np.array([t.depth for t in given])
+            if by_depth:
+                strided, along = major * GROUPS + row, depth * per_word
+            else:
+                strided, along = depth * GROUPS + row, major * per_word
+            tiles = Tiles(coder, item, at_once, offset, "load", in_window=False)
+            self.tiles.append((tiles, [t.register for t in part], strided, along))
+        self.exchanged = not by_depth
+
+    def addresses(self, batch: Batch, strided: Lanes, along: Lanes) -> Lanes:
+        """Return the address of each lane, without the immediate offset."""
+        stride = self._stride(batch).astype(np.int64) if self._stride else np.int64(self._packed_stride)
+        start = self._read_address(batch).astype(np.int64)
+        return np.asarray(start + (strided * stride + along) * self.item_bytes)
+
+    def load(self, batch: Batch, mask: Mask, read: Read = read_from) -> dict[int, Lanes]:
+        """Return the registers."""
+        found: dict[int, Lanes] = {}
+        value: Lanes
+        for tiles, registers, strided, along in self.tiles:
+            address = self.addresses(batch, strided, along)
+            loaded = tiles.load(batch, address, mask, exchanged=self.exchanged, read=read)
+            found |= dict(zip(registers, loaded, strict=True))
+        for move in self.moves:
+            piece = move.piece
+            if piece.form is Form.BYTES:
+                value = np.zeros((1, 1, 1), dtype=np.uint32)
+                for i in range(4):
+                    address = self.addresses(batch, piece.strided + i, piece.along)
+                    byte = read(move.space, batch, address, mask).astype(np.uint32)
+                    value = value | byte << np.uint32(8 * i)
+                found[piece.registers[0]] = value
+                continue
+            value = read(move.space, batch, self.addresses(batch, piece.strided, piece.along), mask)
+            if piece.form is Form.EXCHANGED:
+                value = transposed(value)
+            if len(piece.registers) == 1:
+                found[piece.registers[0]] = value.view(self.register)
+                continue
+            both = value[..., None].view(self.register)
+            found |= {register: both[..., i] for i, register in enumerate(piece.registers)}
+        return found
+
+    def store(self, batch: Batch, mask: Mask, registers: list[Lanes], write: WriteTo = write_to) -> None:
+        """Write an accumulator."""
+        for move in self.moves:
+            piece = move.piece
+            values = [registers[i] for i in piece.registers]
+            if len(values) > 1:
+                pair = np.stack(np.broadcast_arrays(*values), axis=-1)
+                value = pair.view(moved_dtype(piece.size))[..., 0]
+            else:
+                value = values[0].view(moved_dtype(piece.size))
+            if piece.form is Form.EXCHANGED:
+                value = transposed(value)
+            write(move.space, batch, self.addresses(batch, piece.strided, piece.along), mask, value)
+
+
+def _load(coder: Coder, item: Instruction) -> Step:
+    fragment = FragmentMove(coder, item, item.operands[1], "load")
+    parts = vector(item.operands[0])
+    count = fragment.register_count
+    if len(parts) < count or len(parts) % count:
+        raise UnsupportedInstruction(item.name, item.line)
+    writes = [(i % count, coder.target(part, item)) for i, part in enumerate(parts) if isinstance(part, Reg)]
+
+    def load(batch: Batch, mask: Mask) -> None:
+        loaded = fragment.load(batch, mask)
+        for register, write in writes:
+            write(batch, loaded[register], mask)
+
+    return by_whole_warps(coder, item, load)
+
+
+def _store(coder: Coder, item: Instruction) -> Step:
+    fragment = FragmentMove(coder, item, item.operands[0], "store")
+    parts = vector(item.operands[1])
+    if len(parts) != fragment.register_count:
+        raise UnsupportedInstruction(item.name, item.line)
+    reads = [coder.reader(part, fragment.register, item) for part in parts]
+    return by_whole_warps(
+        coder, item, lambda batch, mask: fragment.store(batch, mask, [read(batch) for read in reads])
+    )

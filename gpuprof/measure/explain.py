@@ -1,0 +1,211 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Look for what made a case fail, hang or come out wrong, by running it on the executor.
+
+A small case is run as it is. Of a large one smaller sizes of the same character are run, from the cheapest
+on, until one shows it; then the blocks of the case itself that are most likely to, and at last all of them,
+for as long as there is time.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import prod
+from time import monotonic
+
+from gpuprof.backends.base import Functions
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.backends.sim.suspects import blocks_at_the_ends, blocks_near
+from gpuprof.backends.sim.traced import REPETITIONS, TracedCase
+from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
+from gpuprof.executor import WARP, Sample
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape, configure
+from gpuprof.measure.case import Case, resolve
+from gpuprof.measure.smaller_sizes import smaller_problems
+from gpuprof.measure.symptoms import CAUSES, Question
+from gpuprof.measure.time_limit import OutOfTime, time_limit
+from gpuprof.problems.formulas import ExpressionError
+from gpuprof.problems.problem import Problem
+from gpuprof.results import Explanation
+
+#: Work up to which a size is run whole without looking further: instructions of single lanes, very roughly.
+#: It takes a second or two.
+_AFFORDABLE = 5e7
+#: What a thread that has nothing to do takes, and a floating-point operation with what belongs to it.
+_PER_LANE, _PER_FLOP = 20, 3
+#: Bytes of arrays that are made for an explanation.
+_MOST_BYTES = 4 << 30
+#: Where the device hung: instructions of one batch after which a loop may be taken for endless, and seconds
+#: that are spent on being surer, with as many more instructions as they allow.
+_FEW_INSTRUCTIONS, _MANY_INSTRUCTIONS = 2_000, 1_000_000
+_SURER_S = 3.0
+
+Compile = Callable[[Kernel, LaunchShape], Functions]
+Samples = Sequence[Sample | None]
+
+
+def explain_case(
+    case: Case, question: Question, backend: SimBackend, compile_kernel: Compile, seconds: float
+) -> tuple[Explanation | None, str]:
+    """What made a case go wrong.
+
+    Args:
+        case: The case.
+        question: What to look for.
+        backend: The executor, standing for the case's device.
+        compile_kernel: Compiles a kernel for that device.
+        seconds: When to give up.
+
+    Returns:
+        The explanation and an empty text, or None and why there is none.
+    """
+    search = _Search(case, question, backend, compile_kernel)
+    try:
+        with time_limit(seconds):
+            search.run()
+    except OutOfTime:
+        search.ran_out = True
+    except CaseSkipped as skipped:
+        search.obstacle = skipped.what
+    found = search.found or search.other
+    return found, "" if found else search.why_not()
+
+
+class _Search:
+    """One search, and what it has found so far."""
+
+    def __init__(self, case: Case, question: Question, backend: SimBackend, compile_kernel: Compile) -> None:
+        self._case = case
+        self._question = question
+        self._backend = backend
+        self._compile = compile_kernel
+        self._compiled: dict[tuple[object, ...], Functions] = {}
+        self.found: Explanation | None = None
+        #: A fault of another kind, which comes first in the executor.
+        self.other: Explanation | None = None
+        self.ran_out = False
+        self.obstacle = ""
+        self._right: list[str] = []
+
+    def run(self) -> None:
+        """Look until something is found.
+
+        Raises:
+            CaseSkipped: The case cannot be executed.
+            OutOfTime: Before anything was found.
+        """
+        device, question = self._backend.device, self._question
+        case, kernel = resolve(self._case, device)
+        self._case = case
+        shape = configure(kernel, case.problem, case.block, case.params, device)
+        whole: Samples = [None] * len(shape.launches)
+        if question.as_run:
+            as_run = self._backend.samples(case.problem, shape)
+            # Where its sample left doubts, the whole grid was run.
+            if not self._look(kernel, case.problem, shape, as_run) and as_run != whole:
+                self._look(kernel, case.problem, shape, whole)
+            return
+        room = min(_MOST_BYTES, self._backend.memory_budget_bytes)
+        fits = self._backend.problem_bytes(case.problem) <= room
+        # A loop that does not end costs least with few threads.
+        if fits and _work(case.problem, shape) <= _AFFORDABLE and question.symptom != "hang":
+            self._look(kernel, case.problem, shape, whole, REPETITIONS)
+            return
+        repetitions = REPETITIONS
+        for problem, smaller in self._smaller(kernel, shape):
+            if self._look(kernel, problem, smaller, whole, repetitions):
+                return
+            repetitions = 1
+        if not fits:
+            return
+        for samples in self._suspects(shape):
+            if self._look(kernel, case.problem, shape, samples):
+                return
+        self._look(kernel, case.problem, shape, whole)
+
+    def why_not(self) -> str:
+        """Why nothing was found."""
+        at = f" {_listed(self._right)}" if self._right else ""
+        if self.ran_out:
+            right = f"; it found nothing wrong{at}" if at else ""
+            return f"The executor did not get through it in the time that an explanation may take{right}"
+        if self.obstacle and not self._right:
+            return f"The executor cannot tell why: {self.obstacle.rstrip('.')}"
+        slow = ", which may only be slow," if self._question.symptom == "hang" else ""
+        return (
+            f"The executor finds nothing wrong with it{slow}{at}: what depends on luck, as some races do,"
+            " or on what it does not model is not to be seen there"
+        )
+
+    def _look(
+        self, kernel: Kernel, problem: Problem, shape: LaunchShape, samples: Samples, repetitions: int = 1
+    ) -> bool:
+        """Run one size, or some of its blocks; True when that shows what the device showed."""
+        try:
+            traced = TracedCase(self._backend, kernel, problem, shape, self._functions(kernel, shape))
+            if self._question.symptom == "hang":
+                explanation = _hanging(traced, samples)
+            else:
+                explanation = traced.explain(samples, repetitions=repetitions)
+        except (CaseFailure, CaseSkipped, CompileError, ExpressionError) as error:
+            self.obstacle = str(error)
+            return False
+        if explanation is None:
+            some = "" if all(sample is None for sample in samples) else "in part "
+            self._right.append(f"{some}at size {problem.label}")
+        elif explanation.cause in CAUSES[self._question.symptom]:
+            self.found = explanation
+        elif self.other is None:
+            self.other = replace(explanation, is_another=True)
+        return self.found is not None
+
+    def _functions(self, kernel: Kernel, shape: LaunchShape) -> Functions:
+        key = shape.entries, shape.defines
+        if key not in self._compiled:
+            self._compiled[key] = self._compile(kernel, shape)
+        return self._compiled[key]
+
+    def _smaller(self, kernel: Kernel, asked: LaunchShape) -> Iterator[tuple[Problem, LaunchShape]]:
+        """Smaller sizes that the kernel takes, with several blocks wherever the case has several."""
+        for problem in smaller_problems(self._case.problem):
+            try:
+                shape = configure(kernel, problem, self._case.block, self._case.params, self._backend.device)
+                work = _work(problem, shape)
+            except (CaseSkipped, ExpressionError):
+                continue
+            several = all(
+                min(extent, 2) <= other
+                for one, large in zip(shape.launches, asked.launches, strict=True)
+                for other, extent in zip(one.grid, large.grid, strict=True)
+            )
+            if several and work <= _AFFORDABLE:
+                yield problem, shape
+
+    def _suspects(self, shape: LaunchShape) -> Iterator[Samples]:
+        """Some blocks of a grid; what builds on other launches or waits for blocks runs whole or not."""
+        if len(shape.launches) > 1 or shape.largest.cooperative:
+            return
+        if self._question.output:
+            spec = self._case.problem.array(self._question.output)
+            yield [blocks_near(shape.largest, spec, self._question.element)]
+        yield [blocks_at_the_ends(shape.largest)]
+
+
+def _hanging(traced: TracedCase, samples: Samples) -> Explanation | None:
+    """What keeps a case that hung from ending."""
+    start = monotonic()
+    explanation = traced.explain(samples, budget=_FEW_INSTRUCTIONS)
+    if explanation is None or explanation.cause != "endless loop":
+        return explanation
+    more = min(_MANY_INSTRUCTIONS, int(_FEW_INSTRUCTIONS * _SURER_S / (monotonic() - start)))
+    return explanation if more < 2 * _FEW_INSTRUCTIONS else traced.explain(samples, budget=more)
+
+
+def _work(problem: Problem, shape: LaunchShape) -> float:
+    """What executing a case takes, in instructions of single lanes, very roughly."""
+    lanes = sum(prod(one.grid) * -(-prod(one.block) // WARP) * WARP for one in shape.launches)
+    return _PER_LANE * lanes + _PER_FLOP * problem.flops
+
+
+def _listed(items: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))

@@ -1,0 +1,131 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The parent's side of an explanation: which cases get one, who looks for it, and what it adds to their row.
+
+A case that a GPU ran is explained by a worker process of its own, which opens the executor for that GPU; one
+that the executor ran, by the worker that ran it. Either is killed when its time is over: the row then stays
+as it was measured.
+"""
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+from gpuprof.errors import GpuprofError
+from gpuprof.measure.case import Case
+from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.protocol import Explain, Explained, Open, Opened, OpenExecutor
+from gpuprof.measure.symptoms import Question, Symptom
+from gpuprof.results import BackendName, Measurement
+
+#: The longest that one explanation may take, and how long before that its worker ends the search by itself.
+MOST_SECONDS = 20.0
+_MARGIN_S = 2.0
+TURNED_OFF = "explaining was turned off"
+
+
+def question_of(measurement: Measurement, backend: BackendName, *, died: bool) -> Question | None:
+    """What to ask of a case; None where there is nothing to explain.
+
+    Args:
+        measurement: How it ended.
+        backend: What ran it.
+        died: Whether it took its device context, or its process, with it.
+    """
+    symptom: Symptom
+    if measurement.is_reference or measurement.explanation is not None:
+        return None
+    if measurement.outcome == "incorrect":
+        symptom = "wrong"
+    elif backend != "gpu":
+        return None
+    elif measurement.outcome == "timeout":
+        symptom = "hang"
+    elif measurement.outcome == "failed" and died:
+        symptom = "fault"
+    else:
+        return None
+    found = measurement.verification
+    if found is None or found.first_wrong is None:
+        return Question(symptom, as_run=backend == "sim")
+    return Question(symptom, found.array, found.first_wrong, backend == "sim")
+
+
+class Explainer:
+    """Explains the cases of one lane, with a process of its own where their device is a GPU.
+
+    Args:
+        open_request: What the lane's workers open.
+        seconds: The longest that one explanation may take.
+    """
+
+    def __init__(self, open_request: Open, seconds: float = MOST_SECONDS) -> None:
+        self._open_request = open_request
+        self._seconds = seconds
+        self._worker: WorkerProcess | None = None
+        self._closed = False
+
+    def explain(
+        self,
+        case: Case,
+        measurement: Measurement,
+        question: Question,
+        opened: Opened,
+        lane: WorkerProcess | None,
+    ) -> tuple[Measurement, bool]:
+        """The measurement with what explains it.
+
+        Args:
+            case: The case.
+            measurement: What came of it.
+            question: What to look for.
+            opened: What its worker opened.
+            lane: That worker, where it lives and is the executor itself.
+
+        Returns:
+            The measurement, and whether the worker that was asked is still there.
+        """
+        start = time.monotonic()
+        try:
+            worker = lane or self._own_worker(opened)
+            left = self._seconds - (time.monotonic() - start)
+            answer: Explained = worker.ask(
+                Explain(case, question, max(left - _MARGIN_S, 1.0)), max(left, 1.0)
+            )
+        except (WorkerDied, WorkerTimeout, GpuprofError) as error:
+            self._discard()
+            lost = f"the process that was to explain it was lost: {error}"
+            return replace(measurement, explanation_reason=lost), False
+        if answer.explanation is None:
+            sentence = f"{answer.reason}."
+        else:
+            sentence = answer.explanation.sentence(None if question.as_run else measurement.problem)
+        explained = replace(
+            measurement,
+            reason=" ".join(filter(None, (measurement.reason, sentence))),
+            explanation=answer.explanation,
+            explanation_reason=answer.reason or None,
+        )
+        return explained, True
+
+    def close(self) -> None:
+        """End the process; an explanation that is under way ends too."""
+        self._closed = True
+        self._discard()
+
+    def _own_worker(self, opened: Opened) -> WorkerProcess:
+        if self._closed:
+            raise WorkerDied("the run ends")
+        if self._worker is None:
+            request = OpenExecutor(opened.device, self._open_request.seed, self._open_request.given_arrays)
+            self._worker = WorkerProcess(request, self._seconds)
+        if self._closed:
+            self._discard()
+            raise WorkerDied("the run ends")
+        return self._worker
+
+    def _discard(self) -> None:
+        if self._worker is not None:
+            with suppress(WorkerDied):
+                self._worker.close()
+            self._worker = None

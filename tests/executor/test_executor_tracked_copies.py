@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""mbarriers that follow `cp.async`, that threads drop out of, and that tell what is pending."""
+
+import numpy as np
+import pytest
+from executor_harness import caught, run_cuda
+
+from gpuprof.executor import FaultKind
+
+HELPERS = """__device__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ void wait(unsigned b, unsigned parity) {
+    asm volatile("{ .reg .pred p; AGAIN%=: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;"
+                 "@!p bra AGAIN%=; }" ::"r"(b), "r"(parity) : "memory");
+}
+__device__ unsigned over(unsigned b, unsigned parity) {
+    unsigned found;
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(found) : "r"(b), "r"(parity) : "memory");
+    return found;
+}
+__device__ void copy(void *to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at(to)), "l"(from) : "memory");
+}
+"""
+
+#: Warp 0 copies stages for warp 1, two buffers in turn: TRACK ends a copy, WAIT waits for it.
+PIPELINE = (
+    HELPERS
+    + """extern "C" __global__ void k(int *out, const int4 *in) {
+    __shared__ int4 tiles[2][32];
+    __shared__ unsigned long long full[2], empty[2];
+    const int t = threadIdx.x % 32, stages = 6;
+    if (threadIdx.x == 0)
+        for (int i = 0; i < 2; ++i) {
+            asm volatile("mbarrier.init.shared.b64 [%0], 32;" ::"r"(at(full + i)) : "memory");
+            asm volatile("mbarrier.init.shared.b64 [%0], 32;" ::"r"(at(empty + i)) : "memory");
+        }
+    __syncthreads();
+    for (int i = 0; i < stages; ++i)
+        if (threadIdx.x < 32) {
+            wait(at(empty + i % 2), (i / 2 + 1) % 2);
+            copy(&tiles[i % 2][t], in + 32 * i + t);
+            TRACK
+        } else {
+            WAIT
+            const int4 got = tiles[i % 2][31 - t];
+            out[32 * i + t] = got.x + got.y + got.z + got.w;
+            asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at(empty + i % 2)) : "memory");
+        }
+}"""
+)
+TRACK = 'asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(at(full + i % 2)) : "memory");'
+ARRIVE = 'asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at(full + i % 2)) : "memory");'
+WAIT = "wait(at(full + i % 2), i / 2 % 2);"
+
+
+def pipeline(track: str, wait: str) -> str:
+    return PIPELINE.replace("TRACK", track).replace("WAIT", wait)
+
+
+def given() -> tuple[np.ndarray, np.ndarray]:
+    content = np.arange(6 * 32 * 4, dtype=np.int32).reshape(6, 32, 4)
+    return content, content.sum(axis=2)[:, ::-1]
+
+
+@pytest.mark.parametrize("track", [TRACK, TRACK.replace(".noinc", "") + ARRIVE])
+def test_a_pipeline_whose_copies_arrive_by_themselves(track):
+    content, stated = given()
+    source = pipeline(track, WAIT)
+    (out, _), _ = run_cuda(source, np.zeros((6, 32), np.int32), content, block=(64, 1, 1))
+    assert (out.array() == stated).all()
+
+
+def test_arriving_without_the_copies_is_found():
+    content, _ = given()
+    source = pipeline(ARRIVE, WAIT)
+    fault = caught(source, np.zeros((6, 32), np.int32), content, block=(64, 1, 1))
+    assert fault.kind in (FaultKind.ASYNC_COPY, FaultKind.UNINITIALISED_SHARED)
+
+
+def test_an_arrival_of_copies_that_nobody_expected():
+    """Without .noinc an arrival stands for nobody but itself: the phase still waits for the threads."""
+    content, _ = given()
+    source = pipeline(TRACK.replace(".noinc", ""), WAIT)
+    fault = caught(source, np.zeros((6, 32), np.int32), content, block=(64, 1, 1))
+    assert fault.kind is FaultKind.MBARRIER
+    assert "32 of 32 arrivals are missing" in fault.detail
+
+
+def test_not_waiting_for_copies_is_found():
+    content, _ = given()
+    source = pipeline(TRACK, "")
+    fault = caught(source, np.zeros((6, 32), np.int32), content, block=(64, 1, 1))
+    assert fault.kind in (FaultKind.ASYNC_COPY, FaultKind.UNINITIALISED_SHARED)
+
+
+def test_dropping_out_and_what_is_pending():
+    source = (
+        HELPERS
+        + """extern "C" __global__ void k(unsigned *out) {
+    __shared__ unsigned long long word;
+    const unsigned b = at(&word), t = threadIdx.x;
+    if (t == 0)
+        asm volatile("mbarrier.init.shared.b64 [%0], 40;" ::"r"(b) : "memory");
+    __syncwarp();
+    asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%1]; mbarrier.pending_count.b64 %0, s; }"
+                 : "=r"(out[t]) : "r"(b) : "memory");
+    __syncwarp();
+    if (t == 0) {
+        asm volatile("mbarrier.arrive_drop.shared.b64 _, [%0], 8;" ::"r"(b) : "memory");
+        out[32] = over(b, 0);
+        asm volatile("mbarrier.arrive_drop.shared.b64 _, [%0], 31;" ::"r"(b) : "memory");
+        out[33] = over(b, 1);
+        asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(b) : "memory");
+        out[34] = over(b, 1);
+        asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(b) : "memory");
+        out[35] = over(b, 0);
+    }
+}"""
+    )
+    (out,), _ = run_cuda(source, np.zeros(36, np.uint32))
+    assert sorted(out.array()[:32].tolist()) == list(range(9, 41))
+    assert out.array()[32:].tolist() == [1, 0, 1, 1]
+
+
+def test_bytes_that_no_copy_brings():
+    source = (
+        HELPERS
+        + """extern "C" __global__ void k(unsigned *out) {
+    __shared__ unsigned long long word;
+    const unsigned b = at(&word);
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(b) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 96;" ::"r"(b) : "memory");
+    for (int i = 0; i < 3; ++i) {
+        asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], 32;"
+                     ::"r"(b) : "memory");
+        out[i] = over(b, 0);
+    }
+}"""
+    )
+    (out,), _ = run_cuda(source, np.zeros(3, np.uint32), block=(1, 1, 1))
+    assert out.array().tolist() == [0, 0, 1]

@@ -1,0 +1,18 @@
+/*gpuprof
+title = "Writes far behind the output"
+arguments = ["rows", "columns", "x", "w", "y"]
+
+[launch]
+block = [32, 4]
+grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
+*/
+// expect: illegal address: writes 4 bytes past the end of y: element 4294967296 of
+extern "C" __global__ void fault_write_past(int rows, int columns, const real *x, const real *w, real *y)
+{
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= rows || column >= columns)
+        return;
+    const size_t i = (size_t)row * columns + column;
+    y[i + (1ll << 32)] = x[i] * w[column]; // <- here
+}

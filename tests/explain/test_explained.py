@@ -1,0 +1,143 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What the executor says of cases that fail, hang or are wrong on a device: which line, and which thread."""
+
+import pytest
+from planted_kernels import FOLDER, PLANTED, SIZE, check_explanation
+
+import gpuprof
+from gpuprof.kernels.paths import Source, ladder_of
+from gpuprof.schema import to_json
+
+SIZES = tuple(map(int, SIZE.split("x")))
+BY_NAME = {planted.name: planted for planted in PLANTED}
+
+
+@pytest.fixture(scope="module")
+def ladder():
+    return ladder_of([FOLDER])
+
+
+def changed(ladder, name, new_name, *replacements):
+    """A ladder with one kernel: a planted one of which some text is another."""
+    text = ladder.find(name).source.replace(name, new_name)
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    return ladder_of([Source(text, new_name)], ladder.operation)
+
+
+def test_as_many_are_planted_as_are_promised():
+    symptoms = [planted.symptom for planted in PLANTED]
+    assert symptoms.count("fault") + symptoms.count("hang") >= 20
+    assert symptoms.count("wrong") >= 10
+    assert all(planted.lines for planted in PLANTED)
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
+def test_a_planted_kernel_is_explained(ladder, explained, planted):
+    explanation, why_not = explained(ladder, planted.name, SIZES, planted.symptom)
+    assert explanation is not None, why_not
+    check_explanation(to_json(explanation), planted)
+    assert why_not == ""
+    if planted.symptom != "hang":
+        assert tuple(explanation.sizes.values()) == SIZES
+
+
+def test_a_hang_is_looked_for_where_it_is_cheap(ladder, explained):
+    explanation, _ = explained(ladder, "hang_flag", SIZES, "hang")
+    assert explanation.sizes == {"rows": 43, "columns": 44}
+
+
+@pytest.mark.parametrize("size", [(4099, 4100), (128, 131072)])
+@pytest.mark.parametrize("name", ["fault_one_thread", "wrong_later", "wrong_input"])
+def test_a_large_case_is_explained_at_a_smaller_size_of_its_kind(ladder, explained, name, size):
+    explanation, _ = explained(ladder, name, size, BY_NAME[name].symptom)
+    check_explanation(to_json(explanation), BY_NAME[name])
+    found = tuple(explanation.sizes.values())
+    assert found < size
+    assert [extent % 32 for extent in found] == [extent % 32 for extent in size]
+
+
+def test_what_only_the_case_itself_shows_is_found_by_the_block_that_writes_there(ladder, explained):
+    late = changed(ladder, "wrong_value", "wrong_late", ("row == 3 && column == 7", "i == 30000000"))
+    element = 30_000_000
+    explanation, _ = explained(late, "wrong_late", (5001, 6001), "wrong", output="y", element=element)
+    assert explanation.sizes == {"rows": 5001, "columns": 6001}
+    assert (explanation.line, explanation.offset) == (17, 4 * element)
+    assert explanation.block == (element % 6001 // 32, element // 6001 // 4, 0)
+    assert f"stores 5 to y[{element // 6001}, {element % 6001}]" in explanation.text
+
+
+def test_a_fault_of_the_last_block_only_is_found(ladder, explained):
+    there = ("row == 3 && column == 7 ? 5", "i == 30011000 ? x[i << 5]")
+    late = changed(ladder, "wrong_value", "fault_late", there)
+    explanation, _ = explained(late, "fault_late", (5001, 6001), "fault")
+    assert (explanation.cause, explanation.line, explanation.sizes["rows"]) == ("illegal address", 17, 5001)
+    assert explanation.array == "x"
+
+
+@pytest.mark.parametrize(
+    ("symptom", "words"),
+    [
+        ("fault", "The executor finds nothing wrong with it at size 75x140: "),
+        ("wrong", "The executor finds nothing wrong with it at size 75x140: "),
+        ("hang", "The executor finds nothing wrong with it, which may only be slow, at size 43x44"),
+    ],
+)
+def test_a_kernel_that_is_right_there_is_said_to_be(ladder, explained, symptom, words):
+    right = changed(ladder, "wrong_value", "right", ("row == 3 && column == 7 ? 5 : ", ""))
+    explanation, why_not = explained(right, "right", SIZES, symptom)
+    assert explanation is None
+    assert why_not.startswith(words)
+
+
+def test_another_fault_than_the_devices_is_called_so(ladder, explained):
+    explanation, _ = explained(ladder, "wrong_value", SIZES, "fault")
+    assert explanation.is_another
+    sentence = explanation.sentence(None)
+    assert sentence.startswith("Another fault comes first: wrong store: line 17, thread (7, 3, 0)")
+
+
+def test_what_is_not_modelled_is_named(ladder, explained):
+    strange = changed(
+        *(ladder, "wrong_value", "fault_strange"),
+        ("y[i] =", 'asm volatile("isspacep.cluster.foo p, %0;" :: "l"(x));\n    y[i] ='),
+    )
+    explanation, why_not = explained(strange, "fault_strange", SIZES, "fault")
+    assert explanation is None
+    assert why_not.startswith("The executor cannot tell why: ")
+
+
+@pytest.mark.parametrize("name", ["wrong_value", "wrong_left_out", "wrong_tail", "wrong_factor"])
+def test_a_wrong_result_of_the_executors_own_run_is_traced(name):
+    planted = BY_NAME[name]
+    case = gpuprof.profile(FOLDER, kernels=name, sizes=SIZES, device="sim:h200").case()
+    check_explanation(to_json(case.explanation), planted)
+    assert planted.words in case.reason
+    assert "found by the executor" not in case.reason
+
+
+def test_explaining_can_be_turned_off():
+    options = {"kernels": "wrong_value", "sizes": SIZES, "device": "sim:h200"}
+    on, off = (gpuprof.profile(FOLDER, **options, explain=explain).case() for explain in (True, False))
+    assert off.explanation is None
+    assert off.record.explanation_reason == "explaining was turned off"
+    assert on.reason == f"{off.reason} {on.explanation.sentence(None)}"
+
+
+def test_of_a_sampled_run_the_same_blocks_are_traced():
+    case = gpuprof.profile(
+        FOLDER, kernels="wrong_factor", sizes=(500, 500), sim_blocks=4, device="sim:h200"
+    ).case()
+    assert (case.explanation.cause, case.explanation.line) == ("wrong store", 17)
+    assert "checked elements" in case.reason
+
+
+@pytest.mark.parametrize("name", ["fault_one_thread", "fault_misaligned_load", "fault_trap", "wrong_input"])
+def test_a_fault_of_the_executors_own_run_is_data_too(name):
+    case = gpuprof.profile(FOLDER, kernels=name, sizes=SIZES, device="sim:h200").case()
+    assert case.outcome == "failed"
+    assert (case.explanation.cause, case.explanation.line) == (BY_NAME[name].cause, *BY_NAME[name].lines)
+    assert case.explanation.block is not None
+    assert case.explanation.thread is not None

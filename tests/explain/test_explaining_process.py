@@ -1,0 +1,148 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Explanations beside a device: what is asked, by which process, and what becomes of it when that is lost."""
+
+import time
+from dataclasses import replace
+
+import fake_worker
+import numpy as np
+import pytest
+from planted_kernels import FOLDER, PLANTED, SIZE, check_row
+
+import gpuprof
+from gpuprof.devices.cards import load_card
+from gpuprof.kernels.paths import ladder_of
+from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.explainer import Explainer, question_of
+from gpuprof.measure.protocol import Open, Opened
+from gpuprof.measure.smaller_sizes import smaller_problems
+from gpuprof.measure.symptoms import Question
+from gpuprof.measure.time_limit import OutOfTime, time_limit
+from gpuprof.problems.problem import Problem
+from gpuprof.results import Verification
+
+#: Of each symptom some, since a device that is lost takes seconds to open again.
+SHOWN = ("fault_read_past", "fault_barrier_count", "hang_lock", "wrong_tail")
+
+
+@pytest.fixture(scope="module")
+def run(run_broken):
+    options = ("--sizes", SIZE, "--timeout", "8", "--reference", "none")
+    return run_broken("run", str(FOLDER), "-k", ",".join(SHOWN), *options)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_row_of_a_device_says_what_the_executor_found(run, name):
+    rows, _ = run
+    check_row(rows[name], next(planted for planted in PLANTED if planted.name == name))
+
+
+def test_the_terminal_shows_it(run):
+    _, shown = run
+    words = " ".join(shown.split())
+    assert (
+        "Illegal address: line 17, thread (0, 0, 0) of block (0, 0, 0) reads 4 bytes past the end of x"
+        in words
+    )
+    assert "(found by the executor at size 43x44)" in words
+
+
+SCALE = """
+extern "C" __global__ void scale(int n, float a, const float *x, float *y)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = a * x[i / 1000 * 1000 + i % 999];
+}
+"""
+
+
+def test_a_call_with_arrays_of_its_own_is_explained_with_these(monkeypatch):
+    """On a device that found it wrong; its size is the only one there is."""
+    import broken_device  # noqa: F401 - the device that `fake_worker` stands in with
+
+    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    x = np.linspace(1, 2, 3000, dtype=np.float32)
+    case = gpuprof.profile(
+        gpuprof.Source(SCALE.replace("scale", "wrong_scale"), "wrong_scale"),
+        args={"n": x.size, "a": 3.0, "x": x, "y": None},
+        expect={"y": 3 * x},
+        grid="cdiv(n, block_x)",
+        block=128,
+        device=0,
+    ).case()
+    assert "Wrong store: line 6, thread (103, 0, 0) of block (7, 0, 0) stores 3 to y[999]" in case.reason
+    assert case.explanation.offset == 4 * 999
+
+
+@pytest.fixture
+def row():
+    """A case and what a device said of it."""
+    ladder = ladder_of([FOLDER])
+    case = Case.of(ladder.find("wrong_value"), Problem.of(ladder.operation, (75, 140)))
+    verification = Verification(1.0, 1.0, 0.0, 10_500, 1, "wrong", array="y", first_wrong=427)
+    measured = unmeasured(case, case.kernel, "incorrect", "1 element is wrong.", "it is wrong")
+    return case, replace(measured, verification=verification)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "backend", "died", "question"),
+    [
+        ("incorrect", "gpu", False, Question("wrong", "y", 427)),
+        ("incorrect", "sim", False, Question("wrong", "y", 427, as_run=True)),
+        ("failed", "gpu", True, Question("fault", "y", 427)),
+        ("timeout", "gpu", True, Question("hang", "y", 427)),
+        ("failed", "gpu", False, None),  # such as one that could not be launched
+        ("failed", "sim", True, None),
+        ("timeout", "sim", True, None),
+        ("ok", "gpu", False, None),
+        ("skipped", "gpu", False, None),
+    ],
+)
+def test_what_is_asked_of_a_row(row, outcome, backend, died, question):
+    _, measured = row
+    assert question_of(replace(measured, outcome=outcome), backend, died=died) == question
+
+
+def test_an_explanation_that_takes_too_long_costs_nothing_of_the_row(row):
+    case, measured = row
+    device = load_card("h200")
+    opened = Opened(device, "gpu", None, {}, 1 << 30)
+    explainer = Explainer(Open("0", None, 0, 0.1), seconds=0.05)
+    explained, lives = explainer.explain(case, measured, Question("wrong"), opened, None)
+    explainer.close()
+    assert not lives
+    assert explained.explanation_reason.startswith("the process that was to explain it was lost: ")
+    assert replace(explained, explanation_reason=measured.explanation_reason) == measured
+
+
+def test_a_run_that_ends_keeps_the_row_as_it_was_measured(row):
+    case, measured = row
+    explainer = Explainer(Open("0", None, 0, 0.1))
+    explainer.close()
+    opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
+    explained, _ = explainer.explain(case, measured, Question("wrong"), opened, None)
+    assert explained.reason == measured.reason
+    assert explained.explanation is None
+
+
+def test_a_search_ends_with_its_time():
+    start = time.monotonic()
+    with pytest.raises(OutOfTime), time_limit(0.1):
+        time.sleep(5)
+    assert time.monotonic() - start < 3
+    with time_limit(5):
+        pass
+
+
+def test_smaller_sizes_keep_what_is_left_over_behind_full_tiles(row):
+    case, _ = row
+    found = [smaller.sizes for smaller in smaller_problems(replace(case.problem, sizes=(4099, 1 << 20)))]
+    assert found[0] == (35, 32)
+    assert all(rows % 32 == 3 and columns % 32 == 0 for rows, columns in found)
+    assert found == sorted(found)
+    assert (4099, 1 << 20) not in found
+    assert [smaller.sizes for smaller in smaller_problems(replace(case.problem, sizes=(7, 200)))] == [
+        *((7, 40), (7, 72)),
+    ]
