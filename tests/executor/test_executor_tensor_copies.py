@@ -250,8 +250,6 @@ def test_other_bytes_are_no_map(content):
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%1], [%0], 16;",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
         " [%0], [%1], 16, [%0], %3;",
-        "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];",
-        "mbarrier.arrive_drop.shared::cta.b64 _, [%0];",
     ],
 )
 def test_what_is_not_modelled_is_named(text):

@@ -66,6 +66,38 @@ def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int, me
     )
 
 
+def atomic_sectors(address: NDArray[np.int64], offset: int, mask: Mask) -> Counts:
+    """Count the sectors that atomics pass to the L2 cache, summed over the warps of each block.
+
+    Lanes of a warp that change one address do so in turn; each turn passes a sector once, whatever lanes of
+    other addresses it holds. A sector therefore counts as often as its busiest address has lanes.
+
+    Args:
+        address: Byte addresses of shape (blocks or 1, warps or 1, 32 or 1), without the offset.
+        offset: Bytes to add to every address.
+        mask: The lanes that take part; at least one.
+    """
+    shape = np.broadcast_shapes(address.shape, mask.lanes.shape, (1, 1, WARP))
+    active = np.broadcast_to(mask.lanes, shape).reshape(-1, WARP)
+    row, lane = np.nonzero(active)
+    place = (np.broadcast_to(address, shape).reshape(-1, WARP) + offset)[row, lane]
+    order = np.lexsort((place, row))
+    row, place = row[order], place[order]
+    first = _changes(row, place)
+    row, place, lanes = row[first], place[first], np.diff(first, append=len(place))
+    first = _changes(row, place // SECTOR_BYTES)
+    turns = np.zeros(len(active), dtype=np.int64)
+    np.add.at(turns, row[first], np.maximum.reduceat(lanes, first))
+    return mask.per_block(turns.reshape(*shape[:2], 1))
+
+
+def _changes(row: NDArray[np.intp], value: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return where a new row or value begins, of pairs in order."""
+    new = np.ones(len(row), dtype=np.bool_)
+    new[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
+    return np.flatnonzero(new)
+
+
 def _uniform(address: NDArray[np.int64], offset: int, mask: Mask, size: int) -> Footprint:
     """All lanes of a warp share one address: one sector and `size` bytes for each active warp."""
     used = address if mask.whole else address[mask.narrowed_to(address.shape)]

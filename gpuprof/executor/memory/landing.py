@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `cp.async` costs: sectors and wavefronts follow from where each piece comes from and goes.
 
-Copies through the L1 cache, of 4, 8 or 16 bytes, take a wavefront for each piece that comes from the same
-place in a line of 128 bytes, or goes to the same one, among as many lanes as fill a line. Zeros need no place
-to come from.
+Copies through the L1 cache, of 4, 8 or 16 bytes, are served in groups of as many lanes as fill a line of 128
+bytes. In a wavefront each place in a line sends one piece and receives one: the lowest lane left claims
+the place that it comes from, and the one that it goes to, and moves only where it has got both; a lane that
+got one of them moves later, and nobody else uses that place meanwhile. Zeros need no place to come from.
 
 Copies of 16 bytes past the L1 cache land otherwise. The data of a sector is passed on to shared memory as a
 sector, its halves in order or exchanged. A sector of global memory is therefore counted once for each sector
@@ -106,6 +107,14 @@ def cached_copy_cost(pieces: Pieces, size: int, memo: LandingMemo) -> tuple[Coun
     return pieces.costs(memo, partial(_served, size))
 
 
+def zeros_conflicts(pieces: Pieces, memo: LandingMemo) -> Counts:
+    """Count the wavefronts that conflicts cost a copy of 16 bytes past the L1 cache, in each block.
+
+    Only zeros have any: data lands as it comes.
+    """
+    return pieces.costs(memo, _served_zeros)[0]
+
+
 def _within_lines(address: NDArray[np.int64], used: Bools) -> NDArray[np.int64]:
     """Count addresses from the line of each warp's first one; unused ones are all alike."""
     first = np.take_along_axis(address, used.argmax(axis=1)[:, None], axis=1)
@@ -144,6 +153,12 @@ def _landing(source: list[int], target: list[int], what: list[int]) -> tuple[int
     return len(halves), sum(most.values()) + (_served(COPY_BYTES, source, target, what)[0] if zeros else 0)
 
 
+def _served_zeros(source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
+    zeros = [_TAKES if does and not does & _WHOLE else 0 for does in what]
+    wavefronts, conflicts = _served(COPY_BYTES, source, target, zeros)
+    return conflicts, wavefronts
+
+
 def _served(size: int, source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
     """Return wavefronts, and those beyond the least that data, and zeros, would take."""
     wavefronts = conflicts = 0
@@ -153,10 +168,27 @@ def _served(size: int, source: list[int], target: list[int], what: list[int]) ->
         data = [i for i in lanes if what[i] & _READS]
         zeros = [i for i in lanes if not what[i] & _READS]
         from_one = _most(source[i] for i in data)
-        wavefronts += max(from_one, _most(target[i] for i in lanes))
+        wavefronts += _turns([(source[i] if what[i] & _READS else None, target[i]) for i in lanes])
         conflicts += max(from_one, _most(target[i] for i in data), 1) - 1
         conflicts += max(_most(target[i] for i in zeros), 1) - 1
     return wavefronts, conflicts
+
+
+def _turns(pieces: list[tuple[int | None, int]]) -> int:
+    """Return how many wavefronts a group's pieces take, from their source, if any, and target."""
+    turns = 0
+    while pieces:
+        left: list[tuple[int | None, int]] = []
+        sent: set[int | None] = set()
+        received: set[int] = set()
+        for source, target in pieces:
+            origin, place = None if source is None else source % _LINE_BYTES, target % _LINE_BYTES
+            if (origin is not None and origin in sent) or place in received:
+                left.append((source, target))
+            sent.add(origin)
+            received.add(place)
+        pieces, turns = left, turns + 1
+    return turns
 
 
 def _most(addresses: Iterable[int]) -> int:

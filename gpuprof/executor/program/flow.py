@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cut a function body into basic blocks, and find where diverged lanes meet again."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -150,20 +151,52 @@ def _shorten_exits(blocks: list[BasicBlock]) -> None:
 
 
 def _set_rejoins(blocks: list[BasicBlock]) -> None:
-    """Immediate post-dominators, by intersecting the post-dominators of all successors until stable."""
+    """Find where lanes meet again: the immediate post-dominator, ways on which threads end early left out.
+
+    Hardware waits for lanes still alive: ptxas lets `if (a) { if (b) return; x } y` meet before y.
+    """
+    after = _post_dominators(blocks, early=_early_ends(blocks))
+    everything = len(blocks) + 1
+    if any(len(after[i]) == everything for i in range(len(blocks))):
+        # Only early ends follow there, so these count after all.
+        whole = _post_dominators(blocks)
+        after = {i: whole[i] if len(found) == everything else found for i, found in after.items()}
+    for i, block in enumerate(blocks):
+        # The nearest post-dominator is the one that all the others post-dominate.
+        others = after[i] - {i}
+        block.rejoin = max(others, key=lambda p: len(after[p]), default=EXIT_BLOCK)
+
+
+def _early_ends(blocks: list[BasicBlock]) -> set[int]:
+    """Return the blocks after which threads always end, but for the one that most ways lead to."""
+    ends = [i for i, block in enumerate(blocks) if set(block.successors) == {EXIT_BLOCK}]
+    ways = Counter(after for block in blocks for after in block.successors)
+    lone = {i for i in ends if blocks[i].end is End.EXIT and not blocks[i].body}
+    common = max((i for i in ends if i not in lone), key=lambda i: (ways[i], i), default=None)
+    return set(ends) - {common}
+
+
+def _post_dominators(blocks: list[BasicBlock], early: set[int] | None = None) -> dict[int, set[int]]:
+    """Intersect the post-dominators of all successors until stable.
+
+    Args:
+        blocks: Of the function.
+        early: Ends to leave out, and with them those that are one of a branch's two ways; None for none.
+    """
     everything = {*range(len(blocks)), EXIT_BLOCK}
     after: dict[int, set[int]] = {i: set(everything) for i in range(len(blocks))} | {EXIT_BLOCK: {EXIT_BLOCK}}
     changed = True
     while changed:
         changed = False
         for i in reversed(range(len(blocks))):
-            new = {i} | set.intersection(*(after[s] for s in blocks[i].successors))
+            if early is not None and i in early:
+                continue
+            ways = set(blocks[i].successors)
+            going = ways if early is None else ways - {EXIT_BLOCK}
+            new = {i} | set.intersection(*(after[s] for s in going or ways))
             if new != after[i]:
                 after[i], changed = new, True
-    for i, block in enumerate(blocks):
-        # The nearest post-dominator is the one that all the others post-dominate.
-        others = after[i] - {i}
-        block.rejoin = max(others, key=lambda p: len(after[p]), default=EXIT_BLOCK)
+    return after
 
 
 def read_before_written(blocks: list[BasicBlock]) -> set[str]:

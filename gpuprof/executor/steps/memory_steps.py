@@ -15,7 +15,14 @@ from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.async_copies import Source
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.memory.landing import COPY_BYTES, LandingMemo, Pieces, cached_copy_cost, landing_cost
+from gpuprof.executor.memory.landing import (
+    COPY_BYTES,
+    LandingMemo,
+    Pieces,
+    cached_copy_cost,
+    landing_cost,
+    zeros_conflicts,
+)
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
@@ -194,11 +201,11 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     past_cache = size.bits == COPY_BYTES and "cg" in item.opcode
     shared_site, global_site = coder.site("async_copy_shared", item), coder.site("async_copy", item)
     place = target.offset - coder.shared_start
-    events = {Event.CONFLICTS} if past_cache else set()
-    to_shared = SharedSpace(Request(shared_site, item.line, size.bits, place, events=events))
+    to_shared = SharedSpace(Request(shared_site, item.line, size.bits, place, events=()))
     events = set() if past_cache else {Event.SECTORS}
     from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events=events))
     memo: LandingMemo = {}
+    of_zeros: LandingMemo = {}
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
     length = _copied_bytes(coder, item, size.bits)
     masked = coder.mask(item)
@@ -221,9 +228,10 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
         if past_cache:
             sectors, wavefronts = landing_cost(pieces, memo)
             batch.tally.add(global_site, Event.SECTORS, sectors)
+            conflicts = zeros_conflicts(pieces, of_zeros)
         else:
             wavefronts, conflicts = cached_copy_cost(pieces, size.bits, memo)
-            batch.tally.add(shared_site, Event.CONFLICTS, conflicts)
+        batch.tally.add(shared_site, Event.CONFLICTS, conflicts)
         batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
         if valid is not None:
             values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)

@@ -18,7 +18,7 @@ from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access
-from gpuprof.executor.memory.coalescing import Footprint, PatternMemo, footprint
+from gpuprof.executor.memory.coalescing import Footprint, PatternMemo, atomic_sectors, footprint
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
@@ -117,7 +117,7 @@ class GlobalSpace:
 
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
         """Change elements in place, counted as one access."""
-        self.count(batch, address, mask)
+        self.count(batch, address, mask, in_turn=True)
         old = np.zeros((batch.blocks, batch.warps, 32), dtype=moved_dtype(self.request.size))
         if batch.copies.flying:
             self._check_copies(batch, address, mask)
@@ -133,15 +133,16 @@ class GlobalSpace:
             buffer.store(index, content[index], self.request.size)
         return old
 
-    def count(self, batch: Batch, address: Lanes, mask: Mask) -> Footprint:
-        """Count the access, and check alignment."""
+    def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
+        """Count the access, and check alignment; lanes of one address come in turn, or together."""
         request = self.request
         found = footprint(address, request.offset, mask, request.size, self._memo)
         if request.site is not None:
             tally = batch.tally
             tally.add(request.site, Event.REQUESTS, mask.warp_count)
             if Event.SECTORS in request.events:
-                tally.add(request.site, Event.SECTORS, found.sectors)
+                sectors = atomic_sectors(address, request.offset, mask) if in_turn else found.sectors
+                tally.add(request.site, Event.SECTORS, sectors)
             tally.add(request.site, Event.USEFUL_BYTES, found.useful_bytes)
         if not found.aligned:
             check_alignment(batch, request, address, mask)

@@ -7,6 +7,7 @@ machine code that ptxas makes of it. Counts of threads (fused multiply-adds) and
 come to (requests, sectors, wavefronts) carry over; counts of branches and of all instructions do not.
 """
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -159,10 +160,34 @@ def _reasons() -> list[dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("known_differences.toml").read_text()).get("reasons", [])
 
 
+@cache
+def _machine_codes() -> dict[str, dict[str, dict[str, int]]]:
+    return json.loads(Path(__file__).with_name("random-machine-code.json").read_text())
+
+
+def _seen_in_machine_code(kernel: str, wanted: list[str]) -> bool:
+    """Tell whether machine code has any of some features: an opcode, `@` one under a predicate, `!=` another
+    number of them than the PTX has."""
+    codes = _machine_codes().get(kernel)
+    if codes is None:
+        return False
+    ptx, code = codes["ptx"], codes["sass"]
+
+    def has(feature: str) -> bool:
+        opcode = feature.removesuffix("!=")
+        return code.get(opcode, 0) != ptx.get(opcode, 0) if feature != opcode else opcode in code
+
+    return any(has(feature) for feature in wanted)
+
+
 def reason_of(kernel: str, counter: str, size: str = "") -> str | None:
     """Return why a counter of a kernel is known to differ from cards' counts; None where nothing is known."""
     for reason in _reasons():
-        of_kernel = fnmatch(kernel, reason["kernel"]) and reason.get("size", size) == size
-        if of_kernel and any(fnmatch(counter, name) for name in reason["counters"]):
+        of_kernel = any(fnmatch(kernel, name) for name in reason["kernels"])
+        if not of_kernel or reason.get("size", size) != size:
+            continue
+        if "code" in reason and not _seen_in_machine_code(kernel, reason["code"]):
+            continue
+        if any(fnmatch(counter, name) for name in reason["counters"]):
             return reason["why"]
     return None
