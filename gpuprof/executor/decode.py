@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,12 +17,13 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.memory.windows import shared_start
+from gpuprof.executor.program.call_graph import CallGraph
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_before_written, reads_and_writes
 from gpuprof.executor.program.loops import WaitingLoop, waiting_loops
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
-from gpuprof.executor.program.ptx import Function, Instruction, Module, Variable, parse
+from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable, parse
 from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
 from gpuprof.executor.program.slots import Slots
 from gpuprof.executor.program.stores import stored_symbols
@@ -29,11 +31,13 @@ from gpuprof.executor.steps import (
     address_steps,
     arithmetic_steps,
     bulk_steps,
+    call_steps,
     matrix_steps,
     mbarrier_steps,
     memory_steps,
     mma_steps,
     move_steps,
+    system_calls,
     warp_steps,
     wmma_steps,
 )
@@ -84,6 +88,16 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "createpolicy": move_steps.cache_policy,
     "nanosleep": _no_step,
     "griddepcontrol": _no_step,
+    "save_frame": call_steps.save_frame,
+    "restore_frame": call_steps.restore_frame,
+    "no_target": call_steps.no_target,
+    "alloca": call_steps.allocate_on_stack,
+    "stacksave": call_steps.save_stack,
+    "stackrestore": call_steps.restore_stack,
+    "vprintf": system_calls.print_formatted,
+    "__assertfail": system_calls.assertion_fails,
+    "malloc": system_calls.allocate,
+    "free": system_calls.free,
 }
 
 
@@ -113,7 +127,8 @@ class RunnableBlock:
         length: How many PTX instructions it has, including the one that ends it.
         fused: Scalar fused multiply-adds by (family, source line), run once per pass by every lane.
         predicate: Slot of the branch's predicate; `negated` when it is `@!p`.
-        site: Counting site of the branch.
+        cases: Where a switch goes by the value of its register, whose slot is `value`; else to `target`.
+        site: Counting site of the branch or switch.
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
         reduction: What its barrier computes on the way, of `bar.red`.
         aligned: All lanes of a warp must come to its barrier together.
@@ -129,6 +144,8 @@ class RunnableBlock:
     line: int
     fused: Counter[tuple[str, int]]
     predicate: int = -1
+    cases: dict[int, int] = field(default_factory=dict)
+    value: int = -1
     negated: bool = False
     site: int = -1
     arrives_only: bool = False
@@ -154,6 +171,7 @@ class Program:
         parameters: Its parameters, with their byte offsets.
         variables: Module variables in global or constant memory that it names.
         constants: Byte offsets of those in constant memory, by name.
+        functions: Addresses of the module's functions.
         phased: Whether it uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps.
         orders_shared: Whether accesses to shared memory may be ordered by more than barriers of whole blocks,
@@ -184,6 +202,7 @@ class Program:
     parameters: list[tuple[Variable, int]]
     variables: list[Variable]
     constants: dict[str, int]
+    functions: dict[str, int]
     phased: bool
     partial: bool
     orders_shared: bool
@@ -215,7 +234,7 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
     """
     with _without_collector():
-        module = parse(ptx)
+        module = _module(ptx)
         if entry not in module.functions:
             raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
         return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
@@ -231,6 +250,12 @@ def _without_collector() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+
+
+@lru_cache(maxsize=1)
+def _module(ptx: str) -> Module:
+    """Return what a text defines; its kernels are often asked for one after the other."""
+    return parse(ptx)
 
 
 class _Decoder:
@@ -260,6 +285,8 @@ class _Decoder:
         places = {v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name]) for v in shared}
         merge_shared_accesses(flow, places)
         addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}
+        self.functions = CallGraph(module).addresses
+        addresses |= self.functions
         known = {v.name for v in self.variables} | set(placed)
         self.coder = Coder(Slots(function, addresses, known), placed, _passing(flow), start)
         self.flow = flow
@@ -281,6 +308,7 @@ class _Decoder:
             self.parameters,
             self.variables,
             self.constants,
+            self.functions,
             self.coder.phased,
             partial := any(names_count(item) for item in self._barriers()),
             not self.coder.phased and (partial or self._orders_shared()),
@@ -351,6 +379,11 @@ class _Decoder:
         if last is not None and block.end is End.BRANCH and last.guard is not None:
             result.predicate = self.coder.slots.register(last.guard, last.line)
             result.negated = last.negated
+            result.site = self.coder.site("branch", last)
+        elif last is not None and block.end is End.SWITCH:
+            register = last.operands[0]
+            assert isinstance(register, Reg)
+            result.cases, result.value = block.cases, self.coder.slots.register(register.name, last.line)
             result.site = self.coder.site("branch", last)
         elif last is not None and block.end is End.BARRIER:
             result.barrier = barrier_operands(self.coder, last)

@@ -12,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
-from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused
+from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
+from gpuprof.executor.memory.heap import Heap
+from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.program.ptx import Variable
-from gpuprof.executor.program.slots import CONSTANT_WINDOW
+from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
@@ -50,6 +52,8 @@ _MOST_THREADS = (1024, 1024, 64)
 _MOST_LOCAL_BYTES = 512 << 10
 #: More need the consent of the kernel, by an attribute that nothing here sets.
 _MOST_CLUSTER_BLOCKS = 8
+#: Of the memory that a cooperative launch gives its grid.
+_WORKSPACE_WORDS = 8
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 
@@ -88,7 +92,10 @@ class LaunchResult:
             that the counters are estimates.
         lane_instructions: PTX instructions executed, summed over lanes, of the blocks that ran.
         stored: Of a sample of the grid, what stores did to each buffer, by its name; of a whole grid nothing.
-        remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that.
+        remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that,
+            and memory of its heap that it did not free.
+        printed: What it printed, of its first calls of `printf`.
+        print_calls: How many calls there were.
     """
 
     counters: dict[str, Number | None]
@@ -100,6 +107,8 @@ class LaunchResult:
     lane_instructions: int
     stored: dict[str, Stored]
     remarks: tuple[str, ...] = ()
+    printed: str = ""
+    print_calls: int = 0
 
 
 def launch(
@@ -113,6 +122,7 @@ def launch(
     progress: Callable[[int, int], None] | None = None,
     per_line: bool = True,
     instruction_budget: int = DEFAULT_BUDGET,
+    cooperative: bool = False,
     multiprocessors: int = _MULTIPROCESSORS,
     witness: Witness | None = None,
 ) -> LaunchResult:
@@ -132,6 +142,7 @@ def launch(
         progress: Called with (blocks done, blocks to run) after each batch.
         per_line: Whether to fill `LaunchResult.lines`.
         instruction_budget: Instructions a batch may take before its loop counts as endless.
+        cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
         witness: Remembers who writes what of the buffers that it watches.
 
@@ -142,7 +153,8 @@ def launch(
     geometry = Geometry(grid, block)
     _check(program, geometry, args)
     sample = every_block(grid) if blocks == "all" else blocks
-    template = _Template(program, geometry, args, memory, dynamic_shared_bytes, multiprocessors)
+    template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
+    owned = _heap_pieces(memory)
     # A witness cannot forget what it saw of a run that is begun again.
     ordered = program.orders_shared and witness is not None
     restore = memory.snapshot() if program.orders_shared and not ordered else None
@@ -166,8 +178,23 @@ def launch(
         exact_sample=totals.exact,
         lane_instructions=run.executed,
         stored=run.stored,
-        remarks=tuple(text for text in (run.remark, machine) if text),
+        remarks=tuple(text for text in (run.remark, machine, _leak(_heap_pieces(memory), owned)) if text),
+        printed=run.printed.text,
+        print_calls=run.printed.calls,
     )
+
+
+def _heap_pieces(memory: GlobalMemory) -> dict[int, int]:
+    """Return what of the heap is given out: bytes by address."""
+    return dict(memory.heap.pieces) if isinstance(memory.heap, Heap) else {}
+
+
+def _leak(pieces: dict[int, int], before: dict[int, int]) -> str:
+    """Say what a launch took from the heap and did not free; empty where it freed all."""
+    kept = [size for address, size in pieces.items() if address not in before]
+    if not kept:
+        return ""
+    return f"Of what malloc gave out, {sum(kept):,} bytes in {len(kept):,} pieces are not freed"
 
 
 class _Run:
@@ -178,6 +205,7 @@ class _Run:
         executed: PTX instructions, summed over their lanes.
         stored: What they stored, as in the launch's result.
         remark: What the first of them did that CUDA leaves undefined.
+        printed: What they print.
     """
 
     def __init__(
@@ -199,6 +227,7 @@ class _Run:
         self.executed = 0
         self.stored: dict[str, Stored] = {}
         self.remark = ""
+        self.printed = Printed()
         self._races = template.races(sample)
         if witness is not None:
             witness.attend(self._races, lambda thread: template.named(sample, thread))
@@ -229,6 +258,7 @@ class _Run:
         batch = template.batch(running.indices, tally)
         batch.stored = {} if self.sample.count < self.sample.total else None
         batch.join(self._races, first, order_shared=self.order_shared)
+        batch.printed = self.printed
         return Scheduler(program, batch, self.budget), running
 
     def _go_round(self, help_from: Help) -> bool:
@@ -291,6 +321,8 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         lane_instructions=sum(result.lane_instructions for result in results),
         stored=results[0].stored if len(results) == 1 else {},
         remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
+        printed="".join(result.printed for result in results),
+        print_calls=sum(result.print_calls for result in results),
     )
 
 
@@ -356,6 +388,7 @@ class _Template:
         args: Sequence[Argument],
         memory: GlobalMemory,
         dynamic_shared_bytes: int,
+        cooperative: bool,
         multiprocessors: int,
     ) -> None:
         self.program = program
@@ -376,6 +409,8 @@ class _Template:
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)
         self._fill_specials()
+        if cooperative and not GRID_WORKSPACE.isdisjoint(program.slots.specials):
+            self._fill_workspace()
 
     def blocks_per_batch(self) -> int:
         """Return how many thread blocks run together."""
@@ -408,7 +443,8 @@ class _Template:
 
     def races(self, sample: Sample) -> GlobalRaces:
         """Return what looks for races on the buffers that kernels may write."""
-        buffers = [buffer for buffer in self._stored() if not buffer.read_only]
+        # What is given out of a heap, freed, and given to another thread is in nobody's order.
+        buffers = [b for b in self._stored() if not b.read_only and b.allotted is None]
 
         def report(race: GlobalRace) -> NoReturn:
             thread, block = self.named(sample, race.thread)
@@ -491,10 +527,36 @@ class _Template:
             content = np.frombuffer((variable.data or b"").ljust(variable.size, b"\0"), dtype=np.uint8)
             place = self.program.constants.get(variable.name)
             address = None if place is None else self.memory.constant_window(self.program.module) + place
-            self.memory.variables[key] = self.memory.allocate(
+            buffer = self.memory.allocate(
                 content, variable.name, read_only=place is not None, address=address
             )
+            self.memory.variables[key] = buffer
+            self._fill_references(variable, buffer)
         return self.memory.variables[key]
+
+    def _fill_workspace(self) -> None:
+        """Give the grid the memory in which it counts who came to its barrier."""
+        workspace = self.memory.allocate(np.zeros(_WORKSPACE_WORDS, np.uint32), "the workspace of the grid")
+        halves = {"%envreg1": workspace.address >> 32, "%envreg2": workspace.address & 0xFFFF_FFFF}
+        for name, value in halves.items():
+            if name in self.program.slots.specials:
+                slot = self.program.slots.specials[name]
+                self.registers[slot] = uniform(np.uint32(value).astype(np.int32), np.dtype(np.int32))
+
+    def _fill_references(self, variable: Variable, buffer: Buffer) -> None:
+        """Write the addresses that a module variable starts with."""
+        variables = {v.name: v for v in self.program.variables}
+        for place in variable.references:
+            if place.symbol in self.program.constants and not place.generic:
+                address = self.program.constants[place.symbol]
+            elif place.symbol in variables:
+                address = self._variable(variables[place.symbol]).address
+            elif place.symbol in self.program.functions:
+                address = self.program.functions[place.symbol]
+            else:
+                raise UnsupportedInstruction(f"initialiser {place.symbol}", 0)
+            content = np.frombuffer(place.content(address), dtype=np.uint8)
+            buffer.view(1)[place.offset : place.offset + place.size] = content
 
     def _fill_specials(self) -> None:
         values = self.surroundings.of_launch()

@@ -190,9 +190,10 @@ class Scheduler:
                 number = len(block.steps) - length_hint(steps) - 1
                 self._ready += self._meetings.come(strand, number, arrival)
                 return
-            if block.end is End.BRANCH:
+            if block.end in (End.BRANCH, End.SWITCH):
                 before = len(self._ready)
-                if not self._branch(block, strand):
+                follow = self._branch if block.end is End.BRANCH else self._switch
+                if not follow(block, strand):
                     if batch.stall is not None:
                         self._park(batch.stall, self._ready[before:])
                     if block.turns:
@@ -205,9 +206,7 @@ class Scheduler:
             elif block.end is End.EXIT:
                 strand.block = EXIT_BLOCK
             elif block.end is End.TRAP:
-                batch.fault(
-                    FaultKind.TRAP, "fails an assertion or executes a trap", block.line, strand.mask.first()
-                )
+                batch.fault(FaultKind.TRAP, "executes a trap", block.line, strand.mask.first())
             else:
                 strand.block = block.target
             if batch.stall is not None:
@@ -275,6 +274,24 @@ class Scheduler:
         diverged = one.active_warps & other.active_warps
         self.batch.tally.add(block.site, Event.DIVERGED, mask.per_block(diverged))
         self._split(block, strand, [(block.target, one), (block.otherwise, other)])
+        return False
+
+    def _switch(self, block: RunnableBlock, strand: Strand) -> bool:
+        """Follow a jump by the value of a register; False when the strand split."""
+        mask, values = strand.mask, self.batch.registers[block.value]
+        lanes = np.broadcast_to(mask.lanes, np.broadcast_shapes(mask.lanes.shape, values.shape))
+        held = np.broadcast_to(values, lanes.shape)
+        goals: dict[int, Bools] = {}
+        for value in np.unique(held[lanes]).tolist():
+            goal = block.cases.get(value, block.target)
+            goals[goal] = goals.get(goal, False) | (lanes & (held == value))
+        if len(goals) == 1:
+            (strand.block,) = goals
+            return True
+        sides = [(goal, mask.of(taken)) for goal, taken in goals.items()]
+        ways = np.sum([side.active_warps for _, side in sides], axis=0)
+        self.batch.tally.add(block.site, Event.DIVERGED, mask.per_block(ways > 1))
+        self._split(block, strand, sides)
         return False
 
     def _split(self, block: RunnableBlock, strand: Strand, sides: list[tuple[int, Mask]]) -> None:

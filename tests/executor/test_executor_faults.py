@@ -352,19 +352,21 @@ def test_assertion_that_fails_ends_the_launch_and_one_that_holds_is_nothing():
     assert out.array().tolist() == list(range(32))
     fault = caught(source.replace("LIMIT", "5"), np.zeros(32, np.int32))
     assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.TRAP, 3, (5, 0, 0))
+    assert fault.detail == "fails the assertion `t != 5` (test.cu:3, in void k(int *))"
 
 
-def test_printf_is_skipped_and_named():
-    source = """#include <cstdio>
+def test_what_is_not_modelled_is_skipped_and_named():
+    source = """extern "C" __device__ int elsewhere(int);
 extern "C" __global__ void k(int *out) {
     if (out[0])
-        printf("%d", out[0]); // planted
-}""".replace("#include <cstdio>\n", "")
-    run_cuda(source, np.zeros(1, np.int32))
+        out[0] = elsewhere(1); // planted
+}"""
+    options = ("--relocatable-device-code=true",)
+    run_cuda(source, np.zeros(1, np.int32), options=options)
     with pytest.raises(UnsupportedInstruction) as error:
-        run_cuda(source, np.ones(1, np.int32))
+        run_cuda(source, np.ones(1, np.int32), options=options)
     assert isinstance(error.value, CaseSkipped)
-    assert error.value.name == "call of vprintf"
+    assert error.value.name == "call of elsewhere"
     assert error.value.line == line_of(source, "planted")
     assert error.value.reached_by == ((0, 0, 0), (0, 0, 0))
 

@@ -199,7 +199,7 @@ def test_what_stands_between_functions_is_passed_over():
         (".visible .entry k() { .section x; }", ".section"),
         (".global .texref t;", ".global .texref variable"),
         (".global .b128 t;", ".global .b128 variable"),
-        (".global .u32 t[2] = {f};", "initialiser f"),
+        (".global .u32 t[2] = {f*2};", "initialiser f*2"),
         (".visible .entry ?() { ret; }", "function header"),
     ],
 )
@@ -485,7 +485,7 @@ def test_variable_that_nobody_declares_is_named():
     assert refused(program).name == "symbol nowhere"
 
 
-def test_computed_branches_are_not_modelled():
+def test_a_computed_branch_without_its_table_is_not_modelled():
     text = "L: brx.idx %r1, table;"
     program = load_program(f"{HEAD}.visible .entry k()\n{{\n{DECLARED}{text}\n}}\n", "k")
     assert refused(program).name == "brx.idx"

@@ -81,9 +81,8 @@ def resources(file: str) -> dict[str, CompiledKernel]:
 def modules(file: str) -> tuple[str, dict[str, str]]:
     """Return what all kernels of a file share, and the text of each: PTX is read once for each kernel."""
     ptx, _ = compile_cuda(sources()[file], (), "sm_90")
-    shared, *entries = re.split(
-        r"(?=^(?:\t?\.global|\.visible|\.entry|\.weak|\t?// \.globl).*$)", ptx, flags=re.M
-    )
+    starts = r"\t?\.(?:global|const)|\.visible|\.entry|\.weak|\.func|\.extern|\t?// \.globl"
+    shared, *entries = re.split(rf"(?=^(?:{starts}).*$)", ptx, flags=re.M)
     texts, common = {}, [shared]
     for text in entries:
         if name := re.match(r"\.visible \.entry (\w+)\(", text):
@@ -144,6 +143,7 @@ def executed(case: Case, *, follow_undefined: bool) -> np.ndarray:
         dynamic_shared_bytes=case.shared,
         per_line=False,
         instruction_budget=BUDGET,
+        cooperative=case.cooperative,
     )
     return out.array().view(case.dtype)
 

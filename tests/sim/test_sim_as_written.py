@@ -254,7 +254,7 @@ def test_assertion_that_fails_is_a_fault_of_its_line_and_of_the_entry(measure, s
     line = SGEMM[: SGEMM.index("assert(")].count("\n") + 1
     assert measurement.outcome == "failed"
     assert measurement.reason.startswith(f"sgemm_tiled<32, 64, 8, 2, 8>, line {line}: thread (0, 0, 0)")
-    assert "fails an assertion" in measurement.reason
+    assert "fails the assertion" in measurement.reason
 
 
 def block_sums(folder, body):

@@ -54,6 +54,9 @@ _FULL_GRID_LANES = 1 << 28
 _SAMPLED_BLOCKS = 6
 #: A grid whose sample leaves doubts is run whole up to so many instructions of single lanes: half a minute.
 _AFFORDABLE_INSTRUCTIONS = 2e10
+#: Of what a kernel prints: lines that are shown, and characters of each.
+_SHOWN_LINES = 8
+_LONGEST_LINE = 120
 _NO_TIME = "the executor counts; it measures no time"
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
@@ -233,6 +236,7 @@ class SimBackend:
                     memory,
                     one.dynamic_shared_bytes,
                     sample or "all",
+                    cooperative=one.cooperative,
                     multiprocessors=self.device.sm_count,
                 )
                 for one, values, sample in zip(shape.launches, bound, samples, strict=True)
@@ -256,7 +260,7 @@ class SimBackend:
             _sampling_caveat(result),
             lines,
             together,
-            (*remarks, *result.remarks),
+            (*remarks, *result.remarks, *printed_remark(result)),
             result.stored,
             result.lane_instructions * result.total_blocks / result.sampled_blocks,
             any(program.follows_undefined for program in programs.values()),
@@ -327,6 +331,16 @@ def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
         for name, (alignment, address) in program.unmet_alignments.items()
     }
     return tuple(sorted(remarks))
+
+
+def printed_remark(result: LaunchResult) -> tuple[str, ...]:
+    """What to say of a kernel that prints: its first lines."""
+    if not result.print_calls:
+        return ()
+    lines = result.printed.splitlines()
+    shown = " | ".join(line[:_LONGEST_LINE] for line in lines[:_SHOWN_LINES])
+    more = " | …" if len(lines) > _SHOWN_LINES else ""
+    return (f"It prints, by {result.print_calls:,} calls of printf: {shown}{more}",)
 
 
 def _adds_in_tensor_cores(program: Program) -> bool:

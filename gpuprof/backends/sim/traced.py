@@ -168,6 +168,7 @@ class TracedCase:
                 sample or "all",
                 per_line=False,
                 instruction_budget=budget,
+                cooperative=one.cooperative,
                 multiprocessors=self._backend.device.sm_count,
                 witness=witness,
             )

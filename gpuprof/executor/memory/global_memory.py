@@ -3,7 +3,7 @@
 """Global memory: allocations placed as the driver places them, with gaps that belong to nobody."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,34 @@ def moved_dtype(size: int) -> np.dtype[Any]:
     return _MOVED[size]
 
 
+class Allotted:
+    """Which bytes of a buffer may be accessed, where not all may.
+
+    Args:
+        given: One element for each byte, padded so that no access from inside ends behind it.
+    """
+
+    def __init__(self, given: NDArray[np.bool_]) -> None:
+        self._given = given
+
+    def mark(self, start: int, size: int, *, given: bool) -> None:
+        """Let `size` bytes from `start` on be accessed, or no longer."""
+        self._given[start : start + size] = given
+
+    def snapshot(self) -> Callable[[], None]:
+        """Return what puts it back as it is now."""
+        given = self._given.copy()
+
+        def restore() -> None:
+            self._given[:] = given
+
+        return restore
+
+    def holds(self, start: NDArray[np.int64], size: int) -> NDArray[np.bool_]:
+        """Tell for places inside the buffer whether `size` bytes from there on may be accessed."""
+        return np.asarray(self._given[start[..., None] + np.arange(size)].all(axis=-1))
+
+
 class Buffer:
     """One allocation: a kernel argument, and the content before and after.
 
@@ -40,6 +68,7 @@ class Buffer:
         name: What faults call it.
         size: Bytes that may be accessed.
         read_only: True for constants and parameters.
+        allotted: Which bytes may be accessed; None where all may.
         combined: True once an atomic operation changed it, so that its content is several blocks' work.
     """
 
@@ -49,6 +78,7 @@ class Buffer:
         self.size = content.nbytes
         self.read_only = read_only
         self.combined = False
+        self.allotted: Allotted | None = None
         self._dtype = content.dtype
         self._shape = content.shape
         # Padded, so that a view of any access size reaches the last byte.
@@ -109,8 +139,11 @@ class Buffer:
         """Return what puts it back as it is now."""
         content, combined = self._bytes.copy(), self.combined
         written, before = (None if m is None else m.copy() for m in (self._written, self._written_before))
+        allotted = self.allotted.snapshot() if self.allotted else None
 
         def restore() -> None:
+            if allotted is not None:
+                allotted()
             self._bytes[:] = content
             self.combined, self._written, self._written_before = combined, written, before
 
@@ -134,6 +167,13 @@ class Buffer:
             self._written[: self._bytes.size // size * (size // item)].reshape(-1, size // item)[index] = True
 
 
+class Restorable(Protocol):
+    """What can be put back as it was."""
+
+    def snapshot(self) -> Callable[[], None]:
+        """Return what puts it back as it is now."""
+
+
 class GlobalMemory:
     """All allocations of one device.
 
@@ -143,12 +183,14 @@ class GlobalMemory:
     Attributes:
         buffers: The allocations, by address.
         variables: Those that modules brought along, by the module's text and the variable's name.
+        heap: From what `malloc` in a kernel takes memory, once one did.
     """
 
     def __init__(self, gap: int = _GUARD) -> None:
         self._gap = gap
         self.buffers: list[Buffer] = []
         self.variables: dict[tuple[str, str], Buffer] = {}
+        self.heap: Restorable | None = None
         self._next = _FIRST_ADDRESS
         self._constant: dict[str, int] = {}
 
@@ -178,10 +220,15 @@ class GlobalMemory:
         return buffer
 
     def snapshot(self) -> Callable[[], None]:
-        """Return what puts the content of all allocations back as it is now."""
+        """Return what puts the content of all allocations back as it is now, and forgets later ones."""
         parts = [buffer.snapshot() for buffer in self.buffers if not buffer.read_only]
+        buffers, variables, end, heap = self.buffers.copy(), self.variables.copy(), self._next, self.heap
+        if heap is not None:
+            parts.append(heap.snapshot())
 
         def restore() -> None:
+            self.buffers, self.variables, self._next = buffers.copy(), variables.copy(), end
+            self.heap = heap
             for part in parts:
                 part()
 

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inline every device function that NVRTC left as a call, so that a kernel is one flat body.
 
-Parameters are passed through `.param` variables; each (variable, byte offset) becomes a register.
+Parameters are passed through `.param` variables; each (variable, byte offset) becomes a register. A call
+through a pointer becomes a switch over the functions whose address was taken and that take and return the
+same. Functions that call themselves, or each other, stand in the body once for each call from outside, and
+`recursion` makes their calls of each other jumps.
 """
 
 from collections.abc import Iterator
@@ -10,6 +13,8 @@ from dataclasses import replace
 
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC
+from gpuprof.executor.program.call_graph import CallGraph, called
+from gpuprof.executor.program.flow import SWITCH
 from gpuprof.executor.program.ptx import (
     Function,
     Imm,
@@ -17,41 +22,74 @@ from gpuprof.executor.program.ptx import (
     Label,
     Mem,
     Module,
-    Not,
     Operand,
     Reg,
     Sym,
     Variable,
     Vec,
 )
+from gpuprof.executor.program.recursion import Recursion
+from gpuprof.executor.program.renaming import Renamer
 
-#: What CUDA calls when the condition of an `assert` does not hold: the launch ends there.
-_ASSERTION_FAILS = "__assertfail"
+#: What CUDA provides as functions without a body: bytes of what each returns.
+SYSTEM_CALLS = {"vprintf": 4, "malloc": 8, "free": 0, "__assertfail": 0}
+#: The register that says where a thread's stack ends, and the memory that it lies in.
+STACK_POINTER = "%stack"
+STACK = Variable("the stack", "local", 16, 1024)
+#: Instructions of a kernel with all calls inlined; a chain of calls that doubles at each would not end.
+_MOST = 400_000
+_UNEVEN = "argument of a recursive function in pieces of different width"
 
 
 def inline_calls(entry: Function, module: Module) -> Function:
     """Return `entry` with its calls replaced by the bodies of what they call.
 
-    A call of something without a body (`printf`, `malloc`), through a pointer or recursively stays, as an
-    instruction that nothing models.
+    A call of something without a body stays, as an instruction that nothing models, or as one of its own if
+    it is one of `SYSTEM_CALLS`.
 
     Raises:
         UnsupportedInstruction: It passes arguments in a way that the executor does not know.
     """
-    return _Inliner(entry, module).run()
+    in_memory: set[str] = set()
+    while True:
+        try:
+            return _Inliner(entry, module, in_memory).run()
+        except _MixedWidths as found:
+            in_memory.add(found.name)
+
+
+class _MixedWidths(Exception):
+    """A `.param` variable is written in pieces of one width and read in those of another."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 class _Inliner:
-    def __init__(self, entry: Function, module: Module) -> None:
+    def __init__(self, entry: Function, module: Module, in_memory: set[str]) -> None:
         self.entry = entry
+        #: What `.param` variables are named by that are local memory instead of registers.
+        self.in_memory = in_memory
+        #: Of the others, the pieces in use: bytes by byte offset.
+        self.pieces: dict[str, dict[int, int]] = {}
         self.module = module
+        self.graph = CallGraph(module)
         self.registers = dict(entry.registers)
         self.variables = [v for v in entry.variables if v.space != "param"]
         self.calls = 0
+        self.length = 0
+        #: The recursions that are being read, innermost last.
+        self.recursions: list[Recursion] = []
 
     def run(self) -> Function:
         passed = {v.name: v.name for v in self.entry.variables if v.space == "param"}
-        body = list(self._expanded(self.entry.body, passed, (self.entry.name,)))
+        self.sizes = {v.name: v.size for v in self.entry.variables}
+        body = list(self._expanded(self.entry, self.entry.body, passed))
+        if any(isinstance(i, Instruction) and i.opcode[0] in ("alloca", "stacksave") for i in body):
+            self.registers[STACK_POINTER] = "b64"
+            self.variables.append(STACK)
+            body.insert(0, Instruction(("mov", "b64"), (Reg(STACK_POINTER), Sym(STACK.name))))
         return Function(
             self.entry.name,
             is_entry=True,
@@ -63,14 +101,26 @@ class _Inliner:
         )
 
     def _expanded(
-        self, body: list[Instruction | Label], passed: dict[str, str], path: tuple[str, ...]
+        self, function: Function, body: list[Instruction | Label], passed: dict[str, str]
     ) -> Iterator[Instruction | Label]:
-        """Yield `body` without calls; `passed` maps the `.param` variables that are not the kernel's own."""
-        for item in body:
+        """Yield the body of a function without calls.
+
+        Args:
+            function: What the body is a copy of.
+            body: Its statements, renamed.
+            passed: The `.param` variables that are not the kernel's own, and what registers are named by.
+        """
+        for original, item in zip(function.body, body, strict=True):
+            self.length += 1
+            if self.length > _MOST:
+                raise UnsupportedInstruction(f"calls that become more than {_MOST:,} instructions", 0)
             if isinstance(item, Label):
                 yield item
             elif item.opcode[0] == "call":
-                yield from self._call(item, passed, path)
+                assert isinstance(original, Instruction)
+                yield from self._guarded_call(function, original, item, passed)
+            elif item.opcode[0] == "brx":
+                yield from self._jump(function, original, item, body)
             elif item.opcode[:2] in (("ld", "param"), ("st", "param")) and self._is_passed(item, passed):
                 yield from self._moves(item, passed)
             else:
@@ -90,78 +140,187 @@ class _Inliner:
         assert isinstance(memory, Mem)
         assert isinstance(memory.base, Sym)
         size = ARITHMETIC[kind].itemsize
+        if (whole := passed[memory.base.name]) in self.in_memory:
+            yield self._access(item, whole, memory)
+            return
         for i, part in enumerate(value.items if isinstance(value, Vec) else (value,)):
-            name = f"{passed[memory.base.name]}+{memory.offset + i * size}"
-            held = self.registers.setdefault(name, f"b{8 * size}")
-            if ARITHMETIC[held].itemsize != size:
-                raise UnsupportedInstruction(f"{item.name} of another width", item.line)
+            name = f"{whole}+{memory.offset + i * size}"
+            self.registers.setdefault(name, f"b{8 * size}")
+            self._check_pieces(whole, memory.offset + i * size, size)
             pair = (part, Reg(name)) if item.opcode[0] == "ld" else (Reg(name), part)
             yield replace(item, opcode=("mov", f"b{8 * size}"), operands=pair)
 
-    def _call(
-        self, item: Instruction, passed: dict[str, str], path: tuple[str, ...]
+    def _check_pieces(self, name: str, start: int, size: int) -> None:
+        """Make sure that the pieces of a `.param` variable, each a register, do not overlap."""
+        pieces = self.pieces.setdefault(name, {})
+        if pieces.get(start) == size:
+            return
+        if any(start < other + its and other < start + size for other, its in pieces.items()):
+            raise _MixedWidths(name)
+        pieces[start] = size
+
+    def _access(self, item: Instruction, name: str, memory: Mem) -> Instruction:
+        """Return a load or store of local memory in the place of one of a `.param` variable."""
+        known = {variable.name for variable in self.variables}
+        if name not in known:
+            if name not in self.sizes:
+                raise UnsupportedInstruction(_UNEVEN, item.line)
+            self.variables.append(Variable(name, "local", 16, self.sizes[name]))
+        moved = Mem(Sym(name), memory.offset)
+        operands = tuple(moved if operand is memory else operand for operand in item.operands)
+        return replace(item, opcode=(item.opcode[0], "local", *item.opcode[2:]), operands=operands)
+
+    def _jump(
+        self,
+        function: Function,
+        original: Instruction | Label,
+        item: Instruction,
+        body: list[Instruction | Label],
     ) -> Iterator[Instruction | Label]:
-        name = next((operand.name for operand in item.operands if isinstance(operand, Sym)), None)
-        if name == _ASSERTION_FAILS:
-            yield replace(item, opcode=("trap",), operands=())
+        """`brx.idx`: a switch over the labels of its table."""
+        assert isinstance(original, Instruction)
+        table = original.operands[1]
+        if not isinstance(table, Sym) or table.name not in function.tables:
+            yield replace(item, operands=())
+            yield Instruction(("exit",), (), line=item.line)
             return
-        callee = self.module.functions.get(name) if name else None
-        if callee is None or name in path or item.guard:
+        new = {
+            old.name: now.name
+            for old, now in zip(function.body, body, strict=True)
+            if isinstance(old, Label) and isinstance(now, Label)
+        }
+        goals = [new[name] for name in function.tables[table.name]]
+        yield from self._switch(item, item.operands[0], list(enumerate(goals)), goals[-1])
+
+    def _switch(
+        self, item: Instruction, value: Operand, cases: list[tuple[int, str]], after: str
+    ) -> Iterator[Instruction | Label]:
+        """Yield a jump to the label of a register's value; any other value is reported.
+
+        What is reported goes to `after`, where others go too: lanes meet again as if it were not there.
+        """
+        goals = Vec(tuple(Sym(goal) for _, goal in cases))
+        values = Vec(tuple(Imm(number) for number, _ in cases))
+        yield replace(item, opcode=(SWITCH,), operands=(value, values, goals), guard=None)
+        yield replace(item, opcode=("no_target",), operands=(value,), guard=None)
+        yield replace(item, opcode=("bra",), operands=(Sym(after),), guard=None)
+
+    def _guarded_call(
+        self, caller: Function, original: Instruction, item: Instruction, passed: dict[str, str]
+    ) -> Iterator[Instruction | Label]:
+        if item.guard is None:
+            yield from self._call(caller, original, item, passed)
+            return
+        self.calls += 1
+        around = f"around call {self.calls}"
+        yield replace(item, opcode=("bra",), operands=(Sym(around),), negated=not item.negated)
+        yield from self._call(caller, original, replace(item, guard=None, negated=False), passed)
+        yield Label(around)
+
+    def _call(
+        self, caller: Function, original: Instruction, item: Instruction, passed: dict[str, str]
+    ) -> Iterator[Instruction | Label]:
+        names = self.graph.callees(caller, original)
+        target = called(item)
+        lists = [(i, operand) for i, operand in enumerate(item.operands) if isinstance(operand, Vec)]
+        index = item.operands.index(target) if target is not None else 0
+        results = self._passed_names(item, [v for i, v in lists if i < index], passed)
+        arguments = self._passed_names(item, [v for i, v in lists if i > index], passed)
+        if isinstance(target, Sym):
+            yield from self._enter(names[0], item, results, arguments)
+            return
+        if target is None or not names:
+            yield replace(item, opcode=("call of a function pointer that no function fits",), operands=())
+            return
+        self.calls += 1
+        tag = f"call {self.calls}/"
+        addresses = self.graph.addresses
+        cases = [(addresses[name], tag + name) for name in names if name in addresses]
+        yield from self._switch(item, target, cases, f"{tag}end")
+        for name in names:
+            yield Label(tag + name)
+            yield from self._enter(name, item, results, arguments)
+            yield replace(item, opcode=("bra",), operands=(Sym(f"{tag}end"),))
+        yield Label(f"{tag}end")
+
+    @staticmethod
+    def _passed_names(item: Instruction, lists: list[Vec], passed: dict[str, str]) -> list[str]:
+        names = []
+        for operand in lists[0].items if lists else ():
+            if not isinstance(operand, Sym):
+                raise UnsupportedInstruction("call with a register argument", item.line)
+            names.append(passed.get(operand.name, operand.name))
+        return names
+
+    def _enter(
+        self, name: str, item: Instruction, results: list[str], arguments: list[str]
+    ) -> Iterator[Instruction | Label]:
+        """Yield what runs in the place of a call of one function."""
+        callee = self.module.functions.get(name)
+        if callee is None and name in SYSTEM_CALLS:
+            yield self._system_call(name, item, results, arguments)
+        elif callee is None:
             # What a call writes would be unknown; a thread that reaches it is stopped there.
-            yield replace(item, opcode=(f"call of {name or 'a function pointer'}",), operands=())
-            return
-        lists = [operand for operand in item.operands if isinstance(operand, Vec)]
-        index = item.operands.index(Sym(callee.name))
-        results = [v for v in lists if item.operands.index(v) < index]
-        arguments = [v for v in lists if item.operands.index(v) > index]
+            yield replace(item, opcode=(f"call of {name}",), operands=())
+        elif self.graph.together(name) and self.in_memory & {*results, *arguments}:
+            raise UnsupportedInstruction(_UNEVEN, item.line)
+        elif inner := next((r for r in self.recursions if name in r.functions), None):
+            yield inner.call(name, item, results, arguments)
+        elif together := self.graph.together(name):
+            yield from self._recursion(name, together, item, results, arguments)
+        else:
+            yield from self._inlined(callee, results, arguments)
+
+    def _system_call(
+        self, name: str, item: Instruction, results: list[str], arguments: list[str]
+    ) -> Instruction:
+        target: Operand = Sym("_")
+        if results and SYSTEM_CALLS[name]:
+            target = Reg(f"{results[0]}+0")
+            self.registers.setdefault(target.name, f"b{8 * SYSTEM_CALLS[name]}")
+        return replace(item, opcode=(name,), operands=(target, *(Reg(f"{a}+0") for a in arguments)))
+
+    def _inlined(
+        self, callee: Function, results: list[str], arguments: list[str]
+    ) -> Iterator[Instruction | Label]:
         self.calls += 1
         tag = f"{callee.name}#{self.calls}/"
         actual = {v.name: f"{tag}{v.name}" for v in callee.variables if v.space == "param"}
+        self.sizes |= {actual[v.name]: v.size for v in callee.variables if v.name in actual}
         for formal, given in ((callee.returns, results), (callee.params, arguments)):
-            for variable, operand in zip(formal, given[0].items if given else (), strict=False):
-                if not isinstance(operand, Sym):
-                    raise UnsupportedInstruction("call with a register argument", item.line)
-                actual[variable.name] = passed.get(operand.name, operand.name)
-        self.registers.update({tag + register: kind for register, kind in callee.registers.items()})
-        renamed = [_Renamer(callee, tag).statement(statement) for statement in callee.body]
-        self.variables += [_own(v, tag) for v in callee.variables if v.space != "param"]
-        yield from self._expanded(renamed, actual, (*path, callee.name))
+            actual |= {v.name: name for v, name in zip(formal, given, strict=False)}
+        grows = any(isinstance(i, Instruction) and i.opcode[0] == "alloca" for i in callee.body)
+        if grows:  # what it takes of the stack is free again when it returns
+            self.registers[f"{tag}stack"] = "b64"
+            yield Instruction(("stacksave", "u64"), (Reg(f"{tag}stack"),))
+        yield from self._copy(callee, tag, Renamer(callee, tag, f"{tag}end"), actual)
         yield Label(f"{tag}end")
+        if grows:
+            yield Instruction(("stackrestore", "u64"), (Reg(f"{tag}stack"),))
 
+    def _copy(
+        self, callee: Function, tag: str, renamer: Renamer, passed: dict[str, str]
+    ) -> Iterator[Instruction | Label]:
+        self.registers.update({tag + register: kind for register, kind in callee.registers.items()})
+        self.variables += [renamer.variable(v) for v in callee.variables if renamer.places(v)]
+        renamed = [renamer.statement(statement) for statement in callee.body]
+        yield from self._expanded(callee, renamed, passed)
 
-def _own(variable: Variable, tag: str) -> Variable:
-    # A function's shared variable exists once per block, however often the function is inlined.
-    return replace(variable, name=tag + variable.name) if variable.space == "local" else variable
-
-
-class _Renamer:
-    """Gives one inlined copy of a function its own registers, labels and stack, and ends it with a jump."""
-
-    def __init__(self, callee: Function, tag: str) -> None:
-        self.callee = callee
-        self.tag = tag
-        self.own = {v.name for v in callee.variables if v.space == "local"}
-        self.own |= {item.name for item in callee.body if isinstance(item, Label)}
-
-    def statement(self, item: Instruction | Label) -> Instruction | Label:
-        if isinstance(item, Label):
-            return Label(self.tag + item.name)
-        guard = item.guard and self.tag + item.guard
-        if item.opcode[0] == "ret":
-            return replace(item, opcode=("bra",), operands=(Sym(f"{self.tag}end"),), guard=guard)
-        return replace(item, operands=tuple(self.operand(o) for o in item.operands), guard=guard)
-
-    def operand(self, operand: Operand) -> Operand:
-        if isinstance(operand, Reg):
-            return Reg(self.tag + operand.name)
-        if isinstance(operand, Sym) and operand.name in self.own:
-            return Sym(self.tag + operand.name, operand.offset)
-        if isinstance(operand, Vec):
-            return Vec(tuple(self.operand(item) for item in operand.items))
-        if isinstance(operand, Not):
-            return Not(self.operand(operand.of))
-        if isinstance(operand, Mem):
-            base = self.operand(operand.base)
-            assert isinstance(base, Reg | Sym | Imm)
-            return Mem(base, operand.offset)
-        return operand
+    def _recursion(
+        self, name: str, together: list[str], item: Instruction, results: list[str], arguments: list[str]
+    ) -> Iterator[Instruction | Label]:
+        """Yield the bodies of functions that call each other, entered at `name`."""
+        self.calls += 1
+        functions = {other: self.module.functions[other] for other in together}
+        recursion = Recursion(f"{name}#{self.calls}/", functions, self.registers, STACK_POINTER)
+        self.recursions.append(recursion)
+        bodies = {}
+        for other, function in functions.items():
+            tag, renamer, passed = (
+                recursion.tag_of(other),
+                recursion.renamer(function),
+                recursion.passed(other),
+            )
+            bodies[other] = list(self._copy(function, tag, renamer, passed))
+        self.recursions.pop()
+        yield from recursion.body(name, item, results, arguments, bodies)

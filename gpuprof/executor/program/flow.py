@@ -14,6 +14,7 @@ class End(Enum):
 
     JUMP = "jump"
     BRANCH = "branch"
+    SWITCH = "switch"
     BARRIER = "barrier"
     EXIT = "exit"
     TRAP = "trap"
@@ -32,6 +33,7 @@ class BasicBlock:
         end: How it ends; `last` is the instruction that does it, if any.
         target: Where a branch goes when its predicate holds, or a jump or passed barrier always.
         otherwise: Where a branch goes when its predicate does not hold.
+        cases: Where a switch goes, by the value of its register; any other value goes to `target`.
         rejoin: Immediate post-dominator: where the lanes that a branch separates meet again.
     """
 
@@ -41,6 +43,7 @@ class BasicBlock:
     target: int = EXIT_BLOCK
     otherwise: int = EXIT_BLOCK
     rejoin: int = EXIT_BLOCK
+    cases: dict[int, int] = field(default_factory=dict)
 
     @property
     def items(self) -> list[Instruction]:
@@ -52,12 +55,16 @@ class BasicBlock:
         """Blocks that may follow."""
         if self.end is End.BRANCH:
             return (self.target, self.otherwise)
+        if self.end is End.SWITCH:
+            return (*self.cases.values(), self.target)
         return (EXIT_BLOCK,) if self.end in (End.EXIT, End.TRAP) else (self.target,)
 
 
 _BARRIERS = ("bar", "barrier")
 _FLOW = "reads and writes"
 _ENDS = {"ret": End.EXIT, "exit": End.EXIT, "trap": End.TRAP, "brkpt": End.TRAP}
+#: A jump by the value of a register, which PTX has in other words: (register, values, labels).
+SWITCH = "switch"
 
 
 def is_block_barrier(item: Instruction) -> bool:
@@ -102,13 +109,11 @@ def _cut(body: list[Instruction | Label]) -> list[BasicBlock]:
             current = True
         block = blocks[-1]
         name = item.opcode[0]
-        if name in ("bra", *_ENDS) or is_block_barrier(item):
+        if name in ("bra", SWITCH, *_ENDS) or is_block_barrier(item):
             block.last = item
             block.end = _ENDS.get(name) or (End.BARRIER if name in _BARRIERS else End.BRANCH)
-            current = False
-        elif name == "brx":  # not modelled: whoever reaches it goes no further
-            block.body.append(item)
-            block.end = End.EXIT
+            if name == SWITCH:
+                block.end = End.SWITCH
             current = False
         else:
             block.body.append(item)
@@ -126,6 +131,14 @@ def _link(block: BasicBlock, following: int, labels: dict[str, int]) -> None:
         block.target = labels[goal.name]
         if block.last.guard is None or block.target == block.otherwise:
             block.end = End.JUMP
+    elif block.end is End.SWITCH and block.last is not None:
+        _, values, goals = block.last.operands
+        assert isinstance(values, Vec)
+        assert isinstance(goals, Vec)
+        for value, goal in zip(values.items, goals.items, strict=True):
+            assert isinstance(value, Imm)
+            assert isinstance(goal, Sym)
+            block.cases[value.bits] = labels[goal.name]
 
 
 def _shorten_exits(blocks: list[BasicBlock]) -> None:
@@ -134,6 +147,7 @@ def _shorten_exits(blocks: list[BasicBlock]) -> None:
     for block in blocks:
         block.target = EXIT_BLOCK if block.target in lone else block.target
         block.otherwise = EXIT_BLOCK if block.otherwise in lone else block.otherwise
+        block.cases = {key: EXIT_BLOCK if goal in lone else goal for key, goal in block.cases.items()}
 
 
 def _set_rejoins(blocks: list[BasicBlock]) -> None:
@@ -187,6 +201,35 @@ def _post_dominators(blocks: list[BasicBlock], early: set[int] | None = None) ->
 
 def read_before_written(blocks: list[BasicBlock]) -> set[str]:
     """Return the registers that some way through the blocks reads before anything is written to them."""
+    return _live_into(blocks)[0]
+
+
+def live_after(body: list[Instruction | Label], opcode: str) -> list[set[str]]:
+    """Return for each instruction of one opcode the registers whose values are read after it.
+
+    Args:
+        body: A function's, in text order.
+        opcode: The first part of the opcode.
+    """
+    blocks = _cut(_without_guarded_ends(body))
+    into = _live_into(blocks)
+    found: list[set[str]] = []
+    for block in blocks:
+        live = set().union(*(into[s] for s in block.successors if s != EXIT_BLOCK))
+        of_block: list[set[str]] = []
+        for item in reversed(block.items):
+            if item.opcode[0] == opcode:
+                of_block.append(set(live))
+            reads, writes = reads_and_writes(item)
+            if item.guard is None:
+                live -= set(writes)
+            live |= set(reads)
+        found += reversed(of_block)
+    return found
+
+
+def _live_into(blocks: list[BasicBlock]) -> list[set[str]]:
+    """Return for each block the registers that it, or one after it, reads before it writes them."""
     wanted: list[set[str]] = []
     given: list[set[str]] = []
     for block in blocks:
@@ -208,7 +251,16 @@ def read_before_written(blocks: list[BasicBlock]) -> set[str]:
             if more:
                 wanted[i] |= more
                 changed = True
-    return wanted[0]
+    return wanted
+
+
+#: Opcodes whose first operand is no destination; those in the second line are made here, not by PTX.
+_NO_TARGET = frozenset(
+    {
+        *("st", "red", "bra", "cp", "fence", "membar", "stackrestore"),
+        *(SWITCH, "save_frame", "no_target"),
+    }
+)
 
 
 def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
@@ -222,7 +274,7 @@ def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
 
 
 def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
-    from_first = item.opcode[0] in ("st", "red", "bra", "cp", "fence", "membar")
+    from_first = item.opcode[0] in _NO_TARGET
     from_first |= item.opcode[0] in _BARRIERS and "red" not in item.opcode
     sources: list[str] = [item.guard] if item.guard else []
     targets: list[str] = []

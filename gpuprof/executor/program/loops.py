@@ -5,10 +5,11 @@
 from dataclasses import dataclass
 
 from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reads_and_writes
+from gpuprof.executor.program.ptx import Instruction, Reg
 
 _STRONG = {"volatile", "relaxed", "acquire", "mmio"}
 _READS = ("ld", "atom")
-_WRITES = ("st", "red")
+_WRITES = ("st", "red", "stmatrix")
 #: What loops that wait have in them, if no strong load.
 _HINTS = ("atom", "nanosleep", "fence", "membar")
 #: Spaces, and a way to load, whose content no other thread changes.
@@ -62,7 +63,7 @@ class _Loop:
         if not strong and not any(item.opcode[0] in _HINTS for item in items):
             return None
         reads = [i for i in items if i.opcode[0] in _READS and not _CONSTANT & set(i.opcode)]
-        writes = [i for i in items if i.opcode[0] in _WRITES and not _CONSTANT & set(i.opcode)]
+        writes = [i for i in items if _stores(i) and not _CONSTANT & set(i.opcode)]
         found = dict.fromkeys(name for item in reads for name in reads_and_writes(item)[1])
         if not self._left_by().intersection(found):
             return None
@@ -72,9 +73,8 @@ class _Loop:
 
     def _left_by(self) -> set[str]:
         """Return the registers that decide whether a turn is the last, and those that these follow from."""
-        branches = {n: self._blocks[n] for n in self._body if self._blocks[n].end is End.BRANCH}
-        guards = {n: block.last.guard for n, block in branches.items() if block.last and block.last.guard}
-        pending = [guards[n] for n in guards if not self._body.issuperset(branches[n].successors)]
+        guards = {n: name for n in self._body if (name := _decides(self._blocks[n]))}
+        pending = [guards[n] for n in guards if not self._body.issuperset(self._blocks[n].successors)]
         deciding: set[str] = set()
         while pending:
             name = pending.pop()
@@ -111,3 +111,16 @@ class _Loop:
             inside |= after
             pending += after
         return self._last in inside
+
+
+def _stores(item: Instruction) -> bool:
+    return item.opcode[0] in _WRITES or item.opcode[:2] == ("wmma", "store")
+
+
+def _decides(block: BasicBlock) -> str | None:
+    """Return the register that decides which of several blocks follows one."""
+    if block.end is End.SWITCH and block.last is not None:
+        value = block.last.operands[0]
+        assert isinstance(value, Reg)
+        return value.name
+    return block.last.guard if block.end is End.BRANCH and block.last is not None else None

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from gpuprof.executor.program.calls import SYSTEM_CALLS
 from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym, Vec
 
@@ -25,6 +26,7 @@ _TOUCHING = frozenset(
     {
         *("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma"),
         *("bar", "barrier", "fence", "membar", "shfl", "mbarrier"),
+        *SYSTEM_CALLS,
     }
 )
 

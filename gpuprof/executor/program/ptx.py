@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.program.initialisers import Reference, initial_content
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class Variable:
         space: "global", "const", "shared", "local" or "param".
         size: Bytes; 0 for an extern array, whose size the launch decides.
         data: Initial content, or None when there is none.
+        references: Where that content holds addresses.
         extern: True for `extern __shared__` arrays.
     """
 
@@ -114,6 +116,15 @@ class Variable:
     size: int
     data: bytes | None = None
     extern: bool = False
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a function takes and returns: bytes of each value, in order."""
+
+    returns: tuple[int, ...]
+    params: tuple[int, ...]
 
 
 @dataclass
@@ -121,6 +132,8 @@ class Function:
     """A kernel or device function: its parameters in order, its registers by name, its body in text order.
 
     `limits` holds what its header says of launches, by directive: `maxntid`, `reqntid`, `reqnctapercluster`.
+    `prototypes` are those of its calls through pointers, and `tables` the labels or functions that jumps and
+    calls by a register may go to, both by label.
     """
 
     name: str
@@ -131,6 +144,13 @@ class Function:
     variables: list[Variable] = field(default_factory=list)
     body: list[Instruction | Label] = field(default_factory=list)
     limits: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    prototypes: dict[str, Signature] = field(default_factory=dict)
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def signature(self) -> Signature:
+        """What it takes and returns."""
+        return Signature(tuple(v.size for v in self.returns), tuple(v.size for v in self.params))
 
 
 @dataclass
@@ -238,18 +258,16 @@ def _variable(text: str) -> Variable:
         raise UnsupportedInstruction(f".{space} .{kind} variable", 0)
     item *= int(vector or 1)
     size = item * (int(count or 0) if is_array else 1)
-    data = None if initial is None else _initial_bytes(initial, item, size)
-    return Variable(name, space, int(align or item), size, data, extern)
+    data: bytes | None = None
+    references: tuple[Reference, ...] = ()
+    if initial is not None:
+        data, references = initial_content(initial, item, size, _bits)
+    return Variable(name, space, int(align or item), size, data, extern, references)
 
 
-def _initial_bytes(text: str, item: int, size: int) -> bytes:
-    content = b""
-    for word in text.strip("{} \n\t").split(","):
-        literal = _literal(word.strip())
-        if literal is None:
-            raise UnsupportedInstruction(f"initialiser {word.strip()}", 0)
-        content += (literal.bits & ((1 << 8 * item) - 1)).to_bytes(item, "little")
-    return content.ljust(size, b"\0")
+def _bits(text: str) -> int | None:
+    literal = _literal(text)
+    return None if literal is None else literal.bits
 
 
 def _function_header(text: str) -> Function:
@@ -260,14 +278,22 @@ def _function_header(text: str) -> Function:
         raise UnsupportedInstruction("function header", 0)
     returns, name, params = found.groups()
 
-    def variables(listing: str | None) -> list[Variable]:
-        return [_variable(part.strip()) for part in (listing or "").split(",") if part.strip()]
-
     limits: dict[str, tuple[int, int, int]] = {}
     for directive, *extents in _LIMIT.findall(after[found.end() :]):
         x, y, z = (int(extent or 1) for extent in extents)
         limits[directive] = (x, y, z)
-    return Function(name, is_entry, variables(params), variables(returns), limits=limits)
+    return Function(name, is_entry, _variables(params), _variables(returns), limits=limits)
+
+
+def _variables(listing: str | None) -> list[Variable]:
+    return [_variable(part.strip()) for part in (listing or "").split(",") if part.strip()]
+
+
+def _signature(text: str) -> Signature:
+    """Read a prototype: `(.param .b32 _) _ (.param .b64 _)`, either list possibly missing."""
+    found = re.match(r"\s*(?:\(([^)]*)\))?\s*_\s*(?:\(([^)]*)\))?", text, re.DOTALL)
+    returns, params = found.groups() if found else ("", "")
+    return Signature(*(tuple(v.size for v in _variables(part)) for part in (returns, params)))
 
 
 def _literal(text: str) -> Imm | None:
@@ -317,7 +343,9 @@ class _Body:
                 self._declare(statement)
             elif statement.startswith((".shared", ".local", ".param", ".const", ".global")):
                 self._declare_variable(statement)
-            elif statement.startswith((".pragma", ".file", ".branchtargets")):
+            elif statement.startswith((".callprototype", ".branchtargets", ".calltargets")):
+                self._table(statement)
+            elif statement.startswith((".pragma", ".file")):
                 continue
             elif statement.startswith("."):
                 raise UnsupportedInstruction(statement.split()[0], self.line)
@@ -380,6 +408,16 @@ class _Body:
     def _declare_variable(self, text: str) -> None:
         variable = _variable(text)
         self.function.variables.append(replace(variable, name=self._fresh(variable.name)))
+
+    def _table(self, text: str) -> None:
+        """Read what a label before it names: a prototype, or where jumps and calls by a register may go."""
+        label = self.function.body.pop()
+        assert isinstance(label, Label)
+        directive, rest = text.split(None, 1)
+        if directive == ".callprototype":
+            self.function.prototypes[label.name] = _signature(rest)
+        else:
+            self.function.tables[label.name] = tuple(self._renamed(name) for name in _split(rest))
 
     def _instruction(self, text: str) -> Instruction:
         guard, negated = None, False

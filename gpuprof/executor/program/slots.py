@@ -26,8 +26,13 @@ KNOWN_SPECIALS = frozenset(
         *("%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
         *(f"%reserved_smem_offset_{place}" for place in ("begin", "end", "cap")),
         *(f"%lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")),
+        *("%envreg1", "%envreg2"),
     }
 )
+
+#: Special registers that hold the two halves of the address where a grid counts who came to its barrier; 0
+#: where it was not launched cooperatively.
+GRID_WORKSPACE = frozenset({"%envreg1", "%envreg2"})
 
 #: What stands among symbols for the start of constant memory.
 CONSTANT_WINDOW = "constant memory+0"

@@ -19,10 +19,12 @@ from gpuprof.executor.lanes.undefined import never_written
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
+from gpuprof.executor.memory.frames import Frames
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.phased_races import PhasedInterval
+from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
 from gpuprof.executor.memory.shared_order import SharedOrder
@@ -129,6 +131,7 @@ class Batch:
         self.last_buffer: dict[int | None, Buffer] = {}
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
+        self.printed = Printed()
 
     def close(self) -> None:
         """Let go of what refers back here, so that memory is free at once, not when Python next collects."""
@@ -158,6 +161,11 @@ class Batch:
     def mbarriers(self) -> Mbarriers:
         """The mbarriers in shared memory."""
         return Mbarriers(self.blocks, self.shared.size)
+
+    @cached_property
+    def frames(self) -> Frames:
+        """What functions that call themselves keep."""
+        return Frames(self.blocks, self.warps)
 
     @cached_property
     def bulk(self) -> BulkCopies:

@@ -155,6 +155,9 @@ class GlobalSpace:
         parts = []
         for buffer in batch.memory.buffers:
             inside = (start >= buffer.address) & (start + self.request.size <= buffer.address + buffer.size)
+            if buffer.allotted is not None:
+                place = np.where(inside, start - buffer.address, 0)
+                inside = inside & buffer.allotted.holds(place, self.request.size)
             if (remaining & inside).any():
                 parts.append((buffer, mask.of(remaining & inside)))
                 remaining = remaining & ~inside
@@ -168,6 +171,8 @@ class GlobalSpace:
         if last and last.holds(found.low, found.high):
             return last
         buffer = batch.memory.holding(found.low, found.high)
+        if buffer and buffer.allotted is not None:
+            return None
         if buffer:
             batch.last_buffer[site] = buffer
         return buffer
@@ -215,6 +220,8 @@ class GlobalSpace:
             if buffer is not None:
                 past = start - buffer.address
                 why = f"at byte {past} of {buffer.name}, which has {buffer.size} bytes"
+                if buffer.allotted is not None and past < buffer.size:
+                    why = f"in {buffer.name}, where nothing is given out"
         detail = f"{verb} {self.request.size} bytes of global memory at {start:#x}, {why}"
         batch.fault(FaultKind.OUT_OF_BOUNDS, detail, self.request.line, position, start)
 

@@ -6,7 +6,7 @@ arguments = ["rows", "columns", "x", "w", "y"]
 block = [32, 4]
 grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
 */
-// expect: trap: fails an assertion
+// expect: trap: fails the assertion `w[column] > 10`
 extern "C" __device__ void __assertfail(const char *, const char *, unsigned, const char *, size_t);
 
 extern "C" __global__ void fault_assert(int rows, int columns, const real *x, const real *w, real *y)

@@ -1,0 +1,155 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode calls of what CUDA provides: `printf`, `assert`, `malloc` and `free`."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.arithmetic.print_format import argument_sizes, formatted, offsets
+from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.scalars import ARITHMETIC
+from gpuprof.executor.memory.heap import Heap
+from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from gpuprof.executor.program.ptx import Instruction
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+
+_S32, _U64 = ARITHMETIC["s32"], ARITHMETIC["u64"]
+#: Characters of a string that are read before it counts as one without an end.
+_LONGEST = 4096
+_NO_FORMAT = -1
+
+Position = tuple[int, int, int]
+
+
+def print_formatted(coder: Coder, item: Instruction) -> Step:
+    """`vprintf`: each lane prints, one after the other; the result is how many arguments the format takes."""
+    write = coder.target(item.operands[0], item)
+    read_text, read_arguments = (coder.reader(operand, _U64, item) for operand in item.operands[1:3])
+    masked, reader = coder.mask(item), _Reader.of(coder, item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        shape = (batch.blocks, batch.warps, 32)
+        texts, arguments = (np.broadcast_to(read(batch), shape) for read in (read_text, read_arguments))
+        counts = np.zeros(shape, dtype=_S32)
+        seen: dict[int, str] = {}
+        for index in np.argwhere(np.broadcast_to(mask.lanes, shape)).tolist():
+            position: Position = (index[0], index[1], index[2])
+            address = int(texts[position])
+            if not address:
+                counts[position] = _NO_FORMAT
+                continue
+            if address not in seen:
+                seen[address] = reader.string(batch, address, position)
+            text, start = seen[address], int(arguments[position])
+            places = offsets(text)
+            counts[position] = len(places)
+            batch.printed.add(partial(reader.printed, batch, text, start, position))
+        write(batch, counts, mask)
+
+    return step
+
+
+def assertion_fails(coder: Coder, item: Instruction) -> Step:
+    """`__assertfail`: the condition of an `assert` does not hold, and the launch ends."""
+    reads = [coder.reader(operand, _U64, item) for operand in item.operands[1:5]]
+    masked, reader = coder.mask(item), _Reader.of(coder, item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        position = mask.first()
+        shape = (batch.blocks, batch.warps, 32)
+        condition, file, number, function = (int(np.broadcast_to(r(batch), shape)[position]) for r in reads)
+        told = [reader.string(batch, a, position) if a else "?" for a in (condition, file, function)]
+        text = f"fails the assertion `{told[0]}` ({told[1]}:{number & 0xFFFF_FFFF}, in {told[2]})"
+        batch.fault(FaultKind.TRAP, text, item.line, position)
+
+    return step
+
+
+def allocate(coder: Coder, item: Instruction) -> Step:
+    """`malloc`: memory of the device's heap for each lane, or 0 where there is none left."""
+    write, read = coder.target(item.operands[0], item), coder.reader(item.operands[1], _U64, item)
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask, heap = masked(batch), Heap.of(batch.memory)
+        shape = (batch.blocks, batch.warps, 32)
+        lanes = np.broadcast_to(mask.lanes, shape)
+        result = np.zeros(shape, dtype=_U64)
+        result[lanes] = [heap.take(size) for size in np.broadcast_to(read(batch), shape)[lanes].tolist()]
+        write(batch, result, mask)
+
+    return step
+
+
+def free(coder: Coder, item: Instruction) -> Step:
+    """`free`: what `malloc` gave each lane goes back; address 0 is no memory."""
+    read, masked, line = coder.reader(item.operands[1], _U64, item), coder.mask(item), item.line
+
+    def step(batch: Batch) -> None:
+        mask, heap = masked(batch), Heap.of(batch.memory)
+        shape = (batch.blocks, batch.warps, 32)
+        addresses = np.broadcast_to(read(batch), shape)
+        for index in np.argwhere(np.broadcast_to(mask.lanes, shape)).tolist():
+            position: Position = (index[0], index[1], index[2])
+            address = int(addresses[position])
+            if address and not heap.give_back(address):
+                text = f"frees {address:#x}, which malloc has not given out, or which is freed already"
+                batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, address)
+
+    return step
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads what a call's generic addresses point to, as one lane sees it.
+
+    Attributes:
+        line: Source line of the call.
+        shared_start: Address of the first byte of the kernel's own shared memory.
+    """
+
+    line: int
+    shared_start: int
+
+    @classmethod
+    def of(cls, coder: Coder, item: Instruction) -> Self:
+        """Return the reader of one call."""
+        return cls(item.line, coder.shared_start)
+
+    def printed(self, batch: Batch, text: str, start: int, position: Position) -> str:
+        """Return what one call prints whose arguments lie at `start`."""
+        places = zip(offsets(text), argument_sizes(text), strict=True)
+        content = [self._bytes(batch, start + place, size, position, size) for place, size in places]
+        return formatted(text, content, lambda address: self.string(batch, address, position))
+
+    def string(self, batch: Batch, address: int, position: Position) -> str:
+        """Return the text at an address."""
+        content = self._bytes(batch, address, _LONGEST, position, 1)
+        return content.partition(b"\0")[0].decode("utf-8", "replace")
+
+    def _bytes(self, batch: Batch, address: int, most: int, position: Position, least: int) -> bytes:
+        """Return up to `most` bytes; a fault where there are not even `least`."""
+        memory: NDArray[np.uint8]
+        if LOCAL_WINDOW <= address < LOCAL_WINDOW + WINDOW_BYTES:
+            first = int(batch.lane_numbers[position]) * batch.local_bytes
+            memory, start = batch.local[first : first + batch.local_bytes], address - LOCAL_WINDOW
+        elif SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_BYTES:
+            memory, start = batch.shared.content[position[0]], address - SHARED_WINDOW - self.shared_start
+        else:
+            buffer = batch.memory.holding(address, address + least)
+            memory = buffer.view(1)[: buffer.size] if buffer else np.zeros(0, dtype=np.uint8)
+            start = address - (buffer.address if buffer else 0)
+        found = memory[start : start + most].tobytes() if start >= 0 else b""
+        if len(found) < least:
+            text = f"gives printf or assert the address {address:#x}, where nothing is allocated"
+            batch.fault(FaultKind.OUT_OF_BOUNDS, text, self.line, position, address)
+        return found

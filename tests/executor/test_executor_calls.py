@@ -1,0 +1,368 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that are no plain ones: of functions that call themselves, through pointers, and jumps by tables."""
+
+import numpy as np
+import pytest
+from executor_harness import compile_cuda, cuda_program, run_cuda
+
+from gpuprof.executor import (
+    FaultKind,
+    GlobalMemory,
+    KernelFault,
+    UnsupportedInstruction,
+    launch,
+    load_program,
+)
+from gpuprof.executor.program.initialisers import Reference, initial_content
+from gpuprof.executor.program.ptx import parse
+
+THREADS = np.zeros(32, np.int32)
+FOLLOWED = pytest.mark.parametrize("follow_undefined", [False, True])
+
+
+def result_of(source: str, *arrays: np.ndarray, **keywords) -> list[int]:
+    (out, *_), _ = run_cuda(source, THREADS, *arrays, **keywords)
+    return out.array().tolist()
+
+
+@FOLLOWED
+def test_lanes_of_different_depths_recurse_together(follow_undefined):
+    source = """__device__ __noinline__ int fibonacci(int n) {
+    return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+}
+extern "C" __global__ void k(int *out) { out[threadIdx.x] = fibonacci(threadIdx.x % 11); }"""
+    expected = [0, 1]
+    while len(expected) < 11:
+        expected.append(expected[-1] + expected[-2])
+    assert result_of(source, follow_undefined=follow_undefined) == [expected[t % 11] for t in range(32)]
+
+
+@FOLLOWED
+def test_each_call_has_its_own_array(follow_undefined):
+    """The array is written before the inner call and read after it."""
+    source = """__device__ __noinline__ int digits(int n) {
+    int held[4];
+    for (int i = 0; i < 4; ++i) held[(i + n) & 3] = n + i;
+    const int below = n > 0 ? digits(n - 1) : 0;
+    return below * 3 + held[n & 3] + held[(n + below) & 3];
+}
+extern "C" __global__ void k(int *out) { out[threadIdx.x] = digits(threadIdx.x % 7); }"""
+
+    def digits(n: int) -> int:
+        held = [0] * 4
+        for i in range(4):
+            held[(i + n) & 3] = n + i
+        below = digits(n - 1) if n > 0 else 0
+        return below * 3 + held[n & 3] + held[(n + below) & 3]
+
+    assert result_of(source, follow_undefined=follow_undefined) == [digits(t % 7) for t in range(32)]
+
+
+def test_functions_call_each_other_and_one_recursion_stands_in_another():
+    source = """__device__ __noinline__ int odd(int n);
+__device__ __noinline__ int even(int n) { return n == 0 ? 1 : odd(n - 1); }
+__device__ __noinline__ int odd(int n) { return n == 0 ? 0 : even(n - 1) + (n > 40 ? even(1) : 0); }
+__device__ __noinline__ int sum(int n) { return n == 0 ? even(7) : sum(n - 1) + even(n); }
+extern "C" __global__ void k(int *out) { out[threadIdx.x] = sum(threadIdx.x) * 10 + odd(threadIdx.x); }"""
+    expected = [10 * sum(i % 2 == 0 for i in range(1, t + 1)) + t % 2 for t in range(32)]
+    assert result_of(source) == expected
+
+
+def test_recursion_that_does_not_end_is_told():
+    source = """__device__ __noinline__ int down(int n, int *out) {
+    if (n == 12345) return 0;
+    const int below = down(n + 2, out); // planted
+    out[n & 31] = below;
+    return below + n;
+}
+extern "C" __global__ void k(int *out) { out[threadIdx.x] = down(0, out); }"""
+    with pytest.raises(KernelFault) as caught:
+        run_cuda(source, THREADS, block=(1, 1, 1))
+    assert caught.value.kind is FaultKind.ENDLESS
+    assert caught.value.source_line == 3
+
+
+POINTERS = """typedef int (*Operation)(int, int);
+__device__ int plus(int a, int b) { return a + b; }
+__device__ int times(int a, int b) { return a * b; }
+__device__ int less(int a, int b) { return a - b; }
+__device__ long long wide(int a, int b) { return 7; }
+__device__ Operation table[4] = {plus, times, less, 0};
+typedef long long (*Other)(int, int);
+__device__ Other other = wide;
+"""
+
+
+@FOLLOWED
+def test_each_lane_calls_what_its_pointer_says(follow_undefined):
+    kernel = """extern "C" __global__ void k(int *out) {
+    out[threadIdx.x] = table[threadIdx.x % 3](threadIdx.x, 3);
+}"""
+    expected = [(t + 3, t * 3, t - 3)[t % 3] for t in range(32)]
+    assert result_of(POINTERS + kernel, follow_undefined=follow_undefined) == expected
+
+
+def test_a_pointer_to_no_function_is_told_and_not_what_is_no_candidate():
+    kernel = """extern "C" __global__ void k(int *out, int *index) {
+    Operation chosen = index[0] < 4 ? table[index[0]] : (Operation)other;
+    out[threadIdx.x] = chosen(threadIdx.x, 3);
+}"""
+    assert result_of(POINTERS + kernel, np.array([1], np.int32))[5] == 15
+    for index in (3, 4):
+        with pytest.raises(KernelFault) as caught:
+            run_cuda(POINTERS + kernel, THREADS, np.array([index], np.int32))
+        assert caught.value.kind is FaultKind.BAD_TARGET
+
+
+def test_a_kernel_keeps_pointers_that_another_made():
+    source = (
+        POINTERS
+        + """__device__ Operation chosen;
+extern "C" __global__ void choose(int *out) { chosen = table[1]; }
+extern "C" __global__ void use(int *out) { out[threadIdx.x] = chosen(threadIdx.x, 5); }"""
+    )
+    ptx, _ = compile_cuda(source)
+    memory = GlobalMemory()
+    out = memory.allocate(THREADS, "out")
+    for name, threads in (("choose", 1), ("use", 32)):
+        launch(load_program(ptx, name), (1, 1, 1), (threads, 1, 1), [out], memory)
+    assert out.array().tolist() == [5 * t for t in range(32)]
+
+
+VIRTUAL = """struct Shape {
+    int scale;
+    __device__ Shape(int scale) : scale(scale) {}
+    __device__ virtual int area(int n) const { return n * scale; }
+    __device__ virtual int twice(int n) const { return 2 * area(n); }
+};
+struct Square : Shape {
+    __device__ Square(int scale) : Shape(scale) {}
+    __device__ int area(int n) const override { return n * n * scale; }
+};
+"""
+
+
+@FOLLOWED
+def test_virtual_functions_call_virtual_functions(follow_undefined):
+    kernel = """extern "C" __global__ void k(int *out) {
+    Shape shape(3);
+    Square square(2);
+    const Shape *mine = threadIdx.x % 2 ? &shape : &square;
+    out[threadIdx.x] = mine->twice(threadIdx.x);
+}"""
+    expected = [2 * 3 * t if t % 2 else 4 * t * t for t in range(32)]
+    assert result_of(VIRTUAL + kernel, follow_undefined=follow_undefined) == expected
+
+
+JUMP = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 k_param_0)
+{
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<5>;
+    ld.param.u64 %rd1, [k_param_0];
+    mov.u32 %r1, %tid.x;
+    and.b32 %r2, %r1, 3;
+    add.s32 %r2, %r2, SHIFT;
+    mov.u32 %r3, 0;
+    $L_table: .branchtargets $L_one, $L_two, $L_one, $L_three;
+    brx.idx %r2, $L_table;
+$L_one:
+    mov.u32 %r3, 10;
+    bra.uni $L_end;
+$L_two:
+    mov.u32 %r3, 20;
+    bra.uni $L_end;
+$L_three:
+    mov.u32 %r3, 30;
+$L_end:
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r3;
+    ret;
+}
+"""
+
+
+@FOLLOWED
+def test_a_table_of_labels_splits_a_warp_and_brings_it_together(follow_undefined):
+    memory = GlobalMemory()
+    out = memory.allocate(THREADS, "out")
+    program = load_program(JUMP.replace("SHIFT", "0"), "k", follow_undefined=follow_undefined)
+    result = launch(program, (1, 1, 1), (32, 1, 1), [out], memory)
+    assert out.array().tolist() == [10, 20, 10, 30] * 8
+    assert result.counters["branch_divergent_warps"] == 1
+    assert result.counters["global_store_requests"] == 1
+
+
+def test_an_index_behind_the_table_is_told():
+    memory = GlobalMemory()
+    program = load_program(JUMP.replace("SHIFT", "1"), "k")
+    with pytest.raises(KernelFault) as caught:
+        launch(program, (1, 1, 1), (32, 1, 1), [memory.allocate(THREADS, "out")], memory)
+    assert caught.value.kind is FaultKind.BAD_TARGET
+    assert caught.value.thread == (3, 0, 0)
+
+
+def test_memory_on_the_stack_is_the_threads_own_and_has_an_end():
+    source = """extern "C" __global__ void k(int *out, int *length) {
+    const int n = length[0];
+    int *held;
+    asm volatile("alloca.u64 %0, %1, 16; cvta.local.u64 %0, %0;" : "=l"(held) : "l"(4ull * n));
+    for (int i = 0; i < n; ++i) held[i] = i * threadIdx.x;
+    int sum = 0;
+    for (int i = 0; i < n; ++i) sum += held[n - 1 - i] * (i + 1);
+    out[threadIdx.x] = sum;
+}"""
+    expected = [t * sum((5 - i) * (i + 1) for i in range(6)) for t in range(32)]
+    assert result_of(source, np.array([6], np.int32)) == expected
+    with pytest.raises(KernelFault) as caught:
+        run_cuda(source, THREADS, np.array([300], np.int32))
+    assert caught.value.kind is FaultKind.OUT_OF_BOUNDS
+    assert "1,024 bytes" in caught.value.detail
+
+
+def test_an_argument_written_in_words_may_be_read_in_bytes():
+    ptx = """.version 8.0
+.target sm_90
+.address_size 64
+.func (.param .b32 r) f(.param .align 4 .b8 p[4])
+{
+    .reg .b16 %rs<3>;
+    .reg .b32 %r<4>;
+    ld.param.u8 %rs1, [p+1];
+    ld.param.u8 %rs2, [p+3];
+    cvt.u32.u16 %r1, %rs1;
+    cvt.u32.u16 %r2, %rs2;
+    mad.lo.s32 %r3, %r2, 1000, %r1;
+    st.param.b32 [r], %r3;
+    ret;
+}
+.visible .entry k(.param .u64 k_param_0)
+{
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [k_param_0];
+    mov.u32 %r1, 0x04030201;
+    {
+    .param .align 4 .b8 given[4];
+    st.param.b32 [given], %r1;
+    .param .b32 back;
+    call.uni (back), f, (given);
+    ld.param.b32 %r2, [back];
+    }
+    st.global.u32 [%rd1], %r2;
+    ret;
+}
+"""
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(1, np.int32), "out")
+    launch(load_program(ptx, "k"), (1, 1, 1), (1, 1, 1), [out], memory)
+    assert out.array().tolist() == [4002]
+
+
+def test_a_switch_may_end_a_loop_that_waits_for_others():
+    """Threads of the first warp turn, by a jump table, until the second warp has set the flag."""
+    ptx = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 k_param_0)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<5>;
+    ld.param.u64 %rd1, [k_param_0];
+    mov.u32 %r1, %tid.x;
+    setp.ge.u32 %p1, %r1, 32;
+    @%p1 bra $L_set;
+    $L_table: .branchtargets $L_wait, $L_done;
+$L_wait:
+    ld.relaxed.gpu.global.u32 %r2, [%rd1];
+    brx.idx %r2, $L_table;
+$L_done:
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3+4], %r2;
+    ret;
+$L_set:
+    mov.u32 %r3, 1;
+    st.relaxed.gpu.global.u32 [%rd1], %r3;
+    ret;
+}
+"""
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(33, np.int32), "out")
+    launch(load_program(ptx, "k"), (1, 1, 1), (64, 1, 1), [out], memory)
+    assert out.array().tolist() == [1] * 33
+
+
+def test_an_initialiser_in_constant_memory_names_either_of_two_addresses():
+    ptx = """.version 8.0
+.target sm_90
+.address_size 64
+.const .align 4 .u32 first = 11;
+.const .align 4 .u32 second = 22;
+.global .align 8 .u64 where[2] = {generic(second), second};
+.visible .entry k(.param .u64 k_param_0)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<5>;
+    ld.param.u64 %rd1, [k_param_0];
+    ld.global.u64 %rd2, [where];
+    ld.u32 %r1, [%rd2];
+    ld.global.u64 %rd3, [where+8];
+    ld.const.u32 %r2, [%rd3];
+    add.u32 %r3, %r1, %r2;
+    st.global.u32 [%rd1], %r3;
+    ret;
+}
+"""
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(1, np.int32), "out")
+    launch(load_program(ptx, "k"), (1, 1, 1), (1, 1, 1), [out], memory)
+    assert out.array().tolist() == [44]
+
+
+def test_variables_start_with_addresses_and_parts_of_them():
+    content, references = initial_content(
+        "{1, 0xFF00(generic(there)+4), f, there-8}", 1, 6, lambda word: int(word) if word.isdigit() else None
+    )
+    assert content == b"\x01\0\0\0\0\0"
+    there = Reference(1, 1, "there", 4, 8, generic=True)
+    assert references == (there, Reference(2, 1, "f"), Reference(3, 1, "there", -8))
+    assert references[0].content(0x1234_56FC) == b"\x57"
+    with pytest.raises(UnsupportedInstruction, match="initialiser"):
+        initial_content("{%r1}", 4, 4, lambda word: None)
+
+
+def test_pointers_to_variables_stand_in_variables():
+    source = """__device__ int values[4] = {5, 6, 7, 8};
+__device__ int *middle = values + 2;
+struct Entry { int *where; char tag; };
+__constant__ Entry entries[2] = {{values, 'a'}, {values + 3, 'b'}};
+extern "C" __global__ void k(int *out) {
+    out[threadIdx.x] = *middle + 100 * *entries[threadIdx.x & 1].where + entries[threadIdx.x & 1].tag;
+}"""
+    assert result_of(source)[:2] == [7 + 500 + 97, 7 + 800 + 98]
+
+
+def test_prototypes_and_tables_are_read():
+    function = parse(
+        compile_cuda(
+            POINTERS
+            + """extern "C" __global__ void k(int *out, long n) {
+    out[n] = table[n & 3](1, 2);
+}"""
+        )[0]
+    ).functions["k"]
+    (signature,) = function.prototypes.values()
+    assert (signature.returns, signature.params) == ((4,), (4, 4))
+
+
+def test_no_pointer_fits_is_named():
+    program = cuda_program("""extern "C" __global__ void k(int *out, int (*f)(int)) {
+    if (out[0]) out[0] = f(1);
+}""")
+    assert program.unmodelled == (("call of a function pointer that no function fits", 2),)

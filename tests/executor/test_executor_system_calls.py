@@ -1,0 +1,208 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What CUDA provides to kernels as functions: `printf`, `malloc` and `free`, and the barrier of the grid."""
+
+import struct
+
+import numpy as np
+import pytest
+from executor_harness import cuda_program, run_cuda
+
+from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch
+from gpuprof.executor.arithmetic.print_format import argument_sizes, formatted, offsets
+
+OUT = np.zeros(32, np.int32)
+
+
+def _bits(value: int, size: int) -> bytes:
+    return (value % (1 << 8 * size)).to_bytes(size, "little")
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "expected"),
+    [
+        ("%d|%i|%u", [-5, -6, -1], "-5|-6|4294967295"),
+        ("%5d|%-5d|%05d|%+d|% d", [42, 42, 42, 42, 42], "   42|42   |00042|+42| 42"),
+        ("%.3d|%6.3d|%06.3d", [5, 5, 5], "005|   005|   005"),
+        ("%x|%#x|%X|%o|%#o|%#x", [255, 255, 255, 8, 8, 0], "ff|0xff|FF|10|010|0"),
+        ("%lld|%llu|%lx", [-(1 << 40), 1 << 63, 1 << 40], "-1099511627776|9223372036854775808|10000000000"),
+        ("%hd|%hhu|%hhd", [70000, 300, 200], "4464|44|-56"),
+        (
+            "%f|%.2f|%8.3f|%-8.1f|%+e",
+            [1.5, 2.345, 3.0, 4.0, 12345.678],
+            "1.500000|2.35|   3.000|4.0     |+1.234568e+04",
+        ),
+        ("%g|%G|%a", [1e-10, 1e20, 1.5], "1e-10|1E+20|0x1.8p+0"),
+        ("%f|%F|%5.1f|%f", [np.inf, -np.inf, np.nan, -np.nan], "inf|-INF|  nan|-nan"),
+        ("%c%c|%3c", [72, 105, 33], "Hi|  !"),
+        ("%s|%6s|%-6s|%.2s", [0, 0, 0, 0], "word|  word|word  |wo"),
+        ("%p|%p", [0x7F00, 0], "0x7f00|(nil)"),
+        ("%*d|%-*d|%.*f", [6, 42, 4, 7, 2, 1.239], "    42|7   |1.24"),
+        ("100%% of %d", [3], "100% of 3"),
+        ("%y %", [], "%y %"),
+        ("%+u|% x", [1, 2], "1|2"),
+    ],
+)
+def test_formats_are_those_of_c(text, arguments, expected):
+    sizes = argument_sizes(text)
+    content = [
+        struct.pack("<d", given) if isinstance(given, float) else _bits(given, size)
+        for given, size in zip(arguments, sizes, strict=True)
+    ]
+    assert formatted(text, content, lambda address: "word") == expected
+
+
+def test_arguments_lie_at_multiples_of_their_size():
+    assert offsets("%d %f %d %c %s") == [0, 8, 16, 20, 24]
+
+
+def test_lanes_print_one_after_the_other_and_those_elsewhere_do_not():
+    source = """extern "C" __global__ void k(int *out) {
+    if (threadIdx.x % 2)
+        out[threadIdx.x] =
+            printf("%d of %s: %.1f\\n", threadIdx.x, blockIdx.x ? "last" : "first", threadIdx.x * 0.5);
+}"""
+    (out,), result = run_cuda(source, OUT, grid=(2, 1, 1), block=(5, 1, 1))
+    assert result.printed.splitlines() == [
+        *("1 of first: 0.5", "3 of first: 1.5", "1 of last: 0.5", "3 of last: 1.5"),
+    ]
+    assert result.print_calls == 4
+    assert out.array()[:5].tolist() == [0, 3, 0, 3, 0]
+
+
+def test_much_text_is_cut_and_counted():
+    source = """extern "C" __global__ void k(int *out) {
+    for (int i = 0; i < 40; ++i) printf("%d\\n", i);
+}"""
+    _, result = run_cuda(source, OUT, block=(128, 1, 1))
+    assert result.print_calls == 40 * 128
+    assert len(result.printed.splitlines()) == 4096
+
+
+def test_a_string_in_memory_of_any_kind_is_printed():
+    source = """extern "C" __global__ void k(char *given) {
+    __shared__ char ours[4];
+    char mine[4] = {'m', (char)('0' + threadIdx.x), 0, 0};
+    if (threadIdx.x == 0) { ours[0] = 's'; ours[1] = 0; }
+    __syncthreads();
+    printf("%s %s %s;", given, ours, mine);
+}"""
+    _, result = run_cuda(source, np.frombuffer(b"global\0", np.uint8), block=(2, 1, 1))
+    assert result.printed == "global s m0;global s m1;"
+
+
+def test_a_string_that_is_nowhere_is_told():
+    source = """extern "C" __global__ void k(int *out, const char *text) {
+    printf("%s", text + 4096); // planted
+}"""
+    with pytest.raises(KernelFault) as caught:
+        run_cuda(source, OUT, np.zeros(8, np.uint8))
+    assert (caught.value.kind, caught.value.source_line) == (FaultKind.OUT_OF_BOUNDS, 2)
+
+
+def test_what_malloc_gives_is_checked_to_the_byte():
+    source = """extern "C" __global__ void k(int *out, int *place) {
+    char *mine = (char *)malloc(10);
+    mine[place[0]] = threadIdx.x;
+    out[threadIdx.x] = mine[place[0]];
+    free(mine);
+}"""
+    (out, _), result = run_cuda(source, OUT, np.array([9], np.int32))
+    assert out.array().tolist() == list(range(32))
+    assert result.remarks == ()
+    with pytest.raises(KernelFault, match="where nothing is given out") as caught:
+        run_cuda(source, OUT, np.array([10], np.int32))
+    assert (caught.value.kind, caught.value.source_line) == (FaultKind.OUT_OF_BOUNDS, 3)
+
+
+def test_what_is_not_freed_is_a_remark():
+    source = """extern "C" __global__ void k(int *out) {
+    int *mine = (int *)malloc(40);
+    out[threadIdx.x] = mine != 0;
+    if (threadIdx.x < 30) free(mine);
+}"""
+    _, result = run_cuda(source, OUT)
+    assert result.remarks == ("Of what malloc gave out, 80 bytes in 2 pieces are not freed",)
+
+
+def test_freed_memory_is_taken_again_when_no_other_is_left():
+    source = """extern "C" __global__ void k(int *out) {
+    int given = 0;
+    for (int i = 0; i < 100; ++i) {
+        int *mine = (int *)malloc(1 << 20);
+        if (mine) { mine[i] = i; given += mine[i] == i; }
+        free(mine);
+    }
+    void *all[9];
+    for (int i = 0; i < 9; ++i) given += 1000 * ((all[i] = malloc(1 << 20)) != 0);
+    out[0] = given;
+}"""
+    (out,), _ = run_cuda(source, OUT, block=(1, 1, 1))
+    assert out.array()[0] == 7100
+
+
+GRID = """__device__ unsigned *workspace() {
+    unsigned high, low;
+    asm volatile("mov.u32 %0, %%envreg1; mov.u32 %1, %%envreg2;" : "=r"(high), "=r"(low));
+    return (unsigned *)((unsigned long long)high << 32 | low);
+}
+"""
+
+
+def test_only_a_cooperative_launch_has_a_workspace():
+    source = GRID + 'extern "C" __global__ void k(int *out) { out[threadIdx.x] = workspace() != 0; }'
+    for cooperative in (False, True):
+        (out,), _ = run_cuda(source, OUT, cooperative=cooperative)
+        assert out.array().tolist() == [cooperative] * 32
+
+
+def test_blocks_of_a_grid_wait_for_each_other_however_many():
+    """More lanes than a batch has otherwise: those of later blocks must come to the barrier too."""
+    source = (
+        GRID
+        + """__device__ unsigned held[300];
+extern "C" __global__ void k(int *out) {
+    unsigned *arrived = workspace();
+    if (threadIdx.x == 0) {
+        held[blockIdx.x] = blockIdx.x + 1;
+        asm volatile("red.release.gpu.add.u32 [%0], 1;" : : "l"(arrived) : "memory");
+        unsigned now;
+        do asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(now) : "l"(arrived) : "memory");
+        while (now < gridDim.x);
+        out[blockIdx.x] = held[gridDim.x - 1 - blockIdx.x];
+    }
+}"""
+    )
+    (out,), _ = run_cuda(
+        source, np.zeros(300, np.int32), grid=(300, 1, 1), block=(256, 1, 1), cooperative=True
+    )
+    assert out.array().tolist() == list(range(300, 0, -1))
+
+
+def test_a_launch_that_is_begun_again_prints_once_and_takes_its_memory_once():
+    """A second look at shared memory that is ordered by more than barriers; the heap is there, or is not."""
+    source = """__device__ int *kept;
+extern "C" __global__ void k(int *out) {
+    __shared__ volatile int flag;
+    if (threadIdx.x == 0) {
+        if (kept) { out[2] = *kept; free(kept); }
+        kept = (int *)malloc(3 << 20);
+        out[0] = kept != 0;
+        *kept = 5;
+        printf("launch %d\\n", ++out[1]);
+    }
+    flag = 1;
+    out[3 + threadIdx.x] += flag;
+}"""
+    program, memory = cuda_program(source), GlobalMemory()
+    out = memory.allocate(np.zeros(67, np.int32), "out")
+    assert program.orders_shared
+    heaps = set()
+    for number, before in ((1, 0), (2, 5)):
+        result = launch(program, (1, 1, 1), (64, 1, 1), [out], memory)
+        assert (result.printed, result.print_calls) == (f"launch {number}\n", 1)
+        assert result.remarks == ("Of what malloc gave out, 3,145,728 bytes in 1 pieces are not freed",)
+        assert out.array().tolist() == [1, number, before] + [number] * 64
+        assert len(memory.heap.pieces) == 1
+        heaps |= {buffer.address for buffer in memory.buffers if "heap" in buffer.name}
+    assert len(heaps) == 1
