@@ -223,6 +223,9 @@ class Card:
 
 def answer_here(names: Iterable[str], ask: Callable[[str], dict]) -> None:
     """Answer cases one after the other, a line of JSON each, until one spoils the context."""
+    # What kernels print goes to standard output too: the answers keep it for themselves.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     for name in names:
         try:
             answer = ask(name)
@@ -231,7 +234,7 @@ def answer_here(names: Iterable[str], ask: Callable[[str], dict]) -> None:
         except Refused as why:
             outcome = "fault" if why.where == "run" else "refused"
             answer = {"outcome": outcome, "error": why.error, "at": why.where}
-        print(json.dumps([name, answer]), flush=True)
+        print(json.dumps([name, answer]), file=answers, flush=True)
         if answer["outcome"] in ("hang", "fault"):
             # A kernel that hangs ends with its process only.
             os._exit(0)
