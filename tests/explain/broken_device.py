@@ -33,10 +33,9 @@ class BrokenBackend(fake_worker.FakeBackend):
         return Findings("incorrect", reason="1 element is wrong.", verification=wrong)
 
 
-fake_worker.FakeBackend = BrokenBackend
-fake_worker.__file__ = __file__
-
 if __name__ == "__main__":
+    fake_worker.FakeBackend = BrokenBackend
+    fake_worker.__file__ = __file__
     if sys.argv[1:]:
         from gpuprof.__main__ import main
 

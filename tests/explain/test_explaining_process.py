@@ -4,6 +4,7 @@
 
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import fake_worker
 import numpy as np
@@ -60,8 +61,7 @@ extern "C" __global__ void scale(int n, float a, const float *x, float *y)
 
 def test_a_call_with_arrays_of_its_own_is_explained_with_these(monkeypatch):
     """On a device that found it wrong; its size is the only one there is."""
-    import broken_device  # noqa: F401 - the device that `fake_worker` stands in with
-
+    monkeypatch.setattr(fake_worker, "__file__", str(Path(__file__).with_name("broken_device.py")))
     fake_worker.take_the_workers_place(monkeypatch.setattr)
     x = np.linspace(1, 2, 3000, dtype=np.float32)
     case = gpuprof.profile(
