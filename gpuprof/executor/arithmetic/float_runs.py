@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.arithmetic.machine_code import compiled, multiplies_and_adds
 from gpuprof.executor.lanes.scalars import Lanes
 
 _WARP = 32
@@ -220,11 +221,7 @@ def player() -> Callable[..., None] | None:
     Returns:
         None when llvmlite is not installed, or when the CPU has no fused multiply-add.
     """
-    try:
-        from llvmlite import binding as llvm
-    except ImportError:
-        return None
-    if not llvm.get_host_cpu_features().get("fma", False):
+    if not multiplies_and_adds():
         return None
     pointer, integer = ctypes.c_void_p, ctypes.c_int64
     signature = ctypes.CFUNCTYPE(None, pointer, integer, pointer, integer, pointer, integer, integer, pointer)
@@ -234,10 +231,6 @@ def player() -> Callable[..., None] | None:
 @functools.cache
 def _compiled() -> Any:
     """Compile the player; the cache keeps the machine code alive."""
-    from llvmlite import binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
     source = _PLAYER.format(
         data=_DATA,
         extents=_EXTENTS,
@@ -251,13 +244,7 @@ def _compiled() -> Any:
         everyone=", ".join(["i1 true"] * _WARP),
         nans=", ".join([f"float {_NAN}"] * _WARP),
     )
-    module = llvm.parse_assembly(source)
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
-    )
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    return engine
+    return compiled(source)
 
 
 @dataclass

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuprof.executor.arithmetic.machine_code import compiled, multiplies_and_adds
 from gpuprof.executor.arithmetic.nans import CANONICAL, GENERATED, PRIORITY
 
 #: Name to LLVM's expression of x, y and z, and how many of them there are.
@@ -120,11 +121,7 @@ def hardware_loop(name: str, kind: str) -> Callable[..., Any] | None:
     Returns:
         None when llvmlite is not installed, or when the CPU has no fused multiply-add.
     """
-    try:
-        from llvmlite import binding as llvm
-    except ImportError:
-        return None
-    if not llvm.get_host_cpu_features().get("fma", False):
+    if not multiplies_and_adds():
         return None
     operation, _, flushes = name.partition(".")
     return _as_ufunc(_Loop(operation, kind, bool(flushes)))
@@ -202,22 +199,7 @@ class _Loop:
 @functools.cache
 def _compiled(loop: _Loop) -> Any:
     """Compile a loop; the cache keeps the machine code alive."""
-    from llvmlite import binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    module = llvm.parse_assembly(loop.source())
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
-    )
-    tuning = llvm.create_pipeline_tuning_options(speed_level=3)
-    tuning.loop_vectorization = True
-    llvm.create_pass_builder(machine, tuning).getModulePassManager().run(
-        module, llvm.create_pass_builder(machine, tuning)
-    )
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    return engine
+    return compiled(loop.source(), optimised=True)
 
 
 def _same_steps(number: int, steps: Sequence[str]) -> str:
