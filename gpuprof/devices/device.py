@@ -6,6 +6,7 @@ A `Device` comes either from a driver's attributes (`source="driver"`) or from t
 (`source="table"`); everything downstream reads only this type.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -53,6 +54,15 @@ def fma_per_cycle(compute_capability: tuple[int, int]) -> tuple[int, int] | None
         The two rates, or None for an architecture that gpuprof does not know.
     """
     return _FMA_PER_CYCLE.get(compute_capability)
+
+
+def tensor_fma_per_cycle(compute_capability: tuple[int, int]) -> Mapping[str, int]:
+    """Multiply-adds that the tensor cores of one SM complete per cycle, by type of the operands.
+
+    Args:
+        compute_capability: Major and minor version.
+    """
+    return _TENSOR_FMA_PER_CYCLE.get(compute_capability, {})
 
 
 def parse_arch(text: str) -> tuple[int, int]:
@@ -126,7 +136,7 @@ class Device:
         Returns:
             None where gpuprof does not know the rate.
         """
-        rate = _TENSOR_FMA_PER_CYCLE.get(self.capability, {}).get(source)
+        rate = tensor_fma_per_cycle(self.capability).get(source)
         return theoretical_gflops(rate, self.sm_count, self.sm_clock_mhz) if rate else None
 
 

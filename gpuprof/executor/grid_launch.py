@@ -86,6 +86,7 @@ class LaunchResult:
         counters: Counters of the whole grid by name; an efficiency is None when there was nothing to measure.
         hidden: Counters that would leave out what bulk copies move, by name, with the reason.
         lines: The same by line of the kernel's source file.
+        busiest: The least that the busiest multiprocessor does of some of them, by name.
         sampled_blocks: Thread blocks that ran.
         total_blocks: Thread blocks of the grid.
         exact_sample: False when blocks that stand for the same part of the grid differ in their counts, so
@@ -101,6 +102,7 @@ class LaunchResult:
     counters: dict[str, Number | None]
     hidden: dict[str, str]
     lines: dict[int, LineCounters]
+    busiest: dict[str, float]
     sampled_blocks: int
     total_blocks: int
     exact_sample: bool
@@ -173,6 +175,7 @@ def launch(
         counters=totals.counters(),
         hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
         lines=totals.lines() if per_line else {},
+        busiest=totals.busiest(multiprocessors),
         sampled_blocks=sample.count,
         total_blocks=sample.total,
         exact_sample=totals.exact,
@@ -315,6 +318,7 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         counters=counters | efficiencies(counters),
         hidden={name: why for result in results for name, why in result.hidden.items()},
         lines=dict(sorted(lines.items())),
+        busiest={name: sum(result.busiest[name] for result in results) for name in results[0].busiest},
         sampled_blocks=sum(result.sampled_blocks for result in results),
         total_blocks=sum(result.total_blocks for result in results),
         exact_sample=all(result.exact_sample for result in results),

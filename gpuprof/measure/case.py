@@ -113,7 +113,7 @@ def unmeasured(
         occupancy_reason=why,
         clocks_reason=why,
         counters_reason=why,
-        bounds_reason="bounds are not computed yet",
+        bounds_reason=why,
         model_reason="there is no model yet",
         lines_reason=why,
         explanation_reason="there is nothing to explain",

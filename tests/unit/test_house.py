@@ -37,6 +37,7 @@ HOUSE: dict[str, str] = {
     "tables": "Typed fields out of TOML.",
     "devices": "What a device is, the known cards, theoretical occupancy.",
     "results": "The one contract between measuring and showing.",
+    "bounds": "Floors of time from exact counts and published rates.",
     "statistics": "When there are enough samples, and what they amount to.",
     "store": "A results file while its run goes on.",
     "toolchain": "NVRTC, found headers, the compile cache, resources.",
@@ -68,7 +69,7 @@ FEWER: dict[str, set[str]] = {
     # Whoever takes the executor out of the house finds it whole.
     "executor": {"errors", "copy_engine"},
     # A run is shown on any machine, without what measured it.
-    "analysis": {"text", "counters", "operation", "devices", "problems", "results"},
+    "analysis": {"text", "counters", "operation", "devices", "problems", "results", "bounds"},
     "report": {"text", "schema", "devices", "results", "analysis"},
     # The two backends know nothing of each other.
     "backends.sim": set(HOUSE) - {"backends.gpu"},
@@ -76,6 +77,8 @@ FEWER: dict[str, set[str]] = {
     "problems": {"errors", "operation", "results", "tables"},
     "kernels": set(HOUSE) - {"toolchain", "executor", "store", "statistics"},
     "results": {"devices", "operation", "quantities", "schema"},
+    # Floors follow from what a results file holds, wherever it came from.
+    "bounds": {"counters", "devices", "results"},
 }
 #: Packages of others, and the only rooms that import them.
 LIBRARIES: dict[str, set[str]] = {

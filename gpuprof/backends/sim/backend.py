@@ -358,6 +358,7 @@ def counters_of(result: LaunchResult) -> dict[str, Counter]:
             reason=result.hidden.get(name) or ("there was no such access" if value is None else None),
             sampled_blocks=result.sampled_blocks,
             total_blocks=result.total_blocks,
+            busiest_sm=result.busiest.get(name),
         )
         for name, value in result.counters.items()
         if value or OF_EXECUTOR[name].only_with != "tensor"
