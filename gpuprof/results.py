@@ -340,6 +340,8 @@ class Bound:
         source: Where the rate comes from.
         most_us: Where caches may absorb work, the time if they absorb nothing; None elsewhere.
         even_us: The time if all SMs shared the work evenly, where that is less.
+        reachable_us: The time at the rate that a small kernel reached on this device; None where that was not
+            measured.
         counters: Those that the work is made of, whose share in each line is that line's.
     """
 
@@ -348,6 +350,7 @@ class Bound:
     source: str
     most_us: Positive | None = None
     even_us: Positive | None = None
+    reachable_us: Positive | None = None
     counters: tuple[str, ...] = ()
 
 

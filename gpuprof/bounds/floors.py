@@ -25,6 +25,7 @@ from gpuprof.bounds.parts import (
     Part,
 )
 from gpuprof.devices.device import Device
+from gpuprof.devices.measured import reached
 from gpuprof.devices.rates import SmRate, sm_rates
 from gpuprof.results import Bound, Counter, Measurement
 
@@ -69,6 +70,9 @@ def floors(case: Measurement, device: Device) -> dict[str, Bound]:
             found.update((L2.key, bound) for bound in _l2_floor(case, rates["l2_bytes"], counters, device))
     if device.peak_bandwidth_gbps:
         found.update((DRAM.key, bound) for bound in _dram_floor(case, counters, device))
+    for key, share in reached(device).items():
+        if key in found:
+            found[key] = replace(found[key], reachable_us=found[key].least_us / share)
     if case.event_floor_us:
         launches = max(1, len(case.launches))
         found[LAUNCH.key] = Bound(

@@ -7,7 +7,7 @@ A `Device` comes either from a driver's attributes (`source="driver"`) or from t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from gpuprof.errors import InputError
@@ -84,7 +84,9 @@ class Device:
     Peaks are theoretical: `peak_bandwidth_gbps` is 2 x memory clock x bus width / 8, and the arithmetic
     peaks are 2 x FMA per cycle and SM x SM count x SM boost clock. A peak is None where an input to it is
     unknown. `measured_copy_bandwidth_gbps` counts bytes read plus bytes written by a large device-to-device
-    copy on this very device in this run, and is None where nothing could be measured.
+    copy on this very device in this run, and is None where nothing could be measured. `measured_rates` are
+    those of `gpuprof.devices.measured`, by a name that ends with the unit: each was reached once by a small
+    kernel on this very device.
     """
 
     name: str
@@ -111,6 +113,8 @@ class Device:
     source: DeviceSource
     measured_copy_bandwidth_gbps: Positive | None = None
     measured_copy_bandwidth_reason: str | None = None
+    measured_rates: Mapping[str, Positive] = field(default_factory=dict)
+    measured_rates_reason: str | None = None
 
     @property
     def capability(self) -> tuple[int, int]:

@@ -206,7 +206,7 @@ class Totals:
                     work[name] += counted
             passed = passes(site.family, tally.events[number])
             if passed is not None:
-                self._add(site.line, "l1_passes", passed @ weights)
+                self._add(site.line, "l1_passes", float(passed @ weights))
                 work["l1_passes"] += passed
         for number, block in enumerate(self.program.blocks):
             threads = tally.threads[number]
