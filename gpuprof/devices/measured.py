@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuprof.devices.device import Device
-from gpuprof.devices.rates import sm_rates
+from gpuprof.devices.rates import architecture_latencies, sm_rates
 
 _LANES = 32
 _PASS_BYTES = 128
+_LATENCY = "_latency_cycles"
 #: Floating-point operations of one multiply-add of a whole warp.
 _FLOPS = 2 * _LANES
 
@@ -110,13 +111,22 @@ def reached(device: Device) -> Mapping[str, float]:
         rate, is missing.
     """
     limits, measured = theoretical(device), device.measured_rates
-    keys: dict[str, tuple[str, ...]] = {
-        part: (key,) for part, (key, _) in _OF_SM_PART.items() if part != "l2_bytes"
-    }
-    keys |= {"l2": ("l2_gbps",), "dram": ("dram_read_gbps", "dram_copy_gbps")}
+    keys: dict[str, tuple[str, ...]] = {part: (key,) for part, (key, _) in _OF_SM_PART.items()}
+    keys |= {"l2": keys.pop("l2_bytes"), "dram": ("dram_read_gbps", "dram_copy_gbps")}
     found = {}
     for part, names in keys.items():
         shares = [measured[name] / limits[name] for name in names if name in measured and name in limits]
         if shares:
             found[part] = max(shares)
     return found
+
+
+def latencies(device: Device) -> Mapping[str, float]:
+    """Cycles from one dependent step to the next, by the keys of `MEASURED_RATES`.
+
+    Args:
+        device: Its own where they were measured, else those of its architecture, as far as they are known.
+    """
+    known = architecture_latencies(device)
+    own = {key: value for key, value in device.measured_rates.items() if key.endswith(_LATENCY)}
+    return {**known, **own}

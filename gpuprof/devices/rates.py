@@ -41,6 +41,7 @@ def sm_rates(device: Device) -> Mapping[str, SmRate]:
     """
     known = dict(_table().get(device.compute_capability, {}))
     source = known.pop("source", "")
+    known.pop("latencies", None)
     rates = {part: SmRate(float(per_cycle), source) for part, per_cycle in known.items()}
     fma = fma_per_cycle(device.capability)
     if fma:
@@ -48,6 +49,16 @@ def sm_rates(device: Device) -> Mapping[str, SmRate]:
     for kind, per_cycle in tensor_fma_per_cycle(device.capability).items():
         rates[f"tensor_{kind}"] = SmRate(float(per_cycle), _TENSOR)
     return rates
+
+
+def architecture_latencies(device: Device) -> Mapping[str, float]:
+    """Latencies of an architecture in cycles, as a card of it was measured; empty where none was.
+
+    Args:
+        device: Gives the architecture.
+    """
+    known = _table().get(device.compute_capability, {}).get("latencies", {})
+    return {f"{part}_latency_cycles": float(cycles) for part, cycles in known.items()}
 
 
 @cache
