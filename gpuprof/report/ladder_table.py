@@ -56,17 +56,12 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     """Why a rung stands where it stands: its reason if it has no figures, else changes, then the limiter."""
     if not status_of(run, rung.case).usable:
         return (rung.case.reason or "No reason was recorded.",)
-    lines = [*rung.case.remarks]
-    if rung.changes:
-        lines.append(f"vs {rung.previous}: " + "; ".join(change.text for change in rung.changes))
-    elif rung.gain is not None:
-        what = "no recorded figure but the time moved" if rung.gain_is_clear else "nothing recorded moved"
-        lines.append(f"vs {rung.previous}: {what}")
+    lines = [*rung.case.remarks, *moved(rung)]
     if rung.limits is not None:
         return (*lines, *_of_limits(rung.limits))
-    moved = tuple(change.label for change in rung.changes)
+    told = tuple(change.label for change in rung.changes)
     # What a change has just said needs no second mention.
-    clues = [clue for clue in clues_of(rung.case) if not clue.startswith(moved)]
+    clues = [clue for clue in clues_of(rung.case) if not clue.startswith(told)]
     if rung.verdict and rung.verdict.kind in ("memory", "compute"):
         lines.append(rung.verdict.text)
     elif rung.verdict and rung.verdict.kind == "grid":
@@ -76,6 +71,15 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     elif rung.verdict and lines == [*rung.case.remarks] and not rung.is_reference:
         lines.append(rung.verdict.text)
     return tuple(lines)
+
+
+def moved(rung: Rung) -> Iterator[str]:
+    """What moved since the rung that it is compared with."""
+    if rung.changes:
+        yield f"vs {rung.previous}: " + "; ".join(change.text for change in rung.changes)
+    elif rung.gain is not None:
+        what = "no recorded figure but the time moved" if rung.gain_is_clear else "nothing recorded moved"
+        yield f"vs {rung.previous}: {what}"
 
 
 def headline(run: Run, group: Group, ladder: Ladder) -> str:
