@@ -53,14 +53,14 @@ def measure(directory: Path) -> None:
 
 
 def count(directory: Path, card: str) -> None:
-    """Count every command's cases on the executor, several at a time."""
+    """Count every command's cases on the executor, a size at a time, several at once."""
+    jobs = []
+    for number, (operation, _, sizes, *more) in enumerate(COMMANDS):
+        for size in sizes.split(","):
+            command = (operation, "--sizes", size, *more)
+            jobs.append((command, f"sim:{card}", directory / f"counted-{number}-{size}"))
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2)) as pool:
-        list(
-            pool.map(
-                lambda item: _gpuprof(item[1], f"sim:{card}", directory / f"counted-{item[0]}"),
-                enumerate(COMMANDS),
-            )
-        )
+        list(pool.map(lambda job: _gpuprof(*job), jobs))
 
 
 def _gpuprof(command: tuple[str, ...], device: str, output: Path, *more: str) -> None:
@@ -74,9 +74,9 @@ def keep(directory: Path, file: Path) -> None:
     device: Device | None = None
     for number in range(len(COMMANDS)):
         measured = read_run(directory / f"measured-{number}" / "results.json")
-        counted = read_run(directory / f"counted-{number}" / "results.json")
+        counted = [read_run(file) for file in directory.glob(f"counted-{number}-*/results.json")]
         device = device or measured.device
-        held = {_key(case): case for case in counted.cases if case.outcome == "ok"}
+        held = {_key(case): case for run in counted for case in run.cases if case.outcome == "ok"}
         for case in measured.cases:
             same = held.get(_key(case))
             if case.outcome == "ok" and case.timing and case.timing.cold and same is not None:
