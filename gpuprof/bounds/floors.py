@@ -29,7 +29,7 @@ from gpuprof.devices.measured import reached
 from gpuprof.devices.rates import SmRate, sm_rates
 from gpuprof.results import Bound, Counter, Measurement
 
-_NO_COUNTS = "exact counts are missing: on a GPU add --lines or --ncu"
+_NO_COUNTS = "exact counts are missing: the executor did not count it"
 
 
 def with_bounds(case: Measurement, device: Device) -> Measurement:

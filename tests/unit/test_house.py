@@ -63,7 +63,7 @@ HOUSE: dict[str, str] = {
 #: The one thing that any module may take from the package itself.
 VERSION = "gpuprof.__version__"
 #: Modules of the package `backends` that are no part of the room of that name.
-ABOVE_BACKENDS = ("gpuprof.backends.select", "gpuprof.backends.with_lines")
+ABOVE_BACKENDS = ("gpuprof.backends.select",)
 #: Rooms that use fewer rooms than stand below them, and of those which.
 FEWER: dict[str, set[str]] = {
     # Whoever takes the executor out of the house finds it whole.

@@ -17,7 +17,7 @@ from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.proof import sentence_of, verify_again, verify_first
 from gpuprof.backends.gpu.query import driver_versions, query_device
-from gpuprof.backends.gpu.rates import RateMeter, kept_rates
+from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.backends.verification import prove
 from gpuprof.devices.device import Device
@@ -187,7 +187,7 @@ class GpuBackend:
             clocks=Clocks(before, after) if before and after else None,
             clocks_reason=self._clocks.reason,
             counters_reason="hardware counters were not asked for: add --ncu",
-            lines_reason="per-line counts come from the executor: add --lines",
+            lines_reason="per-line counts come from the executor, which did not count it",
         )
 
     def _flush(self) -> None:
