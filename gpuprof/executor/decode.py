@@ -32,6 +32,7 @@ from gpuprof.executor.steps import (
     arithmetic_steps,
     bulk_steps,
     call_steps,
+    fence_steps,
     matrix_steps,
     mbarrier_steps,
     memory_steps,
@@ -79,8 +80,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "stmatrix": matrix_steps.store_matrix,
     "movmatrix": matrix_steps.move_matrix,
     "mbarrier": mbarrier_steps.mbarrier,
-    "membar": memory_steps.fence,
-    "fence": memory_steps.fence,
+    "membar": fence_steps.fence,
+    "fence": fence_steps.fence,
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
@@ -406,7 +407,7 @@ class _Decoder:
             item = replace(item, operands=item.operands[:-1])
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)
-        if item.opcode[:3] == ("cp", "async", "bulk"):
+        if item.opcode[:3] == ("cp", "async", "bulk") or item.opcode[:2] == ("cp", "reduce"):
             return bulk_steps.bulk_copy(self.coder, item)
         if item.opcode[:3] == ("cp", "async", "mbarrier"):
             return mbarrier_steps.arrive_after_copies(self.coder, item)
