@@ -161,7 +161,7 @@ PAIRS = [
         "the thread that overwrites is ordered with the one that waited",
         f"{WRITE} {FENCE} {BARRIER} {SEND} {BARRIER} tile[t].x = 0; // again",
         (f"{BARRIER} tile[t].x = 0;", "tile[t].x = 0;"),
-        *(RACE, AGAIN, 1, 16, "which several threads read"),
+        *(RACE, AGAIN, 1, 16, "which thread number 0 read"),
     ),
     Pair(
         "nobody ends while a copy reads",
@@ -179,7 +179,9 @@ PAIRS = [
 
 
 def source_of(body: str) -> str:
-    lines = body.replace(";", ";\n").replace("// writes\n", "// writes\n")
+    lines = body
+    for statement in (WRITE, "tile[t].x = 0; // again"):
+        lines = lines.replace(statement, f"\n{statement}\n")
     return cuda(f"""extern "C" __global__ void k(const float4 *in, float4 *out) {{
     __shared__ __align__(128) struct {{ float4 tile[64]; u64 b[2]; }} all;
     float4 *const tile = all.tile;

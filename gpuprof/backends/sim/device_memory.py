@@ -65,11 +65,12 @@ def arguments_of(bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer]) 
             case ValueArgument(content=number):
                 arguments.append(number)
             case TensorMap() as made:
-                arguments.append(encode_tensor_map(_descriptor(made, buffers[made.array].address)))
+                arguments.append(encode_tensor_map(descriptor_of(made, buffers[made.array].address)))
     return arguments
 
 
-def _descriptor(made: TensorMap, address: int) -> TensorDescriptor:
+def descriptor_of(made: TensorMap, address: int) -> TensorDescriptor:
+    """A tensor map as the executor takes it, of an array at an address."""
     return TensorDescriptor(
         address=address,
         element=_PTX_TYPES[made.dtype],
