@@ -5,7 +5,6 @@
 The launches stand in `copy_engine/`; NumPy says here what each must do, and tests/gpu asks a card.
 """
 
-import functools
 import sys
 from pathlib import Path
 
@@ -20,16 +19,16 @@ from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, encode_tensor
 
 sys.path.insert(0, str(Path(__file__).parent / "copy_engine"))
 
-from copy_corpus import (  # noqa: E402
+from copy_corpus import (
     BOXES,
     COMBINED,
     COMBINED_BOXES,
     NAN_BOXES,
     Box,
-    CopyCase,
     cases,
     source,
 )
+from copy_runs import executed, program
 
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _NUMPY = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
@@ -37,27 +36,13 @@ _NUMPY |= {"i32": np.int32, "i64": np.int64, "u32": np.uint32, "u64": np.uint64,
 _NUMPY |= {"u16": np.uint16, "s32": np.int32, "s64": np.int64, "b32": np.uint32, "b64": np.uint64}
 
 
-@functools.cache
-def program(name: str):
-    return load_program(compile_cuda(source())[0], name)
-
-
-def executed(case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
-    """Run a case; return its data and its words as they are afterwards."""
-    memory = GlobalMemory()
-    data, words = memory.allocate(case.data, "data"), memory.allocate(case.words, "words")
-    first = data if case.map is None else encode_tensor_map(descriptor_of(case.map, data.address))
-    launch(program(case.name), (1, 1, 1), (64, 1, 1), [first, words, *case.numbers], memory, case.shared)
-    return data.array(), words.array()
-
-
 def elements(box: Box) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """For each element of a box in shared memory: its byte there, its byte in the array, whether it is inside."""
+    """For each element of a box: its byte in shared memory, its byte in the array, whether it is inside."""
     counts, item = box.counts, box.item_bytes
     steps = (1, *box.steps[1:]) if box.steps else (1,) * len(counts)
     index = np.indices(counts[::-1])[::-1].reshape(len(counts), -1)
     place = [p + i * s for p, i, s in zip(box.place, index, steps, strict=True)]
-    inside = np.all([(0 <= p) & (p < e) for p, e in zip(place, box.extents, strict=True)], axis=0)
+    inside = np.all([(p >= 0) & (p < e) for p, e in zip(place, box.extents, strict=True)], axis=0)
     strides = (item, *box.map.stride_bytes)
     target = sum(p * s for p, s in zip(place, strides, strict=True))
     shared = np.arange(index.shape[1]) * item
@@ -106,9 +91,13 @@ def combined(name: str, old: np.ndarray, new: np.ndarray) -> np.ndarray:
         if name != "add":
             return {"min": np.fmin, "max": np.fmax}[name](old, new)
         if old.dtype == np.float32:
-            old, new = (np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(0, x), x) for x in (old, new))
+            old, new = (
+                np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(0, x), x) for x in (old, new)
+            )
             total = (old + new).astype(np.float32)
-            return np.where(np.abs(total) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), total), total)
+            return np.where(
+                np.abs(total) < np.finfo(np.float32).tiny, np.copysign(np.float32(0), total), total
+            )
         return old + new
 
 
@@ -117,7 +106,8 @@ def assert_same(got: np.ndarray, expected: np.ndarray) -> None:
     if got.dtype.kind in "iu":
         np.testing.assert_array_equal(got, expected)
         return
-    got, expected = got.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        got, expected = got.astype(np.float64), expected.astype(np.float64)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
     np.testing.assert_array_equal(got[~np.isnan(got)], expected[~np.isnan(expected)])
 
@@ -139,7 +129,9 @@ def test_boxes_are_combined_with_what_is_there(name, box):
     shared, target, inside = elements(box)
     expected = case.data.view(dtype).copy()
     place = target[inside] // box.item_bytes
-    expected[place] = combined(name, expected[place], case.words.view(dtype)[shared[inside] // box.item_bytes])
+    expected[place] = combined(
+        name, expected[place], case.words.view(dtype)[shared[inside] // box.item_bytes]
+    )
     assert_same(data.view(dtype), expected)
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches that ask what the copy engine does: boxes in and out of arrays, and what it combines.
 
-Every case has one array, `data`, that the engine reads or changes, and one, `words`, with what threads put into
-shared memory or found there. All content is random by seed; the bits of floats are chosen so that NaN,
+Every case has one array, `data`, that the engine reads or changes, and one, `words`, with what threads put
+into shared memory or found there. All content is random by seed; the bits of floats are chosen so that NaN,
 infinities, subnormals and zeros of both signs meet.
 """
 
@@ -17,7 +17,18 @@ from gpuprof.kernels.tensor_map import TensorMap
 
 #: What lies in an array that nothing was put into.
 POISON = 0xA5
-_ITEM_BYTES = {"u8": 1, "f16": 2, "bf16": 2, "u16": 2, "f32": 4, "i32": 4, "u32": 4, "f64": 8, "i64": 8, "u64": 8}
+_ITEM_BYTES = {
+    "u8": 1,
+    "f16": 2,
+    "bf16": 2,
+    "u16": 2,
+    "f32": 4,
+    "i32": 4,
+    "u32": 4,
+    "f64": 8,
+    "i64": 8,
+    "u64": 8,
+}
 _HELPERS = r"""
 struct alignas(64) Map { unsigned char bytes[128]; };
 __device__ __forceinline__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
@@ -34,8 +45,8 @@ __device__ __forceinline__ void finish()
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 """
-_SEND_BOX = """extern "C" __global__ void {name}(const __grid_constant__ Map map, const unsigned *words, int bytes,
-                                 int x, int y, int z, int u, int v)
+_SEND_BOX = """extern "C" __global__ void {name}(const __grid_constant__ Map map, const unsigned *words,
+                                 int bytes, int x, int y, int z, int u, int v)
 {{
     extern __shared__ __align__(1024) unsigned tile[];
     fill(tile, words, bytes);
@@ -91,6 +102,7 @@ class CopyCase:
         words: What threads see.
         numbers: The kernel's further arguments.
         shared: Bytes of dynamic shared memory.
+        item_bytes: Bytes of an element.
         map: What the engine sees `data` through; None where the kernel gets a pointer.
     """
 
@@ -100,6 +112,7 @@ class CopyCase:
     words: np.ndarray
     numbers: tuple[int, ...]
     shared: int
+    item_bytes: int
     map: TensorMap | None = None
 
 
@@ -182,7 +195,8 @@ BOXES = [
     Box("steps_edge", "f16", (64, 20, 9), (32, 9, 4), (48, 14, 6), 64, (1, 4, 2)),
 ]
 NAN_BOXES = [
-    Box(f"nan_{kind}", kind, (40, 20), (16, 8), (33, 15), fill="nan") for kind in ("f16", "bf16", "f32", "f64")
+    Box(f"nan_{kind}", kind, (40, 20), (16, 8), (33, 15), fill="nan")
+    for kind in ("f16", "bf16", "f32", "f64")
 ]
 #: What a box can be combined by, and where: with elements of both kinds of borders.
 COMBINED_BOXES = [
@@ -226,9 +240,12 @@ def _cases() -> Iterator[CopyCase]:
         how = f"{name}.{kind}"
         title = f"reduce_{how.replace('.', '_')}"
         count = 2048
-        data, words = (_bits(f"{title} {side}", kind.removeprefix("noftz."), count) for side in ("data", "words"))
+        data, words = (
+            _bits(f"{title} {side}", kind.removeprefix("noftz."), count) for side in ("data", "words")
+        )
         source = _COMBINE.format(name=title, how=how)
-        yield CopyCase(title, source, data, words.view(np.uint32), (count,), count)
+        item_bytes = int(kind.rpartition("f")[2] if "f" in kind else kind[1:]) // 8
+        yield CopyCase(title, source, data, words.view(np.uint32), (count,), count, item_bytes)
 
 
 def _send(box: Box, prefix: str, opcode: str) -> CopyCase:
@@ -246,14 +263,19 @@ def _source(template: str, box: Box, name: str, opcode: str, first: int) -> str:
 def _case(box: Box, name: str, source: str, words: np.ndarray) -> CopyCase:
     place = (*box.place, 0, 0, 0, 0)[:5]
     data = _bits(f"{name} data", box.dtype, box.array_bytes)
-    return CopyCase(name, source, data, words, (box.bytes, *place), box.bytes, box.map)
+    return CopyCase(name, source, data, words, (box.bytes, *place), box.bytes, box.item_bytes, box.map)
 
 
 def _bits(seed: str, kind: str, count: int) -> np.ndarray:
     """Random bytes; of floats many have an exponent near that of 1, and the smallest and the largest."""
     rng = np.random.default_rng([*seed.encode()])
     raw = rng.integers(0, 256, count, dtype=np.uint8)
-    layout = {"f16": (np.uint16, 5, 10), "bf16": (np.uint16, 8, 7), "f32": (np.uint32, 8, 23), "f64": (np.uint64, 11, 52)}
+    layout = {
+        "f16": (np.uint16, 5, 10),
+        "bf16": (np.uint16, 8, 7),
+        "f32": (np.uint32, 8, 23),
+        "f64": (np.uint64, 11, 52),
+    }
     if kind not in layout:
         return raw
     unsigned, exponent_bits, fraction_bits = layout[kind]
