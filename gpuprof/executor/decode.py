@@ -40,6 +40,7 @@ from gpuprof.executor.steps import (
     move_steps,
     system_calls,
     warp_steps,
+    wgmma_steps,
     wmma_steps,
 )
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
@@ -76,6 +77,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "elect": warp_steps.elect,
     "mma": mma_steps.multiply,
     "wmma": wmma_steps.decode,
+    "wgmma": wgmma_steps.decode,
+    "setmaxnreg": _no_step,
     "ldmatrix": matrix_steps.load_matrix,
     "stmatrix": matrix_steps.store_matrix,
     "movmatrix": matrix_steps.move_matrix,

@@ -121,6 +121,10 @@ _NAMES: dict[str, dict[Event, str]] = {
             ("i8", "imma"),
         )
     },
+    **{
+        f"wgmma_{kind}": {Event.OPERATIONS: f"tensor_{kind}_operations"}
+        for kind in ("f16", "bf16", "tf32", "i8")
+    },
     "branch": {Event.DIVERGED: "branch_divergent_warps"},
 }
 

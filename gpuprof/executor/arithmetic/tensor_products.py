@@ -126,6 +126,20 @@ class Product:
         )
         return registers_of(total, self.sum_register, shape)
 
+    def element(self, kind: str) -> np.dtype[Any]:
+        """The type in which elements of A or B are held: unsigned bits, or integers."""
+        return _ELEMENTS[kind]
+
+    def sums(self, a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+        """Return A B + C of one instruction.
+
+        Args:
+            a: Elements of A: shape (k, m, warps).
+            b: Elements of B: shape (k, n, warps).
+            c: Of the accumulator's type: shape (m, n, warps).
+        """
+        return by_warps(self._sum(), a, b, c)
+
     def spread(self, a: Sequence[Lanes], b: Sequence[Lanes], c: Sequence[Lanes]) -> list[Lanes]:
         """Return all ones where an element of D depends on any bit that is one in these, else zeros.
 

@@ -229,6 +229,20 @@ class BulkCopies:
             self._remember(key, pattern.part(lanes, self.shared.block_bytes))
         return self._patterns[key]
 
+    def listed(self, chunks: NDArray[np.int64], mask: Mask) -> ChunkPattern:
+        """Return the pattern of chunks that the first lanes of warps read: the same object for the same ones.
+
+        Args:
+            chunks: The number of each chunk in shared memory, less than 0 for none: shape (blocks or 1,
+                warps, chunks).
+            mask: The lanes that take part.
+        """
+        lanes = uniform_blocks(mask.lanes)
+        key = (chunks.tobytes(), chunks.shape, lanes.tobytes(), lanes.shape)
+        if key not in self._patterns:
+            self._remember(key, ChunkPattern.listed(chunks, mask.of(lanes), self.shared.block_bytes))
+        return self._patterns[key]
+
     def pieces(self, pattern: ChunkPattern, wanted: Bools) -> ChunkPattern:
         """Return the pattern of some pieces of its chunks: the same object for the same pieces.
 

@@ -34,8 +34,14 @@ from gpuprof.executor.memory.shared_memory import SharedPattern
 class PhasedInterval(ProxiedInterval):
     """Shared memory between two barriers, where mbarriers order accesses too."""
 
-    #: Also: the serial of the bulk copy in flight to a granule, and how many bulk copies still read it.
-    LASTING: ClassVar[dict[str, Any]] = {**ProxiedInterval.LASTING, "flight": np.int64, "sourced": np.int16}
+    #: Also: the serial of the bulk copy in flight to a granule, how many bulk copies still read it, and how
+    #: many products of matrices.
+    LASTING: ClassVar[dict[str, Any]] = {
+        **ProxiedInterval.LASTING,
+        "flight": np.int64,
+        "sourced": np.int16,
+        "multiplied": np.int16,
+    }
     #: Also: the serial of the bulk copy that arrived, if not everybody has waited for it; and the warps that
     #: wrote, read and atomically updated a granule, as bits, when they did so last, and when that was last
     #: settled for some warps.
@@ -55,6 +61,7 @@ class PhasedInterval(ProxiedInterval):
 
     flight: NDArray[np.int64]
     sourced: NDArray[np.int16]
+    multiplied: NDArray[np.int16]
     landed: NDArray[np.int64]
     writing_warps: NDArray[np.uint32]
     reading_warps: NDArray[np.uint32]
@@ -122,7 +129,17 @@ class PhasedInterval(ProxiedInterval):
             case Access.BULK, _:
                 self._start(self.touch(entry))
             case Access.SOURCE, _:
-                self._source(self.touch(entry))
+                touch = self.touch(entry)
+                self._source(touch, "starts a bulk copy of")
+                np.add.at(self.sourced, (touch.rows, touch.granules), 1)
+                self._was_read(touch)
+            case Access.MULTIPLIED, _:
+                touch = self.touch(entry)
+                self._source(touch, "multiplies")
+                np.add.at(self.multiplied, (touch.rows, touch.granules), 1)
+            case Access.PRODUCT, _:
+                touch = self.touch(entry)
+                np.subtract.at(self.multiplied, (touch.rows, touch.granules), 1)
             case Access.SOURCED, _:
                 touch = self.touch(entry)
                 np.subtract.at(self.sourced, (touch.rows, touch.granules), 1)
@@ -182,19 +199,17 @@ class PhasedInterval(ProxiedInterval):
         self.flight[place] = serial
         self._observers.pop(serial, None)
 
-    def _source(self, touch: Touch) -> None:
-        """A bulk copy from shared memory begins: its bytes must stay as they are."""
-        self._check_copies(touch, "copies")
+    def _source(self, touch: Touch, verb: str) -> None:
+        """A bulk copy from shared memory, or a product, begins: its bytes must stay as they are."""
+        self._check_copies(touch, verb)
         for owners in (self.writer, self.updater):
             if hit := touch.conflict(owners):
-                text = f"starts a bulk copy of {{0}}, which {name_of(touch.at(owners, hit))} wrote"
+                text = f"{verb} {{0}}, which {name_of(touch.at(owners, hit))} wrote"
                 self.found(FaultKind.SHARED_RACE, touch, hit, text)
         if hit := touch.find(~self.written):
-            text = "starts a bulk copy of {0}, which was never written"
+            text = f"{verb} {{0}}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
-        self.require_fence(touch, "starts a bulk copy of {0}")
-        np.add.at(self.sourced, (touch.rows, touch.granules), 1)
-        self._was_read(touch)
+        self.require_fence(touch, f"{verb} {{0}}")
 
     def _observe(self, signal: Signal, touch: Touch) -> None:
         """Threads waited for a bulk copy that has arrived: they may use its bytes."""
@@ -308,6 +323,8 @@ class PhasedInterval(ProxiedInterval):
     def _check_sources(self, touch: Touch, verb: str) -> None:
         if hit := touch.find(self.sourced > 0):
             self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a bulk copy still reads")
+        if hit := touch.find(self.multiplied > 0):
+            self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a wgmma still reads")
 
     def _was_read(self, touch: Touch) -> None:
         touch.put_owner(self.reader)

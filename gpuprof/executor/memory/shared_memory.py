@@ -140,6 +140,26 @@ class ChunkPattern:
         self.start = chunk * CHUNK_BYTES
         self._set_index(block_bytes)
 
+    @classmethod
+    def listed(cls, chunks: NDArray[np.int64], mask: Mask, block_bytes: int) -> "ChunkPattern":
+        """Return the pattern of chunks that the first lanes of warps name, each counted once.
+
+        Args:
+            chunks: The number of each chunk, less than 0 for none: shape (blocks or 1, warps, chunks).
+            mask: The lanes that take part.
+            block_bytes: Bytes from one block's shared memory to the next.
+        """
+        nothing = np.zeros((1, 1, 1), dtype=np.int64)
+        result = cls(nothing, nothing, mask, block_bytes)
+        result.leading = len(chunks)
+        block, warp, _ = np.nonzero(chunks >= 0)
+        named = np.unique(np.stack([block, warp, chunks[chunks >= 0]]), axis=1)
+        result.block, result.warp = named[0], named[1]
+        result.lane = result.request = result.place = np.zeros(named.shape[1], dtype=np.intp)
+        result.start = named[2] * CHUNK_BYTES
+        result._set_index(block_bytes)
+        return result
+
     def part(self, lanes: Bools, block_bytes: int) -> "ChunkPattern":
         """Return the pattern of some of its lanes."""
         result = copy(self)

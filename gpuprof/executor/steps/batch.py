@@ -31,6 +31,7 @@ from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.shared_memory import PatternCache, SharedMemory
 from gpuprof.executor.memory.shared_order import SharedOrder
 from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
+from gpuprof.executor.memory.warpgroup_products import WarpgroupProducts
 from gpuprof.executor.steps.clock import Clock
 
 
@@ -137,7 +138,7 @@ class Batch:
 
     def close(self) -> None:
         """Let go of what refers back here, so that memory is free at once, not when Python next collects."""
-        for name in ("races", "copies", "bulk", "bulk_stores"):
+        for name in ("races", "copies", "bulk", "bulk_stores", "products"):
             vars(self).pop(name, None)
 
     def count_stored(self, buffer: Buffer, per_block: Counts) -> None:
@@ -195,6 +196,11 @@ class Batch:
                 shadow.write_at(self.order, place, who, values, size, line)
 
         return BulkStores(self.bulk, self.warps, judge)
+
+    @cached_property
+    def products(self) -> WarpgroupProducts:
+        """What `wgmma` multiplies."""
+        return WarpgroupProducts(self.bulk, self.warps)
 
     @cached_property
     def lane_numbers(self) -> NDArray[np.int64]:
