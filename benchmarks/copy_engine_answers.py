@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Ask the card in this machine what its copy engine and its warpgroup products do, and hold that against the executor.
+"""Ask the card in this machine what its copy engine and its warpgroup products do, beside the executor.
 
 Usage: python benchmarks/copy_engine_answers.py [--ncu [PATH]] [-o FILE]
 
 Needs what card_answers.py needs, and a card of compute capability 9.0. The launches stand in
-tests/executor/copy_engine and tests/executor/warpgroups. The file gets, for each launch, which elements came out
-otherwise than on the executor, and Nsight Compute's counters of it; what differs is printed.
+tests/executor/copy_engine and tests/executor/warpgroups. The file gets, for each launch, which elements came
+out otherwise than on the executor, and Nsight Compute's counters of it; what differs is printed.
 """
 
 import argparse

@@ -13,16 +13,18 @@ static __device__ __forceinline__ void set_up(unsigned barrier, int arrivals)
 }
 static __device__ __forceinline__ void expect(unsigned barrier, int bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
 }
 static __device__ __forceinline__ void wait(unsigned barrier, int parity)
 {
-    asm volatile("{\n.reg .pred over;\nagain: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n"
-                 "@!over bra again;\n}" ::"r"(barrier), "r"(parity) : "memory");
+    asm volatile("{\n.reg .pred over;\n"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n@!over bra again;\n}"
+                 ::"r"(barrier), "r"(parity) : "memory");
 }
 """
 
-#: y = 2 x of an array of three dimensions: a box at a time in and out, those at the edges cut off by the engine.
+#: y = 2 x of an array of three dimensions: a box at a time in and out, cut off at the edges by the engine.
 SCALED_BOXES = (
     """/*gpuprof
 title = "Twice, box by box"
@@ -78,8 +80,8 @@ extern "C" __global__ void twice(const __grid_constant__ TensorMap from, const _
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); // visible
     __syncthreads();
     if (t == 0) {
-        asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&to),
-                     "r"(x), "r"(y), "r"(z), "r"(at(tile)) : "memory"); // sent
+        asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%1, %2, %3}], [%4];"
+                     ::"l"(&to), "r"(x), "r"(y), "r"(z), "r"(at(tile)) : "memory"); // sent
         asm volatile("cp.async.bulk.commit_group;" ::: "memory");
         asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
     }
@@ -147,8 +149,8 @@ static __device__ __forceinline__ unsigned long long descriptor(unsigned address
 }
 
 extern "C" __global__ void __launch_bounds__(128)
-    warpgroup_gemm(int M, int N, int K, const __grid_constant__ TensorMap A_map, const __grid_constant__ TensorMap B_map,
-                   float *C)
+    warpgroup_gemm(int M, int N, int K, const __grid_constant__ TensorMap A_map,
+                   const __grid_constant__ TensorMap B_map, float *C)
 {
     extern __shared__ __align__(1024) char tiles[];
     __shared__ unsigned long long arrived[2];
@@ -166,11 +168,11 @@ extern "C" __global__ void __launch_bounds__(128)
         const unsigned barrier = at(arrived + step % 2), stage = at(tiles) + step % 2 * STAGE_BYTES;
         expect(barrier, STAGE_BYTES);
         asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%2, %3}], [%4];" ::"r"(stage), "l"(&A_map), "r"(step * 64), "r"(m0), "r"(barrier)
-                     : "memory"); // fetch A
+                     " [%0], [%1, {%2, %3}], [%4];" ::"r"(stage), "l"(&A_map), "r"(step * 64), "r"(m0),
+                     "r"(barrier) : "memory"); // fetch A
         asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%2, %3}], [%4];" ::"r"(stage + STAGE_BYTES / 2), "l"(&B_map), "r"(step * 64),
-                     "r"(n0), "r"(barrier) : "memory"); // fetch B
+                     " [%0], [%1, {%2, %3}], [%4];" ::"r"(stage + STAGE_BYTES / 2), "l"(&B_map),
+                     "r"(step * 64), "r"(n0), "r"(barrier) : "memory"); // fetch B
     };
     float d[32];
     for (int i = 0; i < 32; ++i)
@@ -189,7 +191,8 @@ extern "C" __global__ void __launch_bounds__(128)
                          " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31},"
                          " %32, %33, 1, 1, 1, 0, 0;"
                          : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-                           "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
+                           "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]),
+                           "+f"(d[13]),
                            "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
                            "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]),
                            "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
