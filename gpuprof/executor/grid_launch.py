@@ -56,7 +56,7 @@ _MOST_CLUSTER_BLOCKS = 8
 _WORKSPACE_WORDS = 8
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
-_UNKNOWN = "how a card counts wgmma has not been measured"
+_UNKNOWN = "how a card counts {} has not been measured"
 
 #: What a kernel parameter may be given: a number, a buffer for a pointer, or the bytes of a struct.
 Argument = int | float | Buffer | np.generic | bytes
@@ -172,7 +172,7 @@ def launch(
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
-        hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN) | _hidden_of_wgmma(program),
+        hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN) | _hidden_of_tensor_cores(program),
         lines=totals.lines() if per_line else {},
         sampled_blocks=sample.count,
         total_blocks=sample.total,
@@ -590,7 +590,16 @@ def _packed(variable: Variable, argument: Argument) -> bytes:
     return (int(argument) & ((1 << 8 * variable.size) - 1)).to_bytes(variable.size, "little")
 
 
-def _hidden_of_wgmma(program: Program) -> dict[str, str]:
-    """Return the counters of tensor instructions that `wgmma` would be among, with the reason."""
-    uses = any(site.family.startswith("wgmma_") for site in program.sites)
-    return dict.fromkeys(("hmma_instructions", "imma_instructions"), _UNKNOWN) if uses else {}
+def _hidden_of_tensor_cores(program: Program) -> dict[str, str]:
+    """Return the counters that a kernel's tensor instructions would be among, with the reason."""
+    families = {site.family for site in program.sites}
+    hidden: dict[str, str] = {}
+    for family in families:
+        how, _, kind = family.partition("_")
+        if how == "wgmma":
+            hidden |= dict.fromkeys(("hmma_instructions", "imma_instructions"), _UNKNOWN.format("wgmma"))
+        elif how == "sparse":
+            hidden[f"tensor_{kind}_operations"] = _UNKNOWN.format("sparse products")
+    if "tensor_b1" in families:
+        hidden["imma_instructions"] = _UNKNOWN.format("products of bits")
+    return hidden
