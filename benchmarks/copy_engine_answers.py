@@ -1,12 +1,13 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Ask the card in this machine what its copy engine and its warpgroup products do, beside the executor.
+"""Ask the card in this machine what its copy engine and its less usual products do, beside the executor.
 
 Usage: python benchmarks/copy_engine_answers.py [--ncu [PATH]] [-o FILE]
 
 Needs what card_answers.py needs, and a card of compute capability 9.0. The launches stand in
-tests/executor/copy_engine and tests/executor/warpgroups. The file gets, for each launch, which elements came
-out otherwise than on the executor, and Nsight Compute's counters of it; what differs is printed.
+tests/executor/copy_engine, tests/executor/warpgroups and tests/executor/tensor_cores/more_products.py. The
+file gets, for each launch, which elements came out otherwise than on the executor, and Nsight Compute's
+counters of it; what differs is printed.
 """
 
 import argparse
@@ -20,14 +21,16 @@ import numpy as np
 
 EXECUTOR = Path(__file__).parents[1] / "tests" / "executor"
 sys.path[:0] = [
-    *(str(EXECUTOR / name) for name in ("", "copy_engine", "warpgroups")),
+    *(str(EXECUTOR / name) for name in ("", "copy_engine", "warpgroups", "tensor_cores")),
     str(Path(__file__).parent),
 ]
 
 import copy_runs  # noqa: E402
+import more_runs  # noqa: E402
 import wgmma_runs  # noqa: E402
 from asking import Card, counted, profiled  # noqa: E402
 from copy_corpus import cases  # noqa: E402
+from more_products import more_products  # noqa: E402
 from wgmma_corpus import products  # noqa: E402
 
 #: Longest that counting may take.
@@ -72,6 +75,7 @@ def differences(here: np.ndarray, there: np.ndarray, before: np.ndarray) -> dict
 def asked(folder: Path, *, compare: bool) -> Iterator[tuple[str, dict[str, object]]]:
     """Launch everything once; yield each launch's name and what came out otherwise, if that is asked."""
     copies, multiplied = copy_runs.CardRuns(folder), wgmma_runs.CardRuns(folder)
+    more = more_runs.CardRuns(folder)
     for name, case in cases().items():
         found = copies.run(case)
         if compare:
@@ -84,6 +88,11 @@ def asked(folder: Path, *, compare: bool) -> Iterator[tuple[str, dict[str, objec
         if compare:
             before = wgmma_runs.arrays_of(product)[3]
             yield name, {"words": differences(wgmma_runs.executed(product)[0], words, before)}
+    for name, form in more_products().items():
+        words = more.run(form)
+        if compare:
+            before = form.by_lane(form.matrices()[2])
+            yield name, {"words": differences(more_runs.executed(form)[0], words, before)}
 
 
 def main() -> None:
