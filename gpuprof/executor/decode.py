@@ -32,6 +32,7 @@ from gpuprof.executor.steps import (
     arithmetic_steps,
     bulk_steps,
     call_steps,
+    fence_steps,
     matrix_steps,
     mbarrier_steps,
     memory_steps,
@@ -39,6 +40,7 @@ from gpuprof.executor.steps import (
     move_steps,
     system_calls,
     warp_steps,
+    wgmma_steps,
     wmma_steps,
 )
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
@@ -75,12 +77,14 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "elect": warp_steps.elect,
     "mma": mma_steps.multiply,
     "wmma": wmma_steps.decode,
+    "wgmma": wgmma_steps.decode,
+    "setmaxnreg": _no_step,
     "ldmatrix": matrix_steps.load_matrix,
     "stmatrix": matrix_steps.store_matrix,
     "movmatrix": matrix_steps.move_matrix,
     "mbarrier": mbarrier_steps.mbarrier,
-    "membar": memory_steps.fence,
-    "fence": memory_steps.fence,
+    "membar": fence_steps.fence,
+    "fence": fence_steps.fence,
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
@@ -406,7 +410,7 @@ class _Decoder:
             item = replace(item, operands=item.operands[:-1])
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)
-        if item.opcode[:3] == ("cp", "async", "bulk"):
+        if item.opcode[:3] == ("cp", "async", "bulk") or item.opcode[:2] == ("cp", "reduce"):
             return bulk_steps.bulk_copy(self.coder, item)
         if item.opcode[:3] == ("cp", "async", "mbarrier"):
             return mbarrier_steps.arrive_after_copies(self.coder, item)

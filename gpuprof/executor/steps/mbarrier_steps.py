@@ -50,12 +50,15 @@ class BarrierOperand:
         """Return where the barriers of the lanes in `mask` lie."""
         return self._space.examined(batch, self._address(batch), mask, load=False)
 
-    def barriers(self, batch: Batch, mask: Mask) -> Columns:
-        """Return the number of each lane's barrier; one that was never initialised is a fault."""
-        return self.numbers(batch, mask, self.pattern(batch, mask))
+    def counting(self, batch: Batch, mask: Mask) -> Columns:
+        """Return the number of the barrier that counts the bytes of each lane's copy, which must see it."""
+        pattern = self.pattern(batch, mask)
+        columns = self.numbers(batch, mask, pattern)
+        batch.races.record(Access.COUNTED, pattern, self.line)
+        return columns
 
     def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
-        """Return the same, given the pattern."""
+        """Return the number of each lane's barrier; one that was never initialised is a fault."""
         columns = batch.mbarriers.columns(pattern)
         wrong = (batch.mbarriers.at(batch.mbarriers.present, columns) == 0) & mask.lanes
         if wrong.any():
@@ -76,7 +79,7 @@ def _initialise(coder: Coder, item: Instruction) -> Step:
             return
         pattern, counts = place.pattern(batch, mask), count(batch)
         _check_count(batch, mask, counts, item.line, least=1, what="initialises an mbarrier with count")
-        batch.races.record(Access.WRITE, pattern, item.line)
+        batch.races.record(Access.SET_UP, pattern, item.line)
         batch.mbarriers.initialise(pattern, counts)
 
     return step

@@ -173,15 +173,6 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     return step
 
 
-def fence(coder: Coder, item: Instruction) -> Step | None:
-    """`membar` and `fence`: order what their thread does before for whoever observes what it does after."""
-    if {"proxy", "mbarrier_init"} & set(item.opcode):
-        return None
-    coder.fences = True
-    masked, near = coder.mask(item), "cta" in item.opcode
-    return lambda batch: batch.order.fence(masked(batch), near=near)
-
-
 def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
     """Return what an instruction does first: one that releases is as if a fence came before it."""
     if not {"release", "acq_rel"} & set(item.opcode):
