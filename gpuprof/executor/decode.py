@@ -37,7 +37,9 @@ from gpuprof.executor.steps import (
     memory_steps,
     mma_steps,
     move_steps,
+    surface_steps,
     system_calls,
+    texture_steps,
     warp_steps,
     wmma_steps,
 )
@@ -98,6 +100,13 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "__assertfail": system_calls.assertion_fails,
     "malloc": system_calls.allocate,
     "free": system_calls.free,
+    "tex": texture_steps.sample,
+    "tld4": texture_steps.sample,
+    "txq": texture_steps.query,
+    "suq": texture_steps.query,
+    "suld": surface_steps.load,
+    "sust": surface_steps.store,
+    "sured": surface_steps.update,
 }
 
 

@@ -21,6 +21,7 @@ from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.memory.heap import Heap
 from gpuprof.executor.memory.printed import Printed
+from gpuprof.executor.memory.texture_objects import surfaces_of
 from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
@@ -485,6 +486,7 @@ class _Template:
             if variable.name in stored:
                 buffer = self._variable(variable)
                 found[buffer.address] = buffer
+        found |= {buffer.address: buffer for buffer in surfaces_of(memory)}
         return list(found.values())
 
     def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
