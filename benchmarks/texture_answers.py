@@ -5,8 +5,8 @@
 Usage: python benchmarks/texture_answers.py [--ncu [PATH]] [-o FOLDER]
 
 Needs what card_answers.py needs. The kernels and what they read stand in tests/executor/textures; the answers
-go there, bits in one file, descriptions and Nsight Compute's counters in another. Cases whose name starts with
-`probe` ask what CUDA's documentation leaves open: their bits are what a rule has to give.
+go there, bits in one file, descriptions and Nsight Compute's counters in another. Cases whose name starts
+with `probe` ask what CUDA's documentation leaves open: their bits are what a rule has to give.
 """
 
 import argparse

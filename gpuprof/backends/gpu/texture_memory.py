@@ -26,14 +26,16 @@ class CudaArray:
 
     Args:
         texels: What it holds.
+        written: Whether there are surfaces of it. Textures of such a one cannot be gathered from.
 
     Raises:
         DriverError: The device has no room for it, or does not take such texels.
     """
 
-    def __init__(self, texels: Texels) -> None:
+    def __init__(self, texels: Texels, *, written: bool) -> None:
         api = driver()
         self.texels = texels
+        self.written = written
         layout, (width, height, depth) = texels.layout, texels.extents
         wanted = api.CUDA_ARRAY3D_DESCRIPTOR()
         wanted.Width = width
@@ -41,10 +43,10 @@ class CudaArray:
         wanted.Depth = depth if layout.axes > 2 or layout.layered or layout.cube else 0
         wanted.Format = _format(texels)
         wanted.NumChannels = texels.channels
-        wanted.Flags = api.CUDA_ARRAY3D_SURFACE_LDST
+        wanted.Flags = api.CUDA_ARRAY3D_SURFACE_LDST if written else 0
         wanted.Flags |= api.CUDA_ARRAY3D_LAYERED if layout.layered else 0
         wanted.Flags |= api.CUDA_ARRAY3D_CUBEMAP if layout.cube else 0
-        if texels.kind == "2d" and max(width, height) <= _MOST_GATHERED:
+        if not written and texels.kind == "2d" and max(width, height) <= _MOST_GATHERED:
             wanted.Flags |= api.CUDA_ARRAY3D_TEXTURE_GATHER
         self.handle = call(
             f"allocating a CUDA array of {prod(texels.extents)} texels", api.cuArray3DCreate(wanted)

@@ -15,7 +15,7 @@ from gpuprof.backends.gpu.texture_memory import CudaArray, SurfaceObject, Textur
 
 
 def ask(context: GpuContext, module: Module, case: Case) -> dict[str, NDArray[Any]]:
-    """Return what the launch leaves in the output, `out`, and in each surface, by the number of its argument."""
+    """Return what the launch leaves in the output, `out`, and in each surface, by its argument's number."""
     with ExitStack() as held:
 
         def buffer(content: NDArray[Any]) -> Buffer:
@@ -34,7 +34,7 @@ def ask(context: GpuContext, module: Module, case: Case) -> dict[str, NDArray[An
                 continue
             memory, source = buffer(argument.array), None
             if not argument.texels.linear:
-                source = CudaArray(argument.texels)
+                source = CudaArray(argument.texels, written=argument.sampling is None)
                 held.callback(source.free)
                 source.fill(memory.address)
             if argument.sampling is None:

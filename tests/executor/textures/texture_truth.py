@@ -14,7 +14,6 @@ from texture_corpus import View
 
 def texel(view: View, place: list[int], layer: int) -> np.ndarray:
     """Return the channels of the texel at x, y and z, beyond the edges what stands for it."""
-    width, height, _ = view.texels.extents
     extents = view.texels.extents[: len(place)]
     unfiltered = view.texels.linear and view.texels.kind == "1d"
     found = []
@@ -62,7 +61,9 @@ def value(view: View, coordinates: list[float], layer: int = 0) -> np.ndarray:
     with np.errstate(all="ignore"):
         for corner in product((0, 1), repeat=len(scaled)):
             share = math.prod(w if side else 1 - w for w, side in zip(weight, corner, strict=True))
-            total = total + share * texel(view, [f + side for f, side in zip(first, corner, strict=True)], layer)
+            total = total + share * texel(
+                view, [f + side for f, side in zip(first, corner, strict=True)], layer
+            )
     return total
 
 
