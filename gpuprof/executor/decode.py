@@ -187,7 +187,7 @@ class Program:
             `__syncwarp` of whole warps, and mbarriers.
         stored: Parameters and variables through which it may write global memory; None when it may be any.
         fences: Whether it has fences, or operations that release: its blocks may wait for each other.
-        uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        uncounted: Families of accesses that also go another way, past their counters.
         architecture: The number of its target: 90 for `sm_90`.
         clocks: Special registers that tell the time, of those that it reads.
         shared_start: Address of the first byte of its own shared memory.

@@ -57,6 +57,7 @@ _MOST_CLUSTER_BLOCKS = 8
 _WORKSPACE_WORDS = 8
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
+_HIDDEN_IN_VIEWS = "this counter leaves out what goes through the kernel's textures or surfaces"
 
 #: What a kernel parameter may be given: a number, a buffer for a pointer, or the bytes of a struct.
 Argument = int | float | Buffer | np.generic | bytes
@@ -85,7 +86,8 @@ class LaunchResult:
 
     Attributes:
         counters: Counters of the whole grid by name; an efficiency is None when there was nothing to measure.
-        hidden: Counters that would leave out what bulk copies move, by name, with the reason.
+        hidden: Counters that would leave out what bulk copies, textures and surfaces move, by name, with the
+            reason.
         lines: The same by line of the kernel's source file.
         sampled_blocks: Thread blocks that ran.
         total_blocks: Thread blocks of the grid.
@@ -172,7 +174,9 @@ def launch(
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
-        hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
+        hidden=dict.fromkeys(
+            totals.names_of(program.uncounted), _HIDDEN_IN_VIEWS if memory.objects else _HIDDEN
+        ),
         lines=totals.lines() if per_line else {},
         sampled_blocks=sample.count,
         total_blocks=sample.total,

@@ -6,10 +6,12 @@ A CUDA array keeps texels in an order of its own, and has no address. It is fill
 a launch, and what surfaces wrote is brought back behind it.
 """
 
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
 from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.kernels.texture import Texture
 from gpuprof.texture_units import Sampling, Texels
 
 _FORMATS = {
@@ -124,6 +126,64 @@ class SurfaceObject:
         """Give the handle back."""
         api = driver()
         call("freeing a surface", api.cuSurfObjectDestroy(api.CUsurfObject(self.handle)))
+
+
+class CaseTextures:
+    """The textures and surfaces of a case, and the CUDA arrays that stand for its arrays meanwhile.
+
+    Args:
+        textures: What the header says; several may be of one array.
+        address: Where an array starts on the device, by its name.
+
+    Raises:
+        DriverError: The device has no room, or does not take one of them.
+    """
+
+    def __init__(self, textures: Sequence[Texture], address: Callable[[str], int]) -> None:
+        self._address = address
+        self._arrays: dict[str, CudaArray] = {}
+        self._objects: dict[str, TextureObject | SurfaceObject] = {}
+        written = {one.array for one in textures if one.sampling is None}
+        try:
+            for one in textures:
+                self._add(one, written=one.array in written)
+        except BaseException:
+            self.free()
+            raise
+
+    def handle(self, argument: str) -> int:
+        """What the kernel gets for an argument."""
+        return self._objects[argument].handle
+
+    def fill(self) -> None:
+        """Copy what the arrays hold to their CUDA arrays."""
+        for name, array in self._arrays.items():
+            array.fill(self._address(name))
+
+    def drain(self) -> None:
+        """Copy back what surfaces may have written."""
+        for name, array in self._arrays.items():
+            if array.written:
+                array.drain(self._address(name))
+
+    def free(self) -> None:
+        """Give all back."""
+        while self._objects:
+            self._objects.popitem()[1].free()
+        while self._arrays:
+            self._arrays.popitem()[1].free()
+
+    def _add(self, one: Texture, *, written: bool) -> None:
+        if one.texels.linear:
+            source: CudaArray | int = self._address(one.array)
+        else:
+            if one.array not in self._arrays:
+                self._arrays[one.array] = CudaArray(one.texels, written=written)
+            source = self._arrays[one.array]
+        if one.sampling is not None:
+            self._objects[one.argument] = TextureObject(one.texels, one.sampling, source)
+        elif isinstance(source, CudaArray):
+            self._objects[one.argument] = SurfaceObject(source)
 
 
 def _format(texels: Texels) -> Any:

@@ -41,6 +41,7 @@ _CACHES = frozenset({"ca", "cg", "cs", "cv", "wb", "wt"})
 def load(coder: Coder, item: Instruction) -> Step:
     """`suld.b`: one element or a vector per lane."""
     access = _Access(coder, item, item.operands[1], _parts(item.operands[0]))
+    coder.uncounted.add("global_load")
     writes = [coder.target(part, item) for part in access.parts]
     masked = coder.mask(item)
 
@@ -70,6 +71,7 @@ def load(coder: Coder, item: Instruction) -> Step:
 def store(coder: Coder, item: Instruction) -> Step:
     """`sust.b`: one element or a vector per lane."""
     access = _Access(coder, item, item.operands[0], _parts(item.operands[1]))
+    coder.uncounted.add("global_store")
     reads = [coder.reader(part, access.dtype, item) for part in access.parts]
     masked = coder.mask(item)
 

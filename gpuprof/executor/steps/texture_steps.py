@@ -47,6 +47,7 @@ _COMPONENTS = "rgba"
 def sample(coder: Coder, item: Instruction) -> Step:
     """`tex` and `tld4`: a value of a texture at coordinates, or one channel of four texels."""
     form = _Form.of(item)
+    coder.uncounted.add("global_load")
     place = item.operands[2 if form.tells_residence else 1]
     read_handle, parts = handle_and_coordinates(coder, place, item)
     if len(parts) < form.coordinates:
