@@ -439,6 +439,7 @@ class _Template:
             self.program.partial,
             followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
         )
+        batch.assume_written(self.program.reserved_bytes)
         batch.registers = list(self.registers)
         values = self.surroundings.of_blocks(indices)
         for name, slot in self.program.slots.specials.items():
