@@ -73,11 +73,14 @@ def answers(cubin: bytes, names: list[str]) -> dict[str, Any]:
 
 def counters(cubin: Path, ncu: str) -> dict[str, dict[str, int]]:
     """Return what Nsight Compute counts of one launch of each case that is worth it; 0 is left out."""
-    names = [name for name, case in cases().items() if case.counted]
-    launches = profiled([sys.executable, __file__, "--work", str(cubin), *names], _METRICS, ncu, _NCU_S)
+    names = {case.kernel: name for name, case in cases().items() if case.counted}
+    command = [sys.executable, __file__, "--work", str(cubin), *names.values()]
     return {
-        name: {metric: int(count) for metric, count in counted(launch, _METRICS).items() if count}
-        for name, launch in zip(names, launches, strict=False)
+        names[launch.kernel]: {
+            metric: int(count) for metric, count in counted(launch, _METRICS).items() if count
+        }
+        for launch in profiled(command, _METRICS, ncu, _NCU_S)
+        if launch.kernel in names
     }
 
 

@@ -45,6 +45,7 @@ def ask(context: GpuContext, module: Module, case: Case) -> dict[str, NDArray[An
             held.callback(made.free)
             values.append(ctypes.c_uint64(made.handle))
         function = module.function(case.kernel)
+        context.synchronize()
         function.launch(case.grid, case.block, 0, context.stream, Arguments(values))
         context.synchronize()
         found = {"out": out.download(case.output.dtype, count=case.output.size).reshape(case.output.shape)}

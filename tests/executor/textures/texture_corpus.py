@@ -56,7 +56,7 @@ class Case:
         grid: Blocks.
         block: Threads.
         exact: Whether the result is the same for every rounding.
-        counted: Whether one launch of it is worth counting by Nsight Compute.
+        counted: Whether one launch of it is worth counting by Nsight Compute; no two such have one kernel.
     """
 
     name: str
