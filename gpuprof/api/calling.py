@@ -95,7 +95,7 @@ def call_request(
     files = _read(sources)
     read = read_call(
         next(iter(files)).stem,
-        call.args,
+        _without_views(call.args, launch),
         call.expect,
         folder,
         relative=call.relative,
@@ -106,6 +106,26 @@ def call_request(
     ladder = _bare_ladder(files, launch, read.operation, read.dtype, tuple(call.args))
     request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
     return replace(request, selections=launched(ladder, launch, read.integers))
+
+
+def _without_views(args: "Mapping[str, Argument]", launch: BareLaunch) -> "Mapping[str, Argument]":
+    """The arguments that have values of their own: all but textures and surfaces of other arguments.
+
+    Raises:
+        InputError: One of those has a value.
+    """
+    views = {
+        name: table["array"]
+        for name, table in (*launch.textures.items(), *launch.surfaces.items())
+        if table.get("array", name) != name
+    }
+    for name, array in views.items():
+        if args.get(name) is not None:
+            raise InputError(
+                f"{name} is a view of {array}, and has a value too.",
+                fix=f"Give None for {name}, or no array.",
+            )
+    return {name: value for name, value in args.items() if name not in views}
 
 
 def bare_ladder(

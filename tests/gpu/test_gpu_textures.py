@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import texture_sources
 
 from gpuprof.texture_units import Sampling, Texels
 
@@ -85,3 +86,38 @@ def test_a_cuda_array_gives_back_what_it_got(backend, texels):
     assert not memory.overrun()
     for one in (*made, array, memory):
         one.free()
+
+
+@pytest.mark.parametrize("name", ["doubled", "in_place", "near", "grey"])
+def test_a_call_is_right_and_timed(name):
+    case = getattr(texture_sources, name)(0)
+    assert case.ok, case.reason
+    assert case.median_us > 0
+
+
+def test_one_launch_reads_what_another_wrote(tmp_path):
+    case = texture_sources.blur(0, tmp_path)
+    assert case.ok, case.reason
+    assert case.median_us > 0
+
+
+def test_an_input_that_a_surface_wrote_is_noticed():
+    case = texture_sources.call(
+        "cudaSurfaceObject_t image, float *out",
+        "surf2Dwrite(-1.0f, image, 4 * x, y); out[y * 104 + x] = 1;",
+        {"image": texture_sources.IMAGE, "out": None},
+        {"out": np.ones_like(texture_sources.IMAGE)},
+        surfaces={"image": {}},
+        device=0,
+        explain=False,
+    )
+    assert case.outcome == "incorrect"
+    assert "wrote to one of its inputs" in case.reason
+
+
+def test_texels_that_nobody_wrote_are_told():
+    body = "if (x != 7) surf2Dwrite(2 * tex2D<float>(image, x + 0.5f, y + 0.5f), out, 4 * x, y);"
+    case = texture_sources.doubled(0, body)
+    assert case.outcome == "incorrect"
+    assert "out[0, 7]" in case.reason
+    assert "never written" in case.reason
