@@ -226,6 +226,12 @@ def test_surfaces_are_added_to():
     assert np.array_equal(executed("surface_sums")["surface 0"][0, 0, :, 0], wanted)
 
 
+@pytest.mark.parametrize("name", ["plane_linear_border", "by_handle", "surface_copy", "surface_zeros"])
+def test_following_undefined_values_changes_nothing(name):
+    followed = run(cases()[name], follow_undefined=True)[0]
+    assert all(same(got, executed(name)[array]) for array, got in followed.items())
+
+
 def test_textures_are_no_global_loads():
     counters = run(cases()["convolve_clamp"])[1].counters
     assert counters["global_load_requests"] == 0

@@ -22,12 +22,12 @@ from gpuprof.executor import (
 
 
 @cache
-def program(kernel: str, follow_undefined: bool = False) -> Program:
+def program(kernel: str, follow_undefined: bool) -> Program:
     """Return one of the corpus's kernels."""
     return load_program(compile_cuda(SOURCE)[0], kernel, follow_undefined=follow_undefined)
 
 
-def run(case: Case) -> tuple[dict[str, NDArray[Any]], LaunchResult]:
+def run(case: Case, *, follow_undefined: bool = False) -> tuple[dict[str, NDArray[Any]], LaunchResult]:
     """Return what the launch leaves in the output, `out`, and in each surface, and what it counts."""
     memory = GlobalMemory()
     out = memory.allocate(case.output, "out")
@@ -44,6 +44,6 @@ def run(case: Case) -> tuple[dict[str, NDArray[Any]], LaunchResult]:
             values.append(bind_surface(memory, texels, argument.texels))
         else:
             values.append(bind_texture(memory, texels, argument.texels, argument.sampling))
-    result = launch(program(case.kernel), case.grid, case.block, values, memory)
+    result = launch(program(case.kernel, follow_undefined), case.grid, case.block, values, memory)
     found = {"out": out.array()} | {name: buffer.array() for name, buffer in surfaces.items()}
     return found, result
