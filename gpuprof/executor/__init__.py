@@ -51,6 +51,7 @@ from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combine
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
+from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
@@ -74,6 +75,8 @@ __all__ = [
     "UnsupportedInstruction",
     "UnwrittenRead",
     "Witness",
+    "bind_surface",
+    "bind_texture",
     "choose_blocks",
     "combined",
     "encode_tensor_map",

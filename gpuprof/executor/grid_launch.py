@@ -21,6 +21,7 @@ from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.memory.heap import Heap
 from gpuprof.executor.memory.printed import Printed
+from gpuprof.executor.memory.texture_objects import surfaces_of
 from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
@@ -57,6 +58,7 @@ _WORKSPACE_WORDS = 8
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 _UNKNOWN = "how a card counts {} has not been measured"
+_HIDDEN_IN_VIEWS = "this counter leaves out what goes through the kernel's textures or surfaces"
 
 #: What a kernel parameter may be given: a number, a buffer for a pointer, or the bytes of a struct.
 Argument = int | float | Buffer | np.generic | bytes
@@ -85,7 +87,8 @@ class LaunchResult:
 
     Attributes:
         counters: Counters of the whole grid by name; an efficiency is None when there was nothing to measure.
-        hidden: Counters that would leave out what bulk copies move, by name, with the reason.
+        hidden: Counters that would leave out what bulk copies, textures and surfaces move, by name, with the
+            reason.
         lines: The same by line of the kernel's source file.
         busiest: The least that the busiest multiprocessor does of some of them, by name.
         sampled_blocks: Thread blocks that ran.
@@ -174,7 +177,10 @@ def launch(
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
-        hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN) | _hidden_of_tensor_cores(program),
+        hidden=dict.fromkeys(
+            totals.names_of(program.uncounted), _HIDDEN_IN_VIEWS if memory.objects else _HIDDEN
+        )
+        | _hidden_of_tensor_cores(program),
         lines=totals.lines() if per_line else {},
         busiest=totals.busiest(multiprocessors),
         sampled_blocks=sample.count,
@@ -439,6 +445,7 @@ class _Template:
             self.program.partial,
             followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
         )
+        batch.assume_written(self.program.reserved_bytes)
         batch.registers = list(self.registers)
         values = self.surroundings.of_blocks(indices)
         for name, slot in self.program.slots.specials.items():
@@ -490,6 +497,7 @@ class _Template:
             if variable.name in stored:
                 buffer = self._variable(variable)
                 found[buffer.address] = buffer
+        found |= {buffer.address: buffer for buffer in surfaces_of(memory)}
         return list(found.values())
 
     def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:

@@ -31,8 +31,8 @@ ROOMS: dict[str, set[str]] = {
         *("decode", "sampling", "scheduler", "totals"),
     },
 }
-#: Of gpuprof, its errors, and one module of facts about CUDA.
-OUTSIDE = {"gpuprof.errors", "gpuprof.copy_engine"}
+#: Of gpuprof, its errors, and two modules of facts about CUDA.
+OUTSIDE = {"gpuprof.errors", "gpuprof.copy_engine", "gpuprof.texture_units"}
 #: llvmlite is optional, and imported where it is used.
 LIBRARIES = {"numpy", "llvmlite"}
 MODULES = sorted(ROOT.rglob("*.py"))

@@ -26,6 +26,7 @@ HOUSE: dict[str, str] = {
     "signals": "Requests to end.",
     "machine": "Cores and memory of this machine.",
     "copy_engine": "Facts about CUDA's copy engine that both backends and headers need.",
+    "texture_units": "Facts about CUDA's textures and surfaces that both backends and headers need.",
     "counters": "The one table of counters.",
     "operation": "What an operation declares, as data.",
     "cuda_source": "CUDA C++ read as text: functions, includes, what is for the host.",
@@ -67,7 +68,7 @@ ABOVE_BACKENDS = ("gpuprof.backends.select",)
 #: Rooms that use fewer rooms than stand below them, and of those which.
 FEWER: dict[str, set[str]] = {
     # Whoever takes the executor out of the house finds it whole.
-    "executor": {"errors", "copy_engine"},
+    "executor": {"errors", "copy_engine", "texture_units"},
     # A run is shown on any machine, without what measured it.
     "analysis": {"text", "counters", "operation", "devices", "problems", "results", "bounds"},
     "report": {"text", "schema", "devices", "results", "analysis"},

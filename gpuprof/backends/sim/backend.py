@@ -233,7 +233,7 @@ class SimBackend:
                     programs[one.entry],
                     one.grid,
                     one.block,
-                    arguments_of(values, buffers),
+                    arguments_of(values, buffers, memory),
                     memory,
                     one.dynamic_shared_bytes,
                     sample or "all",

@@ -88,6 +88,12 @@ class RaceDetector:
         self._pieces: RepeatedPieces[Interval] = RepeatedPieces()
         self._reached: int | None = None
 
+    def assume_written(self, count: int) -> None:
+        """Say before anything is logged that the first bytes hold something already."""
+        (first,) = self._states
+        first["written"][:, : count // self.granule] = True
+        self._state_ids = {_state_key(first): 0}
+
     def record(
         self,
         access: Access,
