@@ -328,7 +328,7 @@ _BOUNDS = (
         _BOUND,
         "text",
         "The part of the GPU that needs longest for what the kernel asks of it, by exact counts.",
-        _limits(lambda limits: limits.binding.label),
+        _limits(lambda limits: limits.binding.short),
     ),
     _figure(
         "bound_us",

@@ -28,6 +28,7 @@ class Floor:
     Args:
         key: The part's.
         label: The part's name.
+        short: The same for a narrow column.
         meaning: What the part does.
         bound: Time, formula and source.
         share_pct: Of the measured time; None without one.
@@ -36,6 +37,7 @@ class Floor:
 
     key: str
     label: str
+    short: str
     meaning: str
     bound: Bound
     share_pct: float | None
@@ -131,6 +133,7 @@ def limits_of(run: Run, case: Measurement) -> Limits | None:
         Floor(
             key,
             PARTS[key].label if key in PARTS else key,
+            PARTS[key].short if key in PARTS else key,
             PARTS[key].meaning if key in PARTS else "",
             case.bounds[key],
             100 * case.bounds[key].least_us / measured if measured else None,

@@ -33,6 +33,7 @@ class Part:
     Args:
         key: Name in results files, and that of its rate.
         label: For a reader.
+        short: For a narrow column.
         unit: Of its work.
         work: Ways to know its work, the most telling first.
         meaning: One sentence.
@@ -40,6 +41,7 @@ class Part:
 
     key: str
     label: str
+    short: str
     unit: str
     meaning: str
     work: tuple[Work, ...] = ()
@@ -54,6 +56,7 @@ SM_PARTS = (
     Part(
         "issue",
         "Issue slots",
+        "issue slots",
         "warp instructions",
         "Every instruction of a warp takes an issue slot of one of the SM's schedulers.",
         (_of("warp_instructions"),),
@@ -61,6 +64,7 @@ SM_PARTS = (
     Part(
         "fma",
         "FMA (f32)",
+        "FMA f32",
         "warp FMAs",
         "Single-precision arithmetic.",
         (_of("pipe_fma_instructions"), _of("ffma_thread_instructions", each=1 / WARP_LANES)),
@@ -68,6 +72,7 @@ SM_PARTS = (
     Part(
         "fp64",
         "FMA (f64)",
+        "FMA f64",
         "warp FMAs",
         "Double-precision arithmetic.",
         (_of("pipe_fp64_instructions"), _of("dfma_thread_instructions", each=1 / WARP_LANES)),
@@ -75,6 +80,7 @@ SM_PARTS = (
     Part(
         "alu",
         "Integer and logic",
+        "integer",
         "warp instructions",
         "Integer additions, logic, comparisons and moves.",
         (_of("pipe_alu_instructions"),),
@@ -82,6 +88,7 @@ SM_PARTS = (
     Part(
         "xu",
         "Special functions",
+        "special",
         "warp instructions",
         "Reciprocals, roots, exponentials, sines, and conversions.",
         (_of("pipe_xu_instructions"),),
@@ -90,6 +97,7 @@ SM_PARTS = (
         Part(
             f"tensor_{kind}",
             f"Tensor cores ({kind})",
+            f"tensor {kind}",
             "multiply-adds",
             f"Matrix products of {kind} operands.",
             (_of(f"tensor_{kind}_operations", each=1 / _OPERATIONS),),
@@ -99,6 +107,7 @@ SM_PARTS = (
     Part(
         "l1",
         "Shared memory and L1",
+        "shared/L1",
         "passes",
         "The data path of an SM that shared memory and the L1 cache have in common: 128 bytes a pass.",
         (
@@ -108,9 +117,9 @@ SM_PARTS = (
         ),
     ),
 )
-L2 = Part("l2", "L2", "bytes", "What SMs and the L2 cache exchange, the larger direction of the two.")
-DRAM = Part("dram", "DRAM", "bytes", "What crosses the pins of device memory.")
-LAUNCH = Part("launch", "Launch", "us", "What a launch takes that does nothing, by the same clock.")
+L2 = Part("l2", "L2", "L2", "bytes", "What SMs and the L2 cache exchange, the larger direction of the two.")
+DRAM = Part("dram", "DRAM", "DRAM", "bytes", "What crosses the pins of device memory.")
+LAUNCH = Part("launch", "Launch", "launch", "us", "What a launch takes that does nothing, by the same clock.")
 
 #: By key, in the order shown.
 PARTS: Mapping[str, Part] = {part.key: part for part in (*SM_PARTS, L2, DRAM, LAUNCH)}

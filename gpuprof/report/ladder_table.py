@@ -92,11 +92,13 @@ def headline(run: Run, group: Group, ladder: Ladder) -> str:
 
 
 def _of_limits(limits: Limits) -> Iterator[str]:
-    """What binds, where, and what removing it would allow."""
-    where = f", most of it by line {limits.hot.line}" if limits.hot else ""
-    yield f"{limits.text}{where}"
+    """Where the work of what binds is done, and what less of it would allow; columns say what binds."""
+    if limits.latency:
+        yield limits.text
+    if limits.hot:
+        yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of it"
     if limits.steps:
-        yield f"Try next: {limits.steps[0].text}"
+        yield f"next: {limits.steps[0].text}"
 
 
 def _least_bound(ladder: Ladder) -> str:
