@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
 from gpuprof.executor.lanes.tally import Tally
@@ -21,6 +22,7 @@ from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.memory.heap import Heap
 from gpuprof.executor.memory.printed import Printed
+from gpuprof.executor.memory.windows import RANK_SHIFT
 from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
@@ -50,6 +52,7 @@ _MULTIPROCESSORS = 132
 _MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = (1024, 1024, 64)
 _MOST_LOCAL_BYTES = 512 << 10
+_LONE = (1, 1, 1)
 #: More need the consent of the kernel, by an attribute that nothing here sets.
 _MOST_CLUSTER_BLOCKS = 8
 #: Of the memory that a cooperative launch gives its grid.
@@ -153,6 +156,7 @@ def launch(
     geometry = Geometry(grid, block)
     _check(program, geometry, args)
     sample = every_block(grid) if blocks == "all" else blocks
+    sample = sample.in_clusters(grid, program.limits.get("reqnctapercluster", _LONE))
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
     owned = _heap_pieces(memory)
     # A witness cannot forget what it saw of a run that is begun again.
@@ -173,8 +177,8 @@ def launch(
         counters=totals.counters(),
         hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
         lines=totals.lines() if per_line else {},
-        sampled_blocks=sample.count,
-        total_blocks=sample.total,
+        sampled_blocks=sample.count * template.layout.blocks,
+        total_blocks=sample.total * template.layout.blocks,
         exact_sample=totals.exact,
         lane_instructions=run.executed,
         stored=run.stored,
@@ -283,9 +287,9 @@ class _Run:
             self.stored[name] = self.stored.get(name, Stored()) + every
         self.remark = self.remark or _remark(batch)
         batch.close()
-        self._done += batch.blocks
+        self._done += batch.blocks * batch.layout.blocks
         if self.progress is not None:
-            self.progress(self._done, self.sample.count)
+            self.progress(self._done, self.sample.count * batch.layout.blocks)
 
 
 def _remark(batch: Batch) -> str:
@@ -394,9 +398,11 @@ class _Template:
         self.program = program
         self.geometry = geometry
         self.memory = memory
-        self.shared_bytes = program.shared.static_bytes
+        shared_bytes = program.shared.static_bytes
         if dynamic_shared_bytes:
-            self.shared_bytes = program.shared.dynamic_offset + dynamic_shared_bytes
+            shared_bytes = program.shared.dynamic_offset + dynamic_shared_bytes
+        cluster = program.limits.get("reqnctapercluster", _LONE)
+        self.layout = ClusterLayout(cluster, geometry.warps, shared_bytes, program.shared_start)
         self.surroundings = Surroundings(
             geometry,
             program.limits.get("reqnctapercluster"),
@@ -413,9 +419,9 @@ class _Template:
             self._fill_workspace()
 
     def blocks_per_batch(self) -> int:
-        """Return how many thread blocks run together."""
-        lanes = self.geometry.warps * WARP
-        bytes_each = self.shared_bytes + lanes * self.program.local_bytes
+        """Return how many thread blocks run together; of clusters, how many of these."""
+        lanes = self.geometry.warps * WARP * self.layout.blocks
+        bytes_each = self.layout.all_bytes + lanes * self.program.local_bytes
         return max(1, min(_BATCH_LANES // lanes, _BATCH_BYTES // max(1, bytes_each)))
 
     def batch(self, indices: NDArray[np.int64], tally: Tally) -> Batch:
@@ -426,19 +432,23 @@ class _Template:
             self.geometry,
             indices,
             self.memory,
-            self.shared_bytes,
+            self.layout,
             self.program.shared_granule,
             self.program.local_bytes,
             tally,
             self.program.phased,
             self.program.partial,
             followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
+            fences=self.program.fences,
         )
         batch.registers = list(self.registers)
-        values = self.surroundings.of_blocks(indices)
-        for name, slot in self.program.slots.specials.items():
+        values = self.surroundings.of_blocks(self.layout.indices_of(indices))
+        for name, slot in slots.specials.items():
             if name in values:
-                batch.registers[slot] = block_register(values[name])
+                batch.registers[slot] = block_register(values[name], self.layout)
+        if self.layout.several:
+            for slot in slots.in_shared:
+                batch.registers[slot] = batch.registers[slot] + (self.layout.rank_of_warp << RANK_SHIFT)
         return batch
 
     def races(self, sample: Sample) -> GlobalRaces:
@@ -489,9 +499,10 @@ class _Template:
 
     def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """Return threadIdx and blockIdx of a thread, by its number among those that run."""
-        rank, inside = divmod(thread, self.geometry.warps * WARP)
-        x, y, z = sample.blocks(rank, rank + 1).indices[0].tolist()
-        return self.geometry.thread_index(*divmod(inside, WARP)), (x, y, z)
+        number, inside = divmod(thread, self.geometry.warps * WARP)
+        cluster, rank = divmod(number, self.layout.blocks)
+        x, y, z = sample.blocks(cluster, cluster + 1).indices[0].tolist()
+        return self.geometry.thread_index(*divmod(inside, WARP)), self.layout.index_of((x, y, z), rank)
 
     def _fill_parameters(self, content: bytes) -> None:
         slots = self.program.slots

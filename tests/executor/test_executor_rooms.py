@@ -23,7 +23,7 @@ ROOMS: dict[str, set[str]] = {
     "definedness": {"faults", "lanes", "program", "arithmetic", "memory", "steps"},
     "decode": {"faults", "lanes", "program", "arithmetic", "memory", "steps", "definedness"},
     "sampling": set(),
-    "divergence": {"faults", "lanes", "program", "steps", "decode"},
+    "divergence": {"faults", "lanes", "program", "memory", "steps", "decode"},
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode", "divergence"},
     "totals": {"lanes", "program", "memory", "decode", "sampling"},
     "grid_launch": {

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
@@ -99,9 +100,9 @@ class GlobalRaces:
         #: By the address of the buffer.
         self.shadows = {buffer.address: Shadow(buffer, self) for buffer in buffers}
 
-    def order(self, first: int, blocks: int, warps: int) -> ThreadOrder:
+    def order(self, first: int, blocks: int, warps: int, layout: ClusterLayout = LONE_BLOCK) -> ThreadOrder:
         """Return the order of the threads of a batch that begins with block number `first` of the launch."""
-        return ThreadOrder(self.timeline, first, blocks, warps, self.releases)
+        return ThreadOrder(self.timeline, first, blocks, warps, self.releases, layout)
 
     def finish(self) -> None:
         """The launch is over: judge what was put off."""

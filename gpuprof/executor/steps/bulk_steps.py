@@ -19,8 +19,10 @@ from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, decode
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.distributed_shared import in_block, places_in_cluster, refuse_ended
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
+from gpuprof.executor.steps.multicast import Multicast
 
 _S32 = ARITHMETIC["s32"]
 #: What the opcodes that are modelled may say, after `cp.async.bulk`. Hints for the cache change nothing here.
@@ -28,7 +30,8 @@ _HINTS = {"L2", "cache_hint"}
 _OUTWARD = {"global", "shared", "cta", "bulk_group", *_HINTS}
 _DIMENSIONS = {f"{count}d": count for count in range(1, 6)}
 _INWARD = {"shared", "cluster", "cta", "global", "mbarrier", "complete_tx", "bytes", *_HINTS}
-_INWARD |= {"tensor", "tile", *_DIMENSIONS}
+_INWARD |= {"tensor", "tile", "multicast", *_DIMENSIONS}
+_BETWEEN = {"shared", "cluster", "cta", "mbarrier", "complete_tx", "bytes"}
 #: What the address in shared memory of a tensor copy must be a multiple of.
 _TENSOR_ALIGNMENT = 128
 
@@ -52,6 +55,9 @@ def bulk_copy(coder: Coder, item: Instruction) -> Step | None:
     if words <= _OUTWARD and spaces == ["global", "shared"]:
         coder.uncounted |= {"global_store", "shared_load"}
         return _store(coder, item)
+    if spaces == ["shared", "shared"] and words <= _BETWEEN:
+        coder.uncounted |= {"shared_load", "shared_store"}
+        return _copy_between_blocks(coder, item)
     if spaces != ["shared", "global"] or not words <= _INWARD:
         raise UnsupportedInstruction(item.name, item.line)
     coder.uncounted |= {"global_load", "shared_store"}
@@ -78,10 +84,42 @@ class _Place:
         address = self._read(batch).astype(np.int64)
         return address + self._offset if self._offset else address
 
+    def in_block(self, batch: Batch, rank: int | None) -> Lanes:
+        """Return the address, or that of the same place in the block of a rank."""
+        return self(batch) if rank is None else in_block(self._read(batch), rank) + self._offset
+
 
 def _load(coder: Coder, item: Instruction) -> Step:
     """From global to shared memory, counted by an mbarrier."""
     target, source = _Place(coder, item, item.operands[0], shared=True), _Place(coder, item, item.operands[1])
+    size = coder.reader(item.operands[2], _S32, item)
+    barrier, masked = BarrierOperand(coder, item, item.operands[3]), coder.mask(item)
+    blocks = Multicast.of(coder, item)
+
+    def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
+        to, start, length = target.in_block(batch, rank), source(batch), size(batch).astype(np.int64)
+        columns = barrier.barriers(batch, mask, rank)
+        _check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
+        _check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
+        _check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
+        to = _in_shared(batch, item.line, mask, to, length, remote=True)
+        for column, part in _by_number(columns, mask):
+            pattern = batch.bulk.pattern(to, length, part)
+            addresses = _of_chunks(pattern, start) + pattern.place * CHUNK_BYTES
+            batch.bulk.load(pattern, _gathered(batch, item.line, pattern, addresses), column, item.line)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if not mask.empty:
+            for rank, part in blocks(batch, mask):
+                copy(batch, part, rank)
+
+    return step
+
+
+def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
+    """From a block's shared memory to another's of its cluster, counted by an mbarrier there."""
+    target, source = (_Place(coder, item, operand, shared=True) for operand in item.operands[:2])
     size = coder.reader(item.operands[2], _S32, item)
     barrier, masked = BarrierOperand(coder, item, item.operands[3]), coder.mask(item)
 
@@ -92,13 +130,15 @@ def _load(coder: Coder, item: Instruction) -> Step:
         to, start, length = target(batch), source(batch), size(batch).astype(np.int64)
         columns = barrier.barriers(batch, mask)
         _check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
-        _check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
+        _check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
         _check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
-        _check_shared(batch, item.line, mask, to, length)
+        to = _in_shared(batch, item.line, mask, to, length, remote=True)
+        start = _in_shared(batch, item.line, mask, start, length)
         for column, part in _by_number(columns, mask):
-            pattern = batch.bulk.pattern(to, length, part)
-            addresses = _of_chunks(pattern, start) + pattern.place * CHUNK_BYTES
-            batch.bulk.load(pattern, _gathered(batch, item.line, pattern, addresses), column, item.line)
+            pattern, origin = (batch.bulk.pattern(place, length, part) for place in (to, start))
+            values = batch.shared.load_chunks(origin)
+            values = values.reshape(1 if pattern.leading > 1 else batch.blocks, -1)
+            batch.bulk.load_shared(pattern, origin, values, column, item.line)
 
     return step
 
@@ -116,7 +156,7 @@ def _store(coder: Coder, item: Instruction) -> Step:
         _check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to {:#x}")
         _check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
         _check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
-        _check_shared(batch, item.line, mask, start, length)
+        start = _in_shared(batch, item.line, mask, start, length)
         pattern = batch.bulk.pattern(start, length, mask)
         addresses = _of_chunks(pattern, to) + pattern.place * CHUNK_BYTES
         targets = _targets(batch, item.line, pattern, addresses)
@@ -138,14 +178,12 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
     map_address = _Place(coder, item, place.items[0])
     reads = [coder.reader(operand, _S32, item) for operand in place.items[1].items]
     barrier, masked = BarrierOperand(coder, item, item.operands[2]), coder.mask(item)
+    blocks = Multicast.of(coder, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        to, where = target(batch), map_address(batch)
+    def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
+        to, where = target.in_block(batch, rank), map_address(batch)
         coordinates = [read(batch).astype(np.int64) for read in reads]
-        columns = barrier.barriers(batch, mask)
+        columns = barrier.barriers(batch, mask, rank)
         _check_multiple(batch, item.line, mask, to, _TENSOR_ALIGNMENT, "to byte {} of shared memory")
         for address, of_map in _by_number(where, mask):
             tensor = _tensor_map(batch, item.line, of_map, address)
@@ -154,12 +192,18 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
                 text += " dimensions"
                 batch.fault(FaultKind.OUT_OF_BOUNDS, text, item.line, of_map.first(), address)
             length = np.full((1, 1, 1), tensor.box_bytes, dtype=np.int64)
-            _check_shared(batch, item.line, of_map, to, length)
+            place = _in_shared(batch, item.line, of_map, to, length, remote=True)
             for column, part in _by_number(columns, of_map):
-                pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes)
+                pattern = batch.bulk.pattern(place, length, part, tensor.swizzle_bytes)
                 first = [_of_chunks(pattern, coordinate) for coordinate in coordinates]
                 values = _box(batch, item.line, pattern, tensor, first)
                 batch.bulk.load(pattern, values, column, item.line)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if not mask.empty:
+            for rank, part in blocks(batch, mask):
+                copy(batch, part, rank)
 
     return step
 
@@ -347,11 +391,31 @@ def _check_multiple(batch: Batch, line: int, mask: Mask, value: Lanes, unit: int
         batch.fault(FaultKind.MISALIGNED, text, line, position, number)
 
 
-def _check_shared(batch: Batch, line: int, mask: Mask, start: Lanes, length: Lanes) -> None:
-    limit = batch.shared.size
-    wrong = ((start < 0) | (length < 0) | (start + length > limit)) & mask.lanes
+def _in_shared(
+    batch: Batch, line: int, mask: Mask, start: Lanes, length: Lanes, *, remote: bool = False
+) -> Lanes:
+    """Return where a stretch lies in the shared memory of its batch, which must hold it.
+
+    Args:
+        batch: Whose memory.
+        line: Source line.
+        mask: The lanes.
+        start: Addresses, from the start of the kernel's own shared memory.
+        length: Bytes.
+        remote: Whether it may be another block's of the cluster.
+    """
+    limit = batch.layout.shared_bytes
+    several = batch.layout.several
+    outside = np.zeros((1, 1, 1), dtype=np.bool_) if several else (start < 0) | (start + length > limit)
+    wrong = ((length < 0) | outside) & mask.lanes
     if wrong.any():
         position = first_true(wrong)
         first, count = (int(np.broadcast_to(value, wrong.shape)[position]) for value in (start, length))
         text = f"copies {count} bytes at byte {first} of shared memory, which has {limit} bytes"
         batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, first)
+    if not several:
+        return start
+    place = places_in_cluster(batch, line, start, length, mask, reaches=remote)
+    if remote and batch.remote is not None:
+        refuse_ended(batch, batch.remote.touch_ranks(place // batch.layout.stride, mask, line))
+    return place

@@ -3,6 +3,7 @@
 """Decode loads, stores, atomics and asynchronous copies to steps."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,9 @@ from gpuprof.executor.memory.landing import (
 )
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.cluster_steps import release_to_cluster
 from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.distributed_shared import names_cluster
 from gpuprof.executor.steps.spaces import (
     GenericSpace,
     GlobalSpace,
@@ -79,7 +82,14 @@ def _wanted(
         return ()
     coder.shared_granule = min(coder.shared_granule, size)
     return tuple(
-        SharedSpace(Request(coder.site("part of a vector", item), item.line, size, request.offset + i * size))
+        SharedSpace(
+            replace(
+                request,
+                site=coder.site("part of a vector", item),
+                size=size,
+                offset=request.offset + i * size,
+            )
+        )
         for i in wanted
     )
 
@@ -175,11 +185,20 @@ def atomic(coder: Coder, item: Instruction) -> Step:
 
 def fence(coder: Coder, item: Instruction) -> Step | None:
     """`membar` and `fence`: order what their thread does before for whoever observes what it does after."""
-    if {"proxy", "mbarrier_init"} & set(item.opcode):
+    if "proxy" in item.opcode:
         return None
+    masked, near, line = coder.mask(item), "cta" in item.opcode, item.line
+    if "mbarrier_init" in item.opcode:
+        return lambda batch: release_to_cluster(batch, masked(batch), line)
     coder.fences = True
-    masked, near = coder.mask(item), "cta" in item.opcode
-    return lambda batch: batch.order.fence(masked(batch), near=near)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        batch.order.fence(mask, near=near)
+        if not near:
+            release_to_cluster(batch, mask, line)
+
+    return step
 
 
 def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
@@ -333,10 +352,11 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
     if name in ("shared", "generic"):
         coder.shared_granule = min(coder.shared_granule, size)
     line, offset, manner = item.line, memory.offset, _manner(item, kind)
+    remote = name == "generic" or names_cluster(item)
 
     def request(family: str | None, start: int = 0) -> Request:
         site = coder.site(family, item) if family else None
-        return Request(site, line, size, offset - start, manner)
+        return Request(site, line, size, offset - start, manner, remote=remote)
 
     if name == "global":
         return GlobalSpace(request(f"global_{kind}"))
