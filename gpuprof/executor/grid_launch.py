@@ -59,6 +59,7 @@ _MOST_CLUSTER_BLOCKS = 8
 _WORKSPACE_WORDS = 8
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
+_REMOTE = "how cards count accesses to other blocks' shared memory has not been measured"
 
 #: What a kernel parameter may be given: a number, a buffer for a pointer, or the bytes of a struct.
 Argument = int | float | Buffer | np.generic | bytes
@@ -87,7 +88,8 @@ class LaunchResult:
 
     Attributes:
         counters: Counters of the whole grid by name; an efficiency is None when there was nothing to measure.
-        hidden: Counters that would leave out what bulk copies move, by name, with the reason.
+        hidden: Counters that would leave out what bulk copies move, or that may count otherwise what goes to
+            the shared memory of other blocks, by name, with the reason.
         lines: The same by line of the kernel's source file.
         sampled_blocks: Thread blocks that ran.
         total_blocks: Thread blocks of the grid.
@@ -175,7 +177,8 @@ def launch(
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
-        hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
+        hidden=dict.fromkeys(totals.names_of(run.remote), _REMOTE)
+        | dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
         lines=totals.lines() if per_line else {},
         sampled_blocks=sample.count * template.layout.blocks,
         total_blocks=sample.total * template.layout.blocks,
@@ -210,6 +213,7 @@ class _Run:
         stored: What they stored, as in the launch's result.
         remark: What the first of them did that CUDA leaves undefined.
         printed: What they print.
+        remote: Families of accesses that went to other blocks' shared memory.
     """
 
     def __init__(
@@ -232,6 +236,7 @@ class _Run:
         self.stored: dict[str, Stored] = {}
         self.remark = ""
         self.printed = Printed()
+        self.remote: set[str] = set()
         self._races = template.races(sample)
         if witness is not None:
             witness.attend(self._races, lambda thread: template.named(sample, thread))
@@ -286,6 +291,8 @@ class _Run:
             every = Stored(float(per_block.sum()), float(per_block @ running.weights))
             self.stored[name] = self.stored.get(name, Stored()) + every
         self.remark = self.remark or _remark(batch)
+        if batch.remote is not None:
+            self.remote |= {self.template.program.sites[site].family for site in batch.remote.sites}
         batch.close()
         self._done += batch.blocks * batch.layout.blocks
         if self.progress is not None:

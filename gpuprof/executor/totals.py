@@ -187,7 +187,7 @@ class Totals:
     @staticmethod
     def names_of(families: Iterable[str]) -> list[str]:
         """Return the counters of some families of accesses, efficiencies included."""
-        names = [name for family in sorted(families) for name in _NAMES[family].values()]
+        names = [name for family in sorted(families) for name in _NAMES.get(family, {}).values()]
         return names + [f"{family}_efficiency_pct" for family in sorted(families) if "global" in family]
 
     def counters(self) -> dict[str, Number | None]:

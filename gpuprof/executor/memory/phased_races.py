@@ -337,7 +337,8 @@ class PhasedInterval(Interval):
     def _check_copies(self, touch: Touch, verb: str) -> None:
         """Nobody may touch a copy's bytes before waiting for it."""
         if hit := touch.find(self.flight != 0):
-            text = f"{verb} {{0}}, to which a bulk copy or an asynchronous store is still in flight"
+            what = "a bulk copy" + " or an asynchronous store" * self.layout.several
+            text = f"{verb} {{0}}, to which {what} is still in flight"
             self.found(FaultKind.ASYNC_COPY, touch, hit, text)
         landed = self.landed[touch.rows, touch.granules]
         if not landed.any():

@@ -36,11 +36,15 @@ class RemoteAccesses:
         layout: Their blocks.
         strict: Whether blocks must not end while others may still touch their memory. Where threads order
             what they do by fences and flags, only what is touched when its block has ended is wrong.
+
+    Attributes:
+        sites: The counting sites of accesses that went to other blocks' memory.
     """
 
     def __init__(self, clusters: int, layout: ClusterLayout, *, strict: bool) -> None:
         self._layout = layout
         self._strict = strict
+        self.sites: set[int] = set()
         shape = (clusters, layout.blocks, layout.blocks * layout.warps)
         self._ended: Bools = np.zeros(shape[:2], dtype=np.bool_)
         #: Whose memory, by rank, each warp touched, where its block has not waited for that since; and where
@@ -51,13 +55,16 @@ class RemoteAccesses:
         self._lane = np.zeros(shape, dtype=np.int64)
         self._reaches: dict[int, tuple[Bools, NDArray[np.intp]] | None] = {}
 
-    def touch(self, pattern: SharedPattern, line: int) -> RemoteAccess | None:
+    def touch(self, pattern: SharedPattern, line: int, site: int) -> RemoteAccess | None:
         """Note an access; return it if it touches the memory of a block that has ended."""
         if pattern.serial not in self._reaches:
             if len(self._reaches) >= _REMEMBERED:
                 self._reaches.clear()
             self._reaches[pattern.serial] = self._reach(pattern.address // self._layout.stride, pattern.mask)
-        return self._note(self._reaches[pattern.serial], line)
+        reach = self._reaches[pattern.serial]
+        if reach is not None:
+            self.sites.add(site)
+        return self._note(reach, line)
 
     def touch_ranks(self, ranks: NDArray[np.int64], mask: Mask, line: int) -> RemoteAccess | None:
         """Note that the lanes in `mask` touch memory of these ranks, of a shape that broadcasts to theirs."""

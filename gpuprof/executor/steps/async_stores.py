@@ -22,8 +22,6 @@ from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
 from gpuprof.executor.steps.spaces import Request, SharedSpace
 
-#: The most bytes that move as one.
-_WIDEST = 16
 #: What a reduction may do: an `atom` may do more.
 _REDUCTIONS = ATOMICS.keys() - {"exch", "cas"}
 
@@ -37,13 +35,13 @@ class _Target:
     barrier: BarrierOperand
 
     @classmethod
-    def of(cls, coder: Coder, item: Instruction, size: int, offset: int = 0) -> "_Target":
-        """Decode the operands of an instruction, of whose bytes `size` from `offset` on move as one."""
+    def of(cls, coder: Coder, item: Instruction, size: int) -> "_Target":
+        """Decode the operands of an instruction that stores `size` bytes for each lane."""
         if not names_cluster(item) or "complete_tx" not in item.opcode:
             raise UnsupportedInstruction(item.name, item.line)
         memory = memory_operand(item.operands[0], item)
         coder.shared_granule = min(coder.shared_granule, size)
-        start = memory.offset + offset - coder.shared_start
+        start = memory.offset - coder.shared_start
         site = coder.site("asynchronous store", item)
         space = SharedSpace(Request(site, item.line, size, start, remote=True))
         barrier = BarrierOperand(coder, item, item.operands[2])
@@ -77,9 +75,8 @@ def store_async(coder: Coder, item: Instruction) -> Step:
     """`st.async`: one element or a vector per lane."""
     values = item.operands[1].items if isinstance(item.operands[1], Vec) else (item.operands[1],)
     dtype = ARITHMETIC[item.opcode[-1]]
-    each = min(len(values), max(1, _WIDEST // dtype.itemsize))
-    size = each * dtype.itemsize
-    targets = [_Target.of(coder, item, size, first * dtype.itemsize) for first in range(0, len(values), each)]
+    size = len(values) * dtype.itemsize
+    target = _Target.of(coder, item, size)
     reads = [coder.reader(value, dtype, item) for value in values]
     masked, line, moved = coder.mask(item), item.line, moved_dtype(size)
 
@@ -87,13 +84,11 @@ def store_async(coder: Coder, item: Instruction) -> Step:
         mask = masked(batch)
         if mask.empty:
             return
-        given = [read(batch) for read in reads]
-        for number, target in enumerate(targets):
-            mine = np.broadcast_arrays(*given[number * each : (number + 1) * each])
-            packed = np.stack(mine, axis=-1).view(moved)[..., 0] if each > 1 else mine[0].view(moved)
-            for column, pattern in target.parts(batch, mask, line):
-                _require_apart(batch, pattern, line)
-                batch.bulk.store_async(pattern, _storing(batch, pattern, packed), column, line, reduces=False)
+        given = np.broadcast_arrays(*(read(batch) for read in reads))
+        packed = np.stack(given, axis=-1).view(moved)[..., 0]
+        for column, pattern in target.parts(batch, mask, line):
+            _require_apart(batch, pattern, line)
+            batch.bulk.store_async(pattern, _storing(batch, pattern, packed), column, line, reduces=False)
 
     return step
 

@@ -19,7 +19,7 @@ from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, decode
 from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
-from gpuprof.executor.steps.distributed_shared import in_block, places_in_cluster, refuse_ended
+from gpuprof.executor.steps.distributed_shared import ClusterAccess, in_block, refuse_ended
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
 from gpuprof.executor.steps.multicast import Multicast
@@ -415,7 +415,7 @@ def _in_shared(
         batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, first)
     if not several:
         return start
-    place = places_in_cluster(batch, line, start, length, mask, reaches=remote)
+    place = ClusterAccess(batch, line, start, length, mask).places(remote=remote)
     if remote and batch.remote is not None:
         refuse_ended(batch, batch.remote.touch_ranks(place // batch.layout.stride, mask, line))
     return place

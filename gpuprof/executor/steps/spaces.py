@@ -24,7 +24,7 @@ from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.distributed_shared import note_remote, places_in_cluster
+from gpuprof.executor.steps.distributed_shared import ClusterAccess, note_remote
 
 
 @dataclass(frozen=True)
@@ -318,21 +318,20 @@ class SharedSpace:
             place = None
             if batch.layout.several:
                 start = address.astype(np.int64) + request.offset
-                place = places_in_cluster(
-                    *(batch, request.line, start, request.size, mask),
-                    reaches=request.remote,
-                    checked=not self.parts,
-                )
-            elif not self.parts:
-                check_bounds(batch, request, address, mask, batch.shared.size, "shared")
-            check_alignment(batch, request, address, mask)
+                access = ClusterAccess(batch, request.line, start, request.size, mask)
+                place = access.places(remote=request.remote, whole=not self.parts)
+                access.require_aligned()
+            else:
+                if not self.parts:
+                    check_bounds(batch, request, address, mask, batch.shared.size, "shared")
+                check_alignment(batch, request, address, mask)
             block_bytes = batch.shared.block_bytes
             pattern = SharedPattern(
                 address, request.offset, mask, request.size, block_bytes, load=load, place=place
             )
             batch.patterns.add(request.site, pattern)
         if batch.remote is not None and request.remote:
-            note_remote(batch, pattern, request.line)
+            note_remote(batch, pattern, request.line, request.site)
         return pattern
 
 
