@@ -163,10 +163,10 @@ def test_what_is_missing_is_found(missing):
 #: Mistakes that no barrier mends: the line that is to blame, and the words for it.
 WRONG = {
     "rank outside the cluster": (
-        "    out[t] = pointer(row, t == 40 ? 2 : 0)[t];",
-        "mapa.u64",
+        "    row[t] = 0; meet();\n    out[t] = remote(mapped(row, t == 40 ? 2 : 0));",
+        "ld.shared::cluster",
         FaultKind.OUT_OF_BOUNDS,
-        "asks for the shared memory of rank 2, but its cluster has 2 blocks",
+        "which is an address of rank 2; the cluster has 2 blocks",
     ),
     "beyond another block's memory": (
         "    row[t] = 0; meet();\n    out[t] = remote(mapped(row + 5000, other));",

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
-from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.lanes.scalars import ARITHMETIC
 from gpuprof.executor.memory.accesses import CLUSTER_PHASES, FENCE_PHASE, Access
 from gpuprof.executor.memory.windows import RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.program.ptx import Instruction
@@ -90,27 +90,16 @@ def map_address(coder: Coder, item: Instruction) -> Step:
     kind = ARITHMETIC[item.opcode[-1]]
     read = coder.reader(item.operands[1], kind, item)
     read_rank = coder.reader(item.operands[2], _U32, item)
-    write, masked, line = coder.target(item.operands[0], item), coder.mask(item), item.line
+    write, masked = coder.target(item.operands[0], item), coder.mask(item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
         address, rank = read(batch).astype(np.int64), read_rank(batch).astype(np.int64)
-        _require_block(batch, mask, rank, line)
         window = 0 if near else SHARED_WINDOW
         offset = (address - window) & ((1 << RANK_SHIFT) - 1)
         write(batch, (window + (rank << RANK_SHIFT) + offset).astype(kind), mask)
 
     return step
-
-
-def _require_block(batch: Batch, mask: Mask, rank: Lanes, line: int) -> None:
-    wrong = (rank >= batch.layout.blocks) & mask.lanes
-    if wrong.any():
-        position = first_true(wrong)
-        asked = int(np.broadcast_to(rank, wrong.shape)[position])
-        text = f"asks for the shared memory of rank {asked}, but its cluster has {batch.layout.blocks}"
-        text += f" block{'s' * batch.layout.several}"
-        batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position)
 
 
 def rank_of_address(coder: Coder, item: Instruction) -> Step:
