@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launch a program over a grid, or a sample of it, in batches of blocks."""
 
-import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,12 +19,13 @@ from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
-from gpuprof.executor.memory.heap import Heap
+from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.windows import RANK_SHIFT
 from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
+from gpuprof.executor.refusals import check_shape, cluster_of
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
@@ -48,13 +48,6 @@ DEFAULT_BUDGET = 20_000_000
 #: Of an H200.
 _MULTIPROCESSORS = 132
 
-#: CUDA's limits of every architecture: blocks of a grid, and threads of a block, along x, y and z.
-_MOST_BLOCKS = (2**31 - 1, 65535, 65535)
-_MOST_THREADS = (1024, 1024, 64)
-_MOST_LOCAL_BYTES = 512 << 10
-_LONE = (1, 1, 1)
-#: More need the consent of the kernel, by an attribute that nothing here sets.
-_MOST_CLUSTER_BLOCKS = 8
 #: Of the memory that a cooperative launch gives its grid.
 _WORKSPACE_WORDS = 8
 
@@ -156,11 +149,11 @@ def launch(
         LaunchRefused: The arguments or the launch shape do not fit the kernel, or what CUDA allows.
     """
     geometry = Geometry(grid, block)
-    _check(program, geometry, args)
+    check_shape(program, geometry, len(args))
     sample = every_block(grid) if blocks == "all" else blocks
-    sample = sample.in_clusters(grid, program.limits.get("reqnctapercluster", _LONE))
+    sample = sample.in_clusters(grid, cluster_of(program))
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
-    owned = _heap_pieces(memory)
+    owned = pieces_of(memory.heap)
     # A witness cannot forget what it saw of a run that is begun again.
     ordered = program.orders_shared and witness is not None
     restore = memory.snapshot() if program.orders_shared and not ordered else None
@@ -185,23 +178,10 @@ def launch(
         exact_sample=totals.exact,
         lane_instructions=run.executed,
         stored=run.stored,
-        remarks=tuple(text for text in (run.remark, machine, _leak(_heap_pieces(memory), owned)) if text),
+        remarks=tuple(text for text in (run.remark, machine, leak(pieces_of(memory.heap), owned)) if text),
         printed=run.printed.text,
         print_calls=run.printed.calls,
     )
-
-
-def _heap_pieces(memory: GlobalMemory) -> dict[int, int]:
-    """Return what of the heap is given out: bytes by address."""
-    return dict(memory.heap.pieces) if isinstance(memory.heap, Heap) else {}
-
-
-def _leak(pieces: dict[int, int], before: dict[int, int]) -> str:
-    """Say what a launch took from the heap and did not free; empty where it freed all."""
-    kept = [size for address, size in pieces.items() if address not in before]
-    if not kept:
-        return ""
-    return f"Of what malloc gave out, {sum(kept):,} bytes in {len(kept):,} pieces are not freed"
 
 
 class _Run:
@@ -337,58 +317,6 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
     )
 
 
-def _check(program: Program, geometry: Geometry, args: Sequence[Argument]) -> None:
-    if len(args) != len(program.parameters):
-        expected = len(program.parameters)
-        raise LaunchRefused(f"{program.kernel} takes {expected} arguments, but {len(args)} were given.")
-    extents = (*geometry.grid, *geometry.block)
-    allowed = all(
-        1 <= extent <= most for extent, most in zip(extents, _MOST_BLOCKS + _MOST_THREADS, strict=True)
-    )
-    if not allowed or geometry.threads > _MOST_THREADS[0]:
-        raise LaunchRefused(
-            f"{program.kernel}: grid {geometry.grid} with block {geometry.block} cannot be launched.",
-            fix="A block has 1 to 1024 threads, at most 64 along z; a grid has 1 to 2^31-1 blocks along x,"
-            " and to 65535 along y and z.",
-        )
-    _check_limits(program, geometry)
-
-
-def _check_limits(program: Program, geometry: Geometry) -> None:
-    """Refuse what the kernel itself rules out: by its stack, `__launch_bounds__` or `__cluster_dims__`."""
-    if program.local_bytes > _MOST_LOCAL_BYTES:
-        raise LaunchRefused(
-            f"{program.kernel} needs {program.local_bytes:,} bytes of local memory for each thread;"
-            f" CUDA allows {_MOST_LOCAL_BYTES:,}.",
-            fix="Put its arrays into global memory.",
-        )
-    limits, block, grid = program.limits, geometry.block, geometry.grid
-    most = math.prod(limits.get("maxntid", _MOST_THREADS[:1]))
-    if geometry.threads > most:
-        raise LaunchRefused(
-            f"{program.kernel}: a block of {geometry.threads} threads cannot be launched:"
-            f" its __launch_bounds__ allow {most}.",
-            fix="Use a smaller block, or larger __launch_bounds__.",
-        )
-    if block != limits.get("reqntid", block):
-        raise LaunchRefused(
-            f"{program.kernel}: block {block} cannot be launched: it asks for {limits['reqntid']}."
-        )
-    cluster = limits.get("reqnctapercluster", (1, 1, 1))
-    if math.prod(cluster) > _MOST_CLUSTER_BLOCKS:
-        raise LaunchRefused(
-            f"{program.kernel}: clusters of {cluster} blocks cannot be launched: a cluster has at most"
-            f" {_MOST_CLUSTER_BLOCKS}, and the driver refuses more with CUDA_ERROR_INVALID_CLUSTER_SIZE.",
-            fix="Use smaller clusters.",
-        )
-    if any(blocks % size for blocks, size in zip(grid, cluster, strict=True)):
-        raise LaunchRefused(
-            f"{program.kernel}: grid {grid} cannot be launched: its clusters are of {cluster} blocks,"
-            " which do not divide it.",
-            fix="Round the grid up to whole clusters.",
-        )
-
-
 class _Template:
     """What all batches of one launch have in common."""
 
@@ -408,7 +336,7 @@ class _Template:
         shared_bytes = program.shared.static_bytes
         if dynamic_shared_bytes:
             shared_bytes = program.shared.dynamic_offset + dynamic_shared_bytes
-        cluster = program.limits.get("reqnctapercluster", _LONE)
+        cluster = cluster_of(program)
         self.layout = ClusterLayout(cluster, geometry.warps, shared_bytes, program.shared_start)
         self.surroundings = Surroundings(
             geometry,

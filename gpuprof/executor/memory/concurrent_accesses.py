@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP
-from gpuprof.executor.memory.thread_order import (
+from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
     OF_BLOCK,
     OF_CLUSTER,
@@ -20,11 +20,11 @@ from gpuprof.executor.memory.thread_order import (
     ONE,
     Numbers,
     Settled,
-    ThreadOrder,
     kind_of,
     thread_of,
     with_kind,
 )
+from gpuprof.executor.memory.thread_order import ThreadOrder
 
 #: Accesses of several blocks that are kept before those that others of the same thread follow are dropped.
 _KEPT = 1 << 20

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.thread_order import OF_BLOCK, OF_CLUSTER, OF_WARP, Numbers, ThreadOrder
+from gpuprof.executor.memory.moments import OF_BLOCK, OF_CLUSTER, OF_WARP, Numbers
+from gpuprof.executor.memory.thread_order import ThreadOrder
 
 
 class Manner(Enum):

@@ -28,17 +28,17 @@ from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
 from gpuprof.executor.memory.global_accesses import CONFLICTS, Manner, merged, spread, values_of
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
-from gpuprof.executor.memory.releases import Releases, Variable
-from gpuprof.executor.memory.thread_order import (
+from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
     Numbers,
     Settled,
-    ThreadOrder,
     Timeline,
     moment_of,
     thread_of,
     with_kind,
 )
+from gpuprof.executor.memory.releases import Releases, Variable
+from gpuprof.executor.memory.thread_order import ThreadOrder
 
 #: Stores that are logged before a buffer's accesses are judged one by one.
 _LOGGED_STORES = 1 << 23

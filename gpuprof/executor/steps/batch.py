@@ -26,13 +26,14 @@ from gpuprof.executor.memory.frames import Frames
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
+from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.remote_accesses import RemoteAccesses
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
 from gpuprof.executor.memory.shared_order import SharedOrder
-from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
+from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.steps.clock import Clock
 
 
