@@ -96,8 +96,14 @@ class RemoteAccesses:
         remote = lanes & (owner != self._layout.rank_of_warp)
         if not remote.any():
             return None
-        hits = remote[:, None] & (owner[:, None] == np.arange(self._layout.blocks)[:, None, None])
-        return hits.any(axis=3), hits.argmax(axis=3)
+        cluster, warp, lane = np.nonzero(remote)
+        rank = owner[remote]
+        touched: Bools = np.zeros((shape[0], *self._open.shape[1:]), dtype=np.bool_)
+        first: NDArray[np.intp] = np.zeros(touched.shape, dtype=np.intp)
+        touched[cluster, rank, warp] = True
+        # Of several lanes the first one stays.
+        first[cluster[::-1], rank[::-1], warp[::-1]] = lane[::-1]
+        return touched, first
 
     def arrive(self, lanes: Bools) -> None:
         """Threads arrive at the barrier of their cluster: they are done with what they touched so far."""
