@@ -375,7 +375,7 @@ class Scheduler:
         if self._meetings.waiting:
             others = [(w.strand, f"at barrier {w.barrier}", w.line) for w in self._barriers.waiting]
             self._meetings.never(others)
-        self._barriers.never()
+        self._barriers.never(self._cluster_waits.describe())
 
     def _endless_wait(self, stall: Stall) -> NoReturn:
         """Report threads that wait for a phase of an mbarrier which nothing can end."""

@@ -315,6 +315,19 @@ def test_who_waits_for_a_block_that_never_arrives_is_told():
     assert f"{waiting} {line_of(source, 'barrier.cluster.wait')}" in str(fault)
 
 
+def test_a_block_that_is_stuck_names_who_waits_for_it():
+    source = pair("""
+    row[t] = t;
+    if (rank() == 1 && t < 32)
+        __syncthreads(); // stuck
+    meet();
+    out[blockIdx.x * 64 + t] = row[t];""")
+    fault = caught(source, np.zeros(128, np.float32), grid=(2, 1, 1), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.BARRIER, line_of(source, "// stuck"))
+    assert (fault.block, fault.thread) == ((1, 0, 0), (32, 0, 0))
+    assert "waits at; thread (0, 0, 0) of block (0, 0, 0) waits at the barrier of their cluster" in str(fault)
+
+
 def test_global_memory_is_ordered_by_the_barrier_of_the_cluster():
     body = """
     out[blockIdx.x * 64 + t] = t;

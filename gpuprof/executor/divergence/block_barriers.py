@@ -230,8 +230,12 @@ class BlockBarriers:
                 going.append(leaving)
         return as_one(going)
 
-    def never(self) -> NoReturn:
-        """Report the first thread that does not come to a barrier where others of its block wait."""
+    def never(self, also: str) -> NoReturn:
+        """Report the first thread that does not come to a barrier where others of its block wait.
+
+        Args:
+            also: Who waits elsewhere because of that.
+        """
         batch, first = self.batch, self.waiting[0]
         arrived = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
         for w in self.waiting:
@@ -244,7 +248,7 @@ class BlockBarriers:
             missing[position[0]] &= batch.layout.rank_of_warp[0] >= position[1] // batch.layout.warps
         batch.fault(
             FaultKind.BARRIER,
-            "never reaches the barrier that the rest of its block waits at",
+            f"never reaches the barrier that the rest of its block waits at{also}",
             first.line,
             first_true(missing) if missing.any() else position,
         )
