@@ -36,6 +36,7 @@ Cause = Literal[
     "race",
     "undefined value",
     "asynchronous copy",
+    "missing fence",
     "wrong store",
     "never written",
 ]

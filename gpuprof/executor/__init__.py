@@ -52,7 +52,7 @@ from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, Unsup
 from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combined, launch
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
+from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
@@ -72,6 +72,7 @@ __all__ = [
     "Program",
     "Sample",
     "Stored",
+    "TensorDescriptor",
     "UnsupportedInstruction",
     "UnwrittenRead",
     "Witness",

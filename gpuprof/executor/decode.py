@@ -41,6 +41,7 @@ from gpuprof.executor.steps import (
     bulk_steps,
     call_steps,
     cluster_steps,
+    fence_steps,
     matrix_steps,
     mbarrier_steps,
     memory_steps,
@@ -48,6 +49,7 @@ from gpuprof.executor.steps import (
     move_steps,
     system_calls,
     warp_steps,
+    wgmma_steps,
     wmma_steps,
 )
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
@@ -86,12 +88,14 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "elect": warp_steps.elect,
     "mma": mma_steps.multiply,
     "wmma": wmma_steps.decode,
+    "wgmma": wgmma_steps.decode,
+    "setmaxnreg": _no_step,
     "ldmatrix": matrix_steps.load_matrix,
     "stmatrix": matrix_steps.store_matrix,
     "movmatrix": matrix_steps.move_matrix,
     "mbarrier": mbarrier_steps.mbarrier,
-    "membar": memory_steps.fence,
-    "fence": memory_steps.fence,
+    "membar": fence_steps.fence,
+    "fence": fence_steps.fence,
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
@@ -422,7 +426,7 @@ class _Decoder:
             return warp_steps.sync_warp(self.coder, item)
         if item.opcode[:2] == ("barrier", "cluster"):
             return cluster_steps.arrive(self.coder, item)
-        if item.opcode[:3] == ("cp", "async", "bulk"):
+        if item.opcode[:3] == ("cp", "async", "bulk") or item.opcode[:2] == ("cp", "reduce"):
             return bulk_steps.bulk_copy(self.coder, item)
         if item.opcode[:3] == ("cp", "async", "mbarrier"):
             return mbarrier_steps.arrive_after_copies(self.coder, item)

@@ -52,7 +52,8 @@ _MULTIPROCESSORS = 132
 _WORKSPACE_WORDS = 8
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
-_REMOTE = "how cards count accesses to other blocks' shared memory has not been measured"
+_UNKNOWN = "how a card counts {} has not been measured"
+_REMOTE = "accesses to other blocks' shared memory"
 
 #: What a kernel parameter may be given: a number, a buffer for a pointer, or the bytes of a struct.
 Argument = int | float | Buffer | np.generic | bytes
@@ -170,8 +171,9 @@ def launch(
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
-        hidden=dict.fromkeys(totals.names_of(run.remote), _REMOTE)
-        | dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
+        hidden=dict.fromkeys(totals.names_of(run.remote), _UNKNOWN.format(_REMOTE))
+        | dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN)
+        | _hidden_of_tensor_cores(program),
         lines=totals.lines() if per_line else {},
         sampled_blocks=sample.count * template.layout.blocks,
         total_blocks=sample.total * template.layout.blocks,
@@ -533,3 +535,18 @@ def _packed(variable: Variable, argument: Argument) -> bytes:
     if isinstance(argument, float):
         return struct.pack({2: "<e", 4: "<f", 8: "<d"}[variable.size], argument)
     return (int(argument) & ((1 << 8 * variable.size) - 1)).to_bytes(variable.size, "little")
+
+
+def _hidden_of_tensor_cores(program: Program) -> dict[str, str]:
+    """Return the counters that a kernel's tensor instructions would be among, with the reason."""
+    families = {site.family for site in program.sites}
+    hidden: dict[str, str] = {}
+    for family in families:
+        how, _, kind = family.partition("_")
+        if how == "wgmma":
+            hidden |= dict.fromkeys(("hmma_instructions", "imma_instructions"), _UNKNOWN.format("wgmma"))
+        elif how == "sparse":
+            hidden[f"tensor_{kind}_operations"] = _UNKNOWN.format("sparse products")
+    if "tensor_b1" in families:
+        hidden["imma_instructions"] = _UNKNOWN.format("products of bits")
+    return hidden

@@ -130,11 +130,20 @@ class Scheduler:
                 elif not (self._try_parked() or self._go(self._polling.to_the_end(self.program.blocks))):
                     self._deadlock()
         self.batch.races.barrier()
-        if self.batch.phased and (unfinished := self.batch.bulk.unfinished):
-            line, lanes = unfinished
+        if self.batch.phased:
+            self._end_engines()
+        return True
+
+    def _end_engines(self) -> None:
+        if unread := self.batch.bulk_stores.unread:
+            line, lanes = unread
             text = "ends without waiting for its bulk copy, which still reads shared memory"
             self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))
-        return True
+        self.batch.bulk_stores.end()
+        if unfinished := self.batch.products.unfinished:
+            line, lanes = unfinished
+            text = "ends without waiting for its wgmma, which still reads shared memory"
+            self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))
 
     def _go_on(self) -> bool:
         """Find lanes that can run; False if there are none but by parting those of a warp for good."""

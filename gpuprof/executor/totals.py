@@ -121,6 +121,14 @@ _NAMES: dict[str, dict[Event, str]] = {
             ("i8", "imma"),
         )
     },
+    **{
+        f"sparse_{kind}": {Event.REQUESTS: f"{pipe}_instructions"}
+        for kind, pipe in (("f16", "hmma"), ("bf16", "hmma"), ("tf32", "hmma"), ("i8", "imma"))
+    },
+    **{
+        f"wgmma_{kind}": {Event.OPERATIONS: f"tensor_{kind}_operations"}
+        for kind in ("f16", "bf16", "tf32", "i8")
+    },
     "branch": {Event.DIVERGED: "branch_divergent_warps"},
 }
 

@@ -134,8 +134,10 @@ def configure(
             _launch_of(step, known, kernel, problem, None if kernel.launches else block)
             for step in kernel.steps
         )
-        boxes = {
-            name: (evaluate(spec.box[0], shared), evaluate(spec.box[1], shared))
+        lists = {
+            name: {
+                field: tuple(evaluate(text, shared) for text in texts) for field, texts in spec.lists.items()
+            }
             for name, spec in kernel.tensor_maps.items()
         }
         workspace = tuple(
@@ -145,8 +147,10 @@ def configure(
         raise CaseSkipped(f"The header of {kernel.id} cannot be evaluated for this size: {error}.") from error
     for launch in launches:
         _check_limits(launch, kernel, device)
+    own = {array.name: array for array in workspace}
     tensor_maps = tuple(
-        make_tensor_map(name, spec, boxes[name], problem) for name, spec in kernel.tensor_maps.items()
+        make_tensor_map(name, spec, lists[name], own.get(spec.array) or problem.array(spec.array))
+        for name, spec in kernel.tensor_maps.items()
     )
     macros = {"real": ELEMENT_TYPES[problem.dtype].c_type}
     if not kernel.launches:

@@ -7,7 +7,14 @@ import pytest
 from cluster_sources import clustered
 from executor_harness import cuda_program, run_cuda
 
-from gpuprof.executor import GlobalMemory, Sample, choose_blocks, encode_tensor_map, launch
+from gpuprof.executor import (
+    GlobalMemory,
+    Sample,
+    TensorDescriptor,
+    choose_blocks,
+    encode_tensor_map,
+    launch,
+)
 from gpuprof.executor.sampling import Stratum
 
 RNG = np.random.default_rng(12)
@@ -216,7 +223,7 @@ def test_a_box_of_an_array_goes_to_several_blocks():
     memory = GlobalMemory()
     source = memory.allocate(values, "values")
     out = memory.allocate(np.zeros((2, 8, 16), np.float32), "out")
-    encoded = encode_tensor_map(source.address, 4, (40, 24), (160,), (16, 8))
+    encoded = encode_tensor_map(TensorDescriptor(source.address, "f32", (40, 24), (160,), (16, 8)))
     program = cuda_program(clustered(TENSOR))
     launch(program, (2, 1, 1), (32, 1, 1), [encoded, out], memory)
     for block in out.array():

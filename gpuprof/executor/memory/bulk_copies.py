@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Signal
-from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
 from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.shared_memory import (
-    CHUNK_BYTES,
     ChunkPattern,
     SharedMemory,
     SharedPattern,
@@ -61,18 +59,6 @@ class _Load:
         return self.land is None
 
 
-@dataclass(eq=False)
-class _Store:
-    """One copy from shared memory; `group` is the number of the group it belongs to, in each lane."""
-
-    pattern: ChunkPattern
-    targets: "Targets"
-    values: Lanes
-    line: int
-    group: NDArray[np.int64]
-    waiting: Bools
-
-
 @dataclass(frozen=True, eq=False)
 class TrackedArrival:
     """An arrival of some lanes at mbarriers that waits for what they copy by `cp.async`.
@@ -90,27 +76,16 @@ class TrackedArrival:
     line: int
 
 
-#: Where the chunks of a store go: each buffer with the chunks that it gets, and their places in it.
-Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
-#: Told of chunks that are about to go to a buffer: their places, threads in the batch, values, and the line.
-Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes, int], None]
-
-
 class BulkCopies:
     """The bulk copies in flight of one batch, and the threads that have waited for those that arrived."""
 
-    def __init__(
-        self, shared: SharedMemory, races: RaceDetector, barriers: Mbarriers, warps: int, judge: Judge
-    ) -> None:
-        self.judge = judge
+    def __init__(self, shared: SharedMemory, races: RaceDetector, barriers: Mbarriers, warps: int) -> None:
         self.shared = shared
         self.races = races
         self.barriers = barriers
         self._shape = (barriers.blocks, warps, WARP)
         self._loads: list[_Load] = []
         self._newest: dict[int, _Load] = {}
-        self._stores: list[_Store] = []
-        self._committed: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
         self._patterns: dict[_PatternKey, ChunkPattern] = {}
         self._signals: dict[_PatternKey, Signal] = {}
         self._chunks = 0
@@ -270,44 +245,16 @@ class BulkCopies:
             self._signals[key] = Signal(next_serial(), lanes, phase, copy)
         return self._signals[key]
 
-    def store(self, pattern: ChunkPattern, targets: Targets, line: int) -> None:
-        """Put a copy from shared memory in flight."""
-        self.races.record(Access.SOURCE, pattern, line)
-        values = self.shared.load_chunks(pattern)
-        lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
-        self._stores.append(_Store(pattern, targets, values, line, self._committed, lanes))
+    def fence(self, mask: Mask, line: int, *, barriers_only: bool) -> None:
+        """The threads in `mask` make what is ordered before them visible to copies.
 
-    def commit(self, mask: Mask) -> None:
-        """Close the open group of the lanes in `mask`."""
-        self._committed = self._committed + mask.lanes.astype(np.int64)
-
-    def wait(self, mask: Mask, newest: int) -> None:
-        """Finish all but the `newest` closed groups of the lanes in `mask`."""
-        still: list[_Store] = []
-        for copy in self._stores:
-            due = copy.waiting & mask.lanes & (copy.group < self._committed - newest)
-            if not due.any():
-                still.append(copy)
-                continue
-            self._finish(copy, due)
-            left = copy.waiting & ~due
-            if left.any():
-                copy.waiting = left
-                still.append(copy)
-        self._stores = still
-
-    def _finish(self, copy: _Store, due: Bools) -> None:
-        pattern = copy.pattern
-        values = np.broadcast_to(copy.values, self._chunk_shape(pattern)).reshape(-1)
-        whole = np.array_equal(due, np.broadcast_to(pattern.mask.lanes, self._shape))
-        chunks = self._per_block(pattern, due).reshape(-1)
-        threads = self.threads(pattern).reshape(-1)
-        for buffer, which, index in copy.targets:
-            chosen = chunks[which]
-            chunk, places = which[chosen], index[chosen]
-            self.judge(buffer, places, threads[chunk], values[chunk], copy.line)
-            buffer.store(places, values[chunk], CHUNK_BYTES)
-        self.races.record(Access.SOURCED, pattern if whole else self._part(pattern, due), copy.line)
+        Args:
+            mask: The threads.
+            line: Source line.
+            barriers_only: Whether only mbarriers that were set up.
+        """
+        signal = self._signal(self._whole_warps(mask.lanes), (0, 0))
+        self.races.record(Access.BARRIER_FENCE if barriers_only else Access.FENCE, signal, line)
 
     def threads(self, pattern: ChunkPattern) -> NDArray[np.int64]:
         """Return for each chunk the number, in the batch, of the thread that asked for it."""
@@ -317,23 +264,36 @@ class BulkCopies:
             return np.asarray(pattern.block * warps * WARP + inside)[None]
         return np.asarray(np.arange(blocks)[:, None] * warps * WARP + inside)
 
-    def _chunk_shape(self, pattern: ChunkPattern) -> tuple[int, int]:
-        return (self._shape[0] if pattern.leading == 1 else 1, len(pattern.start))
-
-    def _per_block(self, pattern: ChunkPattern, lanes: Bools) -> Bools:
-        """Return for each chunk whether its lane is true."""
-        if pattern.leading == 1:
-            return np.asarray(lanes[:, pattern.warp, pattern.lane])
-        return np.asarray(lanes[pattern.block, pattern.warp, pattern.lane])[None]
-
-    def _part(self, pattern: ChunkPattern, lanes: Bools) -> ChunkPattern:
+    def part(self, pattern: ChunkPattern, lanes: Bools) -> ChunkPattern:
+        """Return the pattern of some of its lanes: the same object for the same lanes."""
         lanes = uniform_blocks(lanes)
         key = (pattern.serial, lanes.tobytes(), lanes.shape)
         if key not in self._patterns:
             self._remember(key, pattern.part(lanes, self.shared.block_bytes))
         return self._patterns[key]
 
-    @property
-    def unfinished(self) -> tuple[int, Bools] | None:
-        """The line and the lanes of a copy from shared memory that nobody waited for, if there is one."""
-        return (self._stores[0].line, self._stores[0].waiting) if self._stores else None
+    def listed(self, chunks: NDArray[np.int64], mask: Mask) -> ChunkPattern:
+        """Return the pattern of chunks that the first lanes of warps read: the same object for the same ones.
+
+        Args:
+            chunks: The number of each chunk in shared memory, less than 0 for none: shape (blocks or 1,
+                warps, chunks).
+            mask: The lanes that take part.
+        """
+        lanes = uniform_blocks(mask.lanes)
+        key = (chunks.tobytes(), chunks.shape, lanes.tobytes(), lanes.shape)
+        if key not in self._patterns:
+            self._remember(key, ChunkPattern.listed(chunks, mask.of(lanes), self.shared.block_bytes))
+        return self._patterns[key]
+
+    def pieces(self, pattern: ChunkPattern, wanted: Bools) -> ChunkPattern:
+        """Return the pattern of some pieces of its chunks: the same object for the same pieces.
+
+        Args:
+            pattern: A pattern of whole chunks.
+            wanted: Which pieces: shape (blocks or 1, chunks, pieces of a chunk).
+        """
+        key = (pattern.serial, np.packbits(wanted).tobytes(), wanted.shape)
+        if key not in self._patterns:
+            self._remember(key, pattern.pieces(wanted, self.shared.block_bytes))
+        return self._patterns[key]

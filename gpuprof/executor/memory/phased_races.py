@@ -27,20 +27,27 @@ from gpuprof.executor.memory.accesses import (
     Touch,
     everybody_of,
 )
-from gpuprof.executor.memory.races import TOGETHER, Interval, Lasting, Verdict
+from gpuprof.executor.memory.proxied_accesses import ProxiedInterval, warp_bits
+from gpuprof.executor.memory.races import TOGETHER, Lasting, Verdict
 from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 
 
-class PhasedInterval(Interval):
+class PhasedInterval(ProxiedInterval):
     """Shared memory between two barriers, where mbarriers order accesses too."""
 
-    #: Also: the serial of the bulk copy in flight to a granule, and how many bulk copies still read it.
-    LASTING: ClassVar[dict[str, Any]] = {**Interval.LASTING, "flight": np.int64, "sourced": np.int16}
+    #: Also: the serial of the bulk copy in flight to a granule, how many bulk copies still read it, and how
+    #: many products of matrices.
+    LASTING: ClassVar[dict[str, Any]] = {
+        **ProxiedInterval.LASTING,
+        "flight": np.int64,
+        "sourced": np.int16,
+        "multiplied": np.int16,
+    }
     #: Also: the serial of the bulk copy that arrived, if not everybody has waited for it; and the warps that
     #: wrote, read and atomically updated a granule, as bits, when they did so last, and when that was last
     #: settled for some warps.
     PASSING: ClassVar[dict[str, Any]] = {
-        **Interval.PASSING,
+        **ProxiedInterval.PASSING,
         "landed": np.int64,
         "writing_warps": np.uint32,
         "reading_warps": np.uint32,
@@ -55,6 +62,7 @@ class PhasedInterval(Interval):
 
     flight: NDArray[np.int64]
     sourced: NDArray[np.int16]
+    multiplied: NDArray[np.int16]
     landed: NDArray[np.int64]
     writing_warps: NDArray[np.uint32]
     reading_warps: NDArray[np.uint32]
@@ -68,13 +76,10 @@ class PhasedInterval(Interval):
 
     def __init__(self, lasting: Lasting, granule: int, report: Callable[[Verdict], None]) -> None:
         super().__init__(lasting, granule, report)
-        self._now = 0
         #: When each warp arrived last, by (barrier, parity of its phase): shape (blocks or 1, warps).
         self._arrivals: dict[tuple[int, int], NDArray[np.int32]] = {}
         #: Who has waited for each copy in `landed`: shapes that broadcast to the batch.
         self._observers: dict[int, Bools] = {}
-        #: The sets of warps for which something is settled, as bits.
-        self._settled: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
 
     def normalise(self) -> tuple[bytes, int]:
         """Bring into a form that is the same for states with the same future; return its digest and bytes.
@@ -82,6 +87,7 @@ class PhasedInterval(Interval):
         Of times only their order matters, and of a place that nobody touched not even that.
         """
         touched = [(self.writer, "write_time"), (self.reader, "read_time"), (self.updater, "update_time")]
+        touched.append((self.fenced.astype(np.int32), "fence_time"))
         happened = np.zeros(self._now + 1, dtype=np.bool_)
         for owners, name in touched:
             happened[getattr(self, name)[owners != 0]] = True
@@ -112,9 +118,8 @@ class PhasedInterval(Interval):
         """Spread an entry over threads and granules."""
         return Touch(entry, self.granule, len(self.written), self._settled, self.layout)
 
-    def apply(self, entry: Entry) -> None:
-        """Judge one entry and remember it."""
-        self._now += 1
+    def judge(self, entry: Entry) -> None:
+        """Judge one entry by what it did."""
         match entry.access, entry.pattern:
             case Access.RELEASE, Signal() as signal:
                 self._release(signal)
@@ -133,16 +138,26 @@ class PhasedInterval(Interval):
             case Access.REDUCTION, _:
                 self._start(self.touch(entry), -1)
             case Access.SOURCE, _:
-                self._source(self.touch(entry))
+                touch = self.touch(entry)
+                self._source(touch, "starts a bulk copy of")
+                np.add.at(self.sourced, (touch.rows, touch.granules), 1)
+                self._was_read(touch)
+            case Access.MULTIPLIED, _:
+                touch = self.touch(entry)
+                self._source(touch, "multiplies")
+                np.add.at(self.multiplied, (touch.rows, touch.granules), 1)
+            case Access.PRODUCT, _:
+                touch = self.touch(entry)
+                np.subtract.at(self.multiplied, (touch.rows, touch.granules), 1)
             case Access.SOURCED, _:
                 touch = self.touch(entry)
                 np.subtract.at(self.sourced, (touch.rows, touch.granules), 1)
                 self._was_read(touch)
             case Access.LANDED, _:
-                super().apply(entry)
+                super().judge(entry)
                 self._mark(self.touch(entry), self.writing_warps, self.write_time)
             case _:
-                super().apply(entry)
+                super().judge(entry)
 
     def order_warps(self, entry: Entry) -> None:
         """After __syncwarp, a warp's threads also see the copies that any of them has waited for."""
@@ -192,6 +207,9 @@ class PhasedInterval(Interval):
                 self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, which {who} {did}")
         if sign < 0 and (hit := touch.find(~self.written)):
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text} {{0}}, which was never written")
+        if isinstance(touch.entry.pattern, ChunkPattern):
+            self.require_fence(touch, f"{text} {{0}}")
+        self.taken_over(touch)
         place = touch.rows, touch.granules
         for name in self.PASSING:
             getattr(self, name)[place] = 0
@@ -199,18 +217,17 @@ class PhasedInterval(Interval):
         self.flight[place] = sign * serial
         self._observers.pop(serial, None)
 
-    def _source(self, touch: Touch) -> None:
-        """A bulk copy from shared memory begins: its bytes must stay as they are."""
-        self._check_copies(touch, "copies")
+    def _source(self, touch: Touch, verb: str) -> None:
+        """A bulk copy from shared memory, or a product, begins: its bytes must stay as they are."""
+        self._check_copies(touch, verb)
         for owners in (self.writer, self.updater):
             if hit := touch.conflict(owners):
-                text = f"starts a bulk copy of {{0}}, which {self.name_at(touch, owners, hit)} wrote"
+                text = f"{verb} {{0}}, which {self.name_at(touch, owners, hit)} wrote"
                 self.found(FaultKind.SHARED_RACE, touch, hit, text)
         if hit := touch.find(~self.written):
-            text = "starts a bulk copy of {0}, which was never written"
+            text = f"{verb} {{0}}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
-        np.add.at(self.sourced, (touch.rows, touch.granules), 1)
-        self._was_read(touch)
+        self.require_fence(touch, f"{verb} {{0}}")
 
     def _observe(self, signal: Signal, touch: Touch) -> None:
         """Threads waited for a bulk copy that has arrived: they may use its bytes."""
@@ -270,6 +287,7 @@ class PhasedInterval(Interval):
             block, place = block[reached], place[reached]
             owners[block, place] = self._numbered(settled[reached])
             since[block, place] = self._now
+        self.hand_on_in_blocks(complete, sets)
         for serial, lanes in self._observers.items():
             whole = np.broadcast_to(lanes, (len(lanes), *signal.lanes.shape[1:]))
             seen = np.asarray(whole.reshape(len(lanes), layout.blocks, -1).any(axis=2))
@@ -282,12 +300,13 @@ class PhasedInterval(Interval):
         if times is None:
             return
         blocks = len(self.written)
-        waiting = np.broadcast_to(self._bits(np.asarray(signal.lanes.any(axis=2))), (blocks,))
+        waiting = np.broadcast_to(warp_bits(np.asarray(signal.lanes.any(axis=2)), self.layout), (blocks,))
         times = np.broadcast_to(times, (blocks, times.shape[1]))
-        arrived = times >= 0
-        bits, latest = self._bits(arrived), times.max(axis=1)
-        everybody = everybody_of(self.layout, times.shape[1])
         of_bits = self.layout.grouped(times)
+        self.hand_on(of_bits, waiting)
+        arrived = times >= 0
+        bits, latest = warp_bits(arrived, self.layout), times.max(axis=1)
+        everybody = everybody_of(self.layout, times.shape[1])
         for owners, warps, when, since in (
             (self.writer, self.writing_warps, self.write_time, self.write_settled),
             (self.reader, self.reading_warps, self.read_time, self.read_settled),
@@ -367,6 +386,8 @@ class PhasedInterval(Interval):
     def _check_sources(self, touch: Touch, verb: str) -> None:
         if hit := touch.find(self.sourced > 0):
             self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a bulk copy still reads")
+        if hit := touch.find(self.multiplied > 0):
+            self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a wgmma still reads")
 
     def _was_read(self, touch: Touch) -> None:
         touch.put_owner(self.reader)
@@ -383,12 +404,6 @@ class PhasedInterval(Interval):
         for bit in np.unique(bits):
             chosen = bits == bit
             warps[touch.rows[chosen], touch.granules[chosen]] |= np.uint32(1 << int(bit))
-
-    def _bits(self, warps: Bools) -> NDArray[np.uint32]:
-        """Return the true ones of each block's warps as bits."""
-        warps = self.layout.grouped(warps)
-        bits = np.left_shift(warps.astype(np.uint32), np.arange(warps.shape[1], dtype=np.uint32))
-        return np.asarray(bits.sum(axis=1, dtype=np.uint32))
 
 
 def _name_of(touch: Touch) -> str:

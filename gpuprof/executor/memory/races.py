@@ -153,6 +153,7 @@ class RaceDetector:
         return self._interval
 
     def _settle(self, interval: "Interval") -> None:
+        interval.settle()
         lasting = {name: getattr(interval, name) for name in interval.LASTING}
         key = _state_key(lasting)
         if key not in self._state_ids:
@@ -216,6 +217,9 @@ class Interval:
         self.widen(len(released))
         for name in self.PASSING:
             getattr(self, name)[released] = 0
+
+    def settle(self) -> None:
+        """All passed a barrier: what is settled by that is forgotten with the interval."""
 
     def replay(self, log: list[Entry], blocks: int) -> None:
         """Go through the accesses in order and report the first that is wrong."""

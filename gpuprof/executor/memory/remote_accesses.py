@@ -99,10 +99,9 @@ class RemoteAccesses:
         cluster, warp, lane = np.nonzero(remote)
         rank = owner[remote]
         touched: Bools = np.zeros((shape[0], *self._open.shape[1:]), dtype=np.bool_)
-        first: NDArray[np.intp] = np.zeros(touched.shape, dtype=np.intp)
+        first: NDArray[np.intp] = np.full(touched.shape, WARP, dtype=np.intp)
         touched[cluster, rank, warp] = True
-        # Of several lanes the first one stays.
-        first[cluster[::-1], rank[::-1], warp[::-1]] = lane[::-1]
+        np.minimum.at(first, (cluster, rank, warp), lane)
         return touched, first
 
     def arrive(self, lanes: Bools) -> None:

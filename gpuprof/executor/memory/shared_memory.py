@@ -121,19 +121,18 @@ class ChunkPattern:
     Attributes:
         serial: A number that identifies the pattern.
         mask: The lanes that asked for the move.
-        size: Bytes of a chunk.
+        size: Bytes of a chunk, or of the pieces that chunks are divided into.
         leading: Blocks that are told apart: 1 when all do the same.
         request: For each chunk the number of the lane, among those that take part, that asked for it.
         place: For each chunk its number within that lane's stretch.
         block: For each chunk its block, warp and lane, and in `start` its address.
     """
 
-    size = CHUNK_BYTES
-
     def __init__(
         self, address: Lanes, length: Lanes, mask: Mask, block_bytes: int, swizzle_bytes: int = 0
     ) -> None:
         self.serial = next_serial()
+        self.size = CHUNK_BYTES
         self.mask = mask
         self.leading = max(len(address), len(length), len(mask.lanes))
         shape = (self.leading, mask.warps, WARP)
@@ -149,6 +148,26 @@ class ChunkPattern:
         chunk ^= chunk >> 3 & _SWIZZLED_BITS[swizzle_bytes]
         self.start = chunk * CHUNK_BYTES
         self._set_index(block_bytes)
+
+    @classmethod
+    def listed(cls, chunks: NDArray[np.int64], mask: Mask, block_bytes: int) -> "ChunkPattern":
+        """Return the pattern of chunks that the first lanes of warps name, each counted once.
+
+        Args:
+            chunks: The number of each chunk, less than 0 for none: shape (blocks or 1, warps, chunks).
+            mask: The lanes that take part.
+            block_bytes: Bytes from one block's shared memory to the next.
+        """
+        nothing = np.zeros((1, 1, 1), dtype=np.int64)
+        result = cls(nothing, nothing, mask, block_bytes)
+        result.leading = len(chunks)
+        block, warp, _ = np.nonzero(chunks >= 0)
+        named = np.unique(np.stack([block, warp, chunks[chunks >= 0]]), axis=1)
+        result.block, result.warp = named[0], named[1]
+        result.lane = result.request = result.place = np.zeros(named.shape[1], dtype=np.intp)
+        result.start = named[2] * CHUNK_BYTES
+        result._set_index(block_bytes)
+        return result
 
     def part(self, lanes: Bools, block_bytes: int) -> "ChunkPattern":
         """Return the pattern of some of its lanes."""
@@ -166,11 +185,30 @@ class ChunkPattern:
         result._set_index(block_bytes)
         return result
 
+    def pieces(self, wanted: Bools, block_bytes: int) -> "ChunkPattern":
+        """Return the pattern of some pieces of its chunks.
+
+        Args:
+            wanted: Which: shape (blocks or 1, chunks, pieces of a chunk).
+            block_bytes: Bytes from one block's shared memory to the next.
+        """
+        result = copy(self)
+        result.serial = next_serial()
+        result.size = CHUNK_BYTES // wanted.shape[2]
+        row, chunk, piece = np.nonzero(wanted)
+        for name in ("request", "place", "block", "warp", "lane"):
+            setattr(result, name, getattr(self, name)[chunk])
+        result.start = self.start[chunk] + piece * result.size
+        if self.leading == 1:
+            result.leading, result.block = len(wanted), row
+        result._set_index(block_bytes)
+        return result
+
     def _set_index(self, block_bytes: int) -> None:
-        chunk = self.start // CHUNK_BYTES
-        self.index = chunk if self.leading == 1 else chunk + self.block * (block_bytes // CHUNK_BYTES)
+        index = self.start // self.size
+        self.index = index if self.leading == 1 else index + self.block * (block_bytes // self.size)
         #: Bytes of each block.
-        self.bytes_moved = np.bincount(self.block, minlength=self.leading) * CHUNK_BYTES
+        self.bytes_moved = np.bincount(self.block, minlength=self.leading) * self.size
 
 
 class PatternCache:
@@ -233,7 +271,7 @@ class SharedMemory:
 
     def load_chunks(self, pattern: ChunkPattern) -> Lanes:
         """Return what the copy engine reads: shape (blocks, chunks), or (1, chunks) of all blocks in turn."""
-        view = self.view(CHUNK_BYTES)
+        view = self.view(pattern.size)
         if pattern.leading > 1:
             return view.reshape(-1).take(pattern.index)[None]
         return view.take(pattern.index, axis=1)

@@ -296,6 +296,8 @@ def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
         first = position == 0 and not from_first and not isinstance(operand, Mem)
         if first or second:
             targets += names
+            if item.opcode[0] == "wgmma":  # it adds to its target
+                sources += names
         else:
             sources += names
     return sources, targets

@@ -20,9 +20,11 @@ from gpuprof.executor.lanes.undefined import never_written
 from gpuprof.executor.memory.accesses import Signals
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
+from gpuprof.executor.memory.bulk_stores import BulkStores
 from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
+from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
@@ -31,9 +33,10 @@ from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.remote_accesses import RemoteAccesses
-from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
+from gpuprof.executor.memory.shared_memory import PatternCache, SharedMemory
 from gpuprof.executor.memory.shared_order import SharedOrder
 from gpuprof.executor.memory.thread_order import ThreadOrder
+from gpuprof.executor.memory.warpgroup_products import WarpgroupProducts
 from gpuprof.executor.steps.clock import Clock
 
 
@@ -149,7 +152,7 @@ class Batch:
 
     def close(self) -> None:
         """Let go of what refers back here, so that memory is free at once, not when Python next collects."""
-        for name in ("races", "copies", "bulk"):
+        for name in ("races", "copies", "bulk", "bulk_stores", "products"):
             vars(self).pop(name, None)
 
     def count_stored(self, buffer: Buffer, per_block: Counts) -> None:
@@ -193,16 +196,35 @@ class Batch:
 
     @cached_property
     def bulk(self) -> BulkCopies:
-        """What the copy engine moves."""
+        """What the copy engine moves to shared memory."""
+        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps)
+
+    @cached_property
+    def bulk_stores(self) -> BulkStores:
+        """What the copy engine moves to global memory."""
 
         def judge(
-            buffer: Buffer, place: NDArray[np.intp], threads: NDArray[np.int64], values: Lanes, line: int
+            buffer: Buffer,
+            place: NDArray[np.intp],
+            threads: NDArray[np.int64],
+            values: Lanes | None,
+            size: int,
+            line: int,
         ) -> None:
-            if (shadow := self.shadows.get(buffer.address)) is not None:
-                who = self.order.first * self.order.block_threads + threads
-                shadow.write_at(self.order, place, who, values, CHUNK_BYTES, line)
+            if (shadow := self.shadows.get(buffer.address)) is None:
+                return
+            who = self.order.first * self.order.block_threads + threads
+            if values is None:
+                shadow.update(self.order, place, who, size, line, Manner.STRONG_WRITE)
+            else:
+                shadow.write_at(self.order, place, who, values, size, line)
 
-        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps, judge)
+        return BulkStores(self.bulk, self.warps, judge)
+
+    @cached_property
+    def products(self) -> WarpgroupProducts:
+        """What `wgmma` multiplies."""
+        return WarpgroupProducts(self.bulk, self.warps)
 
     @cached_property
     def lane_numbers(self) -> NDArray[np.int64]:

@@ -55,17 +55,26 @@ class BarrierOperand:
             address = in_block(address, rank)
         return self._space.examined(batch, address, mask, load=False)
 
-    def barriers(self, batch: Batch, mask: Mask, rank: int | None = None) -> Columns:
-        """Return the number of each lane's barrier; one that was never initialised is a fault."""
+    def counting(self, batch: Batch, mask: Mask, rank: int | None = None, *, copies: bool = True) -> Columns:
+        """Return the number of the barrier that counts the bytes of each lane's copy, which must see it.
+
+        Args:
+            batch: Whose barriers.
+            mask: The lanes.
+            rank: Of the block whose barrier it is, at the same place as the one that is named.
+            copies: Whether the copy engine counts there, not threads.
+        """
         pattern = self.pattern(batch, mask, rank)
         columns = self.numbers(batch, mask, pattern)
+        if copies:
+            batch.races.record(Access.COUNTED, pattern, self.line)
         if batch.remote is not None:
             batch.races.record(Access.MBARRIER, pattern, self.line)
             batch.remote.signal(pattern.address // batch.layout.stride, mask)
         return columns
 
     def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
-        """Return the same, given the pattern."""
+        """Return the number of each lane's barrier; one that was never initialised is a fault."""
         columns = batch.mbarriers.columns(pattern)
         wrong = (batch.mbarriers.at(batch.mbarriers.present, columns) == 0) & mask.lanes
         if wrong.any():
@@ -87,7 +96,7 @@ def _initialise(coder: Coder, item: Instruction) -> Step:
             return
         pattern, counts = place.pattern(batch, mask), count(batch)
         _check_count(batch, mask, counts, item.line, least=1, what="initialises an mbarrier with count")
-        batch.races.record(Access.WRITE, pattern, item.line)
+        batch.races.record(Access.SET_UP, pattern, item.line)
         batch.mbarriers.initialise(pattern, counts)
 
     return step

@@ -26,7 +26,6 @@ from gpuprof.executor.memory.landing import (
 )
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.cluster_steps import release_to_cluster
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.distributed_shared import names_cluster
 from gpuprof.executor.steps.spaces import (
@@ -179,24 +178,6 @@ def atomic(coder: Coder, item: Instruction) -> Step:
         elements = old[..., None].view(dtype)
         for i, write in enumerate(writes):
             write(batch, elements[..., i], mask)
-
-    return step
-
-
-def fence(coder: Coder, item: Instruction) -> Step | None:
-    """`membar` and `fence`: order what their thread does before for whoever observes what it does after."""
-    if "proxy" in item.opcode:
-        return None
-    masked, near, line = coder.mask(item), "cta" in item.opcode, item.line
-    if "mbarrier_init" in item.opcode:
-        return lambda batch: release_to_cluster(batch, masked(batch), line)
-    coder.fences = True
-
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        batch.order.fence(mask, near=near)
-        if not near:
-            release_to_cluster(batch, mask, line)
 
     return step
 
