@@ -39,11 +39,11 @@ The way of a kernel through the rooms:
   (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
   knows whether anything orders them. A `witness`, where one is asked for, remembers who wrote each element.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch, unless CUDA would refuse the
-  launch (`refusals`); `totals` adds everything up.
+  launch (`refusals`); `totals` adds everything up, and `busiest` what the busiest multiprocessor has of it.
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
-`refusals` and `sampling`; `divergence`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they use its
+`refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they use its
 errors, and its facts about the copy engine.
 """
 
@@ -53,6 +53,7 @@ from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combine
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
+from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
@@ -76,6 +77,8 @@ __all__ = [
     "UnsupportedInstruction",
     "UnwrittenRead",
     "Witness",
+    "bind_surface",
+    "bind_texture",
     "choose_blocks",
     "combined",
     "encode_tensor_map",

@@ -30,9 +30,9 @@ from gpuprof.executor.program.flow import (
 )
 from gpuprof.executor.program.loops import WaitingLoop, waiting_loops
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
-from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable, parse
+from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
 from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
-from gpuprof.executor.program.slots import Slots
+from gpuprof.executor.program.slots import RESERVED_FOR_TILES, Slots
 from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
     address_steps,
@@ -47,7 +47,9 @@ from gpuprof.executor.steps import (
     memory_steps,
     mma_steps,
     move_steps,
+    surface_steps,
     system_calls,
+    texture_steps,
     warp_steps,
     wgmma_steps,
     wmma_steps,
@@ -113,6 +115,13 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "__assertfail": system_calls.assertion_fails,
     "malloc": system_calls.allocate,
     "free": system_calls.free,
+    "tex": texture_steps.sample,
+    "tld4": texture_steps.sample,
+    "txq": texture_steps.query,
+    "suq": texture_steps.query,
+    "suld": surface_steps.load,
+    "sust": surface_steps.store,
+    "sured": surface_steps.update,
 }
 
 
@@ -193,7 +202,7 @@ class Program:
             `__syncwarp` of whole warps, and mbarriers.
         stored: Parameters and variables through which it may write global memory; None when it may be any.
         fences: Whether it has fences, or operations that release: its blocks may wait for each other.
-        uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        uncounted: Families of accesses that also go another way, past their counters.
         architecture: The number of its target: 90 for `sm_90`.
         clocks: Special registers that tell the time, of those that it reads.
         shared_start: Address of the first byte of its own shared memory.
@@ -204,6 +213,8 @@ class Program:
         limits: What its header says of launches, by directive.
         unwritten: Slots of registers that may be read before anything is written to them.
         follows_undefined: Whether its steps follow values that come from registers or memory never written.
+        reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
+            use them. Where it does, addresses count from there.
     """
 
     kernel: str
@@ -232,6 +243,7 @@ class Program:
     limits: dict[str, tuple[int, int, int]]
     unwritten: frozenset[int]
     follows_undefined: bool
+    reserved_bytes: int = 0
 
 
 def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Program:
@@ -278,10 +290,13 @@ class _Decoder:
         self.function = function
         self.follow_undefined = follow_undefined
         self.shared = shared_layout(module, function)
+        self.reserved_bytes = _reserved_bytes(module, function)
+        if self.reserved_bytes:
+            self.shared = self.shared.behind(self.reserved_bytes)
         shared = [v for v in (*module.variables, *function.variables) if v.name in self.shared.offsets]
         self.offsets = dict(self.shared.offsets)
         self.architecture = module.architecture
-        start = shared_start(module.architecture)
+        start = shared_start(module.architecture) - self.reserved_bytes
         self.unmet_alignments = {
             v.name: (v.align, start + self.offsets[v.name])
             for v in shared
@@ -333,12 +348,13 @@ class _Decoder:
             frozenset(self.coder.uncounted),
             self.architecture,
             frozenset(self.coder.clocks),
-            self.coder.shared_start,
+            shared_start(self.architecture),
             self.unmet_alignments,
             tuple(self.coder.unmodelled),
             self.function.limits,
             self._unwritten(),
             self.follow_undefined,
+            self.reserved_bytes,
         )
 
     def _turn(self, loop: WaitingLoop) -> Turn:
@@ -440,6 +456,13 @@ class _Decoder:
         if name in TABLE:
             return arithmetic_steps.arithmetic(self.coder, item)
         raise UnsupportedInstruction(item.name, item.line)
+
+
+def _reserved_bytes(module: Module, function: Function) -> int:
+    """Return how many bytes of the system's shared memory a kernel uses: all, or none."""
+    items = [item for item in function.body if isinstance(item, Instruction)]
+    uses = any(Special(RESERVED_FOR_TILES) in item.operands for item in items)
+    return shared_start(module.architecture) if uses else 0
 
 
 def _passing(blocks: list[BasicBlock]) -> set[str]:

@@ -21,6 +21,7 @@ from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
 from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.printed import Printed
+from gpuprof.executor.memory.texture_objects import surfaces_of
 from gpuprof.executor.memory.windows import RANK_SHIFT
 from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.program.ptx import Variable
@@ -54,6 +55,7 @@ _WORKSPACE_WORDS = 8
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 _UNKNOWN = "how a card counts {} has not been measured"
 _REMOTE = "accesses to other blocks' shared memory"
+_HIDDEN_IN_VIEWS = "this counter leaves out what goes through the kernel's textures or surfaces"
 
 #: What a kernel parameter may be given: a number, a buffer for a pointer, or the bytes of a struct.
 Argument = int | float | Buffer | np.generic | bytes
@@ -82,9 +84,10 @@ class LaunchResult:
 
     Attributes:
         counters: Counters of the whole grid by name; an efficiency is None when there was nothing to measure.
-        hidden: Counters that would leave out what bulk copies move, or that may count otherwise what goes to
-            the shared memory of other blocks, by name, with the reason.
+        hidden: Counters that would leave out what bulk copies, textures and surfaces move, or that may count
+            otherwise what goes to the shared memory of other blocks, by name, with the reason.
         lines: The same by line of the kernel's source file.
+        busiest: The least that the busiest multiprocessor does of some of them, by name.
         sampled_blocks: Thread blocks that ran.
         total_blocks: Thread blocks of the grid.
         exact_sample: False when blocks that stand for the same part of the grid differ in their counts, so
@@ -100,6 +103,7 @@ class LaunchResult:
     counters: dict[str, Number | None]
     hidden: dict[str, str]
     lines: dict[int, LineCounters]
+    busiest: dict[str, float]
     sampled_blocks: int
     total_blocks: int
     exact_sample: bool
@@ -172,9 +176,10 @@ def launch(
     return LaunchResult(
         counters=totals.counters(),
         hidden=dict.fromkeys(totals.names_of(run.remote), _UNKNOWN.format(_REMOTE))
-        | dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN)
+        | dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN_IN_VIEWS if memory.objects else _HIDDEN)
         | _hidden_of_tensor_cores(program),
         lines=totals.lines() if per_line else {},
+        busiest=totals.busiest(multiprocessors),
         sampled_blocks=sample.count * template.layout.blocks,
         total_blocks=sample.total * template.layout.blocks,
         exact_sample=totals.exact,
@@ -308,6 +313,7 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         counters=counters | efficiencies(counters),
         hidden={name: why for result in results for name, why in result.hidden.items()},
         lines=dict(sorted(lines.items())),
+        busiest={name: sum(result.busiest[name] for result in results) for name in results[0].busiest},
         sampled_blocks=sum(result.sampled_blocks for result in results),
         total_blocks=sum(result.total_blocks for result in results),
         exact_sample=all(result.exact_sample for result in results),
@@ -378,6 +384,7 @@ class _Template:
             followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
             fences=self.program.fences,
         )
+        batch.assume_written(self.program.reserved_bytes)
         batch.registers = list(self.registers)
         values = self.surroundings.of_blocks(self.layout.indices_of(indices))
         for name, slot in slots.specials.items():
@@ -432,6 +439,7 @@ class _Template:
             if variable.name in stored:
                 buffer = self._variable(variable)
                 found[buffer.address] = buffer
+        found |= {buffer.address: buffer for buffer in surfaces_of(memory)}
         return list(found.values())
 
     def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:

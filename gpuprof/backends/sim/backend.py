@@ -233,7 +233,7 @@ class SimBackend:
                     programs[one.entry],
                     one.grid,
                     one.block,
-                    arguments_of(values, buffers),
+                    arguments_of(values, buffers, memory),
                     memory,
                     one.dynamic_shared_bytes,
                     sample or "all",
@@ -362,6 +362,7 @@ def counters_of(result: LaunchResult) -> dict[str, Counter]:
             reason=result.hidden.get(name) or ("there was no such access" if value is None else None),
             sampled_blocks=result.sampled_blocks,
             total_blocks=result.total_blocks,
+            busiest_sm=result.busiest.get(name),
         )
         for name, value in result.counters.items()
         if value or OF_EXECUTOR[name].only_with != "tensor"

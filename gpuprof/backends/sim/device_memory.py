@@ -8,8 +8,17 @@ import numpy as np
 
 from gpuprof.backends.arguments import Argument as BoundArgument
 from gpuprof.backends.arguments import ArrayArgument, ValueArgument
-from gpuprof.executor import Argument, Buffer, GlobalMemory, TensorDescriptor, encode_tensor_map
+from gpuprof.executor import (
+    Argument,
+    Buffer,
+    GlobalMemory,
+    TensorDescriptor,
+    bind_surface,
+    bind_texture,
+    encode_tensor_map,
+)
 from gpuprof.kernels.tensor_map import TensorMap
+from gpuprof.kernels.texture import Texture
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
@@ -55,8 +64,16 @@ def initial_content(spec: ArraySpec, inputs: Mapping[str, Array], unread: float 
     return inputs[spec.name] if spec.is_read else _poison(spec)
 
 
-def arguments_of(bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer]) -> list[Argument]:
-    """A launch's arguments as the executor takes them."""
+def arguments_of(
+    bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer], memory: GlobalMemory
+) -> list[Argument]:
+    """A launch's arguments as the executor takes them.
+
+    Args:
+        bound: What `bind_arguments` made of the kernel's.
+        buffers: Each array's, by its name.
+        memory: Holds them, and is told of textures and surfaces.
+    """
     arguments: list[Argument] = []
     for argument in bound:
         match argument:
@@ -66,6 +83,11 @@ def arguments_of(bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer]) 
                 arguments.append(number)
             case TensorMap() as made:
                 arguments.append(encode_tensor_map(descriptor_of(made, buffers[made.array].address)))
+            case Texture(array=array, texels=texels, sampling=sampling):
+                if sampling is None:
+                    arguments.append(bind_surface(memory, buffers[array], texels))
+                else:
+                    arguments.append(bind_texture(memory, buffers[array], texels, sampling))
     return arguments
 
 

@@ -96,6 +96,12 @@ class RaceDetector:
         self._pieces: RepeatedPieces[Interval] = RepeatedPieces()
         self._reached: int | None = None
 
+    def assume_written(self, start: int, count: int) -> None:
+        """Say before anything is logged that some bytes hold something already."""
+        (first,) = self._states
+        first["written"][:, start // self.granule : (start + count) // self.granule] = True
+        self._state_ids = {_state_key(first): 0}
+
     def record(
         self,
         access: Access,

@@ -269,7 +269,7 @@ def _live_into(blocks: list[BasicBlock]) -> list[set[str]]:
 #: Opcodes whose first operand is no destination; those in the second line are made here, not by PTX.
 _NO_TARGET = frozenset(
     {
-        *("st", "red", "bra", "cp", "fence", "membar", "stackrestore"),
+        *("st", "red", "bra", "cp", "fence", "membar", "stackrestore", "sust", "sured"),
         *(SWITCH, "save_frame", "no_target"),
     }
 )
@@ -306,6 +306,8 @@ def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
 def _has_second_target(item: Instruction) -> bool:
     if item.opcode[0] == "elect":
         return True
+    if item.opcode[0] in ("tex", "tld4"):  # whether the texel is resident
+        return isinstance(item.operands[1], Reg)
     if item.opcode[0] == "setp":
         return len(item.operands) - any(f in item.opcode for f in ("and", "or", "xor")) == 4
     if item.opcode[0] == "shfl":

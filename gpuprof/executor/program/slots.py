@@ -16,6 +16,8 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, register_dtype, uniform
 from gpuprof.executor.program.ptx import Function, Imm, Operand, Reg, Special, Sym
 
+#: Special register that tells where the system keeps what tiles of several warps share.
+RESERVED_FOR_TILES = "%reserved_smem_offset_1"
 _WITH_AXES = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
 #: Special registers that the executor can answer, but for those that tell the time.
 KNOWN_SPECIALS = frozenset(
@@ -25,6 +27,7 @@ KNOWN_SPECIALS = frozenset(
         *("%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster"),
         *("%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
         *(f"%reserved_smem_offset_{place}" for place in ("begin", "end", "cap")),
+        RESERVED_FOR_TILES,
         *(f"%lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")),
         *("%envreg1", "%envreg2"),
     }

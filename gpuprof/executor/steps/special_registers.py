@@ -17,6 +17,7 @@ from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import Lanes, uniform, uniform_blocks
 from gpuprof.executor.memory.windows import reserved_shared_end, shared_start
+from gpuprof.executor.program.slots import RESERVED_FOR_TILES
 from gpuprof.executor.steps.batch import Geometry
 from gpuprof.executor.steps.clock import CLOCKS
 
@@ -82,6 +83,7 @@ class Surroundings:
             "%reserved_smem_offset_begin": 0,
             "%reserved_smem_offset_end": reserved_shared_end(self.architecture),
             "%reserved_smem_offset_cap": reserved,
+            RESERVED_FOR_TILES: 0,
             "%lanemask_eq": bit,
             "%lanemask_lt": bit - 1,
             "%lanemask_le": 2 * bit - 1,
