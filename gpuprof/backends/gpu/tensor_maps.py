@@ -45,7 +45,8 @@ def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
             len(tensor_map.extents),
             api.CUdeviceptr(address),
             [api.cuuint64_t(extent) for extent in tensor_map.extents],
-            [api.cuuint64_t(stride) for stride in tensor_map.stride_bytes],
+            # One dimension has no stride, but the driver refuses a list without any.
+            [api.cuuint64_t(stride) for stride in tensor_map.stride_bytes or (0,)],
             [api.cuuint32_t(extent) for extent in tensor_map.box],
             [api.cuuint32_t(step) for step in tensor_map.steps or (1,) * len(tensor_map.box)],
             api.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
