@@ -43,8 +43,8 @@ The way of a kernel through the rooms:
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
-`refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they use its
-errors, and its facts about the copy engine.
+`refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they
+use its errors, and its facts about the copy engine and the units of textures.
 """
 
 from gpuprof.executor.decode import Program, load_program
