@@ -15,9 +15,15 @@ _ROUNDING = 1e-9
 
 
 class Busiest:
-    """Collects how many blocks of a grid do how much of each kind of work."""
+    """Collects how many blocks of a grid do how much of each kind of work.
 
-    def __init__(self) -> None:
+    Args:
+        apart: Whether what is called a block is a cluster, whose blocks run on several multiprocessors: how
+            they share its work is not known, and all work counts as shared evenly.
+    """
+
+    def __init__(self, *, apart: bool = False) -> None:
+        self._apart = apart
         self._blocks: dict[str, dict[float, float]] = defaultdict(lambda: defaultdict(float))
 
     def add(
@@ -48,7 +54,7 @@ class Busiest:
         """
         known = self._blocks[name]
         least = sum(amount * blocks for amount, blocks in known.items()) / multiprocessors
-        if len(known) > _MOST_AMOUNTS:
+        if self._apart or len(known) > _MOST_AMOUNTS:
             return least
         blocks = 0.0
         for amount in sorted(known, reverse=True):

@@ -20,7 +20,14 @@ from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.call_graph import CallGraph
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
-from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_before_written, reads_and_writes
+from gpuprof.executor.program.flow import (
+    BasicBlock,
+    End,
+    basic_blocks,
+    is_cluster_wait,
+    read_before_written,
+    reads_and_writes,
+)
 from gpuprof.executor.program.loops import WaitingLoop, waiting_loops
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
@@ -30,8 +37,10 @@ from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
     address_steps,
     arithmetic_steps,
+    async_stores,
     bulk_steps,
     call_steps,
+    cluster_steps,
     fence_steps,
     matrix_steps,
     mbarrier_steps,
@@ -71,6 +80,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "mov": move_steps.move,
     "cvta": address_steps.convert_address,
     "isspacep": address_steps.is_in_space,
+    "mapa": cluster_steps.map_address,
+    "getctarank": cluster_steps.rank_of_address,
     "shfl": warp_steps.shuffle,
     "vote": warp_steps.vote,
     "match": warp_steps.match,
@@ -186,7 +197,7 @@ class Program:
         constants: Byte offsets of those in constant memory, by name.
         functions: Addresses of the module's functions.
         phased: Whether it uses mbarriers or the copy engine.
-        partial: Whether it has barriers of some of a block's warps.
+        partial: Whether it has barriers of some of a block's warps, or of clusters.
         orders_shared: Whether accesses to shared memory may be ordered by more than barriers of whole blocks,
             `__syncwarp` of whole warps, and mbarriers.
         stored: Parameters and variables through which it may write global memory; None when it may be any.
@@ -307,7 +318,8 @@ class _Decoder:
         self.functions = CallGraph(module).addresses
         addresses |= self.functions
         known = {v.name for v in self.variables} | set(placed)
-        self.coder = Coder(Slots(function, addresses, known), placed, _passing(flow), start)
+        slots = Slots(function, addresses, known, self.shared.offsets.keys())
+        self.coder = Coder(slots, placed, _passing(flow), start)
         self.flow = flow
 
     def program(self, text: str) -> Program:
@@ -329,7 +341,7 @@ class _Decoder:
             self.constants,
             self.functions,
             self.coder.phased,
-            partial := any(names_count(item) for item in self._barriers()),
+            partial := self._has_partial_barriers(),
             not self.coder.phased and (partial or self._orders_shared()),
             stored_symbols(self.function),
             self.coder.fences,
@@ -367,8 +379,10 @@ class _Decoder:
         atomic = self.coder.fences and any(i.opcode[0] in ("atom", "red") for i in near)
         return strong or atomic or any(i.opcode[:2] == ("bar", "warp") and not names_all(i) for i in near)
 
-    def _barriers(self) -> Iterator[Instruction]:
-        return (block.last for block in self.flow if block.end is End.BARRIER and block.last is not None)
+    def _has_partial_barriers(self) -> bool:
+        ends = {End.BARRIER, End.CLUSTER_WAIT}
+        barriers = [block.last for block in self.flow if block.end in ends and block.last is not None]
+        return any(names_count(item) or is_cluster_wait(item) for item in barriers)
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
@@ -426,6 +440,8 @@ class _Decoder:
             item = replace(item, operands=item.operands[:-1])
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)
+        if item.opcode[:2] == ("barrier", "cluster"):
+            return cluster_steps.arrive(self.coder, item)
         if item.opcode[:3] == ("cp", "async", "bulk") or item.opcode[:2] == ("cp", "reduce"):
             return bulk_steps.bulk_copy(self.coder, item)
         if item.opcode[:3] == ("cp", "async", "mbarrier"):
@@ -433,6 +449,8 @@ class _Decoder:
         if item.opcode[:2] == ("cp", "async"):
             grouped = {"commit_group", "wait_group", "wait_all"} & set(item.opcode)
             return (memory_steps.async_group if grouped else memory_steps.async_copy)(self.coder, item)
+        if name in ("st", "red") and "async" in item.opcode:
+            return (async_stores.store_async if name == "st" else async_stores.reduce_async)(self.coder, item)
         if name in _OTHERS:
             return _OTHERS[name](self.coder, item)
         if name in TABLE:

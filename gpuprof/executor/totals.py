@@ -200,7 +200,7 @@ class Totals:
         #: What the first block of each stratum counted.
         self._seen: dict[int, NDArray[np.int64]] = {}
         self.exact = True
-        self._busiest = Busiest()
+        self._busiest = Busiest(apart=sample.cluster != (1, 1, 1))
 
     def add(self, tally: Tally, blocks: BlockList) -> None:
         """Add the batch that ran these blocks."""
@@ -255,7 +255,7 @@ class Totals:
     @staticmethod
     def names_of(families: Iterable[str]) -> list[str]:
         """Return the counters of some families of accesses, efficiencies included."""
-        names = [name for family in sorted(families) for name in _NAMES[family].values()]
+        names = [name for family in sorted(families) for name in _NAMES.get(family, {}).values()]
         return names + [f"{family}_efficiency_pct" for family in sorted(families) if "global" in family]
 
     def counters(self) -> dict[str, Number | None]:

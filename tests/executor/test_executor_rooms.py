@@ -22,13 +22,15 @@ ROOMS: dict[str, set[str]] = {
     "steps": {"faults", "lanes", "program", "arithmetic", "memory"},
     "definedness": {"faults", "lanes", "program", "arithmetic", "memory", "steps"},
     "decode": {"faults", "lanes", "program", "arithmetic", "memory", "steps", "definedness"},
+    "refusals": {"faults", "steps", "decode"},
     "sampling": set(),
-    "divergence": {"faults", "lanes", "program", "steps", "decode"},
+    "busiest": set(),
+    "divergence": {"faults", "lanes", "program", "memory", "steps", "decode"},
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode", "divergence"},
-    "totals": {"lanes", "program", "memory", "decode", "sampling"},
+    "totals": {"lanes", "program", "memory", "decode", "sampling", "busiest"},
     "grid_launch": {
         *("faults", "lanes", "program", "memory", "steps"),
-        *("decode", "sampling", "scheduler", "totals"),
+        *("decode", "refusals", "sampling", "scheduler", "totals"),
     },
 }
 #: Of gpuprof, its errors, and two modules of facts about CUDA.

@@ -252,8 +252,6 @@ def test_other_bytes_are_no_map(content):
         "cp.async.bulk.tensor.2d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
         " [%0], [%1, {%2, %2, %2}], [%0], {%3};",
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s64 [%1], [%0], 16;",
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
-        " [%0], [%1], 16, [%0], %3;",
     ],
 )
 def test_what_is_not_modelled_is_named(text):

@@ -84,6 +84,26 @@ def wrong(product: Wgmma, before: str, after: str) -> tuple[KernelFault, str]:
     return error.value, line
 
 
+@pytest.mark.parametrize("name", ["f16_columns8", "f16_layout1", "s8_s32_layout0"])
+def test_a_block_of_a_cluster_multiplies_what_lies_in_its_own_memory(name):
+    product = products()[name]
+    source = product.source
+    for before, after in (
+        ("__global__ void", "__global__ void __cluster_dims__(2, 1, 1)"),
+        ("= image[i];", "= blockIdx.x ? image[i] : 0;"),
+        (
+            "(unsigned)__cvta_generic_to_shared(tile) >> 4",
+            "((unsigned)__cvta_generic_to_shared(tile) & 0x3ffff) >> 4",
+        ),
+        ("        out[t", "        if (blockIdx.x) out[t"),
+    ):
+        assert before in source
+        source = source.replace(before, after)
+    words, _ = executed(product, compile_cuda(source, (), "sm_90a")[0], grid=2)
+    alone, _ = executed(product)
+    np.testing.assert_array_equal(words, alone)
+
+
 FENCE = 'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");'
 WAIT = 'asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");'
 

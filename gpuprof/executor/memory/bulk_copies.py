@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cp.async.bulk`: what the copy engine moves between global and shared memory while the threads go on.
 
-A copy to shared memory arrives once some thread has waited for its mbarrier in vain, and not before; a copy
-from there is done when its group is waited for. So a wait that is missing shows, and the race detector knows
-which bytes are in flight.
+In a cluster of blocks that is also what goes to other blocks' shared memory: copies from shared memory, and
+what `st.async` and `red.async` bring. A copy to shared memory arrives once some thread has waited for its
+mbarrier in vain, and not before; a copy from there is done when its group is waited for. So a wait that is
+missing shows, and the race detector knows which bytes are in flight.
 """
 
 from collections.abc import Callable
@@ -13,17 +14,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
 from gpuprof.executor.memory.races import RaceDetector
-from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, next_serial
+from gpuprof.executor.memory.shared_memory import (
+    ChunkPattern,
+    SharedMemory,
+    SharedPattern,
+    next_serial,
+)
 
 _PatternKey = tuple[object, ...]
 #: Chunks of all remembered patterns together.
 _REMEMBERED_CHUNKS = 1 << 20
-_NOTHING = np.zeros((1, 0), dtype=np.complex128)
 
 
 @dataclass(eq=False)
@@ -32,21 +37,26 @@ class _Load:
 
     Attributes:
         pattern: Where to.
-        values: The chunks, as `SharedMemory.store_chunks` takes them.
+        land: Brings it there; None when it has.
+        bytes_moved: How many bytes that is in each block: shape (blocks or 1,).
         column: The mbarrier that counts its bytes.
         phase: The phase of that barrier when the copy was started: shape (blocks,).
         line: Source line.
-        arrived: Whether shared memory has it.
         observers: The threads that have waited for it; broadcasts to the batch.
     """
 
-    pattern: ChunkPattern
-    values: Lanes
+    pattern: ChunkPattern | SharedPattern
+    land: Callable[[], None] | None
+    bytes_moved: Counts
     column: int
     phase: NDArray[np.int64]
     line: int
     observers: Bools
-    arrived: bool = False
+
+    @property
+    def arrived(self) -> bool:
+        """Whether shared memory has it."""
+        return self.land is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,24 +114,57 @@ class BulkCopies:
 
     def load(self, pattern: ChunkPattern, values: Lanes, column: int, line: int) -> None:
         """Put a copy to shared memory in flight; its bytes will count for barrier `column`."""
+
+        def land() -> None:
+            self.shared.store_chunks(pattern, values)
+
         self.races.record(Access.BULK, pattern, line)
+        self._begin(pattern, land, pattern.bytes_moved, column, line)
+
+    def load_shared(
+        self, pattern: ChunkPattern, source: ChunkPattern, values: Lanes, column: int, line: int
+    ) -> None:
+        """Put a copy from shared memory to that of another block of the cluster in flight."""
+
+        def land() -> None:
+            self.shared.store_chunks(pattern, values)
+            self.races.record(Access.SOURCED, source, line)
+
+        self.races.record(Access.SOURCE, source, line)
+        self.races.record(Access.BULK, pattern, line)
+        self._begin(pattern, land, pattern.bytes_moved, column, line)
+
+    def store_async(
+        self, pattern: SharedPattern, land: Callable[[], None], column: int, line: int, *, reduces: bool
+    ) -> None:
+        """Put what lanes store to other blocks in flight; `land` brings it there."""
+        self.races.record(Access.REDUCTION if reduces else Access.BULK, pattern, line)
+        self._begin(pattern, land, pattern.mask.thread_count * pattern.size, column, line)
+
+    def _begin(
+        self,
+        pattern: ChunkPattern | SharedPattern,
+        land: Callable[[], None],
+        bytes_moved: Counts,
+        column: int,
+        line: int,
+    ) -> None:
         phase = self.barriers.phase[:, column].copy()
         nobody = np.zeros((1, 1, 1), dtype=np.bool_)
         old = self._newest.get(pattern.serial)
         if old is not None and old.arrived and old in self._loads:
             self._loads.remove(old)
-        self._newest[pattern.serial] = copy = _Load(pattern, values, column, phase, line, nobody)
+        self._newest[pattern.serial] = copy = _Load(pattern, land, bytes_moved, column, phase, line, nobody)
         self._loads.append(copy)
 
     def deliver(self, columns: NDArray[np.intp]) -> None:
         """Let all copies arrive that count for some of these barriers."""
         self._deliver_tracked(columns)
         for copy in self._loads:
-            if not copy.arrived and copy.column in columns:
-                self.shared.store_chunks(copy.pattern, copy.values)
-                copy.arrived = True
-                copy.values = _NOTHING
-                self.barriers.receive(copy.column, copy.pattern.bytes_moved)
+            if copy.land is not None and copy.column in columns:
+                copy.land()
+                copy.land = None
+                self.barriers.receive(copy.column, copy.bytes_moved)
 
     def _deliver_tracked(self, columns: NDArray[np.intp]) -> None:
         """Let threads arrive at some of these barriers, by the copies that they wait for."""
@@ -191,7 +234,7 @@ class BulkCopies:
         self,
         lanes: Bools,
         phase: tuple[int, int],
-        copy: ChunkPattern | None = None,
+        copy: ChunkPattern | SharedPattern | None = None,
         live: Bools | None = None,
     ) -> Signal:
         """Return a signal: the same object for the same threads, so that verdicts hold."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.accesses import (
+    FENCE_PHASE,
     SETTLED,
     Access,
     Entry,
@@ -24,11 +25,11 @@ from gpuprof.executor.memory.accesses import (
     Owners,
     Signal,
     Touch,
-    name_of,
+    everybody_of,
 )
 from gpuprof.executor.memory.proxied_accesses import ProxiedInterval, warp_bits
 from gpuprof.executor.memory.races import TOGETHER, Lasting, Verdict
-from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 
 
 class PhasedInterval(ProxiedInterval):
@@ -115,7 +116,7 @@ class PhasedInterval(ProxiedInterval):
 
     def touch(self, entry: Entry) -> Touch:
         """Spread an entry over threads and granules."""
-        return Touch(entry, self.granule, len(self.written), self._settled)
+        return Touch(entry, self.granule, len(self.written), self._settled, self.layout)
 
     def judge(self, entry: Entry) -> None:
         """Judge one entry by what it did."""
@@ -124,10 +125,18 @@ class PhasedInterval(ProxiedInterval):
                 self._release(signal)
             case Access.ACQUIRE, Signal() as signal:
                 self._acquire(signal)
+            case Access.MEET, Signal() as signal:
+                self._meet_in_blocks(signal)
+            case Access.FENCED, Signal() as signal:
+                self._release(signal)
+            case Access.RELAXED, Signal() as signal:
+                self._release_fenced(signal)
             case Access.OBSERVED, Signal() as signal:
                 self._observe(signal, self.touch(entry))
             case Access.BULK, _:
                 self._start(self.touch(entry))
+            case Access.REDUCTION, _:
+                self._start(self.touch(entry), -1)
             case Access.SOURCE, _:
                 touch = self.touch(entry)
                 self._source(touch, "starts a bulk copy of")
@@ -180,23 +189,32 @@ class PhasedInterval(ProxiedInterval):
         else:
             self._mark(touch, self.writing_warps, self.write_time)
 
-    def _start(self, touch: Touch) -> None:
-        """A bulk copy to shared memory begins: from now on its bytes belong to nobody."""
-        text = "starts a bulk copy to"
-        if hit := touch.find(self.flight != 0):
+    def _start(self, touch: Touch, sign: int = 1) -> None:
+        """A bulk copy or an asynchronous store begins: from now on its bytes belong to nobody.
+
+        Args:
+            touch: Where to.
+            sign: -1 of a reduction: several of them may be under way to one place.
+        """
+        text = f"starts {_name_of(touch)} to"
+        in_flight = self.flight != 0 if sign > 0 else self.flight > 0
+        if hit := touch.find(in_flight):
             self.found(FaultKind.ASYNC_COPY, touch, hit, f"{text} {{0}}, to which one is still in flight")
         self._check_sources(touch, text)
         for owners, did in ((self.reader, "read"), (self.writer, "wrote"), (self.updater, "wrote")):
             if hit := touch.conflict(owners):
-                who = name_of(touch.at(owners, hit))
+                who = self.name_at(touch, owners, hit)
                 self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, which {who} {did}")
-        self.require_fence(touch, f"{text} {{0}}")
+        if sign < 0 and (hit := touch.find(~self.written)):
+            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text} {{0}}, which was never written")
+        if isinstance(touch.entry.pattern, ChunkPattern):
+            self.require_fence(touch, f"{text} {{0}}")
         self.taken_over(touch)
         place = touch.rows, touch.granules
         for name in self.PASSING:
             getattr(self, name)[place] = 0
         serial = touch.entry.pattern.serial
-        self.flight[place] = serial
+        self.flight[place] = sign * serial
         self._observers.pop(serial, None)
 
     def _source(self, touch: Touch, verb: str) -> None:
@@ -204,7 +222,7 @@ class PhasedInterval(ProxiedInterval):
         self._check_copies(touch, verb)
         for owners in (self.writer, self.updater):
             if hit := touch.conflict(owners):
-                text = f"{verb} {{0}}, which {name_of(touch.at(owners, hit))} wrote"
+                text = f"{verb} {{0}}, which {self.name_at(touch, owners, hit)} wrote"
                 self.found(FaultKind.SHARED_RACE, touch, hit, text)
         if hit := touch.find(~self.written):
             text = f"{verb} {{0}}, which was never written"
@@ -217,7 +235,7 @@ class PhasedInterval(ProxiedInterval):
         serial, place = signal.copy.serial, (touch.rows, touch.granules)
         blocks = signal.lanes.any(axis=(1, 2))
         reached = np.broadcast_to(blocks, (len(self.written),))[touch.rows]
-        arriving = (self.flight[place] == serial) & reached
+        arriving = (np.abs(self.flight[place]) == serial) & reached
         known = self._observers.get(serial)
         observers = signal.lanes if known is None else known | signal.lanes
         self._observers[serial] = observers
@@ -233,18 +251,62 @@ class PhasedInterval(ProxiedInterval):
             known = np.full((1, 1), -1, dtype=np.int32)
         self._arrivals[signal.phase] = np.where(warps, np.int32(self._now), known)
 
+    def _release_fenced(self, signal: Signal) -> None:
+        """A relaxed arrival releases what its warp did before its last fence."""
+        fenced = self._arrivals.get(FENCE_PHASE)
+        if fenced is not None:
+            warps = np.asarray(signal.lanes.any(axis=2))
+            known = self._arrivals.get(signal.phase, np.full((1, 1), -1, dtype=np.int32))
+            self._arrivals[signal.phase] = np.where(warps, fenced, known)
+
+    def _meet_in_blocks(self, signal: Signal) -> None:
+        """Whole blocks of clusters meet: what only warps of such a block did is settled for that block."""
+        rows, layout = len(self.written), self.layout
+        by_block = signal.lanes.reshape(len(signal.lanes), layout.blocks, -1)
+        met = np.asarray(by_block.any(axis=2))
+        complete = np.broadcast_to(met, (rows, layout.blocks))
+        ranks = np.arange(layout.blocks, dtype=np.uint32) * np.uint32(layout.bits_of_block)
+        sets = np.left_shift(np.uint32((1 << layout.bits_of_block) - 1), ranks)
+        for owners, warps, since in (
+            (self.writer, self.writing_warps, self.write_settled),
+            (self.reader, self.reading_warps, self.read_settled),
+            (self.updater, self.updating_warps, self.update_settled),
+        ):
+            block, place = np.nonzero((owners != 0) & complete.any(axis=1, keepdims=True))
+            owner, known = owners[block, place], warps[block, place]
+            passed_on = owner >= SETTLED
+            if passed_on.any():
+                known = np.where(passed_on, self._settled[np.where(passed_on, owner - SETTLED, 0)], known)
+            settled = np.where(passed_on, known, np.uint32(0))
+            reached = np.zeros(len(block), dtype=np.bool_)
+            for rank, members in enumerate(sets):
+                inside = np.where(passed_on, (known & members) != 0, (known & ~members) == 0)
+                inside &= complete[block, rank]
+                settled = np.where(inside, settled | members, settled)
+                reached |= inside
+            block, place = block[reached], place[reached]
+            owners[block, place] = self._numbered(settled[reached])
+            since[block, place] = self._now
+        self.hand_on_in_blocks(complete, sets)
+        for serial, lanes in self._observers.items():
+            whole = np.broadcast_to(lanes, (len(lanes), *signal.lanes.shape[1:]))
+            seen = np.asarray(whole.reshape(len(lanes), layout.blocks, -1).any(axis=2))
+            seen = np.repeat(seen, layout.warps, axis=1)[:, :, None]
+            self._observers[serial] = lanes | (signal.lanes & seen)
+
     def _acquire(self, signal: Signal) -> None:
         """Settle what was done before the arrivals at this phase, for the warps that waited for it."""
         times = self._arrivals.get(signal.phase)
         if times is None:
             return
         blocks = len(self.written)
-        waiting = np.broadcast_to(warp_bits(np.asarray(signal.lanes.any(axis=2))), (blocks,))
+        waiting = np.broadcast_to(warp_bits(np.asarray(signal.lanes.any(axis=2)), self.layout), (blocks,))
         times = np.broadcast_to(times, (blocks, times.shape[1]))
-        self.hand_on(times, waiting)
+        of_bits = self.layout.grouped(times)
+        self.hand_on(of_bits, waiting)
         arrived = times >= 0
-        bits, latest = warp_bits(arrived), times.max(axis=1)
-        everybody = np.uint32((1 << times.shape[1]) - 1)
+        bits, latest = warp_bits(arrived, self.layout), times.max(axis=1)
+        everybody = everybody_of(self.layout, times.shape[1])
         for owners, warps, when, since in (
             (self.writer, self.writing_warps, self.write_time, self.write_settled),
             (self.reader, self.reading_warps, self.read_time, self.read_settled),
@@ -255,7 +317,7 @@ class PhasedInterval(ProxiedInterval):
             # Those that touched it arrived here after they did,
             alone = (touched & (touched - np.uint32(1))) == 0
             only = np.where(alone, np.log2(np.maximum(touched, 1)).astype(np.intp), 0)
-            limit = np.where(alone, times[block, only], latest[block])
+            limit = np.where(alone, of_bits[block, only], latest[block])
             arrives = ((touched & ~bits[block]) == 0) & (when[block, place] <= limit)
             # or somebody for whom it was settled did so since.
             passed_on = owner >= SETTLED
@@ -294,9 +356,9 @@ class PhasedInterval(ProxiedInterval):
     def _check_copies(self, touch: Touch, verb: str) -> None:
         """Nobody may touch a copy's bytes before waiting for it."""
         if hit := touch.find(self.flight != 0):
-            self.found(
-                FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, to which a bulk copy is still in flight"
-            )
+            what = "a bulk copy" + " or an asynchronous store" * self.layout.several
+            text = f"{verb} {{0}}, to which {what} is still in flight"
+            self.found(FaultKind.ASYNC_COPY, touch, hit, text)
         landed = self.landed[touch.rows, touch.granules]
         if not landed.any():
             return
@@ -317,7 +379,8 @@ class PhasedInterval(ProxiedInterval):
         lanes = slice(None) if touch.lead[1] > 1 else slice(lane, lane + 1)
         more_warps, more_lanes = (int(i) for i in np.argwhere(blind[block, warps, lanes])[0])
         position = (block, more_warps + (warps.start or 0), more_lanes + (lanes.start or 0))
-        text = f"{verb} byte {address} of shared memory, where a bulk copy arrived that it did not wait for"
+        where, address = self.layout.byte(address)
+        text = f"{verb} {where}, where a bulk copy arrived that it did not wait for"
         self.report(Verdict(FaultKind.ASYNC_COPY, touch.entry.line, position, address, text))
 
     def _check_sources(self, touch: Touch, verb: str) -> None:
@@ -335,8 +398,14 @@ class PhasedInterval(ProxiedInterval):
         place = touch.rows, touch.granules
         when[place] = self._now
         if touch.lead[0] > 1:
-            warps[place] |= np.uint32((1 << touch.warps) - 1)
+            warps[place] |= everybody_of(self.layout, touch.warps)
             return
-        for warp in np.unique(touch.warp):
-            chosen = touch.warp == warp
-            warps[touch.rows[chosen], touch.granules[chosen]] |= np.uint32(1 << int(warp))
+        bits = self.layout.bit_of(touch.warp)
+        for bit in np.unique(bits):
+            chosen = bits == bit
+            warps[touch.rows[chosen], touch.granules[chosen]] |= np.uint32(1 << int(bit))
+
+
+def _name_of(touch: Touch) -> str:
+    """Return what a message calls what a touch starts."""
+    return "a bulk copy" if isinstance(touch.entry.pattern, ChunkPattern) else "an asynchronous store"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools
 from gpuprof.executor.memory.accesses import (
     ORDERED,
@@ -108,24 +109,44 @@ class ProxiedInterval(Interval):
         warp = warp_of(self.fencer[block, place])
         chosen = synced[block, warp]
         block, place = block[chosen], place[chosen]
-        self.fenced_warps[block, place] |= _bit(warp[chosen])
+        self.fenced_warps[block, place] |= self._bit(warp[chosen])
 
     def hand_on(self, times: NDArray[np.int32], waiting: WarpBits) -> None:
         """Warps waited for others: they are behind the fences that those were behind when they arrived.
 
         Args:
-            times: When each warp arrived, less than 0 where it did not: shape (blocks, warps).
+            times: When the warps of each bit arrived, less than 0 where they did not: shape (blocks, bits).
             waiting: The warps that waited: shape (blocks,).
         """
         block, place = np.nonzero(self.fenced & (waiting != 0)[:, None])
         if not block.size:
             return
         since, fencer = self.fence_time[block, place], self.fencer[block, place]
-        behind = self.fenced_warps[block, place] | np.where(fencer > 0, _bit(warp_of(fencer)), np.uint32(0))
+        behind = self.fenced_warps[block, place] | np.where(
+            fencer > 0, self._bit(warp_of(fencer)), np.uint32(0)
+        )
         among = (behind[:, None] >> np.arange(times.shape[1], dtype=np.uint32) & 1).astype(np.bool_)
         arrived = (among & (times[block] >= since[:, None])).any(axis=1)
         block, place = block[arrived], place[arrived]
         self.fenced_warps[block, place] |= waiting[block]
+
+    def hand_on_in_blocks(self, complete: Bools, sets: WarpBits) -> None:
+        """Whole blocks of clusters met: each is behind the fences that any of its warps is behind.
+
+        Args:
+            complete: The blocks: shape (clusters, blocks of one).
+            sets: The warps of each block.
+        """
+        block, place = np.nonzero(self.fenced & complete.any(axis=1, keepdims=True))
+        fencer, behind = self.fencer[block, place], self.fenced_warps[block, place]
+        known = behind | np.where(fencer > 0, self._bit(warp_of(fencer)), np.uint32(0))
+        for rank, members in enumerate(sets):
+            inside = complete[block, rank] & ((known & members) != 0)
+            behind = np.where(inside, behind | members, behind)
+        self.fenced_warps[block, place] = behind
+
+    def _bit(self, warp: NDArray[Any]) -> WarpBits:
+        return np.left_shift(np.uint32(1), self.layout.bit_of(warp).astype(np.uint32))
 
     def require_fence(self, touch: Touch, text: str) -> None:
         """Report a place that a copy touches and that it does not see as it was written.
@@ -137,7 +158,7 @@ class ProxiedInterval(Interval):
         line = self.unfenced[touch.rows, touch.granules]
         if not line.any():
             return
-        behind = self.fenced_warps[touch.rows, touch.granules] & _bit(touch.warp)[:, None]
+        behind = self.fenced_warps[touch.rows, touch.granules] & self._bit(touch.warp)[:, None]
         fenced = (self.fencer[touch.rows, touch.granules] == touch.owner) | (behind != 0)
         hits = np.argwhere((line != 0) & ~fenced)
         if not len(hits):
@@ -171,14 +192,14 @@ class ProxiedInterval(Interval):
         # Of a fence of one thread it is known whose it is.
         alone = lanes.sum(axis=1) == 1
         number = np.where(alone, lanes.argmax(axis=1) + 1, 0)[block].astype(np.int32)
-        fencing = warp_bits(np.asarray(lanes.reshape(blocks, warps, WARP).any(axis=2)))[block]
+        fencing = warp_bits(np.asarray(lanes.reshape(blocks, warps, WARP).any(axis=2)), self.layout)[block]
 
         writer, updater = self.writer[block, place], self.updater[block, place]
         owner = np.where(writer != 0, writer, updater)
         is_thread, is_warp = (owner > 0) & (owner < ORDERED), (owner >= ORDERED) & (owner < SETTLED)
         own = is_thread & lanes[block, np.where(is_thread, owner - 1, 0)]
         # Who is behind the write: its own thread, its warp, those for whom it is settled, or all.
-        behind = np.where(is_warp, _bit(warp_of(owner)), np.uint32(0xFFFFFFFF))
+        behind = np.where(is_warp, self._bit(warp_of(owner)), np.uint32(0xFFFFFFFF))
         if (passed_on := owner >= SETTLED).any():
             behind = np.where(passed_on, self._settled[np.where(passed_on, owner - SETTLED, 0)], behind)
         behind = np.where(is_thread, np.uint32(0), behind) & fencing
@@ -191,16 +212,13 @@ class ProxiedInterval(Interval):
         self.fence_time[block, place] = np.where(before, self.fence_time[block, place], self._now)
         known = self.fencer[block, place]
         replaced = (known != 0) & (number != 0) & (known != number)
-        behind = np.where(replaced, _bit(warp_of(known)), behind)
+        behind = np.where(replaced, self._bit(warp_of(known)), behind)
         self.fencer[block, place] = np.where(number != 0, number, known)
         self.fenced_warps[block, place] |= behind
 
 
-def warp_bits(warps: Bools) -> WarpBits:
+def warp_bits(warps: Bools, layout: ClusterLayout) -> WarpBits:
     """Return the true ones of each block's warps as bits."""
+    warps = layout.grouped(warps)
     bits = np.left_shift(warps.astype(np.uint32), np.arange(warps.shape[1], dtype=np.uint32))
     return np.asarray(bits.sum(axis=1, dtype=np.uint32))
-
-
-def _bit(warp: NDArray[Any]) -> WarpBits:
-    return np.left_shift(np.uint32(1), warp.astype(np.uint32))

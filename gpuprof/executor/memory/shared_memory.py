@@ -42,7 +42,8 @@ class SharedPattern:
     Attributes:
         serial: A number that identifies the pattern.
         source: The address operand it was made from, with one block where all have the same, as in `mask`;
-            `address` is that plus the instruction's offset.
+            `address` is that plus the instruction's offset, or in a cluster of several blocks the place in
+            their memory that is given for it.
         mask: The lanes that take part.
         index: Offsets in units of `size`: shape (warps or 1, 32 or 1) when all blocks agree, else with blocks
             first and counting through the whole batch.
@@ -53,14 +54,22 @@ class SharedPattern:
     """
 
     def __init__(
-        self, source: Lanes, offset: int, mask: Mask, size: int, block_bytes: int, *, load: bool
+        self,
+        source: Lanes,
+        offset: int,
+        mask: Mask,
+        size: int,
+        block_bytes: int,
+        *,
+        load: bool,
+        place: NDArray[np.int64] | None = None,
     ) -> None:
         self.serial = next_serial()
         self.source = source = uniform_blocks(source)
         self.mask = mask = mask.with_uniform_blocks()
         self.size = size
         self.load = load
-        self.address = source.astype(np.int64) + offset
+        self.address = source.astype(np.int64) + offset if place is None else uniform_blocks(place)
         self.used: Bools | None = None if mask.whole else mask.narrowed_to(self.address.shape)
         self.per_block = self.address.shape[0] > 1
         self.wavefronts, self.conflicts = self._cost()

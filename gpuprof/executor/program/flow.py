@@ -16,6 +16,7 @@ class End(Enum):
     BRANCH = "branch"
     SWITCH = "switch"
     BARRIER = "barrier"
+    CLUSTER_WAIT = "wait at the barrier of a cluster"
     EXIT = "exit"
     TRAP = "trap"
 
@@ -72,6 +73,15 @@ def is_block_barrier(item: Instruction) -> bool:
     return item.opcode[0] in _BARRIERS and "warp" not in item.opcode and "cluster" not in item.opcode
 
 
+def is_cluster_wait(item: Instruction) -> bool:
+    """Tell whether the instruction waits at the barrier of its cluster."""
+    return item.opcode[:3] == ("barrier", "cluster", "wait")
+
+
+def _ends_block(item: Instruction) -> bool:
+    return item.opcode[0] in _ENDS or is_block_barrier(item) or is_cluster_wait(item)
+
+
 def basic_blocks(body: list[Instruction | Label]) -> list[BasicBlock]:
     """Return the blocks in text order; the first is the entry."""
     blocks = _cut(_without_guarded_ends(body))
@@ -84,7 +94,7 @@ def _without_guarded_ends(body: list[Instruction | Label]) -> list[Instruction |
     """Turn `@p ret` or `@p bar.sync` into a branch around it, so that only branches carry predicates."""
     result: list[Instruction | Label] = []
     for i, item in enumerate(body):
-        ends = isinstance(item, Instruction) and (item.opcode[0] in _ENDS or is_block_barrier(item))
+        ends = isinstance(item, Instruction) and _ends_block(item)
         if isinstance(item, Instruction) and ends and item.guard:
             around = Label(f"around@{i}")
             skip = replace(item, opcode=("bra",), operands=(Sym(around.name),), negated=not item.negated)
@@ -109,11 +119,13 @@ def _cut(body: list[Instruction | Label]) -> list[BasicBlock]:
             current = True
         block = blocks[-1]
         name = item.opcode[0]
-        if name in ("bra", SWITCH, *_ENDS) or is_block_barrier(item):
+        if name in ("bra", SWITCH) or _ends_block(item):
             block.last = item
             block.end = _ENDS.get(name) or (End.BARRIER if name in _BARRIERS else End.BRANCH)
             if name == SWITCH:
                 block.end = End.SWITCH
+            elif is_cluster_wait(item):
+                block.end = End.CLUSTER_WAIT
             current = False
         else:
             block.body.append(item)

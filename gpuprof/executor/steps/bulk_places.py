@@ -19,6 +19,7 @@ from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, decode
 from gpuprof.executor.program.ptx import Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder
+from gpuprof.executor.steps.distributed_shared import ClusterAccess, in_block, refuse_ended
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
 from gpuprof.executor.steps.tensor_boxes import Addresses
 
@@ -43,6 +44,10 @@ class Place:
         address = self._read(batch).astype(np.int64)
         return address + self._offset if self._offset else address
 
+    def in_block(self, batch: Batch, rank: int | None) -> Lanes:
+        """Return the address, or that of the same place in the block of a rank."""
+        return self(batch) if rank is None else in_block(self._read(batch), rank) + self._offset
+
 
 class BoxOperands:
     """The operands of a tensor copy: its map, its coordinates and its place in shared memory."""
@@ -57,12 +62,21 @@ class BoxOperands:
         self._reads = [coder.reader(operand, S32, item) for operand in place.items[1].items]
 
     def boxes(
-        self, batch: Batch, mask: Mask
+        self, batch: Batch, mask: Mask, rank: int | None = None, *, remote: bool = False
     ) -> Iterator[tuple[TensorDescriptor, Lanes, Lanes, list[Lanes], Mask]]:
-        """Yield for each map the box in shared memory, its bytes, its coordinates, and the lanes."""
-        place, where = self._shared(batch), self._map(batch)
+        """Yield for each map the box in shared memory, its bytes, its coordinates, and the lanes.
+
+        Args:
+            batch: Whose memory.
+            mask: The lanes.
+            rank: Of the block in whose memory the box is, at the same place; None where its address says.
+            remote: Whether it may be another block's of the cluster.
+        """
+        address_of_box, where = self._shared.in_block(batch, rank), self._map(batch)
         coordinates = [read(batch).astype(np.int64) for read in self._reads]
-        check_multiple(batch, self._line, mask, place, _TENSOR_ALIGNMENT, "at byte {} of shared memory")
+        check_multiple(
+            batch, self._line, mask, address_of_box, _TENSOR_ALIGNMENT, "at byte {} of shared memory"
+        )
         for address, of_map in by_number(where, mask):
             tensor = _tensor_map(batch, self._line, of_map, address)
             if tensor.dimensions != self._dimensions or len(coordinates) != self._dimensions:
@@ -70,7 +84,7 @@ class BoxOperands:
                 text += f" {tensor.dimensions} dimensions"
                 batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._line, of_map.first(), address)
             length = np.full((1, 1, 1), tensor.box_bytes, dtype=np.int64)
-            check_shared(batch, self._line, of_map, place, length)
+            place = in_shared(batch, self._line, of_map, address_of_box, length, remote=remote)
             yield tensor, place, length, coordinates, of_map
 
 
@@ -193,12 +207,31 @@ def check_multiple(batch: Batch, line: int, mask: Mask, value: Lanes, unit: int,
         batch.fault(FaultKind.MISALIGNED, text, line, position, number)
 
 
-def check_shared(batch: Batch, line: int, mask: Mask, start: Lanes, length: Lanes) -> None:
-    """Report the first lane whose copy leaves shared memory."""
-    limit = batch.shared.size
-    wrong = ((start < 0) | (length < 0) | (start + length > limit)) & mask.lanes
+def in_shared(
+    batch: Batch, line: int, mask: Mask, start: Lanes, length: Lanes, *, remote: bool = False
+) -> Lanes:
+    """Return where a stretch lies in the shared memory of its batch, which must hold it.
+
+    Args:
+        batch: Whose memory.
+        line: Source line.
+        mask: The lanes.
+        start: Addresses, from the start of the kernel's own shared memory.
+        length: Bytes.
+        remote: Whether it may be another block's of the cluster.
+    """
+    limit = batch.layout.shared_bytes
+    several = batch.layout.several
+    outside = np.zeros((1, 1, 1), dtype=np.bool_) if several else (start < 0) | (start + length > limit)
+    wrong = ((length < 0) | outside) & mask.lanes
     if wrong.any():
         position = first_true(wrong)
         first, count = (int(np.broadcast_to(value, wrong.shape)[position]) for value in (start, length))
         text = f"copies {count} bytes at byte {first} of shared memory, which has {limit} bytes"
         batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, first)
+    if not several:
+        return start
+    place = ClusterAccess(batch, line, start, length, mask).places(remote=remote)
+    if remote and batch.remote is not None:
+        refuse_ended(batch, batch.remote.touch_ranks(place // batch.layout.stride, mask, line))
+    return place

@@ -5,6 +5,7 @@
 import numpy as np
 
 from gpuprof.executor.faults import UnsupportedInstruction
+from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
@@ -19,18 +20,20 @@ from gpuprof.executor.steps.bulk_places import (
     Place,
     by_number,
     check_multiple,
-    check_shared,
     gathered,
+    in_shared,
     of_chunks,
 )
 from gpuprof.executor.steps.bulk_store_steps import bulk_store, commit_group, wait_group
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
+from gpuprof.executor.steps.multicast import Multicast
 from gpuprof.executor.steps.tensor_boxes import Addresses, box_places
 
 #: What the opcodes that are modelled may say.
 _INWARD = {"cp", "async", "bulk", "shared", "cluster", "cta", "global", "mbarrier", "complete_tx", "bytes"}
-_INWARD |= {"tensor", "tile", *DIMENSIONS, *HINTS}
+_INWARD |= {"tensor", "tile", "multicast", *DIMENSIONS, *HINTS}
+_BETWEEN = {"cp", "async", "bulk", "shared", "cluster", "cta", "mbarrier", "complete_tx", "bytes"}
 
 
 def bulk_copy(coder: Coder, item: Instruction) -> Step | None:
@@ -48,6 +51,9 @@ def bulk_copy(coder: Coder, item: Instruction) -> Step | None:
     if spaces == ["global", "shared"]:
         coder.uncounted |= {"global_store", "shared_load"}
         return bulk_store(coder, item)
+    if spaces == ["shared", "shared"] and words <= _BETWEEN:
+        coder.uncounted |= {"shared_load", "shared_store"}
+        return _copy_between_blocks(coder, item)
     if spaces != ["shared", "global"] or not words <= _INWARD:
         raise UnsupportedInstruction(item.name, item.line)
     coder.uncounted |= {"global_load", "shared_store"}
@@ -59,6 +65,34 @@ def _load(coder: Coder, item: Instruction) -> Step:
     target, source = Place(coder, item, item.operands[0], shared=True), Place(coder, item, item.operands[1])
     size = coder.reader(item.operands[2], S32, item)
     barrier, masked = BarrierOperand(coder, item, item.operands[3]), coder.mask(item)
+    blocks = Multicast.of(coder, item)
+
+    def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
+        to, start, length = target.in_block(batch, rank), source(batch), size(batch).astype(np.int64)
+        columns = barrier.counting(batch, mask, rank)
+        check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
+        check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
+        check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
+        to = in_shared(batch, item.line, mask, to, length, remote=True)
+        for column, part in by_number(columns, mask):
+            pattern = batch.bulk.pattern(to, length, part)
+            addresses = of_chunks(pattern, start) + pattern.place * CHUNK_BYTES
+            batch.bulk.load(pattern, gathered(batch, item.line, pattern, addresses), column, item.line)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if not mask.empty:
+            for rank, part in blocks(batch, mask):
+                copy(batch, part, rank)
+
+    return step
+
+
+def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
+    """From a block's shared memory to another's of its cluster, counted by an mbarrier there."""
+    target, source = (Place(coder, item, operand, shared=True) for operand in item.operands[:2])
+    size = coder.reader(item.operands[2], S32, item)
+    barrier, masked = BarrierOperand(coder, item, item.operands[3]), coder.mask(item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -67,13 +101,15 @@ def _load(coder: Coder, item: Instruction) -> Step:
         to, start, length = target(batch), source(batch), size(batch).astype(np.int64)
         columns = barrier.counting(batch, mask)
         check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to byte {} of shared memory")
-        check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
+        check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
-        check_shared(batch, item.line, mask, to, length)
+        to = in_shared(batch, item.line, mask, to, length, remote=True)
+        start = in_shared(batch, item.line, mask, start, length)
         for column, part in by_number(columns, mask):
-            pattern = batch.bulk.pattern(to, length, part)
-            addresses = of_chunks(pattern, start) + pattern.place * CHUNK_BYTES
-            batch.bulk.load(pattern, gathered(batch, item.line, pattern, addresses), column, item.line)
+            pattern, origin = (batch.bulk.pattern(place, length, part) for place in (to, start))
+            values = batch.shared.load_chunks(origin)
+            values = values.reshape(1 if pattern.leading > 1 else batch.blocks, -1)
+            batch.bulk.load_shared(pattern, origin, values, column, item.line)
 
     return step
 
@@ -82,18 +118,22 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
     """A box of an array to shared memory, counted by an mbarrier; outside the array it is filled up."""
     operands = BoxOperands(coder, item, item.operands[1], item.operands[0])
     barrier, masked = BarrierOperand(coder, item, item.operands[2]), coder.mask(item)
+    blocks = Multicast.of(coder, item)
 
-    def step(batch: Batch) -> None:
-        mask = masked(batch)
-        if mask.empty:
-            return
-        columns = barrier.counting(batch, mask)
-        for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask):
+    def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
+        columns = barrier.counting(batch, mask, rank)
+        for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
             for column, part in by_number(columns, of_map):
                 pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes)
                 first = [of_chunks(pattern, coordinate) for coordinate in coordinates]
                 values = _box(batch, item.line, pattern, tensor, first)
                 batch.bulk.load(pattern, values, column, item.line)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if not mask.empty:
+            for rank, part in blocks(batch, mask):
+                copy(batch, part, rank)
 
     return step
 

@@ -18,7 +18,7 @@ from gpuprof.executor.steps.bulk_places import (
     BoxOperands,
     Place,
     check_multiple,
-    check_shared,
+    in_shared,
     of_chunks,
     outside,
 )
@@ -77,7 +77,7 @@ def _store(coder: Coder, item: Instruction, combine: Combination | None) -> Step
         check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to {:#x}")
         check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
-        check_shared(batch, item.line, mask, start, length)
+        start = in_shared(batch, item.line, mask, start, length)
         pattern = batch.bulk.pattern(start, length, mask)
         addresses = of_chunks(pattern, to) + pattern.place * CHUNK_BYTES
         _send(batch, item.line, pattern, addresses, combine)

@@ -4,6 +4,7 @@
 
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.cluster_steps import release_to_cluster
 from gpuprof.executor.steps.coding import Coder, Step
 
 #: Proxies that nothing here tells from that of ordinary accesses.
@@ -19,8 +20,15 @@ def fence(coder: Coder, item: Instruction) -> Step | None:
         near = "shared" in words or not words & {"global", *_SAME}
         return _between_proxies(coder, item, barriers_only=False) if near else None
     coder.fences = True
-    masked, near = coder.mask(item), "cta" in item.opcode
-    return lambda batch: batch.order.fence(masked(batch), near=near)
+    masked, near, line = coder.mask(item), "cta" in item.opcode, item.line
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        batch.order.fence(mask, near=near)
+        if not near:
+            release_to_cluster(batch, mask, line)
+
+    return step
 
 
 def _between_proxies(coder: Coder, item: Instruction, *, barriers_only: bool) -> Step:
@@ -30,5 +38,7 @@ def _between_proxies(coder: Coder, item: Instruction, *, barriers_only: bool) ->
         mask = masked(batch)
         if batch.phased and not mask.empty:
             batch.bulk.fence(mask, item.line, barriers_only=barriers_only)
+            if barriers_only:
+                release_to_cluster(batch, mask, item.line)
 
     return step

@@ -150,7 +150,7 @@ class _Operand:
         if self._registers:
             return None
         address = self._addresses(batch, mask)
-        limit = batch.shared.size
+        limit = batch.layout.shared_bytes
         used = np.asarray(mask.lanes.any(axis=2))[..., None, None]
         wrong = ((address < 0) | (address + self._dtype.itemsize > limit)) & used
         if wrong.any():
@@ -158,7 +158,7 @@ class _Operand:
             first = int(np.broadcast_to(address, wrong.shape)[block, warp, row, k])
             text = f"multiplies byte {first} of shared memory, which has {limit} bytes"
             batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._item.line, (block, warp, 0), first)
-        chunk = np.where(used, address // CHUNK_BYTES, -1)
+        chunk = np.where(used, (address + _first_byte(batch)) // CHUNK_BYTES, -1)
         if self._number:  # all warps of a group read the same B: it counts for the first
             first_warps = np.arange(chunk.shape[1]) % _WARPGROUP == 0
             chunk = np.where(first_warps[:, None, None], chunk, -1)
@@ -172,7 +172,8 @@ class _Operand:
             elements = matrix_a(values, self._dtype, _ROWS, shape)
         else:
             used = np.asarray(mask.lanes.any(axis=2))[..., None, None]
-            index = np.where(used, self._addresses(batch, mask), 0) // self._dtype.itemsize
+            place = self._addresses(batch, mask) + _first_byte(batch)
+            index = np.where(used, place, 0) // self._dtype.itemsize
             view = batch.shared.view(self._dtype.itemsize).view(self._dtype)
             index = np.broadcast_to(index, (*shape, *index.shape[2:]))
             found = view[np.arange(shape[0])[:, None, None, None], index]
@@ -201,6 +202,12 @@ class _Operand:
                 address, np.broadcast_to(chosen, (len(address), *chosen.shape[1:])), 2
             )
         return address - self._start
+
+
+def _first_byte(batch: Batch) -> NDArray[np.int64]:
+    """Return where the shared memory of each warp's block starts in its cluster's: (1, warps or 1, 1, 1)."""
+    layout = batch.layout
+    return layout.rank_of_warp[..., None] * layout.stride if layout.several else np.zeros((1,) * 4, np.int64)
 
 
 def _pattern(batch: Batch, mask: Mask, parts: list[NDArray[Any]]) -> ChunkPattern:
