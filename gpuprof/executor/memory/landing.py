@@ -3,11 +3,11 @@
 """What `cp.async` costs: sectors and wavefronts follow from where each piece comes from and goes.
 
 Copies through the L1 cache, of 4, 8 or 16 bytes, are served in groups of as many lanes as fill a line of 128
-bytes. They are read in turns: in each the lowest lanes left that come from different places in a line, whatever
-line that is. What a turn has read is written at once, but for lanes that go to a place that a lower lane of the
-turn goes to; these are left over, need not be read again, and are written in the end, as many at once as go
-to different places. Every turn of reading takes a wavefront, and so does every turn of writing in the end.
-Zeros need no place to come from.
+bytes. They are read in turns: in each the lowest lanes left that come from different places in a line,
+whatever line that is. What a turn has read is written at once, but for lanes that go to a place that a lower
+lane of the turn goes to; these are left over, need not be read again, and are written in the end, as many at
+once as go to different places. Every turn of reading takes a wavefront, and so does every turn of writing in
+the end. Zeros need no place to come from.
 
 Copies of 16 bytes past the L1 cache land otherwise. The data of a sector is passed on to shared memory as a
 sector, its halves in order or exchanged. A sector of global memory is therefore counted once for each sector
@@ -141,8 +141,8 @@ def _landing(source: list[int], target: list[int], what: list[int]) -> tuple[int
             exchanged = (origin - place) // COPY_BYTES % 2 == 1
             passed = (origin // SECTOR_BYTES, place // SECTOR_BYTES, exchanged)
             halves.setdefault(passed, set()).add(origin // COPY_BYTES % 2)
-    # Sectors, as (place in the line they come from, place in the line they go to), that could share a wavefront:
-    # a sector that goes to several places is passed on with others that come so often.
+    # Sectors that could share a wavefront, as places in the lines that they come from and go to: one that
+    # goes to several places is passed on with others that come so often.
     together: dict[tuple[object, ...], set[tuple[int, int]]] = {}
     times: Counter[tuple[object, ...]] = Counter()
     for (origin, place, exchanged), parts in halves.items():
