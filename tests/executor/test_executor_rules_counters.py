@@ -23,8 +23,8 @@ PLAIN_ONLY = {
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
 }
 
-#: What the L1 cache does not count by addresses, as gpuprof does with the other metric of the same counter: it
-#: serves each lane of such a load a sector of its own.
+#: What the L1 cache does not count by addresses, as the other metric of the same counter is: it serves each
+#: lane of such a load a sector of its own.
 NOT_BY_ADDRESS = {("load_mmio_relaxed_sys_global", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum")}
 
 
