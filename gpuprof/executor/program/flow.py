@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cut a function body into basic blocks, and find where diverged lanes meet again."""
 
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from gpuprof.executor.program.ends import common_end
 from gpuprof.executor.program.ptx import Imm, Instruction, Label, Mem, Reg, Sym, Vec
 
 
@@ -180,12 +180,11 @@ def _set_rejoins(blocks: list[BasicBlock]) -> None:
 
 
 def _early_ends(blocks: list[BasicBlock]) -> set[int]:
-    """Return the blocks after which threads always end, but for the one that most ways lead to."""
+    """Return the blocks after which threads always end, but for the one that lanes meet before."""
     ends = [i for i, block in enumerate(blocks) if set(block.successors) == {EXIT_BLOCK}]
-    ways = Counter(after for block in blocks for after in block.successors)
-    lone = {i for i in ends if blocks[i].end is End.EXIT and not blocks[i].body}
-    common = max((i for i in ends if i not in lone), key=lambda i: (ways[i], i), default=None)
-    return set(ends) - {common}
+    busy = [i for i in ends if blocks[i].body or blocks[i].end is not End.EXIT]
+    opcodes = [[item.opcode[0] for item in block.body] for block in blocks]
+    return set(ends) - {common_end([block.successors for block in blocks], busy, opcodes)}
 
 
 def _post_dominators(blocks: list[BasicBlock], early: set[int] | None = None) -> dict[int, set[int]]:

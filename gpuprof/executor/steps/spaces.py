@@ -125,6 +125,8 @@ class GlobalSpace:
         if batch.copies.flying:
             self._check_copies(batch, address, mask)
         for buffer, part in self.parts(batch, address, mask, "updates"):
+            if buffer.read_only:
+                self._fault(batch, address, part.lanes, "updates", "which is read-only")
             lanes = np.broadcast_to(part.lanes, old.shape)
             index = np.broadcast_to(self._index(buffer, address, part), old.shape)[lanes]
             if (shadow := batch.shadows.get(buffer.address)) is not None:
