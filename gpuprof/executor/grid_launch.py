@@ -54,6 +54,8 @@ _WORKSPACE_WORDS = 8
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
 _UNKNOWN = "how a card counts {} has not been measured"
+#: As an H200 answered: wavefronts of plain accesses to a block that is not the own are in none of them.
+_LEAVES_OUT = "this counter of the card leaves out {}"
 _REMOTE = "accesses to other blocks' shared memory"
 _HIDDEN_IN_VIEWS = "this counter leaves out what goes through the kernel's textures or surfaces"
 
@@ -175,7 +177,7 @@ def launch(
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
-        hidden=dict.fromkeys(totals.names_of(run.remote), _UNKNOWN.format(_REMOTE))
+        hidden=dict.fromkeys(totals.names_of(run.remote), _LEAVES_OUT.format(_REMOTE))
         | dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN_IN_VIEWS if memory.objects else _HIDDEN)
         | _hidden_of_tensor_cores(program),
         lines=totals.lines() if per_line else {},
