@@ -7,6 +7,7 @@ The kernels and what they read stand in `textures/`, with the answers of cards, 
 """
 
 import functools
+import json
 import sys
 from pathlib import Path
 
@@ -47,6 +48,11 @@ LAYERED = [
 ]
 ANSWERS = [
     (path.stem.removeprefix("answers-"), name) for path in FOLDER.glob("answers-*.npz") for name in cases()
+]
+COUNTED = [
+    (path.stem.removeprefix("counters-"), name)
+    for path in FOLDER.glob("counters-*.json")
+    for name in json.loads(path.read_text())["counters"]
 ]
 
 
@@ -255,6 +261,15 @@ def test_bits_are_the_cards(card, name):
     with np.load(FOLDER / f"answers-{card}.npz") as answers:
         for array, got in executed(name).items():
             assert same(got, answers[f"{name}/{array}"].reshape(got.shape)), array
+
+
+@pytest.mark.parametrize(("card", "name"), COUNTED)
+def test_global_accesses_beside_them_are_counted_as_on_the_card(card, name):
+    told = json.loads((FOLDER / f"counters-{card}.json").read_text())["counters"][name]
+    counters = run(cases()[name])[1].counters
+    for kind, metric in (("load", "ld"), ("store", "st")):
+        wanted = told.get(f"l1tex__t_requests_pipe_lsu_mem_global_op_{metric}.sum", 0)
+        assert counters[f"global_{kind}_requests"] == wanted
 
 
 SURFACE = """
