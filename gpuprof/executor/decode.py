@@ -19,6 +19,7 @@ from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.call_graph import CallGraph
 from gpuprof.executor.program.calls import inline_calls
+from gpuprof.executor.program.contraction import contract_products
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import (
     BasicBlock,
@@ -281,8 +282,11 @@ def _without_collector() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _module(ptx: str) -> Module:
-    """Return what a text defines; its kernels are often asked for one after the other."""
-    return parse(ptx)
+    """Return what a text defines, as ptxas rounds it; its kernels are often asked for one after the other."""
+    module = parse(ptx)
+    for function in module.functions.values():
+        contract_products(function)
+    return module
 
 
 class _Decoder:
