@@ -19,9 +19,15 @@ _BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 @functools.cache
+def compiled() -> tuple[str, bytes]:
+    """The PTX and the machine code of all kernels."""
+    return compile_cuda(source())
+
+
+@functools.cache
 def program(name: str) -> Program:
     """Return a decoded kernel of the corpus."""
-    return load_program(compile_cuda(source())[0], name)
+    return load_program(compiled()[0], name)
 
 
 def executed(case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
