@@ -36,8 +36,8 @@ def box_places(pattern: ChunkPattern, tensor: TensorDescriptor, first: list[Addr
     Args:
         pattern: The boxes in shared memory.
         tensor: What they are cut from.
-        first: Each coordinate of the box, for every chunk: shape (blocks or 1, chunks). The innermost ones are
-            those of whole chunks.
+        first: Each coordinate of the box, for every chunk: shape (blocks or 1, chunks). The innermost ones
+            are those of whole chunks.
     """
     item, extents, counts = tensor.item_bytes, tensor.extents, tensor.counts
     row_bytes = counts[0] * item
