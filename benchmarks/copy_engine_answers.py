@@ -115,8 +115,9 @@ def launched(folder: Path, names: Iterable[str]) -> None:
     wanted = set(names)
     for runs, corpus in _CORPORA:
         card = runs.CardRuns(folder)
-        for name in corpus().keys() & wanted:
-            card.run(corpus()[name])
+        for name, case in corpus().items():
+            if name in wanted:
+                card.run(case)
 
 
 def main() -> None:
