@@ -22,7 +22,7 @@ class BoxPlaces:
     Attributes:
         address: Of each piece: shape (blocks or 1, chunks, pieces of a chunk).
         inside: Which pieces lie in the array, likewise.
-        size: Bytes of a piece: a chunk, or an element where chunks cross the array's edge or are not aligned.
+        size: Bytes of a piece: a chunk, or an element where chunks cross the array's edge.
     """
 
     address: Addresses
@@ -36,7 +36,8 @@ def box_places(pattern: ChunkPattern, tensor: TensorDescriptor, first: list[Addr
     Args:
         pattern: The boxes in shared memory.
         tensor: What they are cut from.
-        first: Each coordinate of the box, for every chunk: shape (blocks or 1, chunks).
+        first: Each coordinate of the box, for every chunk: shape (blocks or 1, chunks). The innermost ones
+            are those of whole chunks.
     """
     item, extents, counts = tensor.item_bytes, tensor.extents, tensor.counts
     row_bytes = counts[0] * item
@@ -53,7 +54,7 @@ def box_places(pattern: ChunkPattern, tensor: TensorDescriptor, first: list[Addr
     x = (first[0] + offset % row_bytes // item)[..., None]
     each = CHUNK_BYTES // item
     crosses = ((x < 0) & (x + each > 0)) | ((x < extents[0]) & (x + each > extents[0]))
-    if (x * item % CHUNK_BYTES).any() or crosses.any():
+    if crosses.any():
         x, each = x + np.arange(each), 1
     inside = inside[..., None] & (x >= 0) & (x + each <= extents[0])
     address = address[..., None] + x * item
