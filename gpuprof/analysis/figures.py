@@ -320,6 +320,15 @@ _RATES = (
         _speed(lambda speed: speed.pct_of_limit, "the device's theoretical peak is unknown"),
         better="higher",
     ),
+    _figure(
+        "pct_of_measured_limit",
+        "Of reached",
+        "% of measured",
+        "%",
+        "Of the same roof at the rates that small kernels reached on this device.",
+        _speed(lambda speed: speed.pct_of_measured_limit, "no such rates were measured on this device"),
+        better="higher",
+    ),
 )
 _BOUNDS = (
     _figure(

@@ -18,6 +18,7 @@ from gpuprof.analysis.status import Status, status_of
 from gpuprof.analysis.why import Share, speed_of_light, stalls
 from gpuprof.report.bound_picture import BoundPicture, bound_picture
 from gpuprof.report.cells import (
+    BOUND,
     BRIEF_TIME,
     CHECK,
     RATE,
@@ -172,7 +173,8 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         figures=tuple(
             (name, tuple(rows))
             for name, rows in groupby(
-                _rows(run, (*BRIEF_TIME, *RATE, *RESOURCE, *CHECK), cases), key=lambda row: row.column.group
+                _rows(run, (*BRIEF_TIME, *RATE, *BOUND, *RESOURCE, *CHECK), cases),
+                key=lambda row: row.column.group,
             )
         ),
         counters=tuple(row for row in counted_rows if not _is_zero(row)),
@@ -231,7 +233,9 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
         case=case,
         samples=sparkline(rung.speed.timing) if rung.speed else Markup(""),
         explanation=(*case.remarks, *moved(rung)) if rung.limits else explanation(run, rung),
-        bounds=bound_picture(rung.limits) if rung.limits else None,
+        bounds=bound_picture(rung.limits, rung, ladder.rung(rung.previous).limits if rung.previous else None)
+        if rung.limits
+        else None,
     )
 
 

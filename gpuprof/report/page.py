@@ -17,7 +17,7 @@ from gpuprof.analysis.parameters import Panel, ParameterSweep, build_parameter_s
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
 from gpuprof.report.charts import ladder_chart, parameter_chart, roofline_chart, scaling_chart, sweep_chart
-from gpuprof.report.device_facts import device_facts
+from gpuprof.report.device_facts import RateRow, device_facts, rate_rows
 from gpuprof.report.figures_table import FiguresTable, figures_table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
 from gpuprof.report.ladder_table import RungColumn, headline, rung_columns
@@ -80,6 +80,7 @@ class Page:
     mode: str
     facts: tuple[tuple[str, str], ...]
     environment: tuple[tuple[str, str], ...]
+    rates: tuple[tuple[str, tuple[RateRow, ...]], ...]
     banners: tuple[Banner, ...]
     groups: tuple[GroupView, ...]
     agreements: tuple[CaseAgreement, ...]
@@ -101,6 +102,7 @@ def build_page(run: Run) -> Page:
         mode=MODES[run.backend].ran,
         facts=_facts(run),
         environment=_environment(run),
+        rates=tuple((device.name, rate_rows(device)) for device in run.devices if device.measured_rates),
         banners=banners(run),
         groups=views,
         agreements=agreements(run),
