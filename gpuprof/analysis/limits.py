@@ -4,9 +4,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil, prod
 
 from gpuprof.analysis import counters, numbers
-from gpuprof.analysis.kinds import on_host
+from gpuprof.analysis.kinds import blocks_of, on_host
 from gpuprof.analysis.speed import speed_of
 from gpuprof.bounds.parts import LAUNCH, PARTS, SECTOR_BYTES, SECTORS_PER_PASS, WARP_LANES
 from gpuprof.devices.device import Device
@@ -22,6 +23,8 @@ _MOST_SHIFTS = 3
 #: A step that allows less than this is no step.
 _WORTHWHILE = 1.02
 _PASS_BYTES = SECTORS_PER_PASS * SECTOR_BYTES
+#: Whose hits keep work from a part.
+_ABSORBERS = {"l2": "L1", "dram": "the caches"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +127,12 @@ class Limits:
     @property
     def uncached(self) -> str:
         """What levels below the caches need without them, where that exceeds every floor; else empty."""
-        beyond = [floor for floor in self.floors if (floor.bound.most_us or 0.0) > self.least_us]
-        if not beyond:
-            return ""
-        told = (f"{floor.label} {numbers.time_us(floor.bound.most_us or 0.0)}" for floor in beyond)
-        return f"If the caches above absorbed nothing: {', '.join(told)}."
+        beyond = [
+            f"{floor.label} would need {numbers.time_us(most)} if {_ABSORBERS[floor.key]} absorbed nothing"
+            for floor in self.floors
+            if (most := floor.bound.most_us or 0.0) > self.least_us and floor.key in _ABSORBERS
+        ]
+        return f"{'; '.join(beyond)}." if beyond else ""
 
     @property
     def binding(self) -> Floor:
@@ -221,16 +225,16 @@ def _hot_line(case: Measurement, bound: Bound) -> HotLine | None:
 
 def _steps(case: Measurement, floors: tuple[Floor, ...], now_us: float) -> Iterator[NextStep]:
     """What is wasted in the binding part, then all of it; only what leaves a lower bound."""
-    binding, others = floors[0], floors[1:]
-    second = others[0] if others else None
+    binding, second = floors[0], floors[1] if len(floors) > 1 else None
+    lowest, floor_us = binding.bound.least_us, second.bound.least_us if second else 0.0
     for what, left_us in sorted(_wastes(case, binding), key=lambda item: item[1]):
-        left = binding if second is None or left_us >= second.bound.least_us else second
-        least = max(left_us, second.bound.least_us if second else 0.0)
+        left = binding if second is None or left_us >= floor_us else second
+        least = max(left_us, floor_us)
         if least and binding.bound.least_us >= _WORTHWHILE * least:
+            lowest = min(lowest, least)
             yield NextStep(what, least, left.label, now_us / least)
-    if second is not None and binding.bound.least_us >= _WORTHWHILE * second.bound.least_us:
-        least = second.bound.least_us
-        yield NextStep(f"no work for {binding.label} at all", least, second.label, now_us / least)
+    if second is not None and lowest >= _WORTHWHILE * floor_us:
+        yield NextStep(f"no work for {binding.label} at all", floor_us, second.label, now_us / floor_us)
 
 
 def _wastes(case: Measurement, binding: Floor) -> Iterator[tuple[str, float]]:
@@ -268,13 +272,24 @@ def _latency(case: Measurement, device: Device, binding: Floor) -> str:
     if flight is None or held is None:
         return "No part of the GPU is busy all the time: latency is not hidden."
     needed, unit, reckoned = flight
-    warps = held.theoretical_pct / 100 * device.max_threads_per_sm / WARP_LANES
+    blocks, warps = blocks_of(case), held.theoretical_pct / 100 * device.max_threads_per_sm / WARP_LANES
+    idle, because = "", held.limiter
+    if blocks is not None:
+        launched = ceil(blocks / device.sm_count) * ceil(prod(case.block) / WARP_LANES)
+        if launched < warps:
+            warps, because = launched, "no more are launched"
+        if blocks < device.sm_count:
+            idle = f" Only {blocks} of {device.sm_count} SMs have a block."
     each = needed / warps if warps else needed
+    enough = (
+        f"so each must keep {numbers.significant(each)} under way all the time"
+        if each > 1
+        else "which would do if none had to wait for anything else"
+    )
     return (
-        "No part of the GPU is busy all the time: latency is not hidden. By Little's law"
+        f"No part of the GPU is busy all the time: latency is not hidden.{idle} By Little's law"
         f" {binding.label} needs {numbers.significant(needed)} {unit} in flight on each SM ({reckoned});"
-        f" {numbers.brief(warps)} warps are resident ({held.limiter}), so each must keep"
-        f" {numbers.significant(each)} under way all the time."
+        f" {numbers.brief(warps)} warps are resident ({because}), {enough}."
     )
 
 

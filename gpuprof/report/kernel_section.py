@@ -18,7 +18,6 @@ from gpuprof.analysis.status import Status, status_of
 from gpuprof.analysis.why import Share, speed_of_light, stalls
 from gpuprof.report.bound_picture import BoundPicture, bound_picture
 from gpuprof.report.cells import (
-    BOUND,
     BRIEF_TIME,
     CHECK,
     RATE,
@@ -173,7 +172,7 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         figures=tuple(
             (name, tuple(rows))
             for name, rows in groupby(
-                _rows(run, (*BRIEF_TIME, *RATE, *BOUND, *RESOURCE, *CHECK), cases),
+                _rows(run, (*BRIEF_TIME, *RATE, *RESOURCE, *CHECK), cases),
                 key=lambda row: row.column.group,
             )
         ),

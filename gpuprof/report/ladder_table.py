@@ -101,7 +101,7 @@ def of_limits(limits: Limits) -> Iterator[str]:
     """What binds, where its work is done, and what less of it would allow."""
     yield limits.text
     if limits.hot:
-        yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of it"
+        yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of its work"
     if limits.steps:
         yield f"next: {limits.steps[0].text}"
 
