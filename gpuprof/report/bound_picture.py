@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from gpuprof.analysis import numbers
 from gpuprof.analysis.ladder import Rung
 from gpuprof.analysis.limits import Floor, Limits
-from gpuprof.results import Bound
+from gpuprof.bounds.parts import PARTS
+from gpuprof.results import Bound, Run
 
 #: A bar that ends at the axis' end would not show that it does.
 _MARGIN = 1.04
@@ -30,7 +31,7 @@ class BoundBar:
         before: Where the rung below ends; None where there is none to compare with.
         time: Its floor.
         share: Of the measured time; empty without one.
-        note: Formula and source.
+        note: Formula.
         binds: Whether no other ends later.
     """
 
@@ -122,7 +123,7 @@ def _sentence(text: str) -> str:
 def _note(bound: Bound) -> str:
     reachable = bound.reachable_us
     own = f" At the rate measured here: {numbers.time_us(reachable)}." if reachable else ""
-    return f"{bound.formula}. Rate: {bound.source}.{own}"
+    return f"{bound.formula}.{own}"
 
 
 def _bar(floor: Floor, axis: float, before_us: float | None) -> BoundBar:
@@ -145,3 +146,18 @@ def _bar(floor: Floor, axis: float, before_us: float | None) -> BoundBar:
         note=_note(bound),
         binds=floor.binds,
     )
+
+
+def rate_sources(run: Run) -> tuple[tuple[str, str], ...]:
+    """Each part that any case has a bound for, and who publishes the rate that it was reckoned with.
+
+    Args:
+        run: With its bounds.
+    """
+    found = dict.fromkeys(
+        (key, bound.source)
+        for key in PARTS
+        for case in run.cases
+        if case.bound_by is not None and (bound := case.bounds.get(key)) is not None
+    )
+    return tuple((PARTS[key].label, source) for key, source in found)

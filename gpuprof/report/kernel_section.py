@@ -90,7 +90,7 @@ class KernelSection:
         lines: The whole source; the first `folded` of them are licence and header. A header that is all there
             is to the file is not folded.
         counted_size: The size whose counts stand beside the lines, empty without any.
-        bound_by: The part that binds at that size; empty where no bounds are known.
+        bound_by: The part that binds at that size; empty where no line is known to work for it.
         claims: What the header says that its step moves.
         claims_measured: Whether any size measured any of it.
         figures: By the heading their columns share.
@@ -190,7 +190,12 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         folded=0 if record.choices else header_lines(record.source),
         counted_size=shown.problem.label if shown else "",
         bound_by=next(
-            (rung.limits.binding.label for rung in rungs if rung.case is shown and rung.limits), ""
+            (
+                rung.limits.binding.label
+                for rung in rungs
+                if rung.case is shown and rung.limits and rung.limits.hot
+            ),
+            "",
         ),
         before=before,
         difference=tuple(difference(old, record.source)) if old and record.source else (),

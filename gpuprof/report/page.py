@@ -16,6 +16,7 @@ from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.parameters import Panel, ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
+from gpuprof.report.bound_picture import rate_sources
 from gpuprof.report.charts import ladder_chart, parameter_chart, roofline_chart, scaling_chart, sweep_chart
 from gpuprof.report.device_facts import RateRow, device_facts, rate_rows
 from gpuprof.report.figures_table import FiguresTable, figures_table
@@ -81,6 +82,7 @@ class Page:
     facts: tuple[tuple[str, str], ...]
     environment: tuple[tuple[str, str], ...]
     rates: tuple[tuple[str, tuple[RateRow, ...]], ...]
+    rate_sources: tuple[tuple[str, str], ...]
     banners: tuple[Banner, ...]
     groups: tuple[GroupView, ...]
     agreements: tuple[CaseAgreement, ...]
@@ -103,6 +105,7 @@ def build_page(run: Run) -> Page:
         facts=_facts(run),
         environment=_environment(run),
         rates=tuple((device.name, rate_rows(device)) for device in run.devices if device.measured_rates),
+        rate_sources=rate_sources(run),
         banners=banners(run),
         groups=views,
         agreements=agreements(run),
