@@ -114,7 +114,7 @@ def _limits(read: Callable[[Limits], float | str | None]) -> Read:
     def reading(subject: Subject) -> Reading:
         limits = limits_of(subject.run, subject.case)
         if limits is None:
-            return _missing(subject.case.bounds_reason, subject.case.reason)
+            return _missing(subject.case.bounds_reason, subject.case.reason, "exact counts are missing")
         value = read(limits)
         if value is not None:
             return Reading(value)
