@@ -314,3 +314,18 @@ def _in_flight(device: Device, binding: Floor) -> tuple[float, str, str] | None:
         unit = "bytes" if binding.key == "l2" else PARTS[binding.key].unit
     reckoned = f"{numbers.significant(rate)} a cycle x {numbers.significant(latency)} cycles"
     return rate * latency, unit, reckoned
+
+
+def rate_sources(run: Run) -> tuple[tuple[str, str], ...]:
+    """Each part that any case has a bound for, and who publishes the rate that it was reckoned with.
+
+    Args:
+        run: With its bounds.
+    """
+    found = dict.fromkeys(
+        (key, bound.source)
+        for key in PARTS
+        for case in run.cases
+        if case.bound_by is not None and (bound := case.bounds.get(key)) is not None
+    )
+    return tuple((PARTS[key].label, source) for key, source in found)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from gpuprof.analysis import numbers
 from gpuprof.analysis.ladder import Rung
 from gpuprof.analysis.limits import Floor, Limits
-from gpuprof.bounds.parts import PARTS
-from gpuprof.results import Bound, Run
+from gpuprof.results import Bound
 
 #: A bar that ends at the axis' end would not show that it does.
 _MARGIN = 1.04
@@ -146,18 +145,3 @@ def _bar(floor: Floor, axis: float, before_us: float | None) -> BoundBar:
         note=_note(bound),
         binds=floor.binds,
     )
-
-
-def rate_sources(run: Run) -> tuple[tuple[str, str], ...]:
-    """Each part that any case has a bound for, and who publishes the rate that it was reckoned with.
-
-    Args:
-        run: With its bounds.
-    """
-    found = dict.fromkeys(
-        (key, bound.source)
-        for key in PARTS
-        for case in run.cases
-        if case.bound_by is not None and (bound := case.bounds.get(key)) is not None
-    )
-    return tuple((PARTS[key].label, source) for key, source in found)

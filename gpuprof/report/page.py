@@ -12,11 +12,11 @@ from gpuprof.analysis.banners import Banner, banners
 from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.limits import rate_sources
 from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.parameters import Panel, ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
-from gpuprof.report.bound_picture import rate_sources
 from gpuprof.report.charts import ladder_chart, parameter_chart, roofline_chart, scaling_chart, sweep_chart
 from gpuprof.report.device_facts import RateRow, device_facts, rate_rows
 from gpuprof.report.figures_table import FiguresTable, figures_table
