@@ -174,7 +174,11 @@ TIME = _columns(
     *("median_us", "p05_us", "p95_us", "ci95_pct", "samples", "launches_per_sample", "dropped"),
     *("throttled", "warm_us"),
 )
-RATE = _columns("gflops", "gbps", "pct_of_peak_compute", "pct_of_peak_bandwidth", "pct_of_copy")
+RATE = _columns(
+    *("gflops", "gbps", "pct_of_peak_compute", "pct_of_peak_bandwidth", "pct_of_copy"),
+    "pct_of_measured_limit",
+)
+BOUND = _columns("bound_by", "bound_us", "pct_of_bound")
 RESOURCE = _columns(
     *("registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes", "spill_bytes"),
     *("theoretical_occupancy_pct", "achieved_occupancy_pct", "occupancy_limiter"),
@@ -214,4 +218,4 @@ def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
 def all_columns(run: Run, cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
     """Every figure a case can have; others' times stand only beside times of our own."""
     published = PUBLISHED if run.backend == "gpu" else ()
-    return CASE + TIME + RATE + RESOURCE + CHECK + counter_columns(cases) + published
+    return CASE + TIME + RATE + BOUND + RESOURCE + CHECK + counter_columns(cases) + published
