@@ -6,8 +6,7 @@ Usage: python benchmarks/instruction_counts.py [--part shipped|public] [--ncu PA
 
 The shipped kernels and samples run at a size that fits their tiles and at one that fits nothing, the kernels
 of tests/executor/public_style as their files say. tests/executor/test_instruction_counts.py holds gpuprof's
-own counts against the file; since another NVRTC makes other code, the file keeps the code of this one, with
-a line for each instruction of its PTX.
+own counts against the file; since another NVRTC makes other code, the file keeps the code of this one.
 """
 
 import argparse
@@ -35,10 +34,7 @@ from public_kernels import public_kernels  # noqa: E402
 from gpuprof.counters import COUNTERS, OPCODES, PIPES  # noqa: E402
 from gpuprof.kernels.entries import function_name  # noqa: E402
 from gpuprof.kernels.shape import OneLaunch  # noqa: E402
-from gpuprof.machine_code.cubin import sections  # noqa: E402
 from gpuprof.ncu.read import ProfiledLaunch  # noqa: E402
-from gpuprof.toolchain.assembly import assemble, with_own_lines  # noqa: E402
-from gpuprof.toolchain.nvrtc import compiler_options  # noqa: E402
 
 OUTPUT = ROOT / "tests" / "executor" / "machine_code" / "instructions-h200.json.xz"
 #: Of the two, that counts what the table does not: the halves of the FMA pipe, and what was issued.
@@ -64,20 +60,12 @@ class Record:
         self.output = output
         self.about = about
         self.answers: dict[str, dict[str, Any]] = {}
-        self._codes: dict[str, str] = {}
 
-    def code(self, ptx: str, cubin: bytes, options: Iterable[str], entries: Iterable[str]) -> str:
-        """Keep a compiled file, and return the name that it is kept under; empty where it cannot be told."""
-        digest = hashlib.sha256(ptx.encode()).hexdigest()[:16]
-        if digest not in self._codes:
-            own = with_own_lines(ptx)
-            made = assemble(own, [*options])
-            ran, ours = sections(cubin), sections(made)
-            same = all(ran.get(f".text.{entry}") == ours.get(f".text.{entry}") for entry in entries)
-            self._codes[digest] = f"code {digest}" if same else ""
-            if same:
-                self.answers[f"code {digest}"] = {"ptx": own, "cubin": made.hex()}
-        return self._codes[digest]
+    def code(self, ptx: str, cubin: bytes) -> str:
+        """Keep a compiled file, and return the name that it is kept under."""
+        name = f"code {hashlib.sha256(cubin).hexdigest()[:16]}"
+        self.answers[name] = {"ptx": ptx, "cubin": cubin.hex()}
+        return name
 
     def save(self) -> None:
         """Write what there is so far."""
@@ -99,8 +87,7 @@ def record_public(record: Record, ncu: str | None, limit_s: float) -> None:
             file = compile_file(f"{group[0].name}.cu", source, arch, options)
             for case in group:
                 (folder / f"{case.name}.cubin").write_bytes(file.cubin)
-            flags = compiler_options(arch, extra=options)
-            return record.code(file.ptx, file.cubin, flags, [case.name for case in group])
+            return record.code(file.ptx, file.cubin)
 
         jobs = [pool.submit(made, *key, group) for key, group in files.items()]
         for job, group in zip(jobs, files.values(), strict=True):
@@ -176,9 +163,8 @@ def _record_ladder(record: Record, cases: list[Shipped], ncu: str | None) -> Non
         shape = configure(case.kernel, case.problem, case.block, case.params, device_for_arch(arch))
         compiled = compile_kernel(case.kernel, shape, arch)
         first = compiled[shape.launches[0].entry]
-        names = [function.entry for function in compiled.values()]
         record.answers[one.key] = {
-            "code": record.code(first.ptx, first.cubin, first.options, names),
+            "code": record.code(first.ptx, first.cubin),
             "counters": {
                 name: profile.counters[name].value
                 for name in _NAMES

@@ -40,6 +40,7 @@ HOUSE: dict[str, str] = {
     "statistics": "When there are enough samples, and what they amount to.",
     "store": "A results file while its run goes on.",
     "toolchain": "NVRTC, found headers, the compile cache, resources.",
+    "machine_code": "What a kernel is as machine code: its instructions, their pipes, how often each executes.",
     "executor": "The exact SIMT machine, a library of its own.",
     "problems": "Operations, declared and coded: inputs, references, checks.",
     "kernels": "Kernel files: header, ladder, launch shape, choice.",
