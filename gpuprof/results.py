@@ -286,6 +286,7 @@ class Counter:
         reason: Why `value` is None.
         sampled_blocks: Blocks that the executor ran.
         total_blocks: Blocks of the grid that the value stands for.
+        is_least: Whether there were at least so many, and perhaps more.
     """
 
     value: Tally | None
@@ -295,6 +296,7 @@ class Counter:
     reason: str | None = None
     sampled_blocks: Count | None = None
     total_blocks: Count | None = None
+    is_least: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,7 @@ from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
+from gpuprof.executor.program.loops import Loop
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.totals import LineCounters
@@ -67,6 +68,7 @@ __all__ = [
     "LaunchRefused",
     "LaunchResult",
     "LineCounters",
+    "Loop",
     "Program",
     "Sample",
     "Stored",

@@ -4,7 +4,7 @@
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -92,6 +92,11 @@ class LaunchResult:
             that the counters are estimates.
         lane_instructions: PTX instructions executed, summed over lanes, of the blocks that ran.
         stored: Of a sample of the grid, what stores did to each buffer, by its name; of a whole grid nothing.
+        block_warps: How often warps ran each basic block of the program, with at least one lane, over the
+            whole grid: shape (basic blocks,); of several launches together nothing.
+        block_threads: How often threads did, likewise.
+        loop_turns: Of the loops that were to be watched, how often warps entered one and made so many turns,
+            by its basic block and by turns; of several launches together nothing.
         remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that,
             and memory of its heap that it did not free.
         printed: What it printed, of its first calls of `printf`.
@@ -106,6 +111,9 @@ class LaunchResult:
     exact_sample: bool
     lane_instructions: int
     stored: dict[str, Stored]
+    block_warps: NDArray[np.float64]
+    block_threads: NDArray[np.float64]
+    loop_turns: dict[int, dict[int, float]]
     remarks: tuple[str, ...] = ()
     printed: str = ""
     print_calls: int = 0
@@ -125,6 +133,7 @@ def launch(
     cooperative: bool = False,
     multiprocessors: int = _MULTIPROCESSORS,
     witness: Witness | None = None,
+    watched_loops: Iterable[int] = (),
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -145,6 +154,7 @@ def launch(
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
         witness: Remembers who writes what of the buffers that it watches.
+        watched_loops: Basic blocks of `program.loops`, whose turns are to be counted.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -154,6 +164,7 @@ def launch(
     _check(program, geometry, args)
     sample = every_block(grid) if blocks == "all" else blocks
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
+    template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = _heap_pieces(memory)
     # A witness cannot forget what it saw of a run that is begun again.
     ordered = program.orders_shared and witness is not None
@@ -178,6 +189,9 @@ def launch(
         exact_sample=totals.exact,
         lane_instructions=run.executed,
         stored=run.stored,
+        block_warps=totals.block_warps,
+        block_threads=totals.block_threads,
+        loop_turns={number: dict(turns) for number, turns in totals.loop_turns.items()},
         remarks=tuple(text for text in (run.remark, machine, _leak(_heap_pieces(memory), owned)) if text),
         printed=run.printed.text,
         print_calls=run.printed.calls,
@@ -254,7 +268,7 @@ class _Run:
     def _begun(self, first: int, last: int) -> tuple[Scheduler, BlockList]:
         template, program = self.template, self.template.program
         running = self.sample.blocks(first, last)
-        tally = Tally(len(program.sites), len(program.blocks), last - first)
+        tally = Tally(len(program.sites), len(program.blocks), last - first, template.loops)
         batch = template.batch(running.indices, tally)
         batch.stored = {} if self.sample.count < self.sample.total else None
         batch.join(self._races, first, order_shared=self.order_shared)
@@ -320,6 +334,9 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         exact_sample=all(result.exact_sample for result in results),
         lane_instructions=sum(result.lane_instructions for result in results),
         stored=results[0].stored if len(results) == 1 else {},
+        block_warps=results[0].block_warps if len(results) == 1 else np.zeros(0),
+        block_threads=results[0].block_threads if len(results) == 1 else np.zeros(0),
+        loop_turns=results[0].loop_turns if len(results) == 1 else {},
         remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
         printed="".join(result.printed for result in results),
         print_calls=sum(result.print_calls for result in results),
@@ -405,6 +422,8 @@ class _Template:
             dynamic_shared_bytes,
             multiprocessors,
         )
+        #: Loops whose turns are counted, each with the basic blocks before it.
+        self.loops: dict[int, tuple[int, ...]] = {}
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)

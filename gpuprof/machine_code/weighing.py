@@ -1,0 +1,227 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How often warps execute each block of machine code, from the executor's counts: exactly, or between bounds.
+
+First those blocks are known that something in them speaks for; what remains follows from the ways between
+blocks. A warp that executes a block came from one before it, and goes on to one behind it or ends: so no
+block is executed more often than those before it together, nor than those behind it. Lanes that part make a
+warp execute two blocks where it executed one; where a launch has no such branch, both sums are equal.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from gpuprof.machine_code.linking import Copies, Link
+
+#: Times that bounds are passed on from block to block, at most.
+_SWEEPS = 200
+#: Counts of a sample are scaled by ratios, so that equal ones may differ by rounding.
+_SLACK = 1e-9
+#: Share of the instructions of a block that must agree where none of them is known to stay in its place.
+_NEARLY_ALL = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What the executor counted of one launch.
+
+    Args:
+        warps: How often warps ran each basic block of the program.
+        threads: How often threads did.
+        turns: Of watched loops, how often warps entered one and made so many turns.
+        diverged: Whether lanes of a warp ever parted at a branch.
+    """
+
+    warps: Sequence[float]
+    threads: Sequence[float]
+    turns: Mapping[int, Mapping[int, float]]
+    diverged: bool
+
+
+def weigh(link: Link, executed: Executed) -> list[tuple[float, float]]:
+    """Return the least and the largest number of times that warps executed each block of the machine code."""
+    scale = _Scale(link, executed)
+    for number, voices in enumerate(link.voices):
+        if voices.lanes is not None:
+            scale.settle(number, [scale.count(voices.lanes, executed.threads)])
+        elif voices.fixed:
+            scale.settle(number, [scale.count(line) for line in voices.fixed])
+        if voices.guarded:
+            scale.raise_to(number, max(scale.count(line) for line in voices.guarded))
+    for copies in link.copies:
+        scale.unroll(copies)
+    scale.pass_on()
+    for kind in ("loads", "others"):
+        for number, voices in enumerate(link.voices):
+            scale.hear(number, [scale.count(line) for line in getattr(voices, kind)])
+        scale.pass_on()
+    return [*zip(scale.low, scale.high, strict=True)]
+
+
+class _Scale:
+    """Bounds of all blocks, which only come closer.
+
+    Attributes:
+        low: The least number of times of each block.
+        high: The largest.
+    """
+
+    def __init__(self, link: Link, executed: Executed) -> None:
+        self.blocks = link.code.blocks
+        self.homes = link.homes
+        self.executed = executed
+        count = len(self.blocks)
+        self.low, self.high = [0.0] * count, [inf] * count
+        self.before: list[list[int]] = [[] for _ in self.blocks]
+        self.callers: list[list[int]] = [[] for _ in self.blocks]
+        for number, block in enumerate(self.blocks):
+            for after in block.successors:
+                self.before[after].append(number)
+            if block.callee is not None:
+                self.callers[block.callee].append(number)
+        #: Of loops of one block, how often warps entered them, where that is known.
+        self.entries: dict[int, float] = {}
+        reached = self._reached()
+        for number in range(count):
+            if number not in reached:
+                self.high[number] = 0.0
+        self.entered = float(executed.warps[0])
+        if not self.before[0]:
+            self.settle(0, [self.entered])
+
+    def _reached(self) -> set[int]:
+        reached, pending = {0}, [0]
+        while pending:
+            block = self.blocks[pending.pop()]
+            new = {*block.successors, *((block.callee,) if block.callee is not None else ())} - reached
+            reached |= new
+            pending += new
+        return reached
+
+    def count(self, line: int, counts: Sequence[float] | None = None) -> float:
+        """Return how often warps ran a line of the PTX text."""
+        counts = self.executed.warps if counts is None else counts
+        return float(sum(counts[home] for home in self.homes[line]))
+
+    def settle(self, number: int, counts: Sequence[float]) -> None:
+        """Bound a block by counts that should all be its own."""
+        if self.high[number]:
+            self.low[number], self.high[number] = min(counts), max(counts)
+
+    def raise_to(self, number: int, count: float) -> None:
+        """Make sure that a block is not bounded by less than what a part of it needs."""
+        if self.high[number]:
+            self.low[number] = max(self.low[number], count)
+            self.high[number] = max(self.high[number], count)
+
+    def hear(self, number: int, counts: Sequence[float]) -> None:
+        """Settle a block that is not known yet, where nearly all counts that are possible for it agree.
+
+        The others are of instructions that ptxas moved here.
+        """
+        low, high = self.low[number], self.high[number]
+        if high - low > _SLACK * max(1.0, low):
+            possible = [count for count in counts if low * (1 - _SLACK) <= count <= high * (1 + _SLACK)]
+            if possible:
+                middle = sorted(possible)[len(possible) // 2]
+                agreeing = [count for count in possible if abs(count - middle) <= _SLACK * middle]
+                if len(agreeing) >= _NEARLY_ALL * len(possible):
+                    self.settle(number, agreeing)
+
+    def unroll(self, copies: Copies) -> None:
+        """Settle the copies of a loop from the turns that warps made in it.
+
+        ptxas makes a loop of several turns at once, then takes what is left in ever smaller pieces, the last
+        of them a loop again.
+        """
+        turns = self.executed.turns.get(copies.loop)
+        counted = sum(count * entries for count, entries in (turns or {}).items())
+        if turns is None or abs(counted - self.executed.warps[copies.loop]) > _SLACK * max(1.0, counted):
+            return
+        pieces = sorted(copies.factors.items(), key=lambda piece: -piece[1])
+        if pieces[-1][1] != 1 or len({factor for _, factor in pieces}) < len(pieces):
+            return
+        for number, factor in pieces:
+            passes, entered, left = 0.0, 0.0, dict[int, float]()
+            for count, entries in turns.items():
+                times = count // factor
+                passes += times * entries
+                entered += entries if times else 0
+                rest = count - times * factor
+                left[rest] = left.get(rest, 0.0) + entries
+            self.settle(number, [passes])
+            if number in self.blocks[number].successors:
+                self.entries[number] = entered
+            turns = left
+
+    def pass_on(self) -> None:
+        """Let bounds follow the ways between blocks until nothing comes closer."""
+        pending = {*range(len(self.blocks))}
+        for _ in range(_SWEEPS):
+            changed: set[int] = set()
+            for number in sorted(pending):
+                for other, low, high in self._implied(number):
+                    changed |= self._narrow(other, low, high)
+            if not changed:
+                return
+            pending = changed | {
+                near for one in changed for near in (*self.before[one], *self.blocks[one].successors)
+            }
+
+    def _narrow(self, number: int, low: float, high: float) -> set[int]:
+        old = self.low[number], self.high[number]
+        # What speaks for a block goes before what would follow from others.
+        new = min(max(old[0], low), old[1]), max(min(old[1], high), old[0])
+        self.low[number], self.high[number] = new
+        return {number} if new != old else set()
+
+    def _flow(self, number: int) -> tuple[float, float, list[int], list[int]]:
+        """Return how often warps come to a block from elsewhere, at least and at most, and from and to where.
+
+        A loop of one block whose entries are not known comes from itself, too.
+        """
+        before, after = self.before[number], [*self.blocks[number].successors]
+        if number in self.entries:
+            entered = self.entries[number]
+            others = [one for one in before if one != number], [one for one in after if one != number]
+            return entered, entered, *others
+        return self.low[number], self.high[number], before, after
+
+    def _implied(self, number: int) -> Iterator[tuple[int, float, float]]:
+        """Yield blocks with the bounds that follow from one block and those before and behind it."""
+        low, high = self.low, self.high
+        least, most, before, after = self._flow(number)
+        callers = self.callers[number]
+        repeats = number in self.entries
+        if callers and not before:
+            yield number, sum(low[one] for one in callers), sum(high[one] for one in callers)
+        elif number and before and not callers:
+            if not repeats:
+                yield number, 0.0, sum(high[one] for one in before)
+            for one in before:
+                others = sum(high[other] for other in before if other != one)
+                yield one, least - others, inf
+        if after and not self.blocks[number].leaves:
+            if not repeats:
+                yield number, 0.0, sum(high[one] for one in after)
+            for one in after:
+                others = sum(high[other] for other in after if other != one)
+                yield one, least - others, inf
+        if not self.executed.diverged and not repeats:
+            yield from self._equal(number, most, before, after)
+
+    def _equal(
+        self, number: int, most: float, before: list[int], after: list[int]
+    ) -> Iterator[tuple[int, float, float]]:
+        """The same where no warp parts: what goes on to a block from one before it goes nowhere else."""
+        low = self.low
+        if before and not self.callers[number]:
+            only = [one for one in before if self._flow(one)[3] == [number] and not self.blocks[one].leaves]
+            yield number, sum(self._flow(one)[0] for one in only), inf
+        fed = [one for one in after if self._flow(one)[2] == [number]]
+        if fed:
+            yield number, sum(self._flow(one)[0] for one in fed), inf
+            for one in fed:
+                if one not in self.entries:
+                    yield one, 0.0, most - sum(low[other] for other in fed if other != one)
