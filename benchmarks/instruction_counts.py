@@ -122,15 +122,15 @@ def record_shipped(record: Record, ncu: str | None, limit_s: float) -> None:
         _record_ladder(record, [one for one in cases if one.ladder == ladder], ncu)
         record.save()
         done = sum("counters" in answer for answer in record.answers.values())
-        print(f"{time.monotonic() - began:5.0f} s  {ladder}: {done} counted", flush=True)
+        print(f"{time.monotonic() - began:5.0f} s  {ladder}: {done} counted in all", flush=True)
 
 
-def _first_and_last(cases: Iterable[Shipped]) -> Iterable[Shipped]:
+def _first_and_last(cases: Iterable[Shipped]) -> list[Shipped]:
     """Leave out the larger of the two sizes that fit tiles."""
     of_kernel: dict[tuple[str, str], list[Shipped]] = {}
     for one in cases:
         of_kernel.setdefault((one.ladder, one.case.name), []).append(one)
-    return [one for held in of_kernel.values() for one in dict.fromkeys((held[0], held[-1]))]
+    return [one for held in of_kernel.values() for one in (*held[:1], *held[1:][-1:])]
 
 
 def _record_ladder(record: Record, cases: list[Shipped], ncu: str | None) -> None:
