@@ -52,7 +52,7 @@ from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
-from gpuprof.executor.program.loops import Loop
+from gpuprof.executor.program.loops import Loop, loops_of
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.totals import LineCounters
@@ -80,5 +80,6 @@ __all__ = [
     "encode_tensor_map",
     "launch",
     "load_program",
+    "loops_of",
     "source_name",
 ]

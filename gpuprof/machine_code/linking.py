@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import gcd
 
-from gpuprof.executor import Loop
+from gpuprof.executor import Loop, loops_of
 from gpuprof.machine_code.sass import Block, Instruction, MachineCode
 
 #: What ptxas leaves where it stands, and then what it moves at most out of loops.
@@ -78,6 +78,8 @@ class Link:
         sources: The source line of each line of the PTX text.
         voices: For each block of the machine code.
         copies: The loops that were unrolled.
+        loops: The machine code's loops, by the blocks where their turns begin.
+        twins: Of those that were not unrolled, where the turns of the PTX's own loop begin.
     """
 
     code: MachineCode
@@ -85,11 +87,13 @@ class Link:
     sources: Mapping[int, int]
     voices: tuple[Voices, ...]
     copies: tuple[Copies, ...]
+    loops: Mapping[int, Loop]
+    twins: Mapping[int, int]
 
     @property
     def watched_loops(self) -> tuple[int, ...]:
         """Loops whose turns the executor must count, by the basic blocks where turns begin."""
-        return tuple(one.loop for one in self.copies)
+        return tuple(dict.fromkeys((*(one.loop for one in self.copies), *self.twins.values())))
 
 
 def link(
@@ -110,13 +114,35 @@ def link(
     # The executor ends threads where they jump to a lone end.
     counted = [() if len(block) == 1 and block[0][0] in ends else block for block in places]
     listener = _Listener(code, _homes(counted), control)
+    voices = tuple(listener.voices(number) for number in range(len(code.blocks)))
+    copies, own = tuple(listener.copies(loops)), loops_of(code.blocks)
+    unrolled = {one.loop for one in copies}
+    twins = {header: _twin(voices[header], listener.homes, loops) for header in own}
     return Link(
         code,
         listener.homes,
         {line: source for block in places for line, source in block if line},
-        tuple(listener.voices(number) for number in range(len(code.blocks))),
-        tuple(listener.copies(loops)),
+        voices,
+        copies,
+        own,
+        {header: twin for header, twin in twins.items() if twin is not None and twin not in unrolled},
     )
+
+
+def _twin(voices: Voices, homes: Mapping[int, tuple[int, ...]], loops: Mapping[int, Loop]) -> int | None:
+    """Return the loop of the PTX that what speaks for a block of the machine code stands in."""
+    for line in (*voices.fixed, *voices.loads, *voices.others):
+        if len(homes[line]) == 1:
+            (home,) = homes[line]
+            header = _innermost(home, loops)
+            if header is not None and home in loops[header].each_turn:
+                return header
+    return None
+
+
+def _innermost(home: int, loops: Mapping[int, Loop]) -> int | None:
+    around = [header for header, loop in loops.items() if home in loop.body]
+    return min(around, key=lambda header: len(loops[header].body), default=None)
 
 
 def _homes(places: Sequence[Sequence[tuple[int, int]]]) -> dict[int, tuple[int, ...]]:
@@ -189,10 +215,9 @@ class _Listener:
             stays = name in (_FIXED | _LOADS | _ARITHMETIC) and line not in self.skipped
             if not stays or len(where) < 2 or len(homes) != 1:
                 continue
-            around = [header for header, loop in loops.items() if homes[0] in loop.body]
-            if not around:
+            header = _innermost(homes[0], loops)
+            if header is None:
                 continue
-            header = min(around, key=lambda header: len(loops[header].body))
             if homes[0] in loops[header].each_turn or self._is_guarded(line, opcode):
                 found[header][tuple(sorted(where.items()))] += 1
         for loop, patterns in found.items():

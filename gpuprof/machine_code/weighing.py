@@ -51,6 +51,8 @@ def weigh(link: Link, executed: Executed) -> list[tuple[float, float]]:
             scale.raise_to(number, max(scale.count(line) for line in voices.guarded))
     for copies in link.copies:
         scale.unroll(copies)
+    for header, twin in link.twins.items():
+        scale.enter(header, twin)
     scale.pass_on()
     for kind in ("loads", "others"):
         for number, voices in enumerate(link.voices):
@@ -80,7 +82,8 @@ class _Scale:
                 self.before[after].append(number)
             if block.callee is not None:
                 self.callers[block.callee].append(number)
-        #: Of loops of one block, how often warps entered them, where that is known.
+        self.loops = link.loops
+        #: Of loops, how often warps entered them, where that is known, by the blocks where turns begin.
         self.entries: dict[int, float] = {}
         reached = self._reached()
         for number in range(count):
@@ -151,9 +154,16 @@ class _Scale:
                 rest = count - times * factor
                 left[rest] = left.get(rest, 0.0) + entries
             self.settle(number, [passes])
-            if number in self.blocks[number].successors:
+            if number in self.loops:
                 self.entries[number] = entered
             turns = left
+
+    def enter(self, header: int, twin: int) -> None:
+        """Note how often warps entered a loop, if it makes the turns that its twin of the PTX makes."""
+        turns = self.executed.turns.get(twin, {})
+        made = sum(count * entries for count, entries in turns.items())
+        if abs(self.low[header] - made) <= _SLACK * made and abs(self.high[header] - made) <= _SLACK * made:
+            self.entries[header] = sum(turns.values())
 
     def pass_on(self) -> None:
         """Let bounds follow the ways between blocks until nothing comes closer."""
@@ -176,52 +186,48 @@ class _Scale:
         self.low[number], self.high[number] = new
         return {number} if new != old else set()
 
-    def _flow(self, number: int) -> tuple[float, float, list[int], list[int]]:
-        """Return how often warps come to a block from elsewhere, at least and at most, and from and to where.
-
-        A loop of one block whose entries are not known comes from itself, too.
-        """
-        before, after = self.before[number], [*self.blocks[number].successors]
+    def _coming(self, number: int) -> tuple[float, list[int]]:
+        """Return how often warps come to a block, at least, and from where: to a loop from outside of it."""
         if number in self.entries:
-            entered = self.entries[number]
-            others = [one for one in before if one != number], [one for one in after if one != number]
-            return entered, entered, *others
-        return self.low[number], self.high[number], before, after
+            return self.entries[number], [*self.loops[number].entries]
+        return self.low[number], self.before[number]
+
+    def _going(self, number: int) -> tuple[float, list[int]]:
+        """Return how often warps go on from a block, at least, and to where: from a loop of one block out."""
+        after = self.blocks[number].successors
+        if number in self.entries and number in after:
+            return self.entries[number], [one for one in after if one != number]
+        return self.low[number], [*after]
 
     def _implied(self, number: int) -> Iterator[tuple[int, float, float]]:
         """Yield blocks with the bounds that follow from one block and those before and behind it."""
         low, high = self.low, self.high
-        least, most, before, after = self._flow(number)
-        callers = self.callers[number]
-        repeats = number in self.entries
+        callers, before, after = self.callers[number], self.before[number], self.blocks[number].successors
         if callers and not before:
             yield number, sum(low[one] for one in callers), sum(high[one] for one in callers)
         elif number and before and not callers:
-            if not repeats:
-                yield number, 0.0, sum(high[one] for one in before)
-            for one in before:
-                others = sum(high[other] for other in before if other != one)
-                yield one, least - others, inf
+            yield number, 0.0, sum(high[one] for one in before)
+            least, comers = self._coming(number)
+            for one in comers:
+                yield one, least - sum(high[other] for other in comers if other != one), inf
         if after and not self.blocks[number].leaves:
-            if not repeats:
-                yield number, 0.0, sum(high[one] for one in after)
-            for one in after:
-                others = sum(high[other] for other in after if other != one)
-                yield one, least - others, inf
-        if not self.executed.diverged and not repeats:
-            yield from self._equal(number, most, before, after)
+            yield number, 0.0, sum(high[one] for one in after)
+            least, goals = self._going(number)
+            for one in goals:
+                yield one, least - sum(high[other] for other in goals if other != one), inf
+        if not self.executed.diverged and number not in self.entries:
+            yield from self._equal(number)
 
-    def _equal(
-        self, number: int, most: float, before: list[int], after: list[int]
-    ) -> Iterator[tuple[int, float, float]]:
+    def _equal(self, number: int) -> Iterator[tuple[int, float, float]]:
         """The same where no warp parts: what goes on to a block from one before it goes nowhere else."""
-        low = self.low
+        before, after = self.before[number], self.blocks[number].successors
         if before and not self.callers[number]:
-            only = [one for one in before if self._flow(one)[3] == [number] and not self.blocks[one].leaves]
-            yield number, sum(self._flow(one)[0] for one in only), inf
-        fed = [one for one in after if self._flow(one)[2] == [number]]
+            going = [self._going(one) for one in before if not self.blocks[one].leaves]
+            yield number, sum(least for least, goals in going if goals == [number]), inf
+        fed = {one: least for one in after for least, comers in (self._coming(one),) if comers == [number]}
         if fed:
-            yield number, sum(self._flow(one)[0] for one in fed), inf
+            yield number, sum(fed.values()), inf
             for one in fed:
                 if one not in self.entries:
-                    yield one, 0.0, most - sum(low[other] for other in fed if other != one)
+                    others = sum(least for other, least in fed.items() if other != one)
+                    yield one, 0.0, self.high[number] - others

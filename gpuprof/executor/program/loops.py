@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops, and which of them may be there to wait: what other threads do decides how long these turn."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Reg
@@ -61,8 +63,17 @@ def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
     return loops
 
 
-def loops_of(blocks: list[BasicBlock]) -> dict[int, Loop]:
-    """Return the loops that are entered at one block only, by that block."""
+class Node(Protocol):
+    """A block, of this PTX or of other code."""
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        """Blocks that may follow."""
+        ...
+
+
+def loops_of(blocks: Sequence[Node]) -> dict[int, Loop]:
+    """Return the loops that are entered at one block only, by that block; block 0 is where all begins."""
     before: list[list[int]] = [[] for _ in blocks]
     for number, block in enumerate(blocks):
         for after in {*block.successors} - {EXIT_BLOCK}:
@@ -82,7 +93,7 @@ def loops_of(blocks: list[BasicBlock]) -> dict[int, Loop]:
     return loops
 
 
-def _in_each_turn(blocks: list[BasicBlock], header: int, body: set[int], last: set[int]) -> frozenset[int]:
+def _in_each_turn(blocks: Sequence[Node], header: int, body: set[int], last: set[int]) -> frozenset[int]:
     """Return the blocks without which control does not get from the header to the end of a turn."""
 
     def gets_past(left_out: int) -> bool:
