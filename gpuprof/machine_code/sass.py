@@ -55,6 +55,7 @@ class Block:
         callee: The number of the first block of the subroutine that it calls at its end, if it does.
         leaves: Whether warps, or some of their threads, may end here or go back to a caller.
         subroutine: Whether it belongs to a subroutine that ptxas brought.
+        together: The number of the block whose lanes, however they parted since, go on here together.
     """
 
     instructions: list[Instruction]
@@ -62,6 +63,7 @@ class Block:
     callee: int | None = None
     leaves: bool = False
     subroutine: bool = False
+    together: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def _body(listing: str, entry: str) -> _Body:
 def _cut(body: _Body, entry: str) -> MachineCode:
     code, labels = body.instructions, body.labels
     leaders = {0, *labels.values()}
-    leaders |= {i + 1 for i, one in enumerate(code) if one.name in _ENDS or one.name == "CALL"}
+    leaders |= {i + 1 for i, one in enumerate(code) if one.name in (*_ENDS, "CALL", "BSYNC")}
     starts = sorted(start for start in leaders if start < len(code))
     number = {start: i for i, start in enumerate(starts)}
     starts_of_functions = [labels[name] for name in body.functions if name in labels and name != entry]
@@ -135,6 +137,7 @@ def _cut(body: _Body, entry: str) -> MachineCode:
         block = Block(code[start:end], subroutine=start >= first_of_others)
         complete &= _link(block, number, labels, end)
         blocks.append(block)
+    _find_meetings(blocks, number, labels)
     return MachineCode(tuple(blocks), complete)
 
 
@@ -156,6 +159,18 @@ def _link(block: Block, number: dict[int, int], labels: dict[str, int], end: int
     conditional = bool(last.guard) or (jumps and bool(re.match(r"!?U?P\d|.*\bDIV\b", last.operands)))
     block.successors = tuple(dict.fromkeys((*(goals if jumps else ()), *(following if conditional else ()))))
     return bool(goals) or not jumps
+
+
+def _find_meetings(blocks: list[Block], number: dict[int, int], labels: dict[str, int]) -> None:
+    """Fill in where lanes go on together: after the BSYNC to which a BSSY, before they part, points."""
+    for opened, block in enumerate(blocks):
+        for one in block.instructions:
+            if one.name != "BSSY":
+                continue
+            for goal in (number[labels[name]] for name in _GOAL.findall(one.operands) if name in labels):
+                if blocks[goal].instructions[0].name == "BSYNC" and len(blocks[goal].instructions) == 1:
+                    for after in blocks[goal].successors:
+                        blocks[after].together = opened
 
 
 def _goals(last: Instruction) -> Iterator[str]:

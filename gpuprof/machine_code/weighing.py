@@ -85,6 +85,7 @@ class _Scale:
         self.loops = link.loops
         #: Of loops, how often warps entered them, where that is known, by the blocks where turns begin.
         self.entries: dict[int, float] = {}
+        self._ending: dict[tuple[int, int], bool] = {}
         reached = self._reached()
         for number in range(count):
             if number not in reached:
@@ -135,20 +136,22 @@ class _Scale:
     def unroll(self, copies: Copies) -> None:
         """Settle the copies of a loop from the turns that warps made in it.
 
-        ptxas makes a loop of several turns at once, then takes what is left in ever smaller pieces, the last
-        of them a loop again.
+        ptxas makes a loop of several turns at once, then takes what is left in ever smaller pieces. A single
+        turn may come before.
         """
-        turns = self.executed.turns.get(copies.loop)
-        counted = sum(count * entries for count, entries in (turns or {}).items())
-        if turns is None or abs(counted - self.executed.warps[copies.loop]) > _SLACK * max(1.0, counted):
+        turns = self.executed.turns.get(copies.loop, {})
+        counted = sum(count * entries for count, entries in turns.items())
+        if abs(counted - self.executed.warps[copies.loop]) > _SLACK * max(1.0, counted):
             return
-        pieces = sorted(copies.factors.items(), key=lambda piece: -piece[1])
-        if pieces[-1][1] != 1 or len({factor for _, factor in pieces}) < len(pieces):
+        pieces = sorted(copies.factors.items())
+        factors = [factor for _, factor in pieces]
+        first = 1 if factors[0] == 1 and len(factors) > 1 and not self._repeats(pieces[0][0]) else 0
+        if factors[-1] != 1 or factors[first:] != sorted({*factors[first:]}, reverse=True):
             return
-        for number, factor in pieces:
+        for position, (number, factor) in enumerate(pieces):
             passes, entered, left = 0.0, 0.0, dict[int, float]()
             for count, entries in turns.items():
-                times = count // factor
+                times = min(count, 1) if position < first else count // factor
                 passes += times * entries
                 entered += entries if times else 0
                 rest = count - times * factor
@@ -157,6 +160,9 @@ class _Scale:
             if number in self.loops:
                 self.entries[number] = entered
             turns = left
+
+    def _repeats(self, number: int) -> bool:
+        return number in self.blocks[number].successors
 
     def enter(self, header: int, twin: int) -> None:
         """Note how often warps entered a loop, if it makes the turns that its twin of the PTX makes."""
@@ -215,8 +221,24 @@ class _Scale:
             least, goals = self._going(number)
             for one in goals:
                 yield one, least - sum(high[other] for other in goals if other != one), inf
+        if (opened := self.blocks[number].together) is not None and len(before) == 1:
+            yield number, 0.0, high[opened]
+            if not self._may_end(opened, number):
+                yield number, low[opened], inf
+                yield opened, 0.0, high[number]
         if not self.executed.diverged and number not in self.entries:
             yield from self._equal(number)
+
+    def _may_end(self, first: int, last: int) -> bool:
+        """Tell whether warps may end on their way from one block to another."""
+        if (first, last) not in self._ending:
+            seen, pending = {first, last}, [first]
+            while pending:
+                new = {*self.blocks[pending.pop()].successors} - seen
+                seen |= new
+                pending += new
+            self._ending[first, last] = any(self.blocks[one].leaves for one in seen - {last})
+        return self._ending[first, last]
 
     def _equal(self, number: int) -> Iterator[tuple[int, float, float]]:
         """The same where no warp parts: what goes on to a block from one before it goes nowhere else."""
@@ -224,6 +246,7 @@ class _Scale:
         if before and not self.callers[number]:
             going = [self._going(one) for one in before if not self.blocks[one].leaves]
             yield number, sum(least for least, goals in going if goals == [number]), inf
+            yield number, 0.0, sum(self._most(one, number) for one in before)
         fed = {one: least for one in after for least, comers in (self._coming(one),) if comers == [number]}
         if fed:
             yield number, sum(fed.values()), inf
@@ -231,3 +254,10 @@ class _Scale:
                 if one not in self.entries:
                     others = sum(least for other, least in fed.items() if other != one)
                     yield one, 0.0, self.high[number] - others
+
+    def _most(self, number: int, after: int) -> float:
+        """Return how often warps go on from a block to one behind it, at most."""
+        others = [one for one in self.blocks[number].successors if one != after]
+        return self.high[number] - sum(
+            least for least, comers in map(self._coming, others) if comers == [number]
+        )
