@@ -7,8 +7,8 @@ import pytest
 from executor_harness import compile_cuda
 
 from gpuprof.executor import GlobalMemory, launch, load_program
-from gpuprof.machine_code.counting import Between, MachineCounts, combined, count
 from gpuprof.machine_code.disassembler import disassemble
+from gpuprof.machine_code.instruction_counts import Between, MachineCounts, combined, count
 from gpuprof.machine_code.linking import link
 from gpuprof.machine_code.sass import read_machine_code
 from gpuprof.machine_code.weighing import Executed

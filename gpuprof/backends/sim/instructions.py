@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from gpuprof.counters import COUNTERS, PIPES
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import LaunchResult, Program
-from gpuprof.machine_code.counting import Between, MachineCounts, combined, count
 from gpuprof.machine_code.disassembler import disassemble
+from gpuprof.machine_code.instruction_counts import Between, MachineCounts, combined, count
 from gpuprof.machine_code.linking import Link, link
 from gpuprof.machine_code.sass import read_machine_code
 from gpuprof.machine_code.weighing import Executed

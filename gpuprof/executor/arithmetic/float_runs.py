@@ -32,7 +32,7 @@ _LINE_BYTES = 64
 
 #: What a tape's instructions do, by number; `load` and `store` go between rows and the arrays of a call.
 _LOAD, _STORE, _HAND_ON = 0, 1, 2
-OPERATIONS = {"fma": 3, "mul": 4, "add": 5, "sub": 6}
+OPERATIONS = {"fma": 3, "mul": 4, "add": 5, "sub": 6, "fms": 7, "fnma": 8, "fnms": 9}
 
 #: Where NumPy keeps an array's data, extents and strides, behind what every Python object begins with: part
 #: of its binary interface. To ask for them from Python takes a microsecond an array.
@@ -114,14 +114,11 @@ item:
     i32 {mul}, label %mul
     i32 {add}, label %add
     i32 {sub}, label %sub
+    i32 {fms}, label %fms
+    i32 {fnma}, label %fnma
+    i32 {fnms}, label %fnms
   ]
-fma:
-  %fma_x = load <32 x float>, ptr %x_row, align 64
-  %fma_y = load <32 x float>, ptr %y_row, align 64
-  %fma_z = load <32 x float>, ptr %z_row, align 64
-  %fma_r = call <32 x float> @llvm.fma.v32f32(<32 x float> %fma_x, <32 x float> %fma_y, <32 x float> %fma_z)
-  store <32 x float> %fma_r, ptr %d_row, align 64
-  br label %item_end
+{three_operands}
 {two_operands}
 load:
   %from_at = getelementptr %array, ptr %arrays, i32 %x, i32 0
@@ -210,6 +207,25 @@ _TWO_OPERANDS = """
   %{name}_r = f{name} <32 x float> %{name}_x, %{name}_y
   store <32 x float> %{name}_r, ptr %d_row, align 64
   br label %item_end"""
+#: Changing a sign is exact: a NaN's does not matter here.
+_THREE_OPERANDS = """
+{name}:
+  %{name}_x = load <32 x float>, ptr %x_row, align 64
+  %{name}_y = load <32 x float>, ptr %y_row, align 64
+  %{name}_z = load <32 x float>, ptr %z_row, align 64
+  %{name}_minus_x = fneg <32 x float> %{name}_x
+  %{name}_minus_z = fneg <32 x float> %{name}_z
+  %{name}_r = call <32 x float> @llvm.fma.v32f32(
+    <32 x float> %{name}_{x}, <32 x float> %{name}_y, <32 x float> %{name}_{z})
+  store <32 x float> %{name}_r, ptr %d_row, align 64
+  br label %item_end"""
+#: By operation: its first factor and its addend.
+_SIGNS = {
+    "fma": ("x", "z"),
+    "fms": ("x", "minus_z"),
+    "fnma": ("minus_x", "z"),
+    "fnms": ("minus_x", "minus_z"),
+}
 #: The NaN of single precision on a GPU, as LLVM writes a float: by the bits of the same double.
 _NAN = f"0x{int(np.float64(np.uint32(0x7FFFFFFF).view(np.float32)).view(np.uint64)):016X}"
 
@@ -239,7 +255,8 @@ def _compiled() -> Any:
         store=_STORE,
         hand_on=_HAND_ON,
         **{name: number for name, number in OPERATIONS.items() if name != "fma"},
-        two_operands="".join(_TWO_OPERANDS.format(name=name) for name in OPERATIONS if name != "fma"),
+        two_operands="".join(_TWO_OPERANDS.format(name=name) for name in OPERATIONS if name not in _SIGNS),
+        three_operands="".join(_THREE_OPERANDS.format(name=n, x=x, z=z) for n, (x, z) in _SIGNS.items()),
         numbers=", ".join(f"i64 {lane}" for lane in range(_WARP)),
         everyone=", ".join(["i1 true"] * _WARP),
         nans=", ".join([f"float {_NAN}"] * _WARP),

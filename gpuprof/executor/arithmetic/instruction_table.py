@@ -8,11 +8,12 @@ once, when the program is decoded.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from gpuprof.executor.arithmetic import approximations, floats, halves, integers
+from gpuprof.executor.arithmetic import approximations, floats, halves, integers, video
 from gpuprof.executor.arithmetic.compare import lower_selp, lower_set, lower_setp, lower_slct, lower_testp
 from gpuprof.executor.arithmetic.convert import lower_cvt
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
@@ -29,6 +30,7 @@ TABLE: dict[str, Callable[[Mnemonic], Lowered]] = {
     "selp": lower_selp,
     "slct": lower_slct,
     "testp": lower_testp,
+    **dict.fromkeys(video.NAMES, video.lower),
 }
 
 
@@ -147,6 +149,18 @@ def _carrying_multiply_add(op: Mnemonic, product: Compute) -> Lowered:
 @_entry("fma")
 def _fused(op: Mnemonic) -> Lowered:
     return halves.lower(op, 3) if op.type in halves.TYPES else floats.fused(op)
+
+
+@_entry("fms", "fnma", "fnms")
+def _fused_with_signs(op: Mnemonic) -> Lowered:
+    """Multiply-adds that PTX has no names for: products and sums are contracted to them."""
+    fma = _fused(Mnemonic("fma", op.flags, op.types))
+    minus = halves.minus(op.type) if op.type in halves.TYPES else floats.minus
+
+    def compute(a: Lanes, b: Lanes, c: Lanes) -> Any:
+        return fma.compute(minus(a) if op.base != "fms" else a, b, minus(c) if op.base != "fnma" else c)
+
+    return replace(fma, compute=compute)
 
 
 @_entry("div", "rem")

@@ -19,8 +19,11 @@ from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.move_steps import move
 
 #: What is collected, and what a tape calls it; a move only gives a value another name.
-_COLLECTED = {
+_COLLECTED: dict[tuple[str, ...], str] = {
     ("fma", "rn", "f32"): "fma",
+    ("fms", "rn", "f32"): "fms",
+    ("fnma", "rn", "f32"): "fnma",
+    ("fnms", "rn", "f32"): "fnms",
     ("mul", "f32"): "mul",
     ("mul", "rn", "f32"): "mul",
     ("add", "f32"): "add",
