@@ -83,7 +83,9 @@ def cell_of(figure: Figure, subject: Subject, *, fine: bool = False) -> Cell:
         return Cell(reading.value, reading.value)
     digits = _MORE_DIGITS.get(figure.unit, 3) if fine else 3
     noisy = " ~" if figure.key == "median_us" and is_noisy(subject.case) else ""
-    return Cell(figure.write(reading.value, digits) + noisy, reading.value)
+    counter = counters.held(subject.case).get(figure.key)
+    least = "≥ " if counter and counter.is_least and counter.value == reading.value else ""
+    return Cell(least + figure.write(reading.value, digits) + noisy, reading.value)
 
 
 def format_block(case: Measurement, *, brief: bool = False) -> str:

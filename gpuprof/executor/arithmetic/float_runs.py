@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.arithmetic.machine_code import compiled, multiplies_and_adds
+from gpuprof.executor.arithmetic.native_code import compiled, multiplies_and_adds
 from gpuprof.executor.lanes.scalars import Lanes
 
 _WARP = 32
