@@ -31,6 +31,8 @@ _LOADS = frozenset({"LD", "LDG", "LDS", "LDL", "LDSM", "TEX", "TLD", "SULD", "SU
 _CONSTANTS = frozenset({"LDC", "ULDC", "S2R", "S2UR", "CS2R", "MOV", "UMOV", "R2UR", "PLOP3", "UPLOP3"})
 _MOVES = ("IMAD.MOV", "HFMA2.MMA", "IMAD.U32")
 _ARITHMETIC = frozenset({"FFMA", "FADD", "FMUL", "DFMA", "DADD", "DMUL", "HFMA2", "HADD2", "HMUL2", "MUFU"})
+#: Share of a loop's instructions that stand in its copies alike.
+_MOST = 0.5
 _BRANCHES = frozenset({"BRA", "BRX", "EXIT", "RET"})
 _END = re.compile(r"\s*(?:ret|exit)\b")
 _CONTROL = re.compile(r"\s*(?:[\w$]+:\s*)?(?:@!?[\w$%]+\s+)?(?:bra|brx|ret|exit)\b")
@@ -208,12 +210,12 @@ class _Listener:
         return own
 
     def copies(self, loops: Mapping[int, Loop]) -> Iterator[Copies]:
-        """Yield the loops that were unrolled: what stays in its block stands in several."""
+        """Yield the loops that were unrolled: what stays in its block stands in several, here more often."""
         found: dict[int, Counter[tuple[tuple[int, int], ...]]] = defaultdict(Counter)
         for (line, opcode), where in self.places.items():
             homes, name = self.homes.get(line, ()), opcode.partition(".")[0]
             stays = name in (_FIXED | _LOADS | _ARITHMETIC) and line not in self.skipped
-            if not stays or len(where) < 2 or len(homes) != 1:
+            if not stays or len(homes) != 1:
                 continue
             header = _innermost(homes[0], loops)
             if header is None:
@@ -221,9 +223,12 @@ class _Listener:
             if homes[0] in loops[header].each_turn or self._is_guarded(line, opcode):
                 found[header][tuple(sorted(where.items()))] += 1
         for loop, patterns in found.items():
-            factors = dict(patterns.most_common(1)[0][0])
-            whole = gcd(*factors.values())
-            yield Copies(loop, {number: factor // whole for number, factor in factors.items()})
+            pattern, times = patterns.most_common(1)[0]
+            factors = dict(pattern)
+            # One instruction may stand in two blocks for other reasons.
+            if max(factors.values()) > min(factors.values()) and times >= _MOST * patterns.total():
+                whole = gcd(*factors.values())
+                yield Copies(loop, {number: factor // whole for number, factor in factors.items()})
 
     def _is_guarded(self, line: int, opcode: str) -> bool:
         """Whether all that a line became of an opcode is under predicates: its block runs anyway."""
