@@ -26,7 +26,7 @@ _NAMES = {(False, False): "fma", (False, True): "fms", (True, False): "fnma", (T
 #: Types of products, and of the registers that hold them.
 _TYPES = {"f32": "f32", "f64": "f64", "f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
 _PACKED = ("f16x2", "bf16x2")
-_ARITHMETIC = frozenset({"add", "sub", "mul", "fma", "neg", "abs", "min", "max"})
+_ARITHMETIC = frozenset({"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "mov"})
 #: What takes the bits of a register: a changed sign must have been computed.
 _TAKES_BITS = frozenset({"st", "red", "atom", "shfl"})
 #: Factors that make no product: 1 and -1.
