@@ -18,6 +18,7 @@ from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import never_written
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
+from gpuprof.executor.memory.coalescing import MovingFootprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
@@ -129,6 +130,8 @@ class Batch:
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
         self.last_buffer: dict[int | None, Buffer] = {}
+        #: What they cost, of global memory, by what they ask for.
+        self.footprints: dict[object, MovingFootprint] = {}
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()
