@@ -8,7 +8,8 @@ from executor_harness import compile_cuda, run_cuda
 
 from gpuprof.executor import GlobalMemory, launch, load_program
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.float_runs import Tape, player
+from gpuprof.executor.arithmetic.float_player import player
+from gpuprof.executor.arithmetic.float_runs import Tape
 from gpuprof.executor.steps import fusion
 
 pytestmark = pytest.mark.skipif(player() is None, reason="llvmlite or the CPU instruction is missing")

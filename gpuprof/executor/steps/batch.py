@@ -132,6 +132,8 @@ class Batch:
         self.last_buffer: dict[int | None, Buffer] = {}
         #: What they cost, of global memory, by what they ask for.
         self.footprints: dict[object, MovingFootprint] = {}
+        #: What runs of arithmetic remember of the loads from shared memory that feed them.
+        self.shared_loads: dict[object, Any] = {}
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()

@@ -265,13 +265,17 @@ class SharedSpace:
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from every block's shared memory."""
+        return batch.shared.load(self.examine(batch, address, mask))
+
+    def examine(self, batch: Batch, address: Lanes, mask: Mask) -> SharedPattern:
+        """Do all that a load does but to bring the data."""
         pattern = self.pattern(batch, address, mask, load=True)
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
             batch.races.record(Access.READ, read, self.request.line)
             if batch.shared_order is not None:
                 batch.shared_order.read(read, self.request.line, self.request.manner)
-        return batch.shared.load(pattern)
+        return pattern
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""
