@@ -35,7 +35,9 @@ _OPCODES = {
     "DFMA": r"fma\.r\w+\.f64",
 }
 #: What else tells of a change that counters show.
-_TELLING = ("CAS loop", "BREAK", "REDUX", "VOTE", "VOTEU", "LDGSTS", "LDGSTS.BYPASS")
+_TELLING = ("CAS loop", "BREAK", "REDUX", "VOTE", "VOTEU", "LDGSTS", "LDGSTS.BYPASS P0", "LDG sunk")
+#: Loads before the first branch: where machine code has fewer, some are done behind it, by who needs them.
+_FIRST_LOADS = "first LDG"
 _PTX_LINE = re.compile(r"^\s*(?:\{\s*)?(@!?%\w+\s+)?([a-z][\w.:]+)", re.MULTILINE)
 _SASS_LINE = re.compile(r"^\s+/\*[0-9a-f]+\*/\s+(@!?U?P\w+ )?\s*([A-Z][\w.]*)([^;]*)", re.MULTILINE)
 
@@ -45,6 +47,10 @@ def in_ptx(ptx: str) -> Counter[str]:
     found: Counter[str] = Counter()
     for line in _PTX_LINE.finditer(ptx):
         found.update([opcode for opcode, name in _OPCODES.items() if re.match(name, line[2])])
+    for line in _PTX_LINE.finditer(ptx.partition(".entry")[2]):
+        if line[2].startswith("bra"):
+            break
+        found[_FIRST_LOADS] += bool(re.match(_OPCODES["LDG"], line[2]))
     return found
 
 
@@ -52,11 +58,15 @@ def in_machine_code(text: str, kernel: str) -> Counter[str]:
     """Count a kernel's opcodes; `@BAR` are those under a predicate, and subroutines are left out."""
     code = text.partition(f".text.{kernel}:")[2].partition("\n$__internal")[0]
     found: Counter[str] = Counter()
+    branched = False
     for line in _SASS_LINE.finditer(code):
         opcode = line[2].partition(".")[0]
         found[opcode] += 1
         found[f"@{opcode}"] += bool(line[1])
-        found["LDGSTS.BYPASS"] += opcode == "LDGSTS" and ".BYPASS" in line[2]
+        branched |= opcode in ("BRA", "BRX")
+        found[_FIRST_LOADS] += opcode == "LDG" and not branched
+        past_cache = opcode == "LDGSTS" and ".BYPASS" in line[2]
+        found["LDGSTS.BYPASS P0"] += past_cache and line[3].rstrip().endswith(" P0")
         found["CAS loop"] += ".SPIN" in line[2] or (opcode == "ATOMS" and ".CAS" in line[2])
     return +found
 
@@ -71,8 +81,9 @@ def compared(name: str, ptx: str, ptxas: str, nvdisasm: str) -> dict[str, dict[s
             [nvdisasm, "-c", "-ndf", str(cubin)], check=True, capture_output=True, text=True
         )
     kept = {*_OPCODES, *(f"@{opcode}" for opcode in _OPCODES), *_TELLING}
-    code = in_machine_code(shown.stdout, name)
-    return {"ptx": dict(in_ptx(ptx)), "sass": {opcode: n for opcode, n in code.items() if opcode in kept}}
+    text, code = in_ptx(ptx), in_machine_code(shown.stdout, name)
+    code["LDG sunk"] = max(0, text.pop(_FIRST_LOADS, 0) - code[_FIRST_LOADS])
+    return {"ptx": dict(text), "sass": {opcode: n for opcode, n in (+code).items() if opcode in kept}}
 
 
 def main() -> None:

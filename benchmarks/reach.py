@@ -55,7 +55,7 @@ def ptx_of(path: Path, nvcc: str, headers: list[Path]) -> str:
 
 def missing(ptx: str, kernel: str, seconds: int) -> tuple[str, ...]:
     """Return what of a kernel is not modelled; empty when all is."""
-    signal.alarm(seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         return tuple(sorted({name for name, _ in load_program(ptx, kernel).unmodelled}))
     except UnsupportedInstruction as why:
@@ -63,7 +63,7 @@ def missing(ptx: str, kernel: str, seconds: int) -> tuple[str, ...]:
     except _TooLong:
         return (f"decoding in {seconds} s",)
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def _interrupt(*_: object) -> None:
@@ -76,10 +76,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--nvcc", help="the compiler, for files of CUDA source")
     parser.add_argument("-I", dest="headers", type=Path, action="append", default=[], help="more headers")
-    parser.add_argument("--seconds", type=int, default=120, help="longest that decoding a kernel may take")
+    parser.add_argument(
+        "--seconds", type=int, default=120, help="processor time that decoding a kernel may take"
+    )
     parser.add_argument("--json", type=Path, help="where to write what each kernel lacks")
     options = parser.parse_args()
-    signal.signal(signal.SIGALRM, _interrupt)
+    # Processor time: what else runs here must not decide.
+    signal.signal(signal.SIGPROF, _interrupt)
     lacks: dict[str, dict[str, tuple[str, ...]]] = {}
     uncompiled = 0
     for name, ptx in texts_of(options.folder, options.nvcc, options.headers):

@@ -174,11 +174,18 @@ def list_kernels(
 
 
 @app.command()
-def devices() -> None:
+def devices(
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure what each GPU here reaches, and keep it.")
+    ] = False,
+) -> None:
     """List the GPUs here and the cards that gpuprof knows."""
-    from gpuprof.commands.listing import print_devices
+    from gpuprof.commands.listing import print_devices, print_measured_rates
 
-    print_devices()
+    if measure:
+        print_measured_rates()
+    else:
+        print_devices()
 
 
 #: Click's base of every mistake in a command line; Typer brings its own Click or takes the one installed.

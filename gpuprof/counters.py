@@ -356,6 +356,14 @@ _REQUESTS = (
         executor=True,
     ),
     _row(
+        "l1_passes",
+        "passes",
+        "L1 data-path passes",
+        "Passes through an SM's L1 data path at least: the wavefronts of shared memory, one for every four"
+        " sectors of a global request, and one for any other.",
+        executor=True,
+    ),
+    _row(
         "global_load_useful_bytes",
         "bytes",
         "Global load useful bytes",

@@ -36,6 +36,7 @@ Cause = Literal[
     "race",
     "undefined value",
     "asynchronous copy",
+    "missing fence",
     "wrong store",
     "never written",
 ]
@@ -55,6 +56,8 @@ class ProblemRecord:
         options: The variant of the operation.
         flops: Floating-point operations that it needs.
         min_bytes: Fewest bytes that it must move through device memory.
+        output_bytes: How many of them are results at most, which may stay in the L2 cache; None in a file
+            that does not tell.
     """
 
     operation: str
@@ -64,6 +67,7 @@ class ProblemRecord:
     options: Mapping[str, str]
     flops: Annotated[int, AtLeast(0), AtMost(10**60)]
     min_bytes: Annotated[int, AtLeast(1), AtMost(10**60)]
+    output_bytes: Annotated[int, AtLeast(0), AtMost(10**60)] | None = None
 
     @property
     def label(self) -> str:
@@ -286,6 +290,8 @@ class Counter:
         reason: Why `value` is None.
         sampled_blocks: Blocks that the executor ran.
         total_blocks: Blocks of the grid that the value stands for.
+        busiest_sm: The least of it that the busiest SM does, whichever blocks it is given; None where that is
+            not known.
     """
 
     value: Tally | None
@@ -295,6 +301,7 @@ class Counter:
     reason: str | None = None
     sampled_blocks: Count | None = None
     total_blocks: Count | None = None
+    busiest_sm: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,14 +336,23 @@ class Bound:
     """The least time that one part of the device needs for a case.
 
     Args:
-        least_us: The time.
+        least_us: The time: no launch of the case can take less.
         formula: How it follows from counts and rates.
         source: Where the rate comes from.
+        most_us: Where caches may absorb work, the time if they absorb nothing; None elsewhere.
+        even_us: The time if all SMs shared the work evenly, where that is less.
+        reachable_us: The time at the rate that a small kernel reached on this device; None where that was not
+            measured.
+        counters: Those that the work is made of, whose share in each line is that line's.
     """
 
     least_us: Positive
     formula: str
     source: str
+    most_us: Positive | None = None
+    even_us: Positive | None = None
+    reachable_us: Positive | None = None
+    counters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

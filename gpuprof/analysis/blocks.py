@@ -4,7 +4,8 @@
 
 from dataclasses import dataclass
 
-from gpuprof.analysis.figures import FIGURES, Subject
+from gpuprof.analysis.figure import Subject
+from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.groups import Group, SizeSlice
 from gpuprof.results import Measurement, Run
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from gpuprof.analysis import counters
 from gpuprof.analysis.changes import Change, change
-from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.results import Direction, Measurement, Run
 
 #: A figure that moves by no more than this share of what it was stays.

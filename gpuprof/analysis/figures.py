@@ -7,93 +7,20 @@ exist the reading says why. Renderers choose figures by key and decide only wher
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from gpuprof.analysis import counters, numbers
+from gpuprof.analysis import counters
+from gpuprof.analysis.figure import Figure, Read, Reading, Subject
 from gpuprof.analysis.groups import kernel_record
 from gpuprof.analysis.kinds import blocks_of, on_host, waves
+from gpuprof.analysis.limits import Limits, limits_of
 from gpuprof.analysis.speed import Speed, speed_of, why_no_speed
 from gpuprof.counters import COUNTERS, Better, describe
 from gpuprof.results import Measurement, Occupancy, Resources, Run
 
 if TYPE_CHECKING:
     from gpuprof.analysis.ladder import Rung
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What a figure is read from.
-
-    Args:
-        run: The run.
-        case: The case.
-        rung: The rung that the case stands for, where it is looked at as one.
-    """
-
-    run: Run
-    case: Measurement
-    rung: "Rung | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A figure of one subject.
-
-    Args:
-        value: The figure; None where it does not exist.
-        reason: Why it does not.
-    """
-
-    value: float | str | None
-    reason: str = ""
-
-
-Read = Callable[[Subject], Reading]
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One figure.
-
-    Args:
-        key: Stable name; that of a counter for a counter.
-        label: Heading of its own column.
-        group: Heading that it shares with its neighbours.
-        short: Name for a narrow column.
-        phrase: Name within a sentence.
-        unit: As `numbers.in_unit` takes it; `text` for words.
-        meaning: One sentence for the reader.
-        read: How it follows from a measurement.
-        better: Which direction is good for the same work.
-        telling: How much more a change of it explains than one that merely follows from it.
-    """
-
-    key: str
-    label: str
-    group: str
-    short: str
-    phrase: str
-    unit: str
-    meaning: str
-    read: Read
-    better: Better = "neither"
-    telling: float = 1.0
-
-    @property
-    def is_text(self) -> bool:
-        """True for words, which align left."""
-        return self.unit == "text"
-
-    def value(self, subject: Subject) -> float | None:
-        """The figure as a number; None where it does not exist or is no number."""
-        value = self.read(subject).value
-        return value if isinstance(value, int | float) else None
-
-    def write(self, value: float, digits: int = 3) -> str:
-        """A value of it in human units."""
-        return numbers.in_unit(value, self.unit, digits)
 
 
 _NO_ARITHMETIC = "this problem has no arithmetic"
@@ -181,6 +108,21 @@ def _counter(name: str) -> Read:
     return reading
 
 
+def _limits(read: Callable[[Limits], float | str | None]) -> Read:
+    """A figure made of a case's bounds."""
+
+    def reading(subject: Subject) -> Reading:
+        limits = limits_of(subject.run, subject.case)
+        if limits is None:
+            return _missing(subject.case.bounds_reason, subject.case.reason)
+        value = read(limits)
+        if value is not None:
+            return Reading(value)
+        return _missing(why_no_speed(subject.run, subject.case))
+
+    return reading
+
+
 def _interval(subject: Subject) -> Reading:
     speed = speed_of(subject.run, subject.case)
     if speed is None:
@@ -246,6 +188,7 @@ def _figure(
 _TIME = "Time, L2 cold"
 _PEAK = "% of theoretical peak"
 _RESOURCES, _OCCUPANCY, _CHECK, _LADDER = "Resources", "Occupancy", "Verification", "Ladder"
+_BOUND = "Bound, from exact counts"
 _TRAFFIC = "Global traffic and shared memory"
 
 _TIMES = (
@@ -375,6 +318,34 @@ _RATES = (
         "%",
         "Of the THEORETICAL roof over this size: bandwidth or compute, whichever binds.",
         _speed(lambda speed: speed.pct_of_limit, "the device's theoretical peak is unknown"),
+        better="higher",
+    ),
+)
+_BOUNDS = (
+    _figure(
+        "bound_by",
+        "Bound by",
+        _BOUND,
+        "text",
+        "The part of the GPU that needs longest for what the kernel asks of it, by exact counts.",
+        _limits(lambda limits: limits.binding.short),
+    ),
+    _figure(
+        "bound_us",
+        "At least",
+        _BOUND,
+        "us",
+        "The time that part needs at its highest rate: no launch can take less.",
+        _limits(lambda limits: limits.least_us),
+        better="lower",
+    ),
+    _figure(
+        "pct_of_bound",
+        "Of bound",
+        _BOUND,
+        "%",
+        "That time as a share of the measured one: 100 % is all that this kernel's counts allow.",
+        _limits(lambda limits: 100 / limits.ratio if limits.ratio else None),
         better="higher",
     ),
 )
@@ -618,10 +589,11 @@ def counter_figure(name: str) -> Figure:
     )
 
 
+_OWN = (*_TIMES, *_RATES, *_BOUNDS, *_COMPARED, *_HELD, *_CHECKS, *_MADE_OF_COUNTERS)
 #: By key. A counter that shares its key with a figure of the compiler's or the occupancy's gives way to it.
 FIGURES: dict[str, Figure] = {
     **{name: counter_figure(name) for name in COUNTERS},
-    **{figure.key: figure for figure in (*_TIMES, *_RATES, *_COMPARED, *_HELD, *_CHECKS, *_MADE_OF_COUNTERS)},
+    **{figure.key: figure for figure in _OWN},
 }
 
 

@@ -10,6 +10,7 @@ from gpuprof.analysis.changes import Change, changes
 from gpuprof.analysis.claims import Claim, claims
 from gpuprof.analysis.groups import SizeSlice, kernel_record
 from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
+from gpuprof.analysis.limits import Limits, limits_of
 from gpuprof.analysis.speed import Speed, speed_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import Verdict, verdict_of
@@ -38,7 +39,8 @@ class Rung:
         pct_of_reference: Speed relative to the fastest reference that solves the same problem on the GPU, in
             percent.
         pct_of_fastest: Speed relative to the fastest rung, in percent.
-        verdict: What limits it.
+        verdict: Which theoretical peak it is near, if any.
+        limits: Its bounds by exact counts, None where those are missing.
         is_reference: A vendor's or host implementation to compare with, not a rung.
         is_ceiling: It computes less, and bounds what the others can reach.
         is_fastest: No other rung that computes the result is faster.
@@ -54,6 +56,7 @@ class Rung:
     pct_of_reference: float | None
     pct_of_fastest: float | None
     verdict: Verdict | None
+    limits: Limits | None
     is_reference: bool
     is_ceiling: bool
     is_fastest: bool = False
@@ -125,6 +128,7 @@ def _in_order(run: Run, size: SizeSlice) -> list[Rung]:
                 pct_of_reference=None,
                 pct_of_fastest=None,
                 verdict=verdict_of(run, case),
+                limits=limits_of(run, case),
                 is_reference=is_reference(run, case),
                 is_ceiling=is_ceiling(run, case),
             )

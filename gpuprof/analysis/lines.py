@@ -23,6 +23,8 @@ class LineFigures:
         ffma: Fused multiply-adds over all threads.
         most_traffic: No line touches more global sectors.
         most_conflicts: No line causes more bank conflicts.
+        binding_pct: Share of what the part that binds the kernel has to do; None where it has no such work.
+        binds: No line causes more of that.
     """
 
     line: int
@@ -35,6 +37,8 @@ class LineFigures:
     ffma: float
     most_traffic: bool
     most_conflicts: bool
+    binding_pct: float | None
+    binds: bool
 
 
 def line_figures(case: Measurement) -> dict[int, LineFigures]:
@@ -44,6 +48,10 @@ def line_figures(case: Measurement) -> dict[int, LineFigures]:
     conflicts = {line.line: _sum(line, *BANK_CONFLICTS) for line in lines}
     all_sectors = sum(sectors.values())
     top_sectors, top_conflicts = max(sectors.values(), default=0), max(conflicts.values(), default=0)
+    bound = case.bounds.get(case.bound_by or "")
+    binding = bound.counters if bound else ()
+    work = {line.line: _sum(line, *binding) for line in lines}
+    all_work, top_work = sum(work.values()), max(work.values(), default=0)
     figures = {}
     for line in lines:
         requests = _sum(line, *GLOBAL_REQUESTS)
@@ -59,6 +67,8 @@ def line_figures(case: Measurement) -> dict[int, LineFigures]:
             ffma=_sum(line, "ffma_thread_instructions", "dfma_thread_instructions"),
             most_traffic=bool(touched) and touched == top_sectors,
             most_conflicts=bool(conflicts[line.line]) and conflicts[line.line] == top_conflicts,
+            binding_pct=100.0 * work[line.line] / all_work if work[line.line] else None,
+            binds=bool(work[line.line]) and work[line.line] == top_work,
         )
     return figures
 

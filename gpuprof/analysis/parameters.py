@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from gpuprof.analysis.figures import FIGURES, Figure, Subject
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.groups import Group, SizeSlice, kernel_record
 from gpuprof.analysis.kinds import is_reference
 from gpuprof.analysis.ladder import uncertainty

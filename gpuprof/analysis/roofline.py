@@ -1,22 +1,29 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The roofline: theoretical roofs, the measured copy bandwidth, and where each kernel stands under them.
+"""The roofline by level of the memory hierarchy: roofs, where each kernel stands, and how steps move it.
 
-The arithmetic intensity is the problem's ideal one, FLOPs over the fewest bytes that must move. A kernel's
-real traffic may be larger, so a point shows what was reached and not what the memory system carried.
+A kernel's arithmetic intensity is its FLOPs over the bytes that cross one level, so kernels that do the same
+work stand apart: what one rung moves through shared memory the next keeps in registers. The bytes are counted
+ones where there are any; the last level is the problem's ideal, the fewest bytes that must move.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from gpuprof.analysis import counters
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.kinds import on_host
-from gpuprof.analysis.ladder import build_ladder
-from gpuprof.results import Run
+from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
+from gpuprof.bounds.parts import BULK_READS, BULK_WRITES, DRAM_BYTES, READS, SECTOR_BYTES, WRITES
+from gpuprof.devices.measured import theoretical
+from gpuprof.results import Measurement, Run
+
+_PASS_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRoof:
-    """A bandwidth in GB/s; `measured` tells a copy's from a theoretical peak."""
+    """A bandwidth in GB/s; `measured` tells what a kernel or a copy reached from a theoretical peak."""
 
     gbps: float
     measured: bool
@@ -24,51 +31,132 @@ class MemoryRoof:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One kernel at one size."""
+    """One kernel at one size.
+
+    Args:
+        kernel: Its id.
+        size: Its size.
+        flop_per_byte: FLOPs over the bytes of the level.
+        gflops: The measured rate, or the highest that its bounds allow.
+        is_bound: Whether it is the latter.
+        is_reference: Whether it is something to compare with.
+        after: Id of the rung that its step starts from; empty for none.
+    """
 
     kernel: str
     size: str
     flop_per_byte: float
     gflops: float
     is_reference: bool
+    is_bound: bool = False
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Roofline:
-    """Roofs and points of one group; the roofs are absent where the device's peaks are unknown."""
+class Level:
+    """One level of the memory hierarchy.
 
-    peak_gflops: float
+    Args:
+        key: `l1`, `l2`, `dram` or `ideal`.
+        label: For a reader.
+        memory_roofs: Its bandwidths; the theoretical one may be unknown.
+        points: Kernels whose bytes are known there.
+    """
+
+    key: str
+    label: str
     memory_roofs: tuple[MemoryRoof, ...]
     points: tuple[Point, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """Roofs and points of one group."""
+
+    peak_gflops: float
+    levels: tuple[Level, ...]
+
+
 def build_roofline(run: Run, group: Group) -> Roofline | None:
-    """The roofline of a group; None without arithmetic, without known peaks, or without a timed case.
+    """The roofline of a group; None without arithmetic, without known peaks, or without a rate to show.
 
     What ran on the CPU does not stand under the GPU's roofs.
     """
     peak = run.device.peak_gflops(group.dtype)
-    bandwidth = run.device.peak_bandwidth_gbps
-    if peak is None or bandwidth is None:
+    if peak is None or run.device.peak_bandwidth_gbps is None:
         return None
-    points = [
-        Point(
-            kernel=rung.kernel.id,
-            size=size.label,
-            flop_per_byte=rung.case.problem.flops / rung.case.problem.min_bytes,
-            gflops=rung.speed.gflops,
-            is_reference=rung.is_reference,
-        )
-        for size in group.sizes
-        for rung in build_ladder(run, size).rungs
-        if rung.speed and rung.speed.gflops is not None and not on_host(run, rung.case)
-    ]
-    if not points:
-        return None
-    copy = run.device.measured_copy_bandwidth_gbps
-    roofs = (MemoryRoof(bandwidth, measured=False),)
-    return Roofline(
-        peak_gflops=peak,
-        memory_roofs=(*roofs, MemoryRoof(copy, measured=True)) if copy else roofs,
-        points=tuple(points),
+    ladders = [build_ladder(run, size) for size in group.sizes]
+    levels = tuple(
+        Level(key, label, roofs, points)
+        for key, (label, bytes_of) in _LEVELS.items()
+        if (roofs := _roofs(run, key)) and (points := tuple(_points(run, ladders, bytes_of)))
     )
+    return Roofline(peak, levels) if levels else None
+
+
+def _points(run: Run, ladders: list[Ladder], bytes_of: Callable[[Measurement], float | None]) -> list[Point]:
+    found = []
+    for ladder in ladders:
+        for rung in ladder.rungs:
+            moved, rate = bytes_of(rung.case), _rate(run, rung)
+            if moved and rate:
+                found.append(
+                    Point(
+                        kernel=rung.kernel.id,
+                        size=ladder.size.label,
+                        flop_per_byte=rung.case.problem.flops / moved,
+                        gflops=rate[0],
+                        is_reference=rung.is_reference,
+                        is_bound=rate[1],
+                        after=rung.previous or "",
+                    )
+                )
+    return found
+
+
+def _rate(run: Run, rung: Rung) -> tuple[float, bool] | None:
+    """GFLOP/s, and whether it is only the most that bounds allow."""
+    if not rung.case.problem.flops or on_host(run, rung.case):
+        return None
+    if rung.speed is not None:
+        return (rung.speed.gflops, False) if rung.speed.gflops is not None else None
+    if rung.limits is not None:
+        return rung.case.problem.flops / rung.limits.least_us / 1e3, True
+    return None
+
+
+def _l1_bytes(case: Measurement) -> float | None:
+    passes = counters.value(case, "l1_passes")
+    return passes * _PASS_BYTES if passes else None
+
+
+def _l2_bytes(case: Measurement) -> float | None:
+    """What SMs ask of L2: less what L1 was measured to absorb, or all of it where nobody measured."""
+    reads, writes, bulk = (counters.total(case, *names) or 0 for names in (READS, WRITES, _BULK))
+    hits = counters.value(case, "l1_hit_rate_pct") or 0.0
+    return SECTOR_BYTES * (reads * (1 - hits / 100) + writes) + bulk or None
+
+
+def _dram_bytes(case: Measurement) -> float | None:
+    return counters.total(case, *DRAM_BYTES)
+
+
+_BULK = (BULK_READS, BULK_WRITES)
+_LEVELS: Mapping[str, tuple[str, Callable[[Measurement], float | None]]] = {
+    "l1": ("shared memory and L1", _l1_bytes),
+    "l2": ("L2", _l2_bytes),
+    "dram": ("DRAM, measured", _dram_bytes),
+    "ideal": ("fewest bytes that must move", lambda case: case.problem.min_bytes),
+}
+_RATES = {"l1": "shared_gbps", "l2": "l2_gbps", "dram": "dram_read_gbps", "ideal": "dram_read_gbps"}
+
+
+def _roofs(run: Run, level: str) -> tuple[MemoryRoof, ...]:
+    """The theoretical bandwidth of a level, and what was reached on this device."""
+    device, rate = run.device, _RATES[level]
+    limit = theoretical(device).get(rate)
+    reached = device.measured_rates.get(rate)
+    if reached is None and rate == "dram_read_gbps":
+        reached = device.measured_copy_bandwidth_gbps
+    known = ((limit, False), (reached, True))
+    return tuple(MemoryRoof(gbps, measured) for gbps, measured in known if gbps is not None)

@@ -4,7 +4,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from numbers import Integral
 from pathlib import Path
@@ -18,6 +18,7 @@ from gpuprof.kernels.header import LAUNCH_VARIABLES
 from gpuprof.kernels.kernel import Kernel, Launch
 from gpuprof.kernels.paths import Source
 from gpuprof.kernels.shape import check_block
+from gpuprof.kernels.texture import texture_specs
 from gpuprof.measure.request import Request, Selection, make_request, select
 from gpuprof.operation import Operation
 from gpuprof.problems.formulas import ExpressionError, evaluate, variables
@@ -46,6 +47,8 @@ class BareLaunch:
         dynamic_shared_bytes: Dynamic shared memory of one block.
         cooperative: Whether blocks wait for each other.
         compile_options: Options for the compiler besides gpuprof's own.
+        textures: Arguments that are textures, with the fields of a header's tables.
+        surfaces: Arguments that are surfaces, likewise.
     """
 
     grid: LaunchValue
@@ -55,6 +58,8 @@ class BareLaunch:
     dynamic_shared_bytes: int | str | Callable[[Mapping[str, int]], int | str] = 0
     cooperative: bool = False
     compile_options: Sequence[str] = ()
+    textures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    surfaces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ def call_request(
     files = _read(sources)
     read = read_call(
         next(iter(files)).stem,
-        call.args,
+        _without_views(call.args, launch),
         call.expect,
         folder,
         relative=call.relative,
@@ -101,6 +106,26 @@ def call_request(
     ladder = _bare_ladder(files, launch, read.operation, read.dtype, tuple(call.args))
     request = make_request(ladder, sizes=[read.sizes], dtype=read.dtype, scalars=read.scalars)
     return replace(request, selections=launched(ladder, launch, read.integers))
+
+
+def _without_views(args: "Mapping[str, Argument]", launch: BareLaunch) -> "Mapping[str, Argument]":
+    """The arguments that have values of their own: all but textures and surfaces of other arguments.
+
+    Raises:
+        InputError: One of those has a value.
+    """
+    views = {
+        name: table["array"]
+        for name, table in (*launch.textures.items(), *launch.surfaces.items())
+        if table.get("array", name) != name
+    }
+    for name, array in views.items():
+        if args.get(name) is not None:
+            raise InputError(
+                f"{name} is a view of {array}, and has a value too.",
+                fix=f"Give None for {name}, or no array.",
+            )
+    return {name: value for name, value in args.items() if name not in views}
 
 
 def bare_ladder(
@@ -208,6 +233,11 @@ def _bare(
         rung=rung,
         compile_options=launch.compile_options,
         headers=carried_files(text, path, ()),
+        textures=texture_specs(
+            launch.textures,
+            launch.surfaces,
+            {name: len(array.shape) for name, array in operation.arrays.items()},
+        ),
     )
 
 

@@ -80,6 +80,8 @@ def profile(
     dynamic_shared_bytes: int | str | Callable[[Mapping[str, int]], int | str] = 0,
     cooperative: bool = False,
     compile_options: Sequence[str] = (),
+    textures: Mapping[str, Mapping[str, Any]] | None = None,
+    surfaces: Mapping[str, Mapping[str, Any]] | None = None,
     device: str | int = "auto",
     arch: str | None = None,
     seed: int = 0,
@@ -134,6 +136,9 @@ def profile(
         dynamic_shared_bytes: Dynamic shared memory of one block: a number, a formula or a function.
         cooperative: Whether blocks wait for each other, and all must be on the device at once.
         compile_options: Options for the compiler besides gpuprof's own.
+        textures: Arguments that the kernel takes as a `cudaTextureObject_t`, by name, each with the fields of
+            a header's `[textures.NAME]`: `{"image": {"filter": "linear"}}`.
+        surfaces: Those that it takes as a `cudaSurfaceObject_t`, likewise: `{"out": {}}`.
         device: `"auto"`, a GPU's number, `"sim"` or `"sim:CARD"` for the executor, `"none"` to compile only.
         arch: Without a GPU, the architecture to stand in for, such as `"sm_90"`.
         seed: Of the random inputs.
@@ -170,7 +175,8 @@ def profile(
         poison_inout=poison_inout,
         explain=explain,
     )
-    launch = _launch(grid, block, params or {}, entry, dynamic_shared_bytes, cooperative, compile_options)
+    how = params or {}, entry, dynamic_shared_bytes, cooperative, compile_options
+    launch = _launch(grid, block, *how, textures or {}, surfaces or {})
     files = _listed(what)
     if args is not None or expect is not None:
         _refuse("args and expect", operation=operation, kernels=kernels, sizes=sizes, blocks=blocks)
@@ -183,6 +189,7 @@ def profile(
     selections: Sequence[Selection] = ()
     if launch is None:
         _refuse("a header", entry=entry, arguments=arguments, compile_options=compile_options)
+        _refuse("a header", textures=textures, surfaces=surfaces)
         ladder = _ladder(files, operation)
         selections = _selections(ladder, kernels, params or {})
     else:

@@ -12,7 +12,8 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from gpuprof.analysis.counters import held as counted
-from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import Rung, build_ladder
 from gpuprof.analysis.status import status_of

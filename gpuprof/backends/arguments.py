@@ -3,16 +3,17 @@
 """From the arguments that a header names to what the compiled kernel takes: checked, sized, in order."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from gpuprof.backends.pointees import points_to
+from gpuprof.backends.pointees import HANDLES, points_to
 from gpuprof.copy_engine import TENSOR_MAP_BYTES
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.entries import base_name
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.kernels.tensor_map import TensorMap
+from gpuprof.kernels.texture import Texture
 from gpuprof.problems.dtypes import ELEMENT_TYPES, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.toolchain.nvrtc import CompiledKernel
@@ -22,6 +23,7 @@ from gpuprof.toolchain.signature import Declared, Parameter, declared_parameters
 _SIZE_BYTES = 4
 _FLOATS = {4: "<f", 8: "<d"}
 _HALF_BYTES = 2
+_HANDLE_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class ValueArgument:
     content: bytes
 
 
-Argument = ArrayArgument | ValueArgument | TensorMap
+Argument = ArrayArgument | ValueArgument | TensorMap | Texture
 
 
 def bind_arguments(
@@ -52,7 +54,7 @@ def bind_arguments(
     Args:
         kernel: The kernel, for messages.
         problem: Gives the arguments' values.
-        shape: Gives the tensor maps and the workspace.
+        shape: Gives the tensor maps, the textures and the workspace.
         launch: Names the arguments.
         compiled: The PTX of its function, which tells what that takes.
 
@@ -74,6 +76,7 @@ def bind_arguments(
             or "Make arguments in the header say what the kernel takes, in order.",
         )
     maps = {made.argument: made for made in shape.tensor_maps}
+    textures = {made.argument: made for made in shape.textures}
     workspace = {spec.name: spec for spec in shape.workspace}
     bound: list[Argument] = []
     misfits: list[str] = []
@@ -85,6 +88,9 @@ def bind_arguments(
         elif name in maps:
             argument = maps[name] if _takes_map(parameter) else None
             wanted = f"a tensor map, a struct of {TENSOR_MAP_BYTES} bytes"
+        elif name in textures:
+            argument = textures[name] if _takes_handle(parameter, written) else None
+            wanted = f"a {textures[name].word}, {textures[name].c_type}"
         elif name in problem.dimensions:
             argument, wanted = _size(name, problem.dimensions[name], parameter, written)
         elif name in problem.scalars:
@@ -101,6 +107,7 @@ def bind_arguments(
         raise CaseFailure(
             f"The arguments of {kernel.id} do not fit: {'; '.join(misfits)}.",
             fix=reordering(names, declared)
+            or _naming_views(names, declared, textures)
             or "Mend the kernel's parameters, or the order of arguments in its header.",
         )
     return tuple(bound)
@@ -129,8 +136,22 @@ def reordering(names: Sequence[str], declared: Sequence[Declared]) -> str:
     return f"By its parameters' names: arguments = [{listed}]."
 
 
+def _naming_views(names: Sequence[str], declared: Sequence[Declared], known: Collection[str]) -> str:
+    """What the header should say of parameters that are textures or surfaces, where it does not."""
+    tables = [
+        f"[{HANDLES[one.type]}.{name}]"
+        for name, one in zip(names, declared, strict=True)
+        if one.type in HANDLES and name not in known
+    ]
+    return f"Say how they are read, in a table each: {', '.join(tables)}." if tables else ""
+
+
 def _takes_map(parameter: Parameter) -> bool:
     return parameter.is_struct and parameter.nbytes == TENSOR_MAP_BYTES
+
+
+def _takes_handle(parameter: Parameter, written: Declared) -> bool:
+    return parameter.is_integer and parameter.nbytes == _HANDLE_BYTES and not _is_pointer(parameter, written)
 
 
 def _array(spec: ArraySpec, parameter: Parameter, written: Declared) -> tuple[Argument | None, str]:

@@ -8,6 +8,7 @@ from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.dtypes import ELEMENT_TYPES
 from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
+from gpuprof.toolchain.targets import target_of
 
 
 def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> Functions:
@@ -22,7 +23,8 @@ def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> Functions:
         CompileError: NVRTC rejected it.
         BackendUnavailable: NVRTC is not installed.
     """
-    options = compiler_options(arch, shape.defines, kernel.compile_options)
+    target = target_of(arch, (kernel.source, *kernel.headers.values()))
+    options = compiler_options(target, shape.defines, kernel.compile_options)
     # The source that says `real` cannot know that a run's type needs a header.
     types = (element for element in ELEMENT_TYPES.values() if ("real", element.c_type) in shape.defines)
     options += tuple(f"--pre-include={element.header}" for element in types if element.header)

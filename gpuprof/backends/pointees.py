@@ -9,6 +9,8 @@ from gpuprof.problems.dtypes import ElementType
 _FLOATS = {"float": 4, "double": 8, "half": 2, "__half": 2, "__nv_bfloat16": 2, "nv_bfloat16": 2}
 _SIZED = re.compile(r"(?:std::|cuda::std::)?(?P<sign>u?)int(?P<bits>8|16|32|64)_t\Z")
 _INTEGER_WORDS = {"signed", "unsigned", "char", "short", "int", "long", "size_t", "bool", "uint"}
+#: Integers that name what has no address, with the tables of a header that describe it.
+HANDLES = {"cudaTextureObject_t": "textures", "cudaSurfaceObject_t": "surfaces"}
 #: Bytes without a meaning of their own: any array may be read through them.
 _BYTES = {"void", "char", "unsigned char", "signed char", "uint8_t", "int8_t"}
 
@@ -28,6 +30,8 @@ def points_to(written: str, element: ElementType) -> bool | None:
     """
     if not written:
         return None
+    if written in HANDLES:
+        return False
     if not written.endswith("*"):
         return False if _integer_bytes(written) or written in _FLOATS else None
     pointee = written.removesuffix("*").strip()

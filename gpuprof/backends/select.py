@@ -19,7 +19,6 @@ def open_backend(
     seed: int,
     budget: Budget,
     sim_blocks: int | None,
-    lines: bool,
     libraries: tuple[str, ...] = (),
 ) -> tuple[Backend, str | None]:
     """Open a backend.
@@ -30,7 +29,6 @@ def open_backend(
         seed: Of the problems' random inputs.
         budget: When a timed case has enough samples.
         sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
-        lines: Whether the executor shall annotate what a GPU measures.
         libraries: Those that will be measured on a GPU, for their versions to be recorded.
 
     Returns:
@@ -45,7 +43,7 @@ def open_backend(
             raise InputError(
                 "--arch does not go with a real GPU, whose architecture is known.", fix="Drop it."
             )
-        return _annotated(_open_gpu(int(selector), seed, budget, libraries), seed, sim_blocks, lines), None
+        return _open_gpu(int(selector), seed, budget, libraries), None
     kind, _, card = selector.partition(":")
     if kind == "none":
         device = _card(card, arch)
@@ -60,7 +58,7 @@ def open_backend(
     if arch:
         return _open_sim(_card("", arch), seed, sim_blocks), None
     try:
-        return _annotated(_open_gpu(0, seed, budget, libraries), seed, sim_blocks, lines), None
+        return _open_gpu(0, seed, budget, libraries), None
     except BackendUnavailable as error:
         device = _card("", None)
         return _open_sim(device, seed, sim_blocks), error.what
@@ -79,15 +77,6 @@ def _open_gpu(ordinal: int, seed: int, budget: Budget, libraries: tuple[str, ...
     from gpuprof.backends.gpu.backend import GpuBackend
 
     return GpuBackend(ordinal, seed, budget, libraries)
-
-
-def _annotated(backend: Backend, seed: int, blocks: int | None, lines: bool) -> Backend:
-    if not lines:
-        return backend
-    from gpuprof.backends.sim.backend import SimBackend
-    from gpuprof.backends.with_lines import WithLines
-
-    return WithLines(backend, SimBackend(backend.device, seed, blocks))
 
 
 def _open_sim(device: Device, seed: int, blocks: int | None) -> Backend:

@@ -79,6 +79,48 @@ def print_devices() -> None:
     console.print(_device_table("Known cards", cards(), numbered=False))
 
 
+def print_measured_rates() -> None:
+    """What small kernels reach on each GPU here, beside its theoretical rates.
+
+    Raises:
+        BackendUnavailable: There is no GPU.
+    """
+    from gpuprof.backends.gpu.backend import GpuBackend
+    from gpuprof.backends.gpu.query import device_count
+    from gpuprof.statistics import Budget
+
+    console = _console()
+    for ordinal in range(device_count()):
+        device = GpuBackend(ordinal, 0, Budget(0.1)).device
+        console.print(_rate_table(f"{ordinal}  {device.name}", device))
+        if device.measured_rates_reason:
+            console.print(one_line(device.measured_rates_reason), markup=False)
+
+
+def _rate_table(title: str, device: Device) -> object:
+    from rich.table import Table
+
+    from gpuprof.devices.measured import MEASURED_RATES, theoretical
+
+    table = Table(title=one_line(title), title_justify="left", box=None, pad_edge=False, title_style="bold")
+    table.add_column("rate", no_wrap=True)
+    for column in ("measured", "theoretical", "of it"):
+        table.add_column(column, justify="right")
+    table.add_column("unit", no_wrap=True)
+    limits = theoretical(device)
+    for key, info in MEASURED_RATES.items():
+        reached, limit = device.measured_rates.get(key), limits.get(key)
+        _add_row(
+            table,
+            info.label,
+            "not measured" if reached is None else f"{reached:,.4g}",
+            "" if limit is None else f"{limit:,.4g}",
+            "" if limit is None or reached is None else f"{100 * reached / limit:.1f} %",
+            info.unit,
+        )
+    return table
+
+
 def _device_table(title: str, devices: tuple[Device, ...], *, numbered: bool) -> object:
     from rich.table import Table
 

@@ -59,7 +59,12 @@ SimBlocks = Annotated[
         "--sim-blocks", metavar="all|N", help="Blocks that sim runs of each grid.  [default: all when small]"
     ),
 ]
-Lines = Annotated[bool, typer.Option("--lines", help="On a GPU: also count per source line, with sim.")]
+Lines = Annotated[
+    bool,
+    typer.Option(
+        "--lines/--no-lines", help="On a GPU, count with sim too: bounds, and counts by source line."
+    ),
+]
 PoisonInout = Annotated[
     bool,
     typer.Option(
@@ -134,7 +139,7 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "timeout": (Timeout, 60.0),
     "seconds": (Seconds, 0.25),
     "sim_blocks": (SimBlocks, None),
-    "lines": (Lines, False),
+    "lines": (Lines, True),
     "poison_inout": (PoisonInout, True),
     "explain": (Explain, True),
     "reference": (Reference, "vendor"),

@@ -6,7 +6,8 @@ A `Device` comes either from a driver's attributes (`source="driver"`) or from t
 (`source="table"`); everything downstream reads only this type.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from gpuprof.errors import InputError
@@ -55,6 +56,15 @@ def fma_per_cycle(compute_capability: tuple[int, int]) -> tuple[int, int] | None
     return _FMA_PER_CYCLE.get(compute_capability)
 
 
+def tensor_fma_per_cycle(compute_capability: tuple[int, int]) -> Mapping[str, int]:
+    """Multiply-adds that the tensor cores of one SM complete per cycle, by type of the operands.
+
+    Args:
+        compute_capability: Major and minor version.
+    """
+    return _TENSOR_FMA_PER_CYCLE.get(compute_capability, {})
+
+
 def parse_arch(text: str) -> tuple[int, int]:
     """Read an architecture name such as `sm_90`, `90` or `9.0` as a compute capability.
 
@@ -74,7 +84,9 @@ class Device:
     Peaks are theoretical: `peak_bandwidth_gbps` is 2 x memory clock x bus width / 8, and the arithmetic
     peaks are 2 x FMA per cycle and SM x SM count x SM boost clock. A peak is None where an input to it is
     unknown. `measured_copy_bandwidth_gbps` counts bytes read plus bytes written by a large device-to-device
-    copy on this very device in this run, and is None where nothing could be measured.
+    copy on this very device in this run, and is None where nothing could be measured. `measured_rates` are
+    those of `gpuprof.devices.measured`, by a name that ends with the unit: each was reached once by a small
+    kernel on this very device.
     """
 
     name: str
@@ -101,6 +113,8 @@ class Device:
     source: DeviceSource
     measured_copy_bandwidth_gbps: Positive | None = None
     measured_copy_bandwidth_reason: str | None = None
+    measured_rates: Mapping[str, Positive] = field(default_factory=dict)
+    measured_rates_reason: str | None = None
 
     @property
     def capability(self) -> tuple[int, int]:
@@ -126,7 +140,7 @@ class Device:
         Returns:
             None where gpuprof does not know the rate.
         """
-        rate = _TENSOR_FMA_PER_CYCLE.get(self.capability, {}).get(source)
+        rate = tensor_fma_per_cycle(self.capability).get(source)
         return theoretical_gflops(rate, self.sm_count, self.sm_clock_mhz) if rate else None
 
 

@@ -29,20 +29,22 @@ The way of a kernel through the rooms:
   (`float_runs`).
 - `definedness`, where that is asked for, makes each step one that also follows what was read of shared memory
   that nobody had written: bit by bit, to where it would count.
-- `divergence` keeps lanes that have parted: where they will join, who polls in vain, and who waits at a warp
-  operation for lanes of its warp that are elsewhere.
-- `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier.
+- `divergence` keeps lanes that have parted: where they will join, who polls in vain, who waits at a warp
+  operation for lanes of its warp that are elsewhere, and who at the barriers of blocks and clusters.
+- `scheduler` runs the steps: where lanes diverge, where they meet again, and who waits at which barrier. The
+  blocks of a cluster lie side by side in a batch, as if they were one (`ClusterLayout`).
 - `memory` is what they touch: global and shared memory, the phases of mbarriers, what the copy engine has in
   flight. `coalescing` counts sectors there and `banks` wavefronts; `races` judges who touched shared memory
   between barriers, and `phased_races` where mbarriers order accesses too; what repeats is judged once
   (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
   knows whether anything orders them. A `witness`, where one is asked for, remembers who wrote each element.
-- `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; `totals` adds everything up.
+- `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch, unless CUDA would refuse the
+  launch (`refusals`); `totals` adds everything up, and `busiest` what the busiest multiprocessor has of it.
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
-`sampling`; `divergence`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they use its errors, and its
-facts about the copy engine.
+`refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they
+use its errors, and its facts about the copy engine and the units of textures.
 """
 
 from gpuprof.executor.decode import Program, load_program
@@ -50,7 +52,8 @@ from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, Unsup
 from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combined, launch
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
-from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
+from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
+from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
@@ -70,9 +73,12 @@ __all__ = [
     "Program",
     "Sample",
     "Stored",
+    "TensorDescriptor",
     "UnsupportedInstruction",
     "UnwrittenRead",
     "Witness",
+    "bind_surface",
+    "bind_texture",
     "choose_blocks",
     "combined",
     "encode_tensor_map",

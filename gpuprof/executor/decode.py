@@ -20,25 +20,38 @@ from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.call_graph import CallGraph
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
-from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_before_written, reads_and_writes
+from gpuprof.executor.program.flow import (
+    BasicBlock,
+    End,
+    basic_blocks,
+    is_cluster_wait,
+    read_before_written,
+    reads_and_writes,
+)
 from gpuprof.executor.program.loops import WaitingLoop, waiting_loops
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
-from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable, parse
+from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
 from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
-from gpuprof.executor.program.slots import Slots
+from gpuprof.executor.program.slots import RESERVED_FOR_TILES, Slots
 from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
     address_steps,
     arithmetic_steps,
+    async_stores,
     bulk_steps,
     call_steps,
+    cluster_steps,
+    fence_steps,
     matrix_steps,
     mbarrier_steps,
     memory_steps,
     mma_steps,
     move_steps,
+    surface_steps,
     system_calls,
+    texture_steps,
     warp_steps,
+    wgmma_steps,
     wmma_steps,
 )
 from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, names_count
@@ -67,6 +80,8 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "mov": move_steps.move,
     "cvta": address_steps.convert_address,
     "isspacep": address_steps.is_in_space,
+    "mapa": cluster_steps.map_address,
+    "getctarank": cluster_steps.rank_of_address,
     "shfl": warp_steps.shuffle,
     "vote": warp_steps.vote,
     "match": warp_steps.match,
@@ -75,12 +90,14 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "elect": warp_steps.elect,
     "mma": mma_steps.multiply,
     "wmma": wmma_steps.decode,
+    "wgmma": wgmma_steps.decode,
+    "setmaxnreg": _no_step,
     "ldmatrix": matrix_steps.load_matrix,
     "stmatrix": matrix_steps.store_matrix,
     "movmatrix": matrix_steps.move_matrix,
     "mbarrier": mbarrier_steps.mbarrier,
-    "membar": memory_steps.fence,
-    "fence": memory_steps.fence,
+    "membar": fence_steps.fence,
+    "fence": fence_steps.fence,
     "prefetch": _no_step,
     "prefetchu": _no_step,
     "discard": _no_step,
@@ -98,6 +115,13 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "__assertfail": system_calls.assertion_fails,
     "malloc": system_calls.allocate,
     "free": system_calls.free,
+    "tex": texture_steps.sample,
+    "tld4": texture_steps.sample,
+    "txq": texture_steps.query,
+    "suq": texture_steps.query,
+    "suld": surface_steps.load,
+    "sust": surface_steps.store,
+    "sured": surface_steps.update,
 }
 
 
@@ -173,12 +197,12 @@ class Program:
         constants: Byte offsets of those in constant memory, by name.
         functions: Addresses of the module's functions.
         phased: Whether it uses mbarriers or the copy engine.
-        partial: Whether it has barriers of some of a block's warps.
+        partial: Whether it has barriers of some of a block's warps, or of clusters.
         orders_shared: Whether accesses to shared memory may be ordered by more than barriers of whole blocks,
             `__syncwarp` of whole warps, and mbarriers.
         stored: Parameters and variables through which it may write global memory; None when it may be any.
         fences: Whether it has fences, or operations that release: its blocks may wait for each other.
-        uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        uncounted: Families of accesses that also go another way, past their counters.
         architecture: The number of its target: 90 for `sm_90`.
         clocks: Special registers that tell the time, of those that it reads.
         shared_start: Address of the first byte of its own shared memory.
@@ -189,6 +213,8 @@ class Program:
         limits: What its header says of launches, by directive.
         unwritten: Slots of registers that may be read before anything is written to them.
         follows_undefined: Whether its steps follow values that come from registers or memory never written.
+        reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
+            use them. Where it does, addresses count from there.
     """
 
     kernel: str
@@ -217,6 +243,7 @@ class Program:
     limits: dict[str, tuple[int, int, int]]
     unwritten: frozenset[int]
     follows_undefined: bool
+    reserved_bytes: int = 0
 
 
 def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Program:
@@ -263,10 +290,13 @@ class _Decoder:
         self.function = function
         self.follow_undefined = follow_undefined
         self.shared = shared_layout(module, function)
+        self.reserved_bytes = _reserved_bytes(module, function)
+        if self.reserved_bytes:
+            self.shared = self.shared.behind(self.reserved_bytes)
         shared = [v for v in (*module.variables, *function.variables) if v.name in self.shared.offsets]
         self.offsets = dict(self.shared.offsets)
         self.architecture = module.architecture
-        start = shared_start(module.architecture)
+        start = shared_start(module.architecture) - self.reserved_bytes
         self.unmet_alignments = {
             v.name: (v.align, start + self.offsets[v.name])
             for v in shared
@@ -288,7 +318,8 @@ class _Decoder:
         self.functions = CallGraph(module).addresses
         addresses |= self.functions
         known = {v.name for v in self.variables} | set(placed)
-        self.coder = Coder(Slots(function, addresses, known), placed, _passing(flow), start)
+        slots = Slots(function, addresses, known, self.shared.offsets.keys())
+        self.coder = Coder(slots, placed, _passing(flow), start)
         self.flow = flow
 
     def program(self, text: str) -> Program:
@@ -310,19 +341,20 @@ class _Decoder:
             self.constants,
             self.functions,
             self.coder.phased,
-            partial := any(names_count(item) for item in self._barriers()),
+            partial := self._has_partial_barriers(),
             not self.coder.phased and (partial or self._orders_shared()),
             stored_symbols(self.function),
             self.coder.fences,
             frozenset(self.coder.uncounted),
             self.architecture,
             frozenset(self.coder.clocks),
-            self.coder.shared_start,
+            shared_start(self.architecture),
             self.unmet_alignments,
             tuple(self.coder.unmodelled),
             self.function.limits,
             self._unwritten(),
             self.follow_undefined,
+            self.reserved_bytes,
         )
 
     def _turn(self, loop: WaitingLoop) -> Turn:
@@ -347,8 +379,10 @@ class _Decoder:
         atomic = self.coder.fences and any(i.opcode[0] in ("atom", "red") for i in near)
         return strong or atomic or any(i.opcode[:2] == ("bar", "warp") and not names_all(i) for i in near)
 
-    def _barriers(self) -> Iterator[Instruction]:
-        return (block.last for block in self.flow if block.end is End.BARRIER and block.last is not None)
+    def _has_partial_barriers(self) -> bool:
+        ends = {End.BARRIER, End.CLUSTER_WAIT}
+        barriers = [block.last for block in self.flow if block.end in ends and block.last is not None]
+        return any(names_count(item) or is_cluster_wait(item) for item in barriers)
 
     def _block(self, block: BasicBlock) -> RunnableBlock:
         steps: list[Step] = []
@@ -406,18 +440,29 @@ class _Decoder:
             item = replace(item, operands=item.operands[:-1])
         if name in ("bar", "barrier") and "warp" in item.opcode:
             return warp_steps.sync_warp(self.coder, item)
-        if item.opcode[:3] == ("cp", "async", "bulk"):
+        if item.opcode[:2] == ("barrier", "cluster"):
+            return cluster_steps.arrive(self.coder, item)
+        if item.opcode[:3] == ("cp", "async", "bulk") or item.opcode[:2] == ("cp", "reduce"):
             return bulk_steps.bulk_copy(self.coder, item)
         if item.opcode[:3] == ("cp", "async", "mbarrier"):
             return mbarrier_steps.arrive_after_copies(self.coder, item)
         if item.opcode[:2] == ("cp", "async"):
             grouped = {"commit_group", "wait_group", "wait_all"} & set(item.opcode)
             return (memory_steps.async_group if grouped else memory_steps.async_copy)(self.coder, item)
+        if name in ("st", "red") and "async" in item.opcode:
+            return (async_stores.store_async if name == "st" else async_stores.reduce_async)(self.coder, item)
         if name in _OTHERS:
             return _OTHERS[name](self.coder, item)
         if name in TABLE:
             return arithmetic_steps.arithmetic(self.coder, item)
         raise UnsupportedInstruction(item.name, item.line)
+
+
+def _reserved_bytes(module: Module, function: Function) -> int:
+    """Return how many bytes of the system's shared memory a kernel uses: all, or none."""
+    items = [item for item in function.body if isinstance(item, Instruction)]
+    uses = any(Special(RESERVED_FOR_TILES) in item.operands for item in items)
+    return shared_start(module.architecture) if uses else 0
 
 
 def _passing(blocks: list[BasicBlock]) -> set[str]:

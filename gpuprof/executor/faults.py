@@ -25,6 +25,7 @@ class FaultKind(StrEnum):
     BARRIER = "barrier"
     MBARRIER = "mbarrier"
     ASYNC_COPY = "asynchronous copy not waited for"
+    PROXY = "missing proxy fence"
     BAD_TARGET = "jump to nowhere"
     TRAP = "trap"
     ENDLESS = "instruction budget exceeded"

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launch a program over a grid, or a sample of it, in batches of blocks."""
 
-import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,17 +12,21 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import ABSENT_LANE
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRace, GlobalRaces
-from gpuprof.executor.memory.heap import Heap
+from gpuprof.executor.memory.heap import leak, pieces_of
 from gpuprof.executor.memory.printed import Printed
+from gpuprof.executor.memory.texture_objects import surfaces_of
+from gpuprof.executor.memory.windows import RANK_SHIFT
 from gpuprof.executor.memory.witness import Witness
 from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
+from gpuprof.executor.refusals import check_shape, cluster_of
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
 from gpuprof.executor.steps.batch import Batch, Geometry
@@ -46,16 +49,15 @@ DEFAULT_BUDGET = 20_000_000
 #: Of an H200.
 _MULTIPROCESSORS = 132
 
-#: CUDA's limits of every architecture: blocks of a grid, and threads of a block, along x, y and z.
-_MOST_BLOCKS = (2**31 - 1, 65535, 65535)
-_MOST_THREADS = (1024, 1024, 64)
-_MOST_LOCAL_BYTES = 512 << 10
-#: More need the consent of the kernel, by an attribute that nothing here sets.
-_MOST_CLUSTER_BLOCKS = 8
 #: Of the memory that a cooperative launch gives its grid.
 _WORKSPACE_WORDS = 8
 
 _HIDDEN = "no counter sees what the kernel's bulk copies move"
+_UNKNOWN = "how a card counts {} has not been measured"
+#: As an H200 answered: wavefronts of plain accesses to a block that is not the own are in none of them.
+_LEAVES_OUT = "this counter of the card leaves out {}"
+_REMOTE = "accesses to other blocks' shared memory"
+_HIDDEN_IN_VIEWS = "this counter leaves out what goes through the kernel's textures or surfaces"
 
 #: What a kernel parameter may be given: a number, a buffer for a pointer, or the bytes of a struct.
 Argument = int | float | Buffer | np.generic | bytes
@@ -84,8 +86,10 @@ class LaunchResult:
 
     Attributes:
         counters: Counters of the whole grid by name; an efficiency is None when there was nothing to measure.
-        hidden: Counters that would leave out what bulk copies move, by name, with the reason.
+        hidden: Counters that would leave out what bulk copies, textures and surfaces move, or that may count
+            otherwise what goes to the shared memory of other blocks, by name, with the reason.
         lines: The same by line of the kernel's source file.
+        busiest: The least that the busiest multiprocessor does of some of them, by name.
         sampled_blocks: Thread blocks that ran.
         total_blocks: Thread blocks of the grid.
         exact_sample: False when blocks that stand for the same part of the grid differ in their counts, so
@@ -101,6 +105,7 @@ class LaunchResult:
     counters: dict[str, Number | None]
     hidden: dict[str, str]
     lines: dict[int, LineCounters]
+    busiest: dict[str, float]
     sampled_blocks: int
     total_blocks: int
     exact_sample: bool
@@ -151,10 +156,11 @@ def launch(
         LaunchRefused: The arguments or the launch shape do not fit the kernel, or what CUDA allows.
     """
     geometry = Geometry(grid, block)
-    _check(program, geometry, args)
+    check_shape(program, geometry, len(args))
     sample = every_block(grid) if blocks == "all" else blocks
+    sample = sample.in_clusters(grid, cluster_of(program))
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
-    owned = _heap_pieces(memory)
+    owned = pieces_of(memory.heap)
     # A witness cannot forget what it saw of a run that is begun again.
     ordered = program.orders_shared and witness is not None
     restore = memory.snapshot() if program.orders_shared and not ordered else None
@@ -171,30 +177,20 @@ def launch(
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
         counters=totals.counters(),
-        hidden=dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN),
+        hidden=dict.fromkeys(totals.names_of(run.remote), _LEAVES_OUT.format(_REMOTE))
+        | dict.fromkeys(totals.names_of(program.uncounted), _HIDDEN_IN_VIEWS if memory.objects else _HIDDEN)
+        | _hidden_of_tensor_cores(program),
         lines=totals.lines() if per_line else {},
-        sampled_blocks=sample.count,
-        total_blocks=sample.total,
+        busiest=totals.busiest(multiprocessors),
+        sampled_blocks=sample.count * template.layout.blocks,
+        total_blocks=sample.total * template.layout.blocks,
         exact_sample=totals.exact,
         lane_instructions=run.executed,
         stored=run.stored,
-        remarks=tuple(text for text in (run.remark, machine, _leak(_heap_pieces(memory), owned)) if text),
+        remarks=tuple(text for text in (run.remark, machine, leak(pieces_of(memory.heap), owned)) if text),
         printed=run.printed.text,
         print_calls=run.printed.calls,
     )
-
-
-def _heap_pieces(memory: GlobalMemory) -> dict[int, int]:
-    """Return what of the heap is given out: bytes by address."""
-    return dict(memory.heap.pieces) if isinstance(memory.heap, Heap) else {}
-
-
-def _leak(pieces: dict[int, int], before: dict[int, int]) -> str:
-    """Say what a launch took from the heap and did not free; empty where it freed all."""
-    kept = [size for address, size in pieces.items() if address not in before]
-    if not kept:
-        return ""
-    return f"Of what malloc gave out, {sum(kept):,} bytes in {len(kept):,} pieces are not freed"
 
 
 class _Run:
@@ -206,6 +202,7 @@ class _Run:
         stored: What they stored, as in the launch's result.
         remark: What the first of them did that CUDA leaves undefined.
         printed: What they print.
+        remote: Families of accesses that went to other blocks' shared memory.
     """
 
     def __init__(
@@ -228,6 +225,7 @@ class _Run:
         self.stored: dict[str, Stored] = {}
         self.remark = ""
         self.printed = Printed()
+        self.remote: set[str] = set()
         self._races = template.races(sample)
         if witness is not None:
             witness.attend(self._races, lambda thread: template.named(sample, thread))
@@ -282,10 +280,12 @@ class _Run:
             every = Stored(float(per_block.sum()), float(per_block @ running.weights))
             self.stored[name] = self.stored.get(name, Stored()) + every
         self.remark = self.remark or _remark(batch)
+        if batch.remote is not None:
+            self.remote |= {self.template.program.sites[site].family for site in batch.remote.sites}
         batch.close()
-        self._done += batch.blocks
+        self._done += batch.blocks * batch.layout.blocks
         if self.progress is not None:
-            self.progress(self._done, self.sample.count)
+            self.progress(self._done, self.sample.count * batch.layout.blocks)
 
 
 def _remark(batch: Batch) -> str:
@@ -315,6 +315,7 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         counters=counters | efficiencies(counters),
         hidden={name: why for result in results for name, why in result.hidden.items()},
         lines=dict(sorted(lines.items())),
+        busiest={name: sum(result.busiest[name] for result in results) for name in results[0].busiest},
         sampled_blocks=sum(result.sampled_blocks for result in results),
         total_blocks=sum(result.total_blocks for result in results),
         exact_sample=all(result.exact_sample for result in results),
@@ -324,58 +325,6 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         printed="".join(result.printed for result in results),
         print_calls=sum(result.print_calls for result in results),
     )
-
-
-def _check(program: Program, geometry: Geometry, args: Sequence[Argument]) -> None:
-    if len(args) != len(program.parameters):
-        expected = len(program.parameters)
-        raise LaunchRefused(f"{program.kernel} takes {expected} arguments, but {len(args)} were given.")
-    extents = (*geometry.grid, *geometry.block)
-    allowed = all(
-        1 <= extent <= most for extent, most in zip(extents, _MOST_BLOCKS + _MOST_THREADS, strict=True)
-    )
-    if not allowed or geometry.threads > _MOST_THREADS[0]:
-        raise LaunchRefused(
-            f"{program.kernel}: grid {geometry.grid} with block {geometry.block} cannot be launched.",
-            fix="A block has 1 to 1024 threads, at most 64 along z; a grid has 1 to 2^31-1 blocks along x,"
-            " and to 65535 along y and z.",
-        )
-    _check_limits(program, geometry)
-
-
-def _check_limits(program: Program, geometry: Geometry) -> None:
-    """Refuse what the kernel itself rules out: by its stack, `__launch_bounds__` or `__cluster_dims__`."""
-    if program.local_bytes > _MOST_LOCAL_BYTES:
-        raise LaunchRefused(
-            f"{program.kernel} needs {program.local_bytes:,} bytes of local memory for each thread;"
-            f" CUDA allows {_MOST_LOCAL_BYTES:,}.",
-            fix="Put its arrays into global memory.",
-        )
-    limits, block, grid = program.limits, geometry.block, geometry.grid
-    most = math.prod(limits.get("maxntid", _MOST_THREADS[:1]))
-    if geometry.threads > most:
-        raise LaunchRefused(
-            f"{program.kernel}: a block of {geometry.threads} threads cannot be launched:"
-            f" its __launch_bounds__ allow {most}.",
-            fix="Use a smaller block, or larger __launch_bounds__.",
-        )
-    if block != limits.get("reqntid", block):
-        raise LaunchRefused(
-            f"{program.kernel}: block {block} cannot be launched: it asks for {limits['reqntid']}."
-        )
-    cluster = limits.get("reqnctapercluster", (1, 1, 1))
-    if math.prod(cluster) > _MOST_CLUSTER_BLOCKS:
-        raise LaunchRefused(
-            f"{program.kernel}: clusters of {cluster} blocks cannot be launched: a cluster has at most"
-            f" {_MOST_CLUSTER_BLOCKS}, and the driver refuses more with CUDA_ERROR_INVALID_CLUSTER_SIZE.",
-            fix="Use smaller clusters.",
-        )
-    if any(blocks % size for blocks, size in zip(grid, cluster, strict=True)):
-        raise LaunchRefused(
-            f"{program.kernel}: grid {grid} cannot be launched: its clusters are of {cluster} blocks,"
-            " which do not divide it.",
-            fix="Round the grid up to whole clusters.",
-        )
 
 
 class _Template:
@@ -394,9 +343,11 @@ class _Template:
         self.program = program
         self.geometry = geometry
         self.memory = memory
-        self.shared_bytes = program.shared.static_bytes
+        shared_bytes = program.shared.static_bytes
         if dynamic_shared_bytes:
-            self.shared_bytes = program.shared.dynamic_offset + dynamic_shared_bytes
+            shared_bytes = program.shared.dynamic_offset + dynamic_shared_bytes
+        cluster = cluster_of(program)
+        self.layout = ClusterLayout(cluster, geometry.warps, shared_bytes, program.shared_start)
         self.surroundings = Surroundings(
             geometry,
             program.limits.get("reqnctapercluster"),
@@ -413,9 +364,9 @@ class _Template:
             self._fill_workspace()
 
     def blocks_per_batch(self) -> int:
-        """Return how many thread blocks run together."""
-        lanes = self.geometry.warps * WARP
-        bytes_each = self.shared_bytes + lanes * self.program.local_bytes
+        """Return how many thread blocks run together; of clusters, how many of these."""
+        lanes = self.geometry.warps * WARP * self.layout.blocks
+        bytes_each = self.layout.all_bytes + lanes * self.program.local_bytes
         return max(1, min(_BATCH_LANES // lanes, _BATCH_BYTES // max(1, bytes_each)))
 
     def batch(self, indices: NDArray[np.int64], tally: Tally) -> Batch:
@@ -426,19 +377,24 @@ class _Template:
             self.geometry,
             indices,
             self.memory,
-            self.shared_bytes,
+            self.layout,
             self.program.shared_granule,
             self.program.local_bytes,
             tally,
             self.program.phased,
             self.program.partial,
             followed={slot: slots.kept[slot] for slot in self.program.unwritten} if follows else None,
+            fences=self.program.fences,
         )
+        batch.assume_written(self.program.reserved_bytes)
         batch.registers = list(self.registers)
-        values = self.surroundings.of_blocks(indices)
-        for name, slot in self.program.slots.specials.items():
+        values = self.surroundings.of_blocks(self.layout.indices_of(indices))
+        for name, slot in slots.specials.items():
             if name in values:
-                batch.registers[slot] = block_register(values[name])
+                batch.registers[slot] = block_register(values[name], self.layout)
+        if self.layout.several:
+            for slot in slots.in_shared:
+                batch.registers[slot] = batch.registers[slot] + (self.layout.rank_of_warp << RANK_SHIFT)
         return batch
 
     def races(self, sample: Sample) -> GlobalRaces:
@@ -485,13 +441,15 @@ class _Template:
             if variable.name in stored:
                 buffer = self._variable(variable)
                 found[buffer.address] = buffer
+        found |= {buffer.address: buffer for buffer in surfaces_of(memory)}
         return list(found.values())
 
     def named(self, sample: Sample, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         """Return threadIdx and blockIdx of a thread, by its number among those that run."""
-        rank, inside = divmod(thread, self.geometry.warps * WARP)
-        x, y, z = sample.blocks(rank, rank + 1).indices[0].tolist()
-        return self.geometry.thread_index(*divmod(inside, WARP)), (x, y, z)
+        number, inside = divmod(thread, self.geometry.warps * WARP)
+        cluster, rank = divmod(number, self.layout.blocks)
+        x, y, z = sample.blocks(cluster, cluster + 1).indices[0].tolist()
+        return self.geometry.thread_index(*divmod(inside, WARP)), self.layout.index_of((x, y, z), rank)
 
     def _fill_parameters(self, content: bytes) -> None:
         slots = self.program.slots
@@ -587,3 +545,18 @@ def _packed(variable: Variable, argument: Argument) -> bytes:
     if isinstance(argument, float):
         return struct.pack({2: "<e", 4: "<f", 8: "<d"}[variable.size], argument)
     return (int(argument) & ((1 << 8 * variable.size) - 1)).to_bytes(variable.size, "little")
+
+
+def _hidden_of_tensor_cores(program: Program) -> dict[str, str]:
+    """Return the counters that a kernel's tensor instructions would be among, with the reason."""
+    families = {site.family for site in program.sites}
+    hidden: dict[str, str] = {}
+    for family in families:
+        how, _, kind = family.partition("_")
+        if how == "wgmma":
+            hidden |= dict.fromkeys(("hmma_instructions", "imma_instructions"), _UNKNOWN.format("wgmma"))
+        elif how == "sparse":
+            hidden[f"tensor_{kind}_operations"] = _UNKNOWN.format("sparse products")
+    if "tensor_b1" in families:
+        hidden["imma_instructions"] = _UNKNOWN.format("products of bits")
+    return hidden

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which thread blocks run: all of a grid, or a few that stand for it: corners, edges and the interior.
 
-A grid may have 2^31 blocks and more, so blocks are listed batch by batch, never all at once.
+The blocks of a cluster run together or not at all: of a launch in clusters, the grid below is that of
+clusters, and what is called a block is a whole cluster. A grid may have 2^31 blocks and more, so blocks are
+listed batch by batch, never all at once.
 """
 
 from dataclasses import dataclass
@@ -54,7 +56,7 @@ class BlockList:
     """Some of the blocks that run.
 
     Attributes:
-        indices: blockIdx (x, y, z) of each block, shape (n, 3).
+        indices: blockIdx (x, y, z) of each block, or of the first one of each cluster, shape (n, 3).
         strata: The number of each one's stratum, shape (n,).
         weights: How many blocks of the grid each one stands for, shape (n,).
     """
@@ -70,9 +72,11 @@ class Sample:
 
     Attributes:
         strata: Boxes that make up the grid, each with its share of the blocks that run.
+        cluster: Blocks of a cluster along x, y and z, of which the strata then are.
     """
 
     strata: tuple[Stratum, ...]
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
     @cached_property
     def count(self) -> int:
@@ -96,8 +100,28 @@ class Sample:
             before += stratum.chosen
         weights = [stratum.weight for stratum in self.strata]
         return BlockList(
-            np.concatenate(indices), np.repeat(np.arange(len(members)), members), np.repeat(weights, members)
+            np.concatenate(indices) * np.array(self.cluster),
+            np.repeat(np.arange(len(members)), members),
+            np.repeat(weights, members),
         )
+
+    def in_clusters(self, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> "Sample":
+        """Return a sample of whole clusters: about as many blocks of the grid, or the clusters of these.
+
+        Args:
+            grid: Blocks of the grid, which clusters divide.
+            cluster: Blocks of a cluster.
+        """
+        if self.cluster == cluster:
+            return self
+        x, y, z = (blocks // size for blocks, size in zip(grid, cluster, strict=True))
+        if self.total == grid[0] * grid[1] * grid[2]:
+            most = max(1, self.count // (cluster[0] * cluster[1] * cluster[2]))
+            return Sample(choose_blocks((x, y, z), most).strata, cluster)
+        # Blocks that were named one by one.
+        chosen = np.unique(self.blocks(0, self.count).indices // np.array(cluster), axis=0).tolist()
+        strata = [Stratum((range(i, i + 1), range(j, j + 1), range(k, k + 1)), 1) for i, j, k in chosen]
+        return Sample(tuple(strata), cluster)
 
 
 def every_block(grid: tuple[int, int, int]) -> Sample:

@@ -7,9 +7,9 @@ one after the other until both reach the immediate post-dominator; there a *join
 All warps of the batch share these strands, and a warp's lanes split exactly where that warp diverges, so
 each warp sees the order of instructions that a stack of its own would give it.
 
-A strand stops at a block barrier unless all living lanes of its blocks are there with it. When nothing else
-can run, barriers that are complete release their strands. If none is, warps that wait at a join for others
-stuck in a barrier go on alone: the hardware joins lanes of a warp, never warps.
+A strand stops at a barrier of its block or cluster until all that it waits for have come. If nobody can go
+on, warps that wait at a join for others stuck in a barrier go on alone: the hardware joins lanes of a warp,
+never warps.
 
 A strand whose wait for an mbarrier failed is parked until that barrier's phase ends. Where nothing can run
 and no phase can end, parked strands get a few more tries, since what they do between two tries may help.
@@ -18,7 +18,7 @@ A strand that polls in vain rests until nothing else can run. A strand that come
 for the lanes that its member mask names. Where these are held at a join with them, lanes of a warp part.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from operator import length_hint
 from typing import NoReturn
@@ -26,38 +26,24 @@ from typing import NoReturn
 import numpy as np
 
 from gpuprof.executor.decode import Program, RunnableBlock
+from gpuprof.executor.divergence.block_barriers import BlockBarriers
+from gpuprof.executor.divergence.cluster_waits import ClusterWaits
 from gpuprof.executor.divergence.joins import Joins
 from gpuprof.executor.divergence.polling import Polling
-from gpuprof.executor.divergence.strands import Join, Strand, in_batch
+from gpuprof.executor.divergence.strands import Join, Strand
 from gpuprof.executor.divergence.warp_meetings import WarpMeetings
 from gpuprof.executor.faults import FaultKind
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.meetings import Arrival
-from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
-from gpuprof.executor.memory.accesses import Access, Signal
 from gpuprof.executor.memory.mbarriers import Stall
-from gpuprof.executor.memory.shared_memory import next_serial
 from gpuprof.executor.program.flow import EXIT_BLOCK, End
-from gpuprof.executor.steps.barrier_steps import Agreement, Reduction, check_operands
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Step
+from gpuprof.executor.steps.distributed_shared import refuse_ended
 
 #: How often threads may wait for mbarriers in vain, while nothing changes, before that is a deadlock.
 _PATIENCE = 64
-
-
-@dataclass(eq=False)
-class _Waiting:
-    """A strand at a barrier: which one, how many threads it takes (None: all of the block), and its votes."""
-
-    strand: Strand
-    barrier: int
-    expected: int | None
-    line: int
-    aligned: bool
-    reduction: Reduction | None
-    votes: Bools | None
 
 
 @dataclass(eq=False)
@@ -98,23 +84,23 @@ class Scheduler:
     lane_instructions: int = 0
     progress: int = 0
     _ready: list[Strand] = field(default_factory=list)
-    _waiting: list[_Waiting] = field(default_factory=list)
     _parked: list[_Parked] = field(default_factory=list)
     _started: bool = False
     _polling: Polling = field(init=False)
     _meetings: WarpMeetings = field(init=False)
     _joins: Joins = field(init=False)
+    _barriers: BlockBarriers = field(init=False)
+    _cluster_waits: ClusterWaits = field(init=False)
     #: How often parked strands were tried in vain, and the state of the mbarriers then.
     _tries: int = 0
     _tried_version: int = -1
-    #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
-    _arrivals: dict[int, Bools] = field(default_factory=dict)
-    _agreement: Agreement = field(default_factory=Agreement)
 
     def __post_init__(self) -> None:
         self._polling = Polling(self.batch)
         self._meetings = WarpMeetings(self.batch)
         self._joins = Joins(self.batch)
+        self._barriers = BlockBarriers(self.batch, self._joins)
+        self._cluster_waits = ClusterWaits(self.batch)
 
     def run(self, help_from: Help = Help.NOBODY) -> bool:
         """Run to the end, or until only other batches can help.
@@ -144,16 +130,26 @@ class Scheduler:
                 elif not (self._try_parked() or self._go(self._polling.to_the_end(self.program.blocks))):
                     self._deadlock()
         self.batch.races.barrier()
-        if self.batch.phased and (unfinished := self.batch.bulk.unfinished):
-            line, lanes = unfinished
+        if self.batch.phased:
+            self._end_engines()
+        return True
+
+    def _end_engines(self) -> None:
+        if unread := self.batch.bulk_stores.unread:
+            line, lanes = unread
             text = "ends without waiting for its bulk copy, which still reads shared memory"
             self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))
-        return True
+        self.batch.bulk_stores.end()
+        if unfinished := self.batch.products.unfinished:
+            line, lanes = unfinished
+            text = "ends without waiting for its wgmma, which still reads shared memory"
+            self.batch.fault(FaultKind.ASYNC_COPY, text, line, first_true(lanes))
 
     def _go_on(self) -> bool:
         """Find lanes that can run; False if there are none but by parting those of a warp for good."""
         return (
-            self._release()
+            self._go(self._barriers.release())
+            or self._go(self._cluster_waits.release())
             or self._go(self._meetings.meet(self.program.blocks))
             or self._resume_parked()
             or self._go(self._joins.warps(self._stuck()))
@@ -200,8 +196,10 @@ class Scheduler:
                         split = self._ready[before:]
                         self._ready[before:] = [s for s in split if not self._polling.rest(s, block)]
                     return
-            elif block.end is End.BARRIER:
-                if not self._barrier(block, strand):
+            elif block.end in (End.BARRIER, End.CLUSTER_WAIT):
+                waits = self._barriers if block.end is End.BARRIER else self._cluster_waits
+                if (going := waits.come(block, strand)) != [strand]:
+                    self._ready += going
                     return
             elif block.end is End.EXIT:
                 strand.block = EXIT_BLOCK
@@ -222,8 +220,10 @@ class Scheduler:
         self._arrived(strand.above)
 
     def _exit(self, mask: Mask) -> None:
-        live = self.batch.live
-        self.batch.live = live.of(live.lanes & ~mask.lanes)
+        batch, live = self.batch, self.batch.live
+        batch.live = live.of(live.lanes & ~mask.lanes)
+        if batch.remote is not None:
+            refuse_ended(batch, batch.remote.end(batch.live.lanes))
 
     def _is_alone(self, mask: Mask) -> bool:
         live = self.batch.live
@@ -312,162 +312,6 @@ class Scheduler:
             join.pending += len(going)
             self._resume(join)
 
-    def _barrier(self, block: RunnableBlock, strand: Strand) -> bool:
-        """Pass a barrier when everybody is there; otherwise put the strand to wait and return False."""
-        strand.block = block.target
-        operands = block.barrier(self.batch)
-        if all(operand.size == 1 for operand in operands):
-            return self._meet(block, strand, *(int(operand.flat[0]) for operand in operands))
-        # Warps may be at different barriers, as their registers say.
-        groups = _by_values(operands, strand.mask)
-        if len(groups) == 1:
-            return self._meet(block, strand, *groups[0][0])
-        if strand.above is not None:
-            strand.above.pending += len(groups) - 1
-        for values, mask in groups:
-            part = replace(strand, mask=mask)
-            if self._meet(block, part, *values):
-                self._ready.append(part)
-        return False
-
-    def _meet(
-        self, block: RunnableBlock, strand: Strand, identity: int = 0, count: int | None = None
-    ) -> bool:
-        """Wait at one barrier, or arrive there; True when the strand can go on."""
-        batch, expected = self.batch, count
-        check_operands(batch, block.line, strand.mask, identity, expected)
-        votes = block.reduction.votes(batch, strand.mask) if block.reduction else None
-        everybody = batch.alone and strand.mask is batch.mask
-        if expected is None and everybody and not self._waiting:
-            batch.races.barrier()
-            batch.order.barrier()
-            if block.reduction is not None and votes is not None:
-                block.reduction.give(batch, strand.mask.lanes, votes, strand.mask.lanes)
-            return True
-        self._agreement.come(batch, block.line, strand.mask, identity, expected)
-        if block.aligned:
-            self._require_full_warps(block, strand.mask, ~self._joins.loose)
-        if count is not None and batch.partial:
-            arriving = Signal(next_serial(), strand.mask.lanes, _phase_of(identity))
-            batch.races.record(Access.RELEASE, arriving, block.line)
-            batch.order.arrive(identity, strand.mask.lanes)
-        if block.arrives_only:
-            shape = (batch.blocks, batch.warps, 32)
-            before = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
-            self._arrivals[identity] = before | strand.mask.lanes
-            return True
-        self._waiting.append(
-            _Waiting(strand, identity, expected, block.line, block.aligned, block.reduction, votes)
-        )
-        return False
-
-    def _require_full_warps(self, block: RunnableBlock, mask: Mask, warps: Bools) -> None:
-        missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes & warps
-        if missing.any():
-            position = first_true(missing)
-            self.batch.fault(
-                FaultKind.BARRIER,
-                "is not at the barrier where other threads of its warp wait: it is in divergent code",
-                block.line,
-                position,
-            )
-
-    def _release(self) -> bool:
-        """Let go the strands of blocks whose barrier is complete; False when there is none."""
-        batch, shape = self.batch, (self.batch.blocks, self.batch.warps, 32)
-        absent = np.broadcast_to(~batch.live.lanes, shape)
-        for identity in {w.barrier for w in self._waiting}:
-            group = [w for w in self._waiting if w.barrier == identity]
-            early = self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
-            arrived = early.copy()
-            for w in group:
-                arrived |= w.strand.mask.lanes
-            expected = next((w.expected for w in group if w.expected is not None), None)
-            if expected is None:
-                complete = np.asarray((arrived | absent).all(axis=(1, 2)) & arrived.any(axis=(1, 2)))
-            else:
-                # The hardware counts whole warps; lanes that have ended are not waited for.
-                warps = (arrived | absent).all(axis=2) & arrived.any(axis=2)
-                complete = np.asarray(warps.sum(axis=1) * WARP >= expected)
-            if complete.any():
-                self._require_one_place(group, complete)
-                self._order(identity, complete, group, early)
-                whole = (arrived | absent)[complete].all() and not early[complete].any()
-                batch.order.barrier(complete, None if whole else arrived, arrived & ~early, identity)
-                self._agreement.complete(identity, complete)
-                self._reduce(group, complete)
-                if identity in self._arrivals:
-                    self._arrivals[identity][complete] = False
-                self._let_go(group, complete)
-                return True
-        return False
-
-    def _reduce(self, group: list[_Waiting], complete: Bools) -> None:
-        """Give those that voted at a barrier the result, in the blocks that are true in `complete`."""
-        voting = [(w.strand.mask.lanes, w.reduction, w.votes) for w in group if w.votes is not None]
-        yes, voters = np.zeros((2, self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
-        for lanes, _, votes in voting:
-            yes |= votes
-            voters |= lanes
-        for lanes, reduction, _ in voting:
-            assert reduction is not None
-            reduction.give(self.batch, lanes & complete[:, None, None], yes, voters)
-
-    def _order(self, identity: int, complete: Bools, group: list[_Waiting], early: Bools) -> None:
-        """Tell the race detector that a barrier is over in the blocks that are true in `complete`."""
-        batch = self.batch
-        waited = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
-        for w in group:
-            waited |= w.strand.mask.lanes
-        # Who arrived without waiting has gone on, perhaps to its end.
-        everybody = complete & (waited | ~batch.live.lanes).all(axis=(1, 2)) & ~early.any(axis=(1, 2))
-        if not batch.partial:
-            everybody = complete
-        some = complete & ~everybody
-        if some.any():
-            lanes = waited & some[:, None, None]
-            signal = Signal(next_serial(), lanes, _phase_of(identity))
-            batch.races.record(Access.ACQUIRE, signal, group[0].line)
-        if everybody.any():
-            batch.races.barrier(None if everybody.all() else everybody)
-
-    def _require_one_place(self, group: list[_Waiting], complete: Bools) -> None:
-        """Refuse lanes of a warp that came one by one to different barriers, where they must be together."""
-        if not self._joins.loose.any():
-            return
-        place = np.full((self.batch.blocks, self.batch.warps, WARP), -1, dtype=np.int64)
-        for w in group:
-            chosen = in_batch(w.strand.mask.lanes & complete[:, None, None] & self._joins.loose, self.batch)
-            met = place.max(axis=2, keepdims=True)
-            if w.aligned and (apart := chosen & (met >= 0) & (met != w.strand.block)).any():
-                text = "is at another barrier than other threads of its warp: it is in divergent code"
-                self.batch.fault(FaultKind.BARRIER, text, w.line, first_true(apart))
-            place[chosen] = w.strand.block
-
-    def _let_go(self, group: list[_Waiting], complete: Bools) -> None:
-        """Let strands go on past their barrier: as one where they are at one place."""
-        going: dict[tuple[int, ...], Strand] = {}
-        for w in group:
-            chosen = w.strand.mask.lanes & complete[:, None, None]
-            self._waiting.remove(w)
-            if not chosen.any():
-                self._waiting.append(w)
-                continue
-            rest = w.strand.mask.lanes & ~complete[:, None, None]
-            if rest.any():
-                stays = replace(w.strand, mask=w.strand.mask.of(rest))
-                self._waiting.append(replace(w, strand=stays))
-                if w.strand.above is not None:
-                    w.strand.above.pending += 1
-                w.strand.mask = w.strand.mask.of(chosen)
-            if (known := going.get(w.strand.place)) is None:
-                going[w.strand.place] = w.strand
-            else:
-                known.mask = known.mask.of(known.mask.lanes | chosen)
-                if known.above is not None:
-                    known.above.pending -= 1
-        self._ready += going.values()
-
     def _park(self, stall: Stall, strands: list[Strand]) -> None:
         """Take those strands from the ready ones whose lanes cannot get through their wait yet."""
         self.batch.stall = None
@@ -513,7 +357,8 @@ class Scheduler:
 
     def _stuck(self) -> list[Strand]:
         return [
-            *(w.strand for w in self._waiting),
+            *(w.strand for w in self._barriers.waiting),
+            *self._cluster_waits.strands,
             *(p.strand for p in self._parked),
             *(resting.strand for resting in self._polling.resting),
             *(g.strand for g in self._meetings.waiting),
@@ -534,26 +379,12 @@ class Scheduler:
         return bool(strands)
 
     def _deadlock(self) -> None:
-        batch = self.batch
         if self._parked:
             self._endless_wait(self._parked[0].stall)
         if self._meetings.waiting:
-            self._meetings.never([(w.strand, f"at barrier {w.barrier}", w.line) for w in self._waiting])
-        waiting = self._waiting[0]
-        arrived = np.zeros((batch.blocks, batch.warps, 32), dtype=np.bool_)
-        for w in self._waiting:
-            if w.barrier == waiting.barrier:
-                arrived |= w.strand.mask.lanes
-        block = waiting.strand.mask.first()[0]
-        missing = np.broadcast_to(batch.live.lanes, arrived.shape) & ~arrived
-        missing[:block] = False
-        position = first_true(missing) if missing.any() else waiting.strand.mask.first()
-        batch.fault(
-            FaultKind.BARRIER,
-            "never reaches the barrier that the rest of its block waits at",
-            waiting.line,
-            position,
-        )
+            others = [(w.strand, f"at barrier {w.barrier}", w.line) for w in self._barriers.waiting]
+            self._meetings.never(others)
+        self._barriers.never(self._cluster_waits.describe())
 
     def _endless_wait(self, stall: Stall) -> NoReturn:
         """Report threads that wait for a phase of an mbarrier which nothing can end."""
@@ -561,22 +392,9 @@ class Scheduler:
         batch.races.barrier()  # what went wrong before comes first
         position = first_true(stall.lanes)
         column = int(np.broadcast_to(stall.columns, stall.lanes.shape)[position])
-        offset = barriers.offsets[column]
-        text = f"waits for ever for the mbarrier at byte {offset} of shared memory"
+        where, offset = batch.layout.byte(barriers.offsets[column])
+        text = f"waits for ever for the mbarrier at {where}"
         if missing := barriers.describe(position[0], column):
             text += f": {missing}"
+        text += self._cluster_waits.describe()
         batch.fault(FaultKind.MBARRIER, text, stall.line, position, offset)
-
-
-def _phase_of(identity: int) -> tuple[int, int]:
-    """Return what the race detector knows a barrier of the block by; those of mbarriers are not negative."""
-    return -1 - identity, 0
-
-
-def _by_values(operands: list[Lanes], mask: Mask) -> list[tuple[tuple[int, ...], Mask]]:
-    """Divide the lanes in `mask` by what their operands say."""
-    shape = np.broadcast_shapes(mask.lanes.shape, *(operand.shape for operand in operands))
-    lanes = np.broadcast_to(mask.lanes, shape)
-    held = np.stack([np.broadcast_to(operand, shape) for operand in operands], axis=-1)
-    different = np.unique(held[lanes], axis=0)
-    return [(tuple(values.tolist()), mask.of(lanes & (held == values).all(axis=-1))) for values in different]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.busiest import Busiest
 from gpuprof.executor.decode import Program
 from gpuprof.executor.lanes.tally import Event, Tally
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES
@@ -23,7 +24,7 @@ class LineCounters:
     """Event counts of one source line, over the whole grid.
 
     Requests and tensor instructions count warps; sectors have 32 bytes; FMAs count threads; tensor operations
-    are multiplications and additions.
+    are multiplications and additions; passes are those that an SM's L1 data path makes at least.
     """
 
     global_load_requests: Number = 0
@@ -48,6 +49,7 @@ class LineCounters:
     shared_atomic_requests: Number = 0
     local_load_requests: Number = 0
     local_store_requests: Number = 0
+    l1_passes: Number = 0
     ffma_thread_instructions: Number = 0
     dfma_thread_instructions: Number = 0
     hmma_instructions: Number = 0
@@ -121,8 +123,56 @@ _NAMES: dict[str, dict[Event, str]] = {
             ("i8", "imma"),
         )
     },
+    **{
+        f"sparse_{kind}": {Event.REQUESTS: f"{pipe}_instructions"}
+        for kind, pipe in (("f16", "hmma"), ("bf16", "hmma"), ("tf32", "hmma"), ("i8", "imma"))
+    },
+    **{
+        f"wgmma_{kind}": {Event.OPERATIONS: f"tensor_{kind}_operations"}
+        for kind in ("f16", "bf16", "tf32", "i8")
+    },
     "branch": {Event.DIVERGED: "branch_divergent_warps"},
 }
+
+
+#: Kinds of work of which it is known what the busiest multiprocessor does: each keeps one part of it busy.
+WORK = (
+    "ffma_thread_instructions",
+    "dfma_thread_instructions",
+    "l1_passes",
+    "tensor_f16_operations",
+    "tensor_bf16_operations",
+    "tensor_tf32_operations",
+    "tensor_f64_operations",
+    "tensor_i8_operations",
+)
+#: Accesses that pass through shared memory, and those that pass through the L1 cache.
+_SHARED = ("shared_load", "shared_store", "async_copy_shared")
+_GLOBAL = ("global_load", "global_store")
+_ONE_PASS = ("global_atomic", "shared_atomic", "local_load", "local_store")
+#: What the L1 data path carries in one pass: 128 bytes.
+_SECTORS_PER_PASS = 4
+
+
+def passes(family: str, events: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Passes that one instruction takes through an SM's L1 data path at least, in each block.
+
+    Args:
+        family: Of the instruction's site.
+        events: What was counted for it, shape (events, blocks).
+
+    Returns:
+        None for an instruction that does not pass there.
+    """
+    counted = events.astype(np.float64)
+    requests: NDArray[np.float64] = counted[Event.REQUESTS]
+    if family in _SHARED:
+        requests = counted[Event.WAVEFRONTS]
+    elif family in _GLOBAL:
+        requests = np.maximum(requests, counted[Event.SECTORS] / _SECTORS_PER_PASS)
+    elif family not in _ONE_PASS:
+        return None
+    return requests
 
 
 def efficiency(useful_bytes: Number, sectors: Number) -> float | None:
@@ -150,21 +200,39 @@ class Totals:
         #: What the first block of each stratum counted.
         self._seen: dict[int, NDArray[np.int64]] = {}
         self.exact = True
+        self._busiest = Busiest(apart=sample.cluster != (1, 1, 1))
 
     def add(self, tally: Tally, blocks: BlockList) -> None:
         """Add the batch that ran these blocks."""
         weights = blocks.weights
+        work: dict[str, NDArray[np.float64]] = {name: np.zeros(len(weights)) for name in WORK}
         for number, site in enumerate(self.program.sites):
             for event, name in _NAMES.get(site.family, {}).items():
-                self._add(site.line, name, tally.events[number, event] @ weights)
+                counted = tally.events[number, event]
+                self._add(site.line, name, counted @ weights)
+                if name in work:
+                    work[name] += counted
+            passed = passes(site.family, tally.events[number])
+            if passed is not None:
+                self._add(site.line, "l1_passes", float(passed @ weights))
+                work["l1_passes"] += passed
         for number, block in enumerate(self.program.blocks):
-            threads = tally.threads[number] @ weights
+            threads = tally.threads[number]
             for (family, line), times in block.fused.items():
-                self._add(line, _NAMES[family][Event.THREADS], threads * times)
+                name = _NAMES[family][Event.THREADS]
+                self._add(line, name, float(threads @ weights * times))
+                if name in work:
+                    work[name] += threads * times
             if block.end is End.BARRIER:
                 self._add(block.line, "barriers", tally.warps[number] @ weights)
+        for name, done in work.items():
+            self._busiest.add(name, done, weights)
         if self._sampled:
             self._compare(tally, blocks.strata)
+
+    def busiest(self, multiprocessors: int) -> dict[str, float]:
+        """Return the least that the busiest of so many multiprocessors does of each kind of work."""
+        return {name: self._busiest.least(name, multiprocessors) for name in WORK}
 
     def _add(self, line: int, name: str, value: float) -> None:
         if value:
@@ -187,7 +255,7 @@ class Totals:
     @staticmethod
     def names_of(families: Iterable[str]) -> list[str]:
         """Return the counters of some families of accesses, efficiencies included."""
-        names = [name for family in sorted(families) for name in _NAMES[family].values()]
+        names = [name for family in sorted(families) for name in _NAMES.get(family, {}).values()]
         return names + [f"{family}_efficiency_pct" for family in sorted(families) if "global" in family]
 
     def counters(self) -> dict[str, Number | None]:

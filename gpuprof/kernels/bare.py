@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from gpuprof.cuda_source.functions import kernel_functions
 from gpuprof.errors import InputError
 from gpuprof.kernels.kernel import Kernel, Launch, Study
+from gpuprof.kernels.texture import TextureSpec
 
 
 def kernels_in(source: str) -> tuple[str, ...]:
@@ -43,6 +44,7 @@ def bare_kernel(
     rung: float = 0.0,
     compile_options: Sequence[str] = (),
     headers: Mapping[str, str] | None = None,
+    textures: Mapping[str, TextureSpec] | None = None,
 ) -> Kernel:
     """A kernel of which a program says everything.
 
@@ -58,6 +60,7 @@ def bare_kernel(
         rung: Its place beside others.
         compile_options: Options for the compiler besides gpuprof's own.
         headers: Files that it includes, by the names that it uses for them.
+        textures: Arguments that are textures or surfaces, by name.
     """
     return Kernel(
         id=stem,
@@ -83,4 +86,5 @@ def bare_kernel(
         published=(),
         compile_options=tuple(compile_options),
         headers=headers or {},
+        textures=textures or {},
     )

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, get_args
 
-from gpuprof.copy_engine import SWIZZLES
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels.entries import default_entry, entry_complaint
@@ -27,7 +26,8 @@ from gpuprof.kernels.launch_tables import (
 )
 from gpuprof.kernels.macros import clash
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing, prepared, read_define, read_preprocessing
-from gpuprof.kernels.tensor_map import TensorMapSpec
+from gpuprof.kernels.tensor_map import read_tensor_maps
+from gpuprof.kernels.texture import clash_among, read_textures
 from gpuprof.operation import Operation
 from gpuprof.problems.declaration import declares_operation, read_operation
 from gpuprof.problems.dtypes import RUN_TYPES
@@ -45,6 +45,7 @@ CHOICE_VARIABLES = ("real_bytes", "sm_count", "arch")
 #: What a header that chooses leaves to the chosen kernel's; what its own step moves depends on that too.
 _OF_THE_CHOSEN = (
     *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require"),
+    *("textures", "surfaces"),
     *("dtypes", "compile_options", "moves", "after", "variants", "launches", "workspace", "poison_inout"),
 )
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
@@ -258,7 +259,8 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
     launches = read_launches(reader)
     launch = NO_LAUNCH if choices or launches else read_launch(reader.section("launch"))
     several = bool(choices or launches)
-    maps = _read_tensor_maps(reader, operation)
+    workspace = read_workspace(reader, operation)
+    maps = read_tensor_maps(reader, (*operation.arrays, *workspace))
     parameters = _read_integers(reader, "parameters")
     kernel = Kernel(
         id=path.stem,
@@ -289,9 +291,14 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         moves=_read_moves(reader),
         after=reader.take("after", str, ""),
         tensor_maps=maps,
+        textures=read_textures(
+            reader,
+            {name: len(array.shape) for name, array in operation.arrays.items()}
+            | {name: len(array.shape) for name, array in workspace.items()},
+        ),
         choices=choices,
         launches=launches,
-        workspace=read_workspace(reader, operation),
+        workspace=workspace,
         poison_inout=reader.take("poison_inout", bool, True),
     )
     _check_kernel(reader, kernel, operation)
@@ -299,13 +306,23 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
 
 
 def _check_kernel(reader: TableReader, kernel: Kernel, operation: Operation) -> None:
-    known_arguments = (*operation.argument_names, *kernel.tensor_maps, *kernel.workspace)
+    known_arguments = (
+        *operation.argument_names,
+        *kernel.tensor_maps,
+        *kernel.textures,
+        *kernel.workspace,
+    )
     for argument in (name for step in kernel.steps for name in step.arguments):
         if is_identifier(argument) and argument not in (*known_arguments, *kernel.integers):
             raise reader.error("arguments", f"names {argument!r}, not one of {', '.join(known_arguments)}")
     for name in kernel.workspace:
         if name in (*kernel.integers, *kernel.tensor_maps, *LAUNCH_VARIABLES):
             raise reader.error(f"workspace.{name}", "is the name of something else")
+    for name in kernel.textures:
+        if name in (*operation.dimensions, *operation.scalars, *kernel.integers, *kernel.tensor_maps):
+            raise reader.error(f"textures.{name}", "is the name of something else")
+    if complaint := clash_among(kernel.textures, [name for step in kernel.steps for name in step.arguments]):
+        raise reader.error("textures", f"cannot be: {complaint}")
     for entry in kernel.entries:
         if complaint := entry_complaint(entry):
             raise reader.error("launches.entry" if kernel.launches else "entry", complaint)
@@ -438,22 +455,6 @@ def _read_moves(reader: TableReader) -> Mapping[str, Direction]:
     return cast("Mapping[str, Direction]", moves)
 
 
-def _read_tensor_maps(reader: TableReader, operation: Operation) -> Mapping[str, TensorMapSpec]:
-    maps = {}
-    for name, entry in reader.named_sections("tensor_maps"):
-        array, box = entry.take("array", str), entry.strings("box")
-        if array not in operation.arrays:
-            raise entry.error("array", f"is {array!r}, not one of {', '.join(operation.arrays)}")
-        if len(box) != 2:
-            raise entry.error("box", "must be two expressions: elements along a row, then rows")
-        swizzle = entry.take("swizzle_bytes", int, 0)
-        if swizzle not in SWIZZLES:
-            raise entry.error("swizzle_bytes", f"is {swizzle}, not one of {', '.join(map(str, SWIZZLES))}")
-        entry.finish()
-        maps[name] = TensorMapSpec(array, (box[0], box[1]), swizzle)
-    return maps
-
-
 def _read_requirement(reader: TableReader) -> Requirement:
     requirement = Requirement(reader.take("condition", str), reader.take("because", str))
     reader.finish()
@@ -477,11 +478,12 @@ def _check_formulas(kernel: Kernel, path: Path, operation: Operation) -> None:
     own = shared | {*LAUNCH_VARIABLES}
     texts = [choice.when for choice in kernel.choices]
     texts += [requirement.condition for requirement in kernel.requirements]
-    texts += [text for spec in kernel.tensor_maps.values() for text in spec.box]
+    maps = kernel.tensor_maps.values()
+    texts += [text for spec in maps for listed in spec.lists.values() for text in listed]
     texts += [text for array in kernel.workspace.values() for text in array.shape]
     # Where there are several launches, each has a block of its own: nothing else knows one.
     _refuse_unknown(texts, shared if kernel.launches or kernel.choices else own, kernel, path)
-    names = {*operation.argument_names, *kernel.tensor_maps, *kernel.workspace}
+    names = {*operation.argument_names, *kernel.tensor_maps, *kernel.textures, *kernel.workspace}
     for step in kernel.steps:
         numbers = [text for text in step.arguments if text not in names]
         _refuse_unknown([*step.grid, step.dynamic_shared_bytes, *numbers], own, kernel, path)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuprof.kernels.tensor_map import TensorMapSpec
+from gpuprof.kernels.texture import TextureSpec
 from gpuprof.results import Choice, Direction, KernelRecord, PublishedFigure
 
 
@@ -115,6 +116,7 @@ class Kernel:
         moves: What the step to this kernel does to counters and resources, for the same problem.
         after: Id of the kernel that the step starts from; empty for whichever stands below it.
         tensor_maps: Arguments that are tensor maps, by name.
+        textures: Arguments that are textures or surfaces, by name.
         choices: The kernels of which it runs the first whose condition holds; empty for a kernel with code of
             its own. With choices, `launch` is a placeholder, and entry, arguments and types are empty.
         launches: Its launches in order where it takes several; `launch` is then a placeholder with the first
@@ -151,6 +153,7 @@ class Kernel:
     moves: Mapping[str, Direction] = field(default_factory=dict)
     after: str = ""
     tensor_maps: Mapping[str, TensorMapSpec] = field(default_factory=dict)
+    textures: Mapping[str, TextureSpec] = field(default_factory=dict)
     choices: tuple[Choice, ...] = ()
     launches: tuple[LaunchStep, ...] = ()
     workspace: Mapping[str, Workspace] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from gpuprof.kernels.header import header_end
 from gpuprof.kernels.kernel import Kernel, LaunchStep, Workspace
 from gpuprof.kernels.macros import own_names
 from gpuprof.kernels.tensor_map import TensorMap, make_tensor_map
+from gpuprof.kernels.texture import Texture, make_texture
 from gpuprof.problems.dtypes import ELEMENT_TYPES, REAL
 from gpuprof.problems.formulas import ExpressionError, evaluate
 from gpuprof.problems.problem import ArraySpec, Problem
@@ -59,12 +60,14 @@ class LaunchShape:
         defines: Macros that the source mentions, with their values.
         tensor_maps: Those of the arguments that are tensor maps.
         workspace: The kernel's own arrays.
+        textures: Those of the arguments that are textures or surfaces.
     """
 
     launches: tuple[OneLaunch, ...]
     defines: tuple[tuple[str, str], ...]
     tensor_maps: tuple[TensorMap, ...] = ()
     workspace: tuple[ArraySpec, ...] = ()
+    textures: tuple[Texture, ...] = ()
 
     @property
     def largest(self) -> OneLaunch:
@@ -134,8 +137,10 @@ def configure(
             _launch_of(step, known, kernel, problem, None if kernel.launches else block)
             for step in kernel.steps
         )
-        boxes = {
-            name: (evaluate(spec.box[0], shared), evaluate(spec.box[1], shared))
+        lists = {
+            name: {
+                field: tuple(evaluate(text, shared) for text in texts) for field, texts in spec.lists.items()
+            }
             for name, spec in kernel.tensor_maps.items()
         }
         workspace = tuple(
@@ -145,9 +150,13 @@ def configure(
         raise CaseSkipped(f"The header of {kernel.id} cannot be evaluated for this size: {error}.") from error
     for launch in launches:
         _check_limits(launch, kernel, device)
+    own = {array.name: array for array in workspace}
     tensor_maps = tuple(
-        make_tensor_map(name, spec, boxes[name], problem) for name, spec in kernel.tensor_maps.items()
+        make_tensor_map(name, spec, lists[name], own.get(spec.array) or problem.array(spec.array))
+        for name, spec in kernel.tensor_maps.items()
     )
+    arrays = {spec.name: spec for spec in (*problem.arrays, *workspace)}
+    textures = tuple(make_texture(name, spec, arrays[spec.array]) for name, spec in kernel.textures.items())
     macros = {"real": ELEMENT_TYPES[problem.dtype].c_type}
     if not kernel.launches:
         macros |= {f"BLOCK_{axis}": str(extent) for axis, extent in zip("XYZ", block, strict=True)}
@@ -159,7 +168,7 @@ def configure(
     words = _words(kernel.source).union(*map(_words, texts)) - own_names(kernel.source)
     defines = tuple((name, value) for name, value in macros.items() if name in words)
     defines += tuple(kernel.defines.items())
-    return LaunchShape(launches, defines, tensor_maps, workspace)
+    return LaunchShape(launches, defines, tensor_maps, workspace, textures)
 
 
 def _block_values(block: Extent) -> dict[str, int]:
@@ -173,7 +182,7 @@ def _launch_of(
     """One launch of a case; without a block, with the one that its formulas come to."""
     x, y, z = block or (evaluate(text, known) for text in step.block)
     values = {**known, **_block_values((x, y, z))}
-    names = {*problem.operation.argument_names, *kernel.tensor_maps, *kernel.workspace}
+    names = {*problem.operation.argument_names, *kernel.tensor_maps, *kernel.textures, *kernel.workspace}
     grid_x, grid_y, grid_z = (evaluate(text, values) for text in step.grid)
     return OneLaunch(
         entry=step.entry,

@@ -95,7 +95,13 @@ def _simplest(ladder: Ladder) -> Kernel | None:
     computing = [
         kernel
         for kernel in ladder.kernels
-        if not (kernel.choices or kernel.tensor_maps or kernel.headers or "f32" not in kernel.dtypes)
+        if not (
+            kernel.choices
+            or kernel.tensor_maps
+            or kernel.textures
+            or kernel.headers
+            or "f32" not in kernel.dtypes
+        )
         and {**default, **kernel.options} == default
     ]
     plain = [kernel for kernel in computing if not (kernel.launches or kernel.workspace)]

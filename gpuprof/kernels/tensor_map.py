@@ -1,17 +1,25 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor maps: how a kernel's header tells the copy engine to cut boxes out of a matrix.
+"""Tensor maps: how a kernel's header tells the copy engine to cut boxes out of an array.
 
 A tensor map is a kernel argument of 128 opaque bytes. Each backend makes its own from the description here.
+Lists start at the dimension whose elements are neighbours, as the copy engine's own do.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from math import prod
+from operator import mul
 
-from gpuprof.copy_engine import GRANULE_BYTES, MOST_BOX_ELEMENTS
+from gpuprof.copy_engine import GRANULE_BYTES, MOST_BOX_ELEMENTS, MOST_DIMENSIONS, MOST_STEP, SWIZZLES
 from gpuprof.errors import CaseSkipped
-from gpuprof.problems.dtypes import ELEMENT_TYPES
-from gpuprof.problems.problem import Problem
+from gpuprof.problems.dtypes import ELEMENT_TYPES, is_float
+from gpuprof.problems.problem import ArraySpec
+from gpuprof.tables import TableReader
+
+#: What elements outside the array are loaded as.
+FILLS = ("zero", "nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,74 +28,175 @@ class TensorMapSpec:
 
     Args:
         array: The array that it describes.
-        box: Expressions for the elements of one copy: along a row, then rows.
+        box: Expressions for the extents of one copy.
         swizzle_bytes: Width of the pattern in which a row's 16-byte pieces are permuted; 0 for none.
+        extents: Expressions for those of the array; those that it is declared with when empty.
+        strides: Expressions for the elements from one to the next along each dimension but the first; those
+            of an array without gaps when empty.
+        steps: Expressions: of how many elements along each dimension a copy takes one; 1 when empty.
+        fill: What elements outside the array are loaded as: one of `FILLS`.
     """
 
     array: str
-    box: tuple[str, str]
+    box: tuple[str, ...]
     swizzle_bytes: int = 0
+    extents: tuple[str, ...] = ()
+    strides: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    fill: str = "zero"
+
+    @property
+    def lists(self) -> dict[str, tuple[str, ...]]:
+        """The expressions, by field."""
+        return {"box": self.box, "extents": self.extents, "strides": self.strides, "steps": self.steps}
 
 
 @dataclass(frozen=True, slots=True)
 class TensorMap:
-    """One tensor map of a launch; a box that leaves the matrix is filled up with zeros.
+    """One tensor map of a launch.
 
     Args:
         argument: The kernel argument that it is passed as.
         array: The array that it describes.
-        extents: Elements of a row, and rows.
-        box: Elements of one copy along a row, and its rows.
-        item_bytes: Bytes of an element.
+        dtype: Type of its elements.
+        extents: Elements along each dimension.
+        stride_bytes: Bytes from one element to the next along each dimension but the first.
+        box: Extents of one copy.
         swizzle_bytes: As in `TensorMapSpec`.
+        steps: Likewise, one for each dimension or none.
+        fills_nan: Whether what lies outside the array is loaded as NaN, and not as zeros.
     """
 
     argument: str
     array: str
-    extents: tuple[int, int]
-    box: tuple[int, int]
-    item_bytes: int
-    swizzle_bytes: int
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes from one row to the next."""
-        return self.extents[0] * self.item_bytes
+    dtype: str
+    extents: tuple[int, ...]
+    stride_bytes: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle_bytes: int = 0
+    steps: tuple[int, ...] = ()
+    fills_nan: bool = False
 
 
-def make_tensor_map(argument: str, spec: TensorMapSpec, box: tuple[int, int], problem: Problem) -> TensorMap:
+def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, TensorMapSpec]:
+    """The tensor maps that a header declares, by argument.
+
+    Args:
+        reader: The header.
+        arrays: The arrays that a map may describe.
+
+    Raises:
+        HeaderError: A table says what no map can be.
+    """
+    maps = {}
+    known = tuple(arrays)
+    for name, entry in reader.named_sections("tensor_maps"):
+        array, box = entry.take("array", str), entry.strings("box")
+        if array not in known:
+            raise entry.error("array", f"is {array!r}, not one of {', '.join(known)}")
+        if not 1 <= len(box) <= MOST_DIMENSIONS:
+            what = f"must be 1 to {MOST_DIMENSIONS} expressions: elements along a row, then rows, and so on"
+            raise entry.error("box", what)
+        swizzle = entry.take("swizzle_bytes", int, 0)
+        if swizzle not in SWIZZLES:
+            raise entry.error("swizzle_bytes", f"is {swizzle}, not one of {', '.join(map(str, SWIZZLES))}")
+        lists = {field: entry.strings(field, []) for field in ("extents", "strides", "steps")}
+        for field, texts in lists.items():
+            wanted = len(box) - (field == "strides")
+            if texts and len(texts) != wanted:
+                raise entry.error(field, f"must be {wanted} expressions, as box has {len(box)}")
+        fill = entry.take("fill", str, "zero")
+        if fill not in FILLS:
+            raise entry.error("fill", f"is {fill!r}, not one of {', '.join(FILLS)}")
+        entry.finish()
+        maps[name] = TensorMapSpec(array, tuple(box), swizzle, **lists, fill=fill)
+    return maps
+
+
+def make_tensor_map(
+    argument: str, spec: TensorMapSpec, lists: Mapping[str, tuple[int, ...]], array: ArraySpec
+) -> TensorMap:
     """The tensor map of a launch.
 
     Args:
         argument: The kernel argument.
         spec: What the header says.
-        box: Its box, evaluated.
-        problem: Gives the array's extents.
+        lists: Its lists of expressions, evaluated.
+        array: The array as it is stored.
 
     Raises:
         CaseSkipped: The copy engine cannot do it; the message says which of its limits is broken.
     """
-    array = problem.array(spec.array)
-    *outer, columns = array.shape
-    rows = prod(outer)
+    box, item_bytes = lists["box"], ELEMENT_TYPES[array.dtype].nbytes
+    extents = lists["extents"] or _extents(argument, array, len(box))
+    strides = lists["strides"] or tuple(accumulate(extents[:-1], mul))
     made = TensorMap(
-        argument, spec.array, (columns, rows), box, ELEMENT_TYPES[array.dtype].nbytes, spec.swizzle_bytes
+        argument,
+        spec.array,
+        array.dtype,
+        extents,
+        tuple(stride * item_bytes for stride in strides),
+        box,
+        spec.swizzle_bytes,
+        lists["steps"],
+        spec.fill == "nan",
     )
-    if made.row_bytes % GRANULE_BYTES:
+    _check_array(made, array, strides)
+    _check_box(made, item_bytes)
+    return made
+
+
+def _extents(argument: str, array: ArraySpec, dimensions: int) -> tuple[int, ...]:
+    """The extents of an array, its outer dimensions taken as one where a box has fewer."""
+    if dimensions > len(array.shape):
+        raise CaseSkipped(
+            f"The box of {argument} has {dimensions} dimensions and {array.name} has {len(array.shape)}.",
+            fix=f"Say how to see it: extents = […] in [tensor_maps.{argument}].",
+        )
+    outer, inner = array.shape[: len(array.shape) - dimensions + 1], array.shape[-dimensions + 1 :]
+    return (*reversed(inner if dimensions > 1 else ()), prod(outer))
+
+
+def _check_array(made: TensorMap, array: ArraySpec, strides: tuple[int, ...]) -> None:
+    if any(extent < 1 for extent in made.extents):
+        raise CaseSkipped(
+            f"The extents of {made.argument} are {_times(made.extents)}; each must be positive."
+        )
+    if any(stride % GRANULE_BYTES or stride < 1 for stride in made.stride_bytes):
+        wrong = next(s for s in made.stride_bytes if s % GRANULE_BYTES or s < 1)
         raise CaseSkipped(
             f"The copy engine needs rows that start at multiples of {GRANULE_BYTES} bytes; those of"
-            f" {spec.array} are {made.row_bytes} bytes apart."
+            f" {made.array} are {wrong} bytes apart."
         )
+    last = sum((extent - 1) * stride for extent, stride in zip(made.extents, (1, *strides), strict=True))
+    if last >= array.elements:
+        raise CaseSkipped(
+            f"The last element that {made.argument} describes is number {last}, counted from 0, and"
+            f" {made.array} has {array.elements}."
+        )
+    if made.fills_nan and not is_float(made.dtype):
+        raise CaseSkipped(f"Only floating-point elements can be NaN, and {made.array} is {made.dtype}.")
+
+
+def _check_box(made: TensorMap, item_bytes: int) -> None:
+    box = made.box
     if not all(1 <= extent <= MOST_BOX_ELEMENTS for extent in box):
         raise CaseSkipped(
-            f"The box of {argument} is {box[0]}x{box[1]} elements; the copy engine takes 1 to"
+            f"The box of {made.argument} is {_times(box)} elements; the copy engine takes 1 to"
             f" {MOST_BOX_ELEMENTS} along each axis."
         )
-    width = box[0] * made.item_bytes
-    if width % GRANULE_BYTES or (spec.swizzle_bytes and width > spec.swizzle_bytes):
-        limit = f", at most {spec.swizzle_bytes}" if spec.swizzle_bytes else ""
+    if not all(1 <= step <= MOST_STEP for step in made.steps):
         raise CaseSkipped(
-            f"A row of the box of {argument} has {width} bytes; it must be a multiple of"
+            f"The steps of {made.argument} are {_times(made.steps)}; the copy engine takes 1 to {MOST_STEP}."
+        )
+    width = box[0] * item_bytes
+    if width % GRANULE_BYTES or (made.swizzle_bytes and width > made.swizzle_bytes):
+        limit = f", at most {made.swizzle_bytes}" if made.swizzle_bytes else ""
+        raise CaseSkipped(
+            f"A row of the box of {made.argument} has {width} bytes; it must be a multiple of"
             f" {GRANULE_BYTES}{limit}."
         )
-    return made
+
+
+def _times(numbers: tuple[int, ...]) -> str:
+    return "x".join(map(str, numbers))

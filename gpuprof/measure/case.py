@@ -77,10 +77,13 @@ def credited(measurement: Measurement, case: Case) -> Measurement:
     if ran == case.name:
         return measurement
     credited = replace(measurement, kernel=case.name, chosen=ran)
-    if measurement.lines is None:
-        return credited
+    return credited if measurement.lines is None else lines_of_another(credited, ran)
+
+
+def lines_of_another(measurement: Measurement, ran: str) -> Measurement:
+    """A measurement without its lines, which are those of the kernel that its own chose."""
     why = f"the counted lines are those of {ran}: add --kernel {ran} to see them"
-    return replace(credited, lines=None, lines_reason=why)
+    return replace(measurement, lines=None, lines_reason=why)
 
 
 def unmeasured(
@@ -113,7 +116,7 @@ def unmeasured(
         occupancy_reason=why,
         clocks_reason=why,
         counters_reason=why,
-        bounds_reason="bounds are not computed yet",
+        bounds_reason=why,
         model_reason="there is no model yet",
         lines_reason=why,
         explanation_reason="there is nothing to explain",

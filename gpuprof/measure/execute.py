@@ -10,6 +10,7 @@ from typing import Any
 
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
+from gpuprof.bounds import with_bounds
 from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
@@ -73,6 +74,11 @@ def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple
     Raises:
         BackendUnavailable: NVRTC is missing.
     """
+    measurement, lost = _measure(case, backend, compile_kernel)
+    return with_bounds(measurement, backend.device), lost
+
+
+def _measure(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Measurement, bool]:
     if case.is_reference:
         return _measure_reference(case, backend)
     try:

@@ -14,7 +14,7 @@ from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
 from gpuprof.measure.symptoms import Question
 from gpuprof.problems.problem import Problem
-from gpuprof.results import BackendName, Explanation, Measurement
+from gpuprof.results import BackendName, Counter, Explanation, Measurement, SourceLine
 from gpuprof.schema import from_json, to_json
 
 T = TypeVar("T")
@@ -29,18 +29,25 @@ class Open:
     seed: int
     seconds_per_case: float
     sim_blocks: int | None = None
-    lines: bool = False
     libraries: tuple[str, ...] = ()
     given_arrays: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenExecutor:
-    """First request of a worker that explains: the device that the executor stands for, and the inputs."""
+    """First request of a worker that explains or counts what a GPU ran.
+
+    Args:
+        device: What the executor stands for.
+        seed: Of the inputs.
+        given_arrays: Where the arrays lie that a program gave.
+        sim_blocks: Blocks to run of each grid; None to choose by size.
+    """
 
     device: Device
     seed: int
     given_arrays: str = ""
+    sim_blocks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +115,24 @@ class Explained:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """Count one case that was verified elsewhere."""
+
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A case's counts, or why there are none."""
+
+    counters: Mapping[str, Counter]
+    lines: tuple[SourceLine, ...] | None = None
+    lines_reason: str | None = None
+    remarks: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """The request failed with a `GpuprofError`."""
 
@@ -120,7 +145,7 @@ MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Open, OpenExecutor, Opened, Size, Sized, Prepare),
-        *(Measure, Measured, Explain, Explained, Refused),
+        *(Measure, Measured, Explain, Explained, Count, Counted, Refused),
     )
 }
 

@@ -59,7 +59,7 @@ class RunOptions:
         timeout_s: Longest one case may take.
         seconds_per_case: Kernel time spent on sampling one case.
         sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
-        lines: Whether the executor annotates a GPU run line by line.
+        lines: Whether the executor counts what a GPU runs, for bounds and for counts by source line.
         poison_inout: Whether kernels' own `poison_inout` holds; if not, it is off for all of them.
         given_arrays: Folder of the arrays that a program gave, for operations made of them.
         explain: Whether cases that fail, hang or are wrong are run again on the executor, to see where.
@@ -111,7 +111,6 @@ def measure(
         seed=options.seed,
         seconds_per_case=options.seconds_per_case,
         sim_blocks=options.sim_blocks,
-        lines=options.lines,
         libraries=tuple(dict.fromkeys(reference.library for reference in request.references)),
         given_arrays=options.given_arrays,
     )
@@ -137,7 +136,9 @@ def measure(
         progress.finished(measurement)
 
     workers = _workers(opened, max(sized.bytes_needed, default=0))
-    session = SessionOptions(open_request, options.timeout_s, workers, options.explain)
+    session = SessionOptions(
+        open_request, options.timeout_s, workers, options.explain, keeper.replace if options.lines else None
+    )
     complete = True
     with closing(keeper):
         try:
@@ -179,6 +180,10 @@ class _Keeper:
         self._done[index] = measurement
         if self._file:
             self._file.append(measurement)
+
+    def replace(self, index: int, measurement: Measurement) -> None:
+        """Put a case that is known better in the place of what was added; the file gets it at the end."""
+        self._done[index] = measurement
 
     def finish(self, *, complete: bool) -> Run:
         """The run, in the file too: in plan order, with those of the choosable kernels that were chosen."""

@@ -11,6 +11,7 @@ from gpuprof import signals
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseSkipped
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
+from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
 from gpuprof.measure.pending import Pending
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
@@ -33,12 +34,14 @@ class SessionOptions:
         timeout_s: Longest one case may take before its worker is killed.
         workers: Worker processes side by side; more than one only where cases do not disturb each other.
         explain: Whether cases that go wrong are run again on the executor, to see where.
+        on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
     """
 
     open_request: Open
     timeout_s: float
     workers: int = 1
     explain: bool = True
+    on_counted: OnCounted | None = None
 
 
 def run_cases(
@@ -65,8 +68,11 @@ def run_cases(
     lock = threading.Lock()
     with suppress(WorkerDied):  # a worker that is gone already is replaced at its first case
         first.tell(Prepare(tuple(cases)))
-    lanes = [_Lane(cases, options, first)]
-    lanes += [_Lane(cases, options, None) for _ in range(min(options.workers, len(cases)) - 1)]
+    counting = None
+    if options.on_counted is not None and first.opened.backend == "gpu":
+        counting = Counting(options.open_request, first.opened, options.on_counted)
+    lanes = [_Lane(cases, options, first, counting)]
+    lanes += [_Lane(cases, options, None, None) for _ in range(min(options.workers, len(cases)) - 1)]
     threads = [
         threading.Thread(target=lane.run, args=(pending, lock, on_start, on_done), daemon=True)
         for lane in lanes
@@ -78,7 +84,11 @@ def run_cases(
             while thread.is_alive():
                 signals.check()
                 thread.join(_POLL_S)  # a timed wait keeps Ctrl-C deliverable
+        if counting is not None and all(lane.error is None for lane in lanes):
+            counting.wait()
     finally:
+        if counting is not None:
+            counting.close()
         for lane in lanes:
             lane.close()
         for thread in threads:
@@ -93,8 +103,15 @@ def run_cases(
 class _Lane:
     """One worker at a time, and the thread that feeds it."""
 
-    def __init__(self, cases: list[Case], options: SessionOptions, worker: WorkerProcess | None) -> None:
+    def __init__(
+        self,
+        cases: list[Case],
+        options: SessionOptions,
+        worker: WorkerProcess | None,
+        counting: Counting | None,
+    ) -> None:
         self._cases = cases
+        self._counting = counting
         self._options = options
         self._worker = worker
         self._explainer = Explainer(options.open_request)
@@ -114,6 +131,9 @@ class _Lane:
                 index = pending.take(self)
                 if index is None:
                     return
+                if self._counting is not None and self._cases[index].is_reference:
+                    # A reference may be the CPU's own: nothing else may run beside it.
+                    self._counting.wait()
                 with lock:
                     on_start(index)
                 measurement, question, opened = self._measure(index)
@@ -123,6 +143,8 @@ class _Lane:
                     measurement = self._explained(index, measurement, question, opened)
                 with lock:
                     on_done(index, measurement)
+                if self._counting is not None and measurement.outcome == "ok" and measurement.source_hash:
+                    self._counting.add(index, self._cases[index], measurement)
         except BaseException as error:
             self.error = error
 

@@ -17,7 +17,7 @@ CAUSES: dict[Symptom, frozenset[Cause]] = {
     "wrong": frozenset(
         {
             *("illegal address", "misaligned address", "write to an input", "race", "undefined value"),
-            *("barrier", "mbarrier", "asynchronous copy", "wrong store", "never written"),
+            *("barrier", "mbarrier", "asynchronous copy", "missing fence", "wrong store", "never written"),
         }
     ),
 }

@@ -15,11 +15,13 @@ from typing import Any, TextIO
 from gpuprof import signals
 from gpuprof.backends.base import Backend
 from gpuprof.backends.select import open_backend
-from gpuprof.errors import GpuprofError
+from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
 from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.protocol import (
+    Count,
+    Counted,
     Explain,
     Explained,
     Measure,
@@ -64,6 +66,8 @@ class Worker:
                 return Measured(measurement, self.lost)
             case Explain():
                 return self._explain(request)
+            case Count():
+                return self._count(request.case)
         raise TypeError(f"no request: {request!r}")
 
     def _open(self, request: Open) -> Opened:
@@ -76,7 +80,6 @@ class Worker:
             request.seed,
             budget,
             request.sim_blocks,
-            request.lines,
             request.libraries,
         )
         return self._opened(reason)
@@ -85,7 +88,7 @@ class Worker:
         from gpuprof.backends.sim.backend import SimBackend
 
         look_in(request.given_arrays)
-        self._backend = SimBackend(request.device, request.seed)
+        self._backend = SimBackend(request.device, request.seed, request.sim_blocks)
         return self._opened(None)
 
     def _opened(self, reason: str | None) -> Opened:
@@ -106,6 +109,22 @@ class Worker:
             raise TypeError("only the executor explains")
         arguments = request.case, request.question, self._backend, self._compile, request.seconds
         return Explained(*explain_case(*arguments))
+
+    def _count(self, case: Case) -> Counted:
+        from gpuprof.backends.sim.backend import SimBackend
+
+        executor = self._backend
+        if not isinstance(executor, SimBackend):
+            raise TypeError("only the executor counts")
+        if executor.problem_bytes(case.problem) > executor.memory_budget_bytes:
+            return Counted({}, reason="its arrays do not fit into this machine's memory once more")
+        try:
+            case, kernel = resolve(case, executor.device)
+            shape = configure(kernel, case.problem, case.block, case.params, executor.device)
+            executed = executor.count(kernel, case.problem, shape, self._compile(kernel, shape))
+        except (CaseFailure, CaseSkipped) as error:
+            return Counted({}, reason=error.what)
+        return Counted(executed.counters, executed.lines, executed.lines_reason, executed.remarks)
 
     def _prepare(self, case: Case) -> None:
         """Start compiling; whatever is wrong with the case will be said when it is measured."""

@@ -17,6 +17,11 @@ def requested() -> str:
 _ASYNC = re.compile(r"\bcp\.async\.c[ag]\b|__pipeline_memcpy_async|\bmemcpy_async\b")
 _BULK_LOAD = re.compile(r"\bcp\.async\.bulk\.(?:tensor\.\dd\.)?shared::\w+\.global\b")
 _BULK_STORE = re.compile(r"\bcp\.(?:reduce\.)?async\.bulk\.(?:tensor\.\dd\.)?global\.shared::")
+#: Textures and surfaces, in PTX and in CUDA C++.
+_READ_OTHERWISE = re.compile(
+    r"\b(?:tex|tld4|suld)\.\w|\btex(?:1D|2D|3D|Cubemap)\w*\s*[<(]|\bsurf(?:1D|2D|3D|Cubemap)\w*read\b"
+)
+_WRITTEN_OTHERWISE = re.compile(r"\bsust\.\w|\bsurf(?:1D|2D|3D|Cubemap)\w*write\b")
 _TENSOR = re.compile(r"\bmma\.sync\b|\bwmma\b|\bwgmma\b")
 _GLOBAL_PARTS = ("requests", "sectors", "efficiency_pct", "throughput_gbps")
 _SHARED_PARTS = ("wavefronts", "bank_conflicts")
@@ -38,8 +43,8 @@ class Copies:
 def copies_in(code: str) -> Copies:
     """Which counters cannot see all that a kernel does.
 
-    cp.async (LDGSTS) and bulk copies move data past the counters of global and shared accesses, whose values
-    would look complete and are not.
+    cp.async (LDGSTS) and bulk copies move data past the counters of global and shared accesses, textures and
+    surfaces past those of global ones, whose values would look complete and are not.
 
     Args:
         code: The kernel's PTX, or its source.
@@ -59,6 +64,10 @@ def copies_in(code: str) -> Copies:
         kinds.append("bulk")
         why = "this counter cannot see the kernel's bulk copies: see the bulk byte counters"
         hidden |= dict.fromkeys(inward if loads else [], why) | dict.fromkeys(outward if stores else [], why)
+    why = "this counter leaves out what goes through the kernel's textures or surfaces"
+    for found, kind in ((_READ_OTHERWISE, "load"), (_WRITTEN_OTHERWISE, "store")):
+        if found.search(code):
+            hidden |= dict.fromkeys((f"global_{kind}_{part}" for part in _GLOBAL_PARTS), why)
     if _TENSOR.search(code):
         kinds.append("tensor")
     return Copies(tuple(kinds), hidden)

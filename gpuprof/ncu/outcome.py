@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpuprof.bounds import with_bounds
 from gpuprof.counters import COUNTERS, OCCUPANCY, OF_NCU, CounterInfo
 from gpuprof.measure.case import Case
 from gpuprof.ncu.diagnosis import NcuError
@@ -139,7 +140,9 @@ def merge(run: Run, outcome: NcuOutcome) -> Run:
         outcome: Profiles by index into `run.cases`.
     """
     cases = tuple(
-        _with_profile(case, outcome.profiles[index]) if index in outcome.profiles else case
+        with_bounds(_with_profile(case, outcome.profiles[index]), run.devices[case.device])
+        if index in outcome.profiles
+        else case
         for index, case in enumerate(run.cases)
     )
     environment = dict(run.environment)

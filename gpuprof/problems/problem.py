@@ -168,6 +168,7 @@ class Problem:
             options=self.options,
             flops=self.flops,
             min_bytes=self.min_bytes,
+            output_bytes=sum(spec.nbytes for spec in self.outputs),
         )
 
     @property

@@ -5,7 +5,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpuprof.analysis.figures import FIGURES, Figure, Subject, headline_rate
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import cell_of, format_block

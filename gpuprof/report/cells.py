@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from gpuprof.analysis import counters
 from gpuprof.analysis.banners import is_noisy
-from gpuprof.analysis.figures import FIGURES, Figure, Subject, counter_figure
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent

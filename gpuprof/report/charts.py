@@ -12,7 +12,7 @@ from gpuprof.analysis.blocks import Sweep
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.parameters import Panel, ParameterSweep, Point
-from gpuprof.analysis.roofline import Roofline
+from gpuprof.analysis.roofline import Level, Roofline
 from gpuprof.analysis.scaling import Series
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import block_phrase, format_block
@@ -71,20 +71,30 @@ def scaling_chart(group: Group, series: tuple[Series, ...]) -> Chart:
 
 
 def roofline_chart(roofline: Roofline) -> Chart:
-    """Roofs and points, for two logarithmic axes."""
+    """Roofs and points of each level, for two logarithmic axes."""
     return {
         "kind": "roofline",
         "peak": {
             "value": roofline.peak_gflops,
             "label": f"theoretical compute peak {numbers.gflops(roofline.peak_gflops)}",
         },
+        "metrics": [{"label": level.label} for level in roofline.levels],
+        "levels": [_level(level) for level in roofline.levels],
+    }
+
+
+def _level(level: Level) -> Chart:
+    last = level.points[-1].size
+    places = {(point.kernel, point.size): index for index, point in enumerate(level.points)}
+    return {
+        "label": level.label,
         "roofs": [
             {
                 "gbps": roof.gbps,
                 "measured": roof.measured,
-                "label": ("measured copy " if roof.measured else "theoretical ") + numbers.gbps(roof.gbps),
+                "label": ("measured " if roof.measured else "theoretical ") + numbers.gbps(roof.gbps),
             }
-            for roof in roofline.memory_roofs
+            for roof in level.memory_roofs
         ],
         "points": [
             {
@@ -93,10 +103,17 @@ def roofline_chart(roofline: Roofline) -> Chart:
                 "x": point.flop_per_byte,
                 "y": point.gflops,
                 "reference": point.is_reference,
-                "text": numbers.gflops(point.gflops),
+                "bound": point.is_bound,
+                "last": point.size == last,
+                "text": ("at most " if point.is_bound else "") + numbers.gflops(point.gflops),
                 "intensity": f"{numbers.significant(point.flop_per_byte)} FLOP/byte",
             }
-            for point in roofline.points
+            for point in level.points
+        ],
+        "steps": [
+            [places[point.after, point.size], index]
+            for index, point in enumerate(level.points)
+            if point.size == last and (point.after, point.size) in places
         ],
     }
 

@@ -16,6 +16,7 @@ from gpuprof.analysis.kinds import blocks_of, waves
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.status import Status, status_of
 from gpuprof.analysis.why import Share, speed_of_light, stalls
+from gpuprof.report.bound_picture import BoundPicture, bound_picture
 from gpuprof.report.cells import (
     BRIEF_TIME,
     CHECK,
@@ -26,7 +27,7 @@ from gpuprof.report.cells import (
     counter_columns,
     format_block,
 )
-from gpuprof.report.ladder_table import explanation
+from gpuprof.report.ladder_table import explanation, moved
 from gpuprof.report.source import Line, difference, header_lines, source_lines
 from gpuprof.report.sparkline import sparkline
 from gpuprof.results import KernelRecord, Measurement, Run
@@ -51,6 +52,7 @@ class SizeColumn:
     case: Measurement
     samples: Markup
     explanation: tuple[str, ...]
+    bounds: BoundPicture | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ class KernelSection:
         lines: The whole source; the first `folded` of them are licence and header. A header that is all there
             is to the file is not folded.
         counted_size: The size whose counts stand beside the lines, empty without any.
+        bound_by: The part that binds at that size; empty where no bounds are known.
         claims: What the header says that its step moves.
         claims_measured: Whether any size measured any of it.
         figures: By the heading their columns share.
@@ -111,6 +114,7 @@ class KernelSection:
     lines: tuple[Line, ...]
     folded: int
     counted_size: str
+    bound_by: str
     before: str | None
     difference: tuple[tuple[str, str], ...]
     options: tuple[str, ...]
@@ -184,6 +188,9 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         lines=tuple(source_lines(record.source, shown)) if record.source else (),
         folded=0 if record.choices else header_lines(record.source),
         counted_size=shown.problem.label if shown else "",
+        bound_by=next(
+            (rung.limits.binding.label for rung in rungs if rung.case is shown and rung.limits), ""
+        ),
         before=before,
         difference=tuple(difference(old, record.source)) if old and record.source else (),
         options=tuple(
@@ -223,7 +230,8 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
         status=status_of(run, case),
         case=case,
         samples=sparkline(rung.speed.timing) if rung.speed else Markup(""),
-        explanation=explanation(run, rung),
+        explanation=(*case.remarks, *moved(rung)) if rung.limits else explanation(run, rung),
+        bounds=bound_picture(rung.limits) if rung.limits else None,
     )
 
 

@@ -2,20 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ladder as a table: one row per rung, with what changed and what that did."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gpuprof.analysis import counters, numbers
-from gpuprof.analysis.figures import FIGURES, Subject, headline_rate
+from gpuprof.analysis import numbers
+from gpuprof.analysis.figure import Subject
+from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
+from gpuprof.analysis.limits import Limits
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
 from gpuprof.report.cells import Cell, cell_of, format_block
 from gpuprof.results import Run
 
-#: Traffic within this factor counts as equal.
-_SAME_TRAFFIC = 1.001
+#: Bounds within this factor count as equal.
+_SAME_BOUND = 1.01
 _MOST_NAMED = 3
 
 
@@ -54,15 +56,12 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     """Why a rung stands where it stands: its reason if it has no figures, else changes, then the limiter."""
     if not status_of(run, rung.case).usable:
         return (rung.case.reason or "No reason was recorded.",)
-    lines = [*rung.case.remarks]
-    if rung.changes:
-        lines.append(f"vs {rung.previous}: " + "; ".join(change.text for change in rung.changes))
-    elif rung.gain is not None:
-        what = "no recorded figure but the time moved" if rung.gain_is_clear else "nothing recorded moved"
-        lines.append(f"vs {rung.previous}: {what}")
-    moved = tuple(change.label for change in rung.changes)
+    lines = [*rung.case.remarks, *moved(rung)]
+    if rung.limits is not None:
+        return (*lines, *_of_limits(rung.limits))
+    told = tuple(change.label for change in rung.changes)
     # What a change has just said needs no second mention.
-    clues = [clue for clue in clues_of(rung.case) if not clue.startswith(moved)]
+    clues = [clue for clue in clues_of(rung.case) if not clue.startswith(told)]
     if rung.verdict and rung.verdict.kind in ("memory", "compute"):
         lines.append(rung.verdict.text)
     elif rung.verdict and rung.verdict.kind == "grid":
@@ -74,32 +73,56 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def moved(rung: Rung) -> Iterator[str]:
+    """What moved since the rung that it is compared with."""
+    if rung.changes:
+        yield f"vs {rung.previous}: " + "; ".join(change.text for change in rung.changes)
+    elif rung.gain is not None:
+        what = "no recorded figure but the time moved" if rung.gain_is_clear else "nothing recorded moved"
+        yield f"vs {rung.previous}: {what}"
+
+
 def headline(run: Run, group: Group, ladder: Ladder) -> str:
     """The answer in one sentence; empty where the run cannot give one."""
     if ladder.fastest is not None:
         return _fastest(run, group, ladder, ladder.rung(ladder.fastest))
     if run.backend != "sim":
         return ""
-    ratios = [
-        (ratio, rung, case)
-        for rung in ladder.rungs
-        for case in rung.cases
-        if status_of(run, case).usable and not rung.is_ceiling
-        for ratio in [counters.sector_ratio(case)]
-        if ratio is not None
-    ]
-    if not ratios:
+    return _least_bound(ladder)
+
+
+def _of_limits(limits: Limits) -> Iterator[str]:
+    """Where the work of what binds is done, and what less of it would allow; columns say what binds."""
+    if limits.latency:
+        yield limits.text
+    if limits.hot:
+        yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of it"
+    if limits.steps:
+        yield f"next: {limits.steps[0].text}"
+
+
+def _least_bound(ladder: Ladder) -> str:
+    """The order of a ladder that nobody timed: by bounds, and said to be bounds."""
+    bounded = sorted(
+        (
+            (rung.limits.least_us, rung.limits, rung.kernel.id)
+            for rung in ladder.rungs
+            if rung.limits is not None and not rung.is_ceiling
+        ),
+        key=lambda item: (item[0], item[2]),
+    )
+    if not bounded:
         return ""
-    least = min(ratio for ratio, *_ in ratios)
-    sharing: dict[str, str] = {}
-    for ratio, rung, case in ratios:
-        if ratio <= least * _SAME_TRAFFIC:
-            # The case that stands for its kernel needs no more than the name.
-            which = "" if case is rung.case else f" {format_block(case, brief=True)}"
-            sharing[rung.kernel.id] = min(sharing.get(rung.kernel.id, which), which, key=len)
-    names = [kernel + which for kernel, which in sharing.items()]
-    who = ", ".join(names) if len(names) <= _MOST_NAMED else f"{len(names)} kernels alike"
-    return f"Least global traffic: {who}, {numbers.ratio(least)} the fewest bytes possible."
+    least, limits, _ = bounded[0]
+    alike = [kernel for us, _, kernel in bounded if us <= least * _SAME_BOUND]
+    who = ", ".join(alike) if len(alike) <= _MOST_NAMED else f"{len(alike)} kernels alike"
+    text = (
+        f"By bounds, no times: {who} cannot be faster than {numbers.time_us(least)} ({limits.binding.label})"
+    )
+    most, last, slowest = bounded[-1]
+    if most > least * _SAME_BOUND:
+        text += f"; {slowest} not than {numbers.time_us(most)} ({last.binding.label})"
+    return f"{text}."
 
 
 def _fastest(run: Run, group: Group, ladder: Ladder, rung: Rung) -> str:
@@ -119,6 +142,8 @@ def _fastest(run: Run, group: Group, ladder: Ladder, rung: Rung) -> str:
         (other for other in ladder.rungs if other.speed and not other.is_reference and not other.is_ceiling),
         key=lambda other: other.speed.median_us if other.speed else 0.0,
     )
+    if rung.limits is not None:
+        parts.append(rung.limits.text)
     if slowest is not rung and slowest.speed:
         factor = slowest.speed.median_us / speed.median_us
         parts.append(f"{numbers.ratio(factor)} as fast as {slowest.kernel.id}")
@@ -164,6 +189,8 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
     ]
     if not group.rate_is_flops and run.device.measured_copy_bandwidth_gbps:
         columns.append(_column(run, "pct_of_copy", bar=True))
+    if any(rung.limits is not None for rung in ladder.rungs):
+        columns += [_column(run, "bound_by"), _column(run, "pct_of_bound", bar=True)]
     columns.append(RungColumn(FIGURES["gain"].short, FIGURES["gain"].meaning, gain))
     if ladder.reference is not None:
         meaning = f"Speed relative to {ladder.reference}, the fastest reference on this GPU."
@@ -181,6 +208,8 @@ def resource_columns(run: Run) -> tuple[RungColumn, ...]:
 
 #: What a ladder shows where nothing is timed: on the executor, and where kernels are compiled only.
 COUNTED = (
+    "bound_us",
+    "bound_by",
     "sector_ratio",
     "global_load_efficiency_pct",
     "global_store_efficiency_pct",

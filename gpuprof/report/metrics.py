@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuprof.analysis import numbers
-from gpuprof.analysis.figures import FIGURES, Subject, headline_rate
+from gpuprof.analysis.figure import Subject
+from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import Group
 from gpuprof.analysis.ladder import Ladder, Rung
 from gpuprof.analysis.speed import limit_of, rate, rate_at

@@ -62,7 +62,9 @@ def cuda_program(
     source: str, options: tuple[str, ...] = (), arch: str = "sm_90", *, follow_undefined: bool = False
 ) -> Program:
     """Decode the only `extern "C"` kernel of a source."""
-    entry = re.search(r'extern "C" __global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)', source).group(1)
+    entry = re.search(
+        r'extern "C" __global__ void (?:__(?:launch_bounds|cluster_dims)__\([^)]*\) )*(\w+)', source
+    ).group(1)
     return load_program(compile_cuda(source, options, arch)[0], entry, follow_undefined=follow_undefined)
 
 

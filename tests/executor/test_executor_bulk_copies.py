@@ -191,7 +191,7 @@ STORE = """extern "C" __global__ void k(float4 *out) {
     const int t = threadIdx.x;
     for (int i = 0; i < 3; ++i) {
         tile[t] = make_float4(i, t, 0, 0); // write
-        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        proxy();
         BEFORE
         if (t == 0) {
             store(out + i * 64, tile, 1024); // store
@@ -238,6 +238,7 @@ def test_a_kernel_must_not_end_while_its_copy_reads():
     __shared__ __align__(128) float4 tile[1];
     if (threadIdx.x == 3) {
         tile[0] = make_float4(1, 2, 3, 4);
+        proxy();
         store(out, tile, 16); // planted
         commit();
     }
@@ -253,6 +254,7 @@ def test_groups_finish_in_order():
     if (threadIdx.x == 0) {
         tile[0] = make_float4(1, 2, 3, 4);
         tile[1] = make_float4(5, 6, 7, 8);
+        proxy();
         store(out, tile, 16);
         commit();
         store(out + 1, tile + 1, 16);
@@ -275,7 +277,7 @@ def test_copies_of_many_blocks_finish_thread_by_thread(takes_part):
     __shared__ __align__(128) float4 tile[64];
     const int t = threadIdx.x;
     tile[t] = make_float4(blockIdx.x, t, 0, 0);
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    proxy();
     __syncthreads();
     if (t < 2 && TAKES_PART) {
         store(out + blockIdx.x * 64 + t * 32, tile + t * 32, 512);
@@ -299,7 +301,7 @@ PARTLY = """extern "C" __global__ void k(float4 *out, float *seen) {
     __shared__ __align__(128) float4 tile[2];
     const int t = threadIdx.x, i = 2 * blockIdx.x + t;
     tile[t] = make_float4(t + 1, 0, 0, 0);
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    proxy();
     store(out + i, tile + t, 16);
     commit();
     if (t == 0)
@@ -342,7 +344,7 @@ extern "C" __global__ void k(IN a, IN b, float4 *c, float4 *d, int bytes) {
     if (t < 4)
         load(tile + t * 16, (t & 1 ? b : a) + t / 2 * 16 + blockIdx.x, bytes, &bar); // load
     wait(&bar, 0);
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    proxy();
     if (t < 4) {
         store((t & 1 ? d : c) + t / 2 * 16, tile + t * 16, bytes); // store
         commit();
@@ -378,7 +380,7 @@ def test_copy_to_constants_is_refused():
 extern "C" __global__ void k() {
     __shared__ __align__(128) float4 tile[4];
     tile[threadIdx.x] = make_float4(1, 2, 3, 4);
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    proxy();
     __syncthreads();
     if (threadIdx.x == 2)
         store((void *)(table + 1), tile, 16);
@@ -412,6 +414,7 @@ def test_copy_may_end_where_shared_memory_does():
     extern __shared__ __align__(128) float4 tile[];
     if (threadIdx.x == 0) {
         tile[3] = make_float4(1, 2, 3, 4);
+        proxy();
         store(out, tile + 3, 16);
         commit();
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");

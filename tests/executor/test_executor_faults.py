@@ -12,6 +12,7 @@ from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     FaultKind,
     GlobalMemory,
+    KernelFault,
     LaunchRefused,
     UnsupportedInstruction,
     launch,
@@ -40,6 +41,28 @@ def test_global_store_out_of_bounds():
 }"""
     fault = caught(source, FLOATS)
     assert (fault.kind, fault.source_line, fault.thread) == (FaultKind.OUT_OF_BOUNDS, 2, (0, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("statement", "verb"),
+    [("table[threadIdx.x] = 1", "writes"), ("atomicAdd(table + threadIdx.x, 1u)", "updates")],
+)
+def test_what_is_read_only_is_neither_stored_to_nor_updated(statement, verb):
+    source = f"""extern "C" __global__ void k(unsigned *table, unsigned *out) {{
+    if (threadIdx.x < 40) out[threadIdx.x] = table[threadIdx.x];
+    if (threadIdx.x >= 40) {statement}; // planted
+}}"""
+    program, memory = cuda_program(source), GlobalMemory()
+    table = memory.allocate(np.zeros(64, np.uint32), "table", read_only=True)
+    out = memory.allocate(np.zeros(64, np.uint32), "out")
+    with pytest.raises(KernelFault) as raised:
+        launch(program, (1, 1, 1), (64, 1, 1), [table, out], memory)
+    fault = raised.value
+    assert (fault.kind, fault.thread) == (FaultKind.OUT_OF_BOUNDS, (40, 0, 0))
+    assert fault.source_line == line_of(source, "planted")
+    assert fault.detail.startswith(f"{verb} 4 bytes of global memory")
+    assert fault.detail.endswith("which is read-only")
+    assert not table.array().any()
 
 
 def test_masked_lanes_do_not_dereference():

@@ -22,17 +22,19 @@ ROOMS: dict[str, set[str]] = {
     "steps": {"faults", "lanes", "program", "arithmetic", "memory"},
     "definedness": {"faults", "lanes", "program", "arithmetic", "memory", "steps"},
     "decode": {"faults", "lanes", "program", "arithmetic", "memory", "steps", "definedness"},
+    "refusals": {"faults", "steps", "decode"},
     "sampling": set(),
-    "divergence": {"faults", "lanes", "program", "steps", "decode"},
+    "busiest": set(),
+    "divergence": {"faults", "lanes", "program", "memory", "steps", "decode"},
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode", "divergence"},
-    "totals": {"lanes", "program", "memory", "decode", "sampling"},
+    "totals": {"lanes", "program", "memory", "decode", "sampling", "busiest"},
     "grid_launch": {
         *("faults", "lanes", "program", "memory", "steps"),
-        *("decode", "sampling", "scheduler", "totals"),
+        *("decode", "refusals", "sampling", "scheduler", "totals"),
     },
 }
-#: Of gpuprof, its errors, and one module of facts about CUDA.
-OUTSIDE = {"gpuprof.errors", "gpuprof.copy_engine"}
+#: Of gpuprof, its errors, and two modules of facts about CUDA.
+OUTSIDE = {"gpuprof.errors", "gpuprof.copy_engine", "gpuprof.texture_units"}
 #: llvmlite is optional, and imported where it is used.
 LIBRARIES = {"numpy", "llvmlite"}
 MODULES = sorted(ROOT.rglob("*.py"))

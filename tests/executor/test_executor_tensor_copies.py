@@ -57,8 +57,9 @@ def copy_box(array, box, place, swizzle=0, offset=0, columns=None, expected_byte
     source = memory.allocate(array, "array")
     rank = array.ndim
     extents = (columns or array.shape[-1], *array.shape[-2::-1])
+    element = {1: "u8", 2: "f16", 4: "f32", 8: "f64"}[array.itemsize]
     tensor = encode_tensor_map(
-        source.address, array.itemsize, extents, array.strides[-2::-1], box[::-1], swizzle
+        TensorDescriptor(source.address, element, extents, array.strides[-2::-1], box[::-1], swizzle)
     )
     size = int(np.prod(box)) * array.itemsize
     out = memory.allocate(np.zeros(size // 4, np.uint32), "out")
@@ -152,9 +153,9 @@ def test_a_map_of_another_rank_and_bytes_that_are_no_map():
     source = memory.allocate(numbers(64), "array")
     out = memory.allocate(np.zeros(32, np.uint32), "out")
     program = cuda_program(tensor_source(2))
-    line = encode_tensor_map(source.address, 4, (64,), (), (32,))
+    line = encode_tensor_map(TensorDescriptor(source.address, "f32", (64,), (), (32,)))
     for argument, text in (
-        (line, "from an array of 1 dimensions"),
+        (line, "array has 1 dimensions"),
         (b"\1" * TENSOR_MAP_BYTES, "which holds none"),
     ):
         with pytest.raises(KernelFault, match=text):
@@ -162,8 +163,8 @@ def test_a_map_of_another_rank_and_bytes_that_are_no_map():
 
 
 def test_maps_are_read_back_as_they_were_written():
-    arguments = (0x7000_0000_0100, 4, (300, 200, 7), (1216, 243200), (32, 64, 1), 128)
-    content = encode_tensor_map(*arguments)
+    arguments = (0x7000_0000_0100, "f32", (300, 200, 7), (1216, 243200), (32, 64, 1), 128)
+    content = encode_tensor_map(TensorDescriptor(*arguments))
     assert len(content) == TENSOR_MAP_BYTES
     assert decode_tensor_map(content) == TensorDescriptor(*arguments)
     with pytest.raises(ValueError, match="no tensor map"):
@@ -174,7 +175,10 @@ def test_maps_are_read_back_as_they_were_written():
     ("change", "text"),
     [
         ({"address": 8}, "multiple of 16"),
-        ({"item_bytes": 3}, "not 3"),
+        ({"element": "s16"}, "not s16"),
+        ({"steps": (1,)}, "as many steps as extents"),
+        ({"steps": (1, 9)}, "from 1 to 8"),
+        ({"element": "u32", "fills_nan": True}, "not u32"),
         ({"strides": (1200 + 4,)}, "multiples of 16"),
         ({"box": (257, 4)}, "1 to 256"),
         ({"box": (6, 4)}, "24 bytes"),
@@ -185,15 +189,15 @@ def test_maps_are_read_back_as_they_were_written():
     ],
 )
 def test_maps_that_the_driver_refuses(change, text):
-    valid = {"address": 256, "item_bytes": 4, "extents": (300, 20), "strides": (1200,), "box": (32, 4)}
-    encode_tensor_map(**valid)
+    valid = {"address": 256, "element": "f32", "extents": (300, 20), "strides": (1200,), "box": (32, 4)}
+    encode_tensor_map(TensorDescriptor(**valid))
     with pytest.raises(LaunchRefused, match=text):
-        encode_tensor_map(**valid | change)
+        encode_tensor_map(TensorDescriptor(**valid | change))
 
 
 WIDEST = {
     "address": 1 << 44,
-    "item_bytes": 8,
+    "element": "s64",
     "extents": (1 << 32, 1, 5, 1 << 32, 7),
     "strides": ((1 << 40) - 16, 16, 32, 48),
     "box": (256, 1, 256, 2, 1),
@@ -205,14 +209,14 @@ NARROW = {"address": 0, "extents": (9, 9), "strides": (48,), "box": (16, 1)}
 def test_maps_at_the_edges_of_what_the_driver_takes_are_read_back():
     for arguments in (
         WIDEST,
-        {"address": 16, "item_bytes": 1, "extents": (1,), "strides": (), "box": (16,)},
-        {"item_bytes": 2, "swizzle_bytes": 32, **NARROW},
-        {"item_bytes": 4, "swizzle_bytes": 64, **NARROW},
+        {"address": 16, "element": "u8", "extents": (1,), "strides": (), "box": (16,)},
+        {"element": "bf16", "fills_nan": True, "swizzle_bytes": 32, **NARROW},
+        {"element": "f32", "steps": (1, 8), "swizzle_bytes": 64, **NARROW},
     ):
-        tensor = decode_tensor_map(encode_tensor_map(**arguments))
+        tensor = decode_tensor_map(encode_tensor_map(TensorDescriptor(**arguments)))
         assert tensor == TensorDescriptor(**arguments)
         assert tensor.dimensions == len(arguments["extents"])
-        assert tensor.box_bytes == arguments["item_bytes"] * np.prod(arguments["box"])
+        assert tensor.box_bytes == tensor.item_bytes * np.prod(tensor.counts)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +237,7 @@ def test_maps_at_the_edges_of_what_the_driver_takes_are_read_back():
 )
 def test_maps_just_beyond_these_edges_are_refused(change, text):
     with pytest.raises(LaunchRefused, match=text):
-        encode_tensor_map(**WIDEST | change)
+        encode_tensor_map(TensorDescriptor(**WIDEST | change))
 
 
 @pytest.mark.parametrize("content", [b"", b"gpuprof\0", bytes(128), b"gpuprof\0" + bytes(121)])
@@ -247,9 +251,7 @@ def test_other_bytes_are_no_map(content):
     [
         "cp.async.bulk.tensor.2d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
         " [%0], [%1, {%2, %2, %2}], [%0], {%3};",
-        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%1], [%0], 16;",
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
-        " [%0], [%1], 16, [%0], %3;",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.s64 [%1], [%0], 16;",
     ],
 )
 def test_what_is_not_modelled_is_named(text):

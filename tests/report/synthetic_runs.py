@@ -12,6 +12,7 @@ from statistics import quantiles
 
 import problem_support
 
+from gpuprof.bounds import with_bounds
 from gpuprof.devices.device import Device
 from gpuprof.kernels.catalog import shipped_names, shipped_operation
 from gpuprof.reading import read_run
@@ -196,7 +197,7 @@ def run(backend: BackendName, kernels: list[KernelRecord], cases: list[Measureme
         seed=0,
         operations={name: shipped_operation(name) for name in shipped_names()},
         kernels=tuple(kernels),
-        cases=tuple(cases),
+        cases=tuple(with_bounds(case, DEVICE) for case in cases),
     )
     return replace(base, **fields)  # type: ignore[arg-type]
 
@@ -572,7 +573,8 @@ def chosen_run() -> Run:
 @cache
 def counted_run() -> Run:
     """Study A at 4096 on an H200, with Nsight Compute's counters and the executor's: a real results file."""
-    return read_run(Path(__file__).parent / "fixtures" / "gemm-counted.json")
+    held = read_run(Path(__file__).parent / "fixtures" / "gemm-counted.json")
+    return replace(held, cases=tuple(with_bounds(case, held.device) for case in held.cases))
 
 
 def many_run() -> Run:

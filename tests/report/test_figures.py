@@ -21,7 +21,8 @@ from synthetic_runs import (
 
 from gpuprof.analysis.blocks import build_sweeps
 from gpuprof.analysis.changes import change, changes
-from gpuprof.analysis.figures import FIGURES, Subject, headline_rate
+from gpuprof.analysis.figure import Subject
+from gpuprof.analysis.figures import FIGURES, headline_rate
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.kinds import waves
 from gpuprof.analysis.ladder import Ladder, build_ladder

@@ -23,6 +23,7 @@ SIZES = {
     "histogram": ["100000", "1"],
     "scan": ["30001", "1", "2048"],
     "stencil.cu": ["100x257", "1", "1x70"],
+    "stencil_texture.cu": ["100x257", "1", "1x70"],
     "sgemm_2d_tiles.cu": ["256x128x24"],
     "sgemm_float4.cu": ["256x128x24"],
     "sgemm_warp_tiles.cu": ["256x128x48"],

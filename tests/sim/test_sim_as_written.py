@@ -182,6 +182,25 @@ __global__ void block_sum(const float *x, float *sums, int n)
 }
 """
 
+CLUSTERED = """#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+__global__ void __cluster_dims__(2, 1, 1) block_sum(const float *x, float *sums, int n)
+{
+    __shared__ float parts[256];
+    cg::cluster_group cluster = cg::this_cluster();
+    const unsigned other = cluster.block_rank() ^ 1;
+    // Each block fetches what its neighbour sums.
+    cluster.map_shared_rank(parts, other)[threadIdx.x] = x[(blockIdx.x ^ 1) * 256 + threadIdx.x];
+    cluster.sync();
+    if (threadIdx.x == 0) {
+        float sum = 0;
+        for (float part : parts)
+            sum += part;
+        sums[blockIdx.x] = cluster.num_blocks() == 2 && cluster.thread_rank() % 256 == 0 ? sum : 0;
+    }
+}
+"""
+
 INCLUDED = """#include "lib/reduce.cuh"
 __global__ void block_sum(const float *x, float *sums, int n)
 {
@@ -263,8 +282,9 @@ def block_sums(folder, body):
     return load_kernels(path)
 
 
-def test_cooperative_groups(measure, tmp_path):
-    file = block_sums(tmp_path, COOPERATIVE)
+@pytest.mark.parametrize("body", [COOPERATIVE, CLUSTERED], ids=["block", "cluster"])
+def test_cooperative_groups(measure, tmp_path, body):
+    file = block_sums(tmp_path, body)
     measurement = measure(file.kernels[0], Problem.of(file.operation, (1024,)))
     assert measurement.outcome == "ok", measurement.reason
 

@@ -2,21 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that read shared memory nobody wrote: right with a remark, unless something depends on it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from counting_support import counted
 from problem_support import problem_for, shipped_kernels
 from typer.testing import CliRunner
 
 import gpuprof
-from gpuprof.backends.base import Findings
 from gpuprof.backends.sim import backend as sim
 from gpuprof.backends.sim.programs import Programs
-from gpuprof.backends.with_lines import WithLines
 from gpuprof.cli import app
 from gpuprof.devices.cards import load_card
 from gpuprof.executor import load_program
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.shape import configure
+from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.execute import Compiler
 
 #: Fetches the first column of the tile after the last one, which is nowhere.
@@ -142,20 +144,12 @@ def test_a_register_that_nothing_was_written_to_is_refused_where_it_counts(tmp_p
     assert "stores to C a value that depends on a register to which nothing had been written" in case.reason
 
 
-class Gpu:
-    """A GPU that finds every case right."""
-
-    def run(self, kernel, problem, shape, compiled):
-        return Findings("ok", remarks=("warm",))
-
-
-def test_a_gpu_run_that_the_executor_annotates_gets_the_remark(tmp_path):
+def test_what_counts_a_gpu_run_says_the_same(tmp_path):
     (kernel,) = load_kernels(write(tmp_path)).kernels
     problem, device = problem_for(kernel, 40, 30, 12), load_card("h200")
-    shape = configure(kernel, problem, kernel.launch.block, {}, device)
-    compiled = Compiler(device.arch)(kernel, shape)
-    findings = WithLines(Gpu(), sim.SimBackend(device, 0)).run(kernel, problem, shape, compiled)
-    assert findings.remarks == ("warm", REMARK)
+    case = Case.of(kernel, problem)
+    found = counted(replace(unmeasured(case, kernel, "ok", None, "-"), remarks=("warm",)), case, device)
+    assert found.remarks == ("warm", REMARK)
 
 
 SIZES = {"gemm": (36, 68, 20), "transpose": (36, 68), "reduce": (1500,), "softmax": (2, 260)}

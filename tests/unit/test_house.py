@@ -26,6 +26,7 @@ HOUSE: dict[str, str] = {
     "signals": "Requests to end.",
     "machine": "Cores and memory of this machine.",
     "copy_engine": "Facts about CUDA's copy engine that both backends and headers need.",
+    "texture_units": "Facts about CUDA's textures and surfaces that both backends and headers need.",
     "counters": "The one table of counters.",
     "operation": "What an operation declares, as data.",
     "cuda_source": "CUDA C++ read as text: functions, includes, what is for the host.",
@@ -37,6 +38,7 @@ HOUSE: dict[str, str] = {
     "tables": "Typed fields out of TOML.",
     "devices": "What a device is, the known cards, theoretical occupancy.",
     "results": "The one contract between measuring and showing.",
+    "bounds": "Floors of time from exact counts and published rates.",
     "statistics": "When there are enough samples, and what they amount to.",
     "store": "A results file while its run goes on.",
     "toolchain": "NVRTC, found headers, the compile cache, resources.",
@@ -62,13 +64,13 @@ HOUSE: dict[str, str] = {
 #: The one thing that any module may take from the package itself.
 VERSION = "gpuprof.__version__"
 #: Modules of the package `backends` that are no part of the room of that name.
-ABOVE_BACKENDS = ("gpuprof.backends.select", "gpuprof.backends.with_lines")
+ABOVE_BACKENDS = ("gpuprof.backends.select",)
 #: Rooms that use fewer rooms than stand below them, and of those which.
 FEWER: dict[str, set[str]] = {
     # Whoever takes the executor out of the house finds it whole.
-    "executor": {"errors", "copy_engine"},
+    "executor": {"errors", "copy_engine", "texture_units"},
     # A run is shown on any machine, without what measured it.
-    "analysis": {"text", "counters", "operation", "devices", "problems", "results"},
+    "analysis": {"text", "counters", "operation", "devices", "problems", "results", "bounds"},
     "report": {"text", "schema", "devices", "results", "analysis"},
     # The two backends know nothing of each other.
     "backends.sim": set(HOUSE) - {"backends.gpu"},
@@ -76,6 +78,8 @@ FEWER: dict[str, set[str]] = {
     "problems": {"errors", "operation", "results", "tables"},
     "kernels": set(HOUSE) - {"toolchain", "executor", "store", "statistics"},
     "results": {"devices", "operation", "quantities", "schema"},
+    # Floors follow from what a results file holds, wherever it came from.
+    "bounds": {"counters", "devices", "results"},
 }
 #: Packages of others, and the only rooms that import them.
 LIBRARIES: dict[str, set[str]] = {

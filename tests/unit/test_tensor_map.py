@@ -36,10 +36,15 @@ def test_header_declares_a_tensor_map():
     ("table", "message"),
     [
         (GOOD.replace('"A"', '"D"'), r"tensor_maps\.tiles\.array is 'D', not one of A, B, C"),
-        (GOOD.replace('["BK", "128"]', '["BK"]'), r"tensor_maps\.tiles\.box must be two expressions"),
+        (GOOD.replace('["BK", "128"]', "[]"), r"tensor_maps\.tiles\.box must be 1 to 5 expressions"),
         (GOOD.replace("BK", "BQ"), r"'BQ' uses 'BQ'; known are "),
         (GOOD.replace("64", "48"), r"tensor_maps\.tiles\.swizzle_bytes is 48, not one of 0, 32, 64, 128"),
         (GOOD + "\nstride = 3", r"unknown field tensor_maps\.tiles\.stride"),
+        (GOOD + '\nextents = ["K"]', r"tensor_maps\.tiles\.extents must be 2 expressions, as box has 2"),
+        (GOOD + '\nstrides = ["K", "M"]', r"tensor_maps\.tiles\.strides must be 1 expressions, as box has 2"),
+        (GOOD + '\nsteps = ["2"]', r"tensor_maps\.tiles\.steps must be 2 expressions"),
+        (GOOD + '\nextents = ["K", "Q"]', r"'Q' uses 'Q'; known are "),
+        (GOOD + '\nfill = "one"', r"tensor_maps\.tiles\.fill is 'one', not one of zero, nan"),
         ('box = ["16", "16"]', r"lacks tensor_maps\.tiles\.array"),
     ],
 )
@@ -60,12 +65,14 @@ def test_header_refuses(table, message):
 )
 def test_extents_are_those_of_the_stored_matrix(array, problem, extents):
     kernel = parse(GOOD.replace('"A"', f'"{array}"'), extra=f'layout = "{problem.options["layout"]}"')
-    assert maps_of(kernel, problem) == (TensorMap("tiles", array, extents, (16, 128), 4, 64),)
+    assert maps_of(kernel, problem) == (
+        TensorMap("tiles", array, "f32", extents, (4 * extents[0],), (16, 128), 64),
+    )
 
 
 def test_transpose_has_its_own_arrays():
     kernel = parse('array = "in"\nbox = ["32", "8"]', op="transpose")
-    assert maps_of(kernel, Transpose(40, 24)) == (TensorMap("tiles", "in", (40, 24), (32, 8), 4, 0),)
+    assert maps_of(kernel, Transpose(40, 24)) == (TensorMap("tiles", "in", "f32", (40, 24), (160,), (32, 8)),)
 
 
 @pytest.mark.parametrize(
@@ -84,5 +91,47 @@ def test_what_the_copy_engine_cannot_do_is_skipped(box, swizzle, k, message):
         maps_of(kernel, Gemm(4, 8, k))
 
 
-def test_row_bytes_are_the_stride():
-    assert TensorMap("tiles", "A", (36, 12), (16, 8), 8, 0).row_bytes == 288
+@pytest.mark.parametrize(
+    ("table", "extents", "strides"),
+    [
+        ('box = ["16"]', (240,), ()),
+        ('box = ["16", "1"]\nextents = ["K", "M / 2"]\nstrides = ["2 * K"]', (20, 6), (160,)),
+        ('box = ["4", "1", "2"]\nextents = ["4", "K / 4", "M"]', (4, 5, 12), (16, 80)),
+        ('box = ["4", "1", "2", "1"]\nextents = ["4", "K / 4", "2", "6"]', (4, 5, 2, 6), (16, 80, 160)),
+    ],
+)
+def test_an_array_may_be_seen_with_other_extents(table, extents, strides):
+    kernel = parse(f'array = "A"\n{table}'.replace("/ ", "// "))
+    (made,) = maps_of(kernel, Gemm(12, 8, 20))
+    assert (made.extents, made.stride_bytes) == (extents, strides)
+
+
+def test_what_lies_between_the_steps_is_left_out_and_outside_it_is_nan():
+    kernel = parse('array = "A"\nbox = ["16", "8"]\nsteps = ["1", "BK / 8"]\nfill = "nan"'.replace("/", "//"))
+    (made,) = maps_of(kernel, Gemm(12, 20, 36))
+    assert made.steps == (1, 2)
+    assert made.fills_nan
+
+
+def test_a_map_may_describe_workspace():
+    text = 'array = "partial"\nbox = ["16", "4"]\n[workspace.partial]\nshape = ["M", "2 * N"]'
+    (made,) = maps_of(parse(text), Gemm(12, 20, 36))
+    assert (made.array, made.extents) == ("partial", (40, 12))
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('box = ["16", "4", "1"]', "The box of tiles has 3 dimensions and A has 2"),
+        (
+            'box = ["16", "4"]\nextents = ["K", "M + 1"]',
+            "is number 467, counted from 0, and A has 432",
+        ),
+        ('box = ["16", "4"]\nextents = ["K", "0"]', "extents of tiles are 36x0; each must be"),
+        ('box = ["16", "4"]\nextents = ["K", "2"]\nstrides = ["K + 1"]', "those of A are 148 bytes apart"),
+        ('box = ["16", "4"]\nsteps = ["1", "9"]', "steps of tiles are 1x9; the copy engine takes 1 to 8"),
+    ],
+)
+def test_other_extents_must_fit_too(table, message):
+    with pytest.raises(CaseSkipped, match=message):
+        maps_of(parse(f'array = "A"\n{table}'), Gemm(12, 20, 36))

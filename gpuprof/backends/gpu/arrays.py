@@ -12,8 +12,10 @@ from gpuprof.backends.arguments import Argument, ArrayArgument, ValueArgument
 from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, GpuContext
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
+from gpuprof.backends.gpu.texture_memory import CaseTextures
 from gpuprof.backends.verification import finite, worst
 from gpuprof.kernels.tensor_map import TensorMap
+from gpuprof.kernels.texture import Texture
 from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Initial, Pointer
 from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import is_float, numpy_dtype
@@ -25,6 +27,7 @@ from gpuprof.results import Verification
 _LONG = ctypes.c_longlong
 _DOUBLE = ctypes.c_double
 _POINTER = ctypes.c_void_p
+_HANDLE = ctypes.c_uint64
 #: Bytes of a reference's element, and of its magnitude.
 _REFERENCE_BYTES = 8
 #: Elements of an output that the host looks at, to say what is wrong with it.
@@ -55,6 +58,7 @@ class ProblemArrays:
         for name, array in host.items():
             self._initial.get(name, self._buffers[name]).upload(array)
         self._workspace: dict[str, Buffer] = {}
+        self._textures = CaseTextures((), self.address)
         self._inputs = [spec.name for spec in problem.arrays if not spec.is_output]
         self._expected: dict[str, Buffer] = {}
         self._magnitude: dict[str, Buffer | None] = {}
@@ -88,6 +92,16 @@ class ProblemArrays:
         for spec in specs:
             self._workspace[spec.name] = Buffer(spec.nbytes)
 
+    def make_textures(self, textures: Sequence[Texture]) -> None:
+        """Give those of another kernel back, and make those of this one.
+
+        Raises:
+            CaseFailure: They do not fit, or the device does not take them.
+        """
+        self._textures.free()
+        self._textures = CaseTextures((), self.address)
+        self._textures = CaseTextures(textures, self.address)
+
     def address(self, name: str) -> int:
         """Where an array starts on the device, be it the problem's or the kernel's own."""
         return (self._workspace.get(name) or self._buffers[name]).address
@@ -111,6 +125,8 @@ class ProblemArrays:
                     packed.append((ctypes.c_ubyte * len(content)).from_buffer_copy(content))
                 case TensorMap(array=array):
                     packed.append(encode_tensor_map(argument, self.address(array)))
+                case Texture(argument=name):
+                    packed.append(_HANDLE(self._textures.handle(name)))
         return Arguments(packed)
 
     def prepare(self, unread: float | None = None) -> None:
@@ -135,9 +151,11 @@ class ProblemArrays:
                 self._buffers[spec.name].upload(np.full(spec.elements, unread, numpy_dtype(spec.dtype)))
             else:
                 self._buffers[spec.name].fill(POISON)
+        self._textures.fill()
 
     def verify(self) -> Verification:
         """Compare the outputs, element by element, with their references."""
+        self._textures.drain()
         verification = worst([self._compare(spec) for spec in self.problem.outputs])
         if verification.passed and (detail := self._check_surroundings()):
             return Verification(
@@ -156,6 +174,7 @@ class ProblemArrays:
 
     def free(self) -> None:
         """Give all device memory back."""
+        self._textures.free()
         kept = (self._buffers, self._workspace, self._initial, self._expected, self._magnitude)
         for buffer in (self._result, *(buffer for held in kept for buffer in held.values())):
             if buffer is not None:

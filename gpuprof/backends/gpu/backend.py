@@ -17,6 +17,7 @@ from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.proof import sentence_of, verify_again, verify_first
 from gpuprof.backends.gpu.query import driver_versions, query_device
+from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.backends.verification import prove
 from gpuprof.devices.device import Device
@@ -72,7 +73,7 @@ class GpuBackend:
         self._flush()
         self._context.synchronize()
         self._event_floor_us = self._measure_event_floor()
-        self.device = self._with_copy_bandwidth(device)
+        self.device = self._with_measured_rates(self._with_copy_bandwidth(device))
 
     @property
     def name(self) -> BackendName:
@@ -186,7 +187,7 @@ class GpuBackend:
             clocks=Clocks(before, after) if before and after else None,
             clocks_reason=self._clocks.reason,
             counters_reason="hardware counters were not asked for: add --ncu",
-            lines_reason="per-line counts come from the executor: add --lines",
+            lines_reason="per-line counts come from the executor, which did not count it",
         )
 
     def _flush(self) -> None:
@@ -253,6 +254,19 @@ class GpuBackend:
         target.free()
         median_us = percentile(sorted(samples), 0.5)
         return replace(device, measured_copy_bandwidth_gbps=2 * nbytes / median_us / 1e3)
+
+    def _with_measured_rates(self, device: Device) -> Device:
+        """What small kernels reach on this device, from now or from an earlier run."""
+
+        def measure() -> dict[str, float]:
+            return RateMeter(self._context, device, self._timer).measure()
+
+        identity = f"{self._context.pci_bus_id} {self._clocks.driver_version}"
+        try:
+            rates = kept_rates(device, identity, measure)
+        except CaseFailure as error:
+            return replace(device, measured_rates_reason=f"not measured: {error.what}")
+        return replace(device, measured_rates={**rates, "event_floor_us": self._event_floor_us})
 
 
 def _check_arch(device: Device) -> None:

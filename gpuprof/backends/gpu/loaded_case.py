@@ -22,7 +22,7 @@ class LoadedCase:
         kernel: The kernel.
         shape: Its launches.
         compiled: Its functions, all of one module.
-        arrays: The problem's arrays, which hold the kernel's workspace until the end.
+        arrays: The problem's arrays, which hold the kernel's workspace and textures until the end.
         device: Gives the limit of shared memory.
         stream: Where launches are queued.
 
@@ -54,6 +54,7 @@ class LoadedCase:
                     device.shared_bytes_per_block_optin,
                 )
             arrays.make_workspace(shape.workspace)
+            arrays.make_textures(shape.textures)
             self._launches = [
                 (one, functions[one.entry], arrays.arguments(values))
                 for one, values in zip(shape.launches, bound, strict=True)
@@ -94,6 +95,7 @@ class LoadedCase:
     def _release(self) -> None:
         """Give everything back without hiding the error of a kernel that destroyed the context."""
         try:
+            self._arrays.make_textures(())
             self._arrays.make_workspace(())
             self._module.unload()
         except CaseFailure as error:

@@ -9,6 +9,13 @@ from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from gpuprof.kernels.tensor_map import TensorMap
 
+#: What the driver calls the types; of narrow integers it does not tell the sign.
+_TYPES = {
+    **{"f16": "FLOAT16", "bf16": "BFLOAT16", "f32": "FLOAT32", "f64": "FLOAT64"},
+    **{"i8": "UINT8", "u8": "UINT8", "i16": "UINT16", "u16": "UINT16"},
+    **{"i32": "INT32", "u32": "UINT32", "i64": "INT64", "u64": "UINT64"},
+}
+
 
 def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
     """A tensor map as a kernel argument.
@@ -24,12 +31,7 @@ def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
         DriverError: The driver refuses it.
     """
     api = driver()
-    kinds = {
-        1: api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT8,
-        2: api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT16,
-        4: api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-        8: api.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
-    }
+    kinds, fills = api.CUtensorMapDataType, api.CUtensorMapFloatOOBfill
     swizzles = {
         0: api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_NONE,
         32: api.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_32B,
@@ -39,17 +41,20 @@ def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
     encoded = call(
         f"making the tensor map {tensor_map.argument}",
         api.cuTensorMapEncodeTiled(
-            kinds[tensor_map.item_bytes],
-            2,
+            getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[tensor_map.dtype]}"),
+            len(tensor_map.extents),
             api.CUdeviceptr(address),
             [api.cuuint64_t(extent) for extent in tensor_map.extents],
-            [api.cuuint64_t(tensor_map.row_bytes)],
+            # One dimension has no stride, but the driver refuses a list without any.
+            [api.cuuint64_t(stride) for stride in tensor_map.stride_bytes or (0,)],
             [api.cuuint32_t(extent) for extent in tensor_map.box],
-            [api.cuuint32_t(1), api.cuuint32_t(1)],
+            [api.cuuint32_t(step) for step in tensor_map.steps or (1,) * len(tensor_map.box)],
             api.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
             swizzles[tensor_map.swizzle_bytes],
             api.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-            api.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            fills.CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
+            if tensor_map.fills_nan
+            else fills.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         ),
     )
     # ctypes aligns an array of bytes to one byte: take a larger one and start where the alignment fits.

@@ -39,6 +39,7 @@ from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.machine import available_memory_bytes
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Counter, SourceLine, Verification
+from gpuprof.toolchain.targets import architecture_of
 
 #: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
 #: nothing to what is counted.
@@ -65,7 +66,7 @@ _MEASURED_TENSOR_CORES = (9, 0)
 _SUMS_AS_MEASURED = (
     "Sums of tensor cores are ordered and rounded as sm_90 does it: last bits may differ from this card's"
 )
-_ROUNDED_IN_TENSOR_CORES = {f"tensor_{source}" for source in ("f16", "bf16", "tf32")}
+_ROUNDED_IN_TENSOR_CORES = ("f16", "bf16", "tf32")
 
 
 class SimBackend:
@@ -232,7 +233,7 @@ class SimBackend:
                     programs[one.entry],
                     one.grid,
                     one.block,
-                    arguments_of(values, buffers),
+                    arguments_of(values, buffers, memory),
                     memory,
                     one.dynamic_shared_bytes,
                     sample or "all",
@@ -285,7 +286,9 @@ class SimBackend:
     def _executed(self, kernel: Kernel, shape: LaunchShape, compiled: Functions) -> Functions:
         """What of the compiled functions is executed: those of an architecture that the executor knows."""
         first = compiled[shape.launches[0].entry]
-        return compiled if first.arch == self._ptx_arch else compile_kernel(kernel, shape, self._ptx_arch)
+        if architecture_of(first.arch) == self._ptx_arch:
+            return compiled
+        return compile_kernel(kernel, shape, self._ptx_arch)
 
     def references_of(self, problem: Problem) -> References:
         """Inputs and references of the present problem, kept for the next kernel."""
@@ -345,7 +348,8 @@ def printed_remark(result: LaunchResult) -> tuple[str, ...]:
 
 def _adds_in_tensor_cores(program: Program) -> bool:
     """Whether a program has products of matrices whose rounding depends on the architecture."""
-    return any(site.family in _ROUNDED_IN_TENSOR_CORES for site in program.sites)
+    kinds = {f"{how}_{kind}" for how in ("tensor", "wgmma") for kind in _ROUNDED_IN_TENSOR_CORES}
+    return any(site.family in kinds for site in program.sites)
 
 
 def counters_of(result: LaunchResult) -> dict[str, Counter]:
@@ -358,6 +362,7 @@ def counters_of(result: LaunchResult) -> dict[str, Counter]:
             reason=result.hidden.get(name) or ("there was no such access" if value is None else None),
             sampled_blocks=result.sampled_blocks,
             total_blocks=result.total_blocks,
+            busiest_sm=result.busiest.get(name),
         )
         for name, value in result.counters.items()
         if value or OF_EXECUTOR[name].only_with != "tensor"

@@ -11,11 +11,26 @@ import numpy as np
 
 from gpuprof.backends.arguments import Argument as BoundArgument
 from gpuprof.backends.arguments import ArrayArgument, ValueArgument
-from gpuprof.executor import Argument, Buffer, GlobalMemory, encode_tensor_map
+from gpuprof.executor import (
+    Argument,
+    Buffer,
+    GlobalMemory,
+    TensorDescriptor,
+    bind_surface,
+    bind_texture,
+    encode_tensor_map,
+)
 from gpuprof.kernels.tensor_map import TensorMap
+from gpuprof.kernels.texture import Texture
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
+
+#: What PTX calls the types that tensor maps have; of narrow integers it does not tell the sign.
+_PTX_TYPES = {
+    **{name: name for name in ("f16", "bf16", "f32", "f64", "u8", "u16", "u32", "u64")},
+    **{"i8": "u8", "i16": "u16", "i32": "s32", "i64": "s64"},
+}
 
 
 def device_memory(
@@ -53,8 +68,16 @@ def initial_content(spec: ArraySpec, inputs: Mapping[str, Array], unread: float 
     return inputs[spec.name] if spec.is_read else _poison(spec)
 
 
-def arguments_of(bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer]) -> list[Argument]:
-    """A launch's arguments as the executor takes them."""
+def arguments_of(
+    bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer], memory: GlobalMemory
+) -> list[Argument]:
+    """A launch's arguments as the executor takes them.
+
+    Args:
+        bound: What `bind_arguments` made of the kernel's.
+        buffers: Each array's, by its name.
+        memory: Holds them, and is told of textures and surfaces.
+    """
     arguments: list[Argument] = []
     for argument in bound:
         match argument:
@@ -63,10 +86,27 @@ def arguments_of(bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer]) 
             case ValueArgument(content=number):
                 arguments.append(number)
             case TensorMap() as made:
-                address = buffers[made.array].address
-                shape = (made.row_bytes,), made.box, made.swizzle_bytes
-                arguments.append(encode_tensor_map(address, made.item_bytes, made.extents, *shape))
+                arguments.append(encode_tensor_map(descriptor_of(made, buffers[made.array].address)))
+            case Texture(array=array, texels=texels, sampling=sampling):
+                if sampling is None:
+                    arguments.append(bind_surface(memory, buffers[array], texels))
+                else:
+                    arguments.append(bind_texture(memory, buffers[array], texels, sampling))
     return arguments
+
+
+def descriptor_of(made: TensorMap, address: int) -> TensorDescriptor:
+    """A tensor map as the executor takes it, of an array at an address."""
+    return TensorDescriptor(
+        address=address,
+        element=_PTX_TYPES[made.dtype],
+        extents=made.extents,
+        strides=made.stride_bytes,
+        box=made.box,
+        swizzle_bytes=made.swizzle_bytes,
+        steps=made.steps,
+        fills_nan=made.fills_nan,
+    )
 
 
 def _poison(spec: ArraySpec) -> Array:

@@ -20,6 +20,7 @@ CAUSES: dict[FaultKind, Cause] = {
     FaultKind.BARRIER: "barrier",
     FaultKind.MBARRIER: "mbarrier",
     FaultKind.ASYNC_COPY: "asynchronous copy",
+    FaultKind.PROXY: "missing fence",
     FaultKind.TRAP: "trap",
     FaultKind.ENDLESS: "endless loop",
 }

@@ -162,7 +162,7 @@ class TracedCase:
                 programs[one.entry],
                 one.grid,
                 one.block,
-                arguments_of(values, buffers),
+                arguments_of(values, buffers, memory),
                 memory,
                 one.dynamic_shared_bytes,
                 sample or "all",

@@ -75,7 +75,9 @@ _DOUBLE: dict[str, Compute] = {"rcp": lambda a: 1.0 / a, "rsqrt": lambda a: 1.0 
 
 
 def lower(op: Mnemonic) -> Lowered:
-    """Lower an approximation of f32, or one of the two of f64."""
+    """Lower an approximation of f32, or one of the three of f64."""
+    if op.type == "f64" and op.base == "rsqrt" and not op.has("ftz"):
+        return Lowered(_inverse_root, (op.dtype,), op.dtype)
     if op.type == "f64":
         if op.base not in _DOUBLE or not op.has("ftz"):
             raise NotInTable
@@ -87,6 +89,13 @@ def lower(op: Mnemonic) -> Lowered:
         return floats.modified(op, _divide, 2)
     function = _SINGLE[op.base]
     return floats.modified(op, lambda a: function(a.astype(np.float64)).astype(np.float32), 1)
+
+
+def _inverse_root(a: Lanes) -> Lanes:
+    """Return 1 over a root, subnormals included: ptxas refines the coarse one to all bits but the last."""
+    negative = np.array(0xFFF8_0000_0000_0000, dtype=np.uint64).view(np.float64)
+    with np.errstate(all="ignore"):
+        return np.where(a < 0, negative, np.where(np.isnan(a), a + a, 1.0 / np.sqrt(a)))
 
 
 def _of_upper_words(function: Compute) -> Compute:

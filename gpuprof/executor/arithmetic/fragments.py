@@ -11,6 +11,7 @@ turn, last.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,36 @@ from gpuprof.executor.lanes.scalars import Lanes
 GROUPS, LANES = 8, 4
 
 
+@dataclass(frozen=True)
+class Packed:
+    """Integers of 4 bits or 1, as many as fit in a register of 32, the first in its lowest bits.
+
+    Attributes:
+        bits: Of each.
+        signed: Whether the highest one is a sign.
+    """
+
+    bits: int
+    signed: bool
+
+    def split(self, words: Lanes) -> Lanes:
+        """Return the integers of each word as bytes, in one more dimension."""
+        places = np.arange(0, 32, self.bits, dtype=np.uint32)
+        found = (words.view(np.uint32)[..., None] >> places & np.uint32((1 << self.bits) - 1)).astype(np.int8)
+        return found - ((found >> self.bits - 1 << self.bits) if self.signed else np.int8(0))
+
+
+#: How the elements of an operand lie in its registers.
+Elements = np.dtype[Any] | Packed
+
+
 def leading(registers: Sequence[Lanes]) -> tuple[int, int]:
     """Return the blocks and warps that are told apart among registers."""
     blocks, warps, _ = np.broadcast_shapes(*(register.shape for register in registers))
     return blocks, warps
 
 
-def matrix_a(registers: Sequence[Lanes], dtype: np.dtype[Any], rows: int, shape: tuple[int, int]) -> Lanes:
+def matrix_a(registers: Sequence[Lanes], dtype: Elements, rows: int, shape: tuple[int, int]) -> Lanes:
     """Return A, (k, rows, warps), from what lanes hold of it.
 
     Args:
@@ -43,7 +67,7 @@ def matrix_a(registers: Sequence[Lanes], dtype: np.dtype[Any], rows: int, shape:
     return tiles.transpose(0, 4, 5, 1, 3, 2).reshape(-1, rows, warps)
 
 
-def matrix_b(registers: Sequence[Lanes], dtype: np.dtype[Any], shape: tuple[int, int]) -> Lanes:
+def matrix_b(registers: Sequence[Lanes], dtype: Elements, shape: tuple[int, int]) -> Lanes:
     """Return B, (k, 8, warps)."""
     held = _elements(registers, dtype, shape)
     return held.transpose(0, 3, 4, 2, 1).reshape(-1, GROUPS, held.shape[1])
@@ -76,7 +100,8 @@ def transposed(words: Lanes) -> Lanes:
     return np.ascontiguousarray(tiles).reshape(blocks, warps, GROUPS * GROUPS).view(words.dtype)
 
 
-def _elements(registers: Sequence[Lanes], dtype: np.dtype[Any], shape: tuple[int, int]) -> Lanes:
+def _elements(registers: Sequence[Lanes], dtype: Elements, shape: tuple[int, int]) -> Lanes:
     """Return the elements that registers hold: (registers, warps, 8 groups, 4 lanes, elements)."""
     held = np.stack([np.broadcast_to(register, (*shape, WARP)) for register in registers])
-    return held.view(dtype).reshape(len(registers), shape[0] * shape[1], GROUPS, LANES, -1)
+    split = dtype.split(held) if isinstance(dtype, Packed) else held.view(dtype)
+    return split.reshape(len(registers), shape[0] * shape[1], GROUPS, LANES, -1)

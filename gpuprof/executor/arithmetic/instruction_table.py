@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.executor.arithmetic import approximations, floats, halves, integers
+from gpuprof.executor.arithmetic import approximations, floats, halves, integers, video
 from gpuprof.executor.arithmetic.compare import lower_selp, lower_set, lower_setp, lower_slct, lower_testp
 from gpuprof.executor.arithmetic.convert import lower_cvt
 from gpuprof.executor.arithmetic.mnemonic import Compute, Lowered, Mnemonic, NotInTable
@@ -29,6 +29,7 @@ TABLE: dict[str, Callable[[Mnemonic], Lowered]] = {
     "selp": lower_selp,
     "slct": lower_slct,
     "testp": lower_testp,
+    **dict.fromkeys(video.NAMES, video.lower),
 }
 
 

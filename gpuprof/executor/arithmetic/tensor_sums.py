@@ -154,6 +154,15 @@ def double_sum(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
     return total
 
 
+def bit_sum(a: Lanes, b: Lanes, c: Lanes, *, exclusive: bool) -> Lanes:
+    """Return C plus how often bits of A and B are both one or, with `exclusive`, one of them: in int32."""
+    both = integer_sum(a, b, np.zeros_like(c), saturates=False)
+    if exclusive:
+        ones = [x.sum(axis=0, dtype=np.int32) for x in (a, b)]
+        both = ones[0][:, None] + ones[1][None] - 2 * both
+    return np.asarray(both + c)
+
+
 def integer_sum(a: Lanes, b: Lanes, c: Lanes, *, saturates: bool) -> Lanes:
     """Return A B + C of 8-bit integers, signed or not as their dtype is, in int32."""
     a, b = a.astype(np.int32), b.astype(np.int32)

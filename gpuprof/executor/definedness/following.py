@@ -47,6 +47,7 @@ _RULES: dict[str, Rule] = {
     "restore_frame": frame_rules.restore_frame,
     "mma": tensor_rules.multiply,
     "wmma": tensor_rules.fragment,
+    "wgmma": tensor_rules.warpgroup,
     "ldmatrix": tensor_rules.load_tiles,
     "stmatrix": tensor_rules.store_tiles,
     "movmatrix": tensor_rules.exchange,

@@ -41,6 +41,8 @@ _Registers = list[Place | None]
 
 def multiply(coder: Coder, item: Instruction, step: Step) -> Step:
     """`mma` and `wmma.mma`."""
+    if "sp" in item.opcode:
+        return _whole(coder, item, step, item.operands[1:5])
     if item.opcode[0] == "mma":
         product = product_of(item)
         shape = Shape(product.rows, 8, product.depth, product)
@@ -67,6 +69,27 @@ def multiply(coder: Coder, item: Instruction, step: Step) -> Step:
             bits = by_tiles(shape, shape.product.spread, of_first, of_second, of_sums)
         step(batch)
         _put(batch, targets, bits, _of_the_warp(found), mask)
+
+    return following
+
+
+def warpgroup(coder: Coder, item: Instruction, step: Step) -> Step:
+    """`wgmma`: what it adds to may be undefined, as it need not add."""
+    return _whole(coder, item, step, item.operands[1:4]) if item.opcode[1] == "mma_async" else step
+
+
+def _whole(coder: Coder, item: Instruction, step: Step, given: Sequence[Operand]) -> Step:
+    """A product whose operands must be defined altogether."""
+    places, masked = places_in(coder, given, item.line), coder.mask(item)
+    parts = vector(item.operands[0])
+    targets = [target_of(coder, item, part.name) for part in parts if isinstance(part, Reg)]
+
+    def following(batch: Batch) -> None:
+        mask = masked(batch)
+        require(batch, places, mask.lanes, item.line, f"gives {item.name}")
+        step(batch)
+        for target in targets:
+            target.put(batch, None, mask)
 
     return following
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strands: sets of lanes that run together, and the joins where they meet again."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -121,3 +121,29 @@ def joins_from(join: Join | None) -> list[Join]:
 def in_batch(lanes: Bools, batch: Batch) -> Bools:
     """Return lanes in the batch's full shape."""
     return np.broadcast_to(lanes, (batch.blocks, batch.warps, 32))
+
+
+def leave(strand: Strand, chosen: Bools) -> tuple[Strand | None, Strand | None]:
+    """Divide a strand into its lanes that are true in `chosen`, which go on, and the others, which stay."""
+    going = strand.mask.lanes & chosen
+    if not going.any():
+        return None, strand
+    rest = strand.mask.lanes & ~chosen
+    if not rest.any():
+        return strand, None
+    if strand.above is not None:
+        strand.above.pending += 1
+    stays = replace(strand, mask=strand.mask.of(rest))
+    strand.mask = strand.mask.of(going)
+    return strand, stays
+
+
+def as_one(strands: list[Strand]) -> list[Strand]:
+    """Put strands together that go on from one place."""
+    going: dict[tuple[int, ...], Strand] = {}
+    for strand in strands:
+        if (known := going.setdefault(strand.place, strand)) is not strand:
+            known.mask = known.mask.of(known.mask.lanes | strand.mask.lanes)
+            if known.above is not None:
+                known.above.pending -= 1
+    return list(going.values())

@@ -4,22 +4,27 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import Bools
-from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
+from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern, next_serial
 
-# Who touched a granule in the current interval, as one integer: 0 nobody; 1 … 1024 that thread, plus one; the
-# following stand for several threads of one warp, ordered by __syncwarp or not, and of several warps. From
-# SETTLED on, the number says for which warps it is settled: the place of their bits in a list of such sets.
-ORDERED = 2000
-UNORDERED = 3000
-SETTLED = 4000
+# Who touched a granule in the current interval, as one integer: 0 nobody; 1 … 16384 that thread of the
+# cluster, plus one; the following stand for several threads of one warp, ordered by __syncwarp or not, and of
+# several warps. From SETTLED on, the number says for which warps it is settled: the place of their bits in a
+# list of such sets.
+ORDERED = 20_000
+UNORDERED = 30_000
+SETTLED = 40_000
 SEVERAL_WARPS = -1
+_WARPS = 10_000
 
 Owners = NDArray[np.int32]
+T = TypeVar("T", bound=np.generic)
 _NO_SETS = np.zeros(0, dtype=np.uint32)
 
 
@@ -35,10 +40,20 @@ class Access(Enum):
     MBARRIER = "operation on an mbarrier"
     RELEASE = "arrival at an mbarrier"
     ACQUIRE = "successful wait for an mbarrier"
-    BULK = "start of a bulk copy to shared memory"
+    BULK = "start of a bulk copy, or of an asynchronous store, to shared memory"
+    REDUCTION = "start of an asynchronous reduction in shared memory"
     OBSERVED = "wait for a bulk copy"
     SOURCE = "start of a bulk copy from shared memory"
     SOURCED = "end of a bulk copy from shared memory"
+    MEET = "barrier of blocks of a cluster"
+    FENCED = "fence"
+    RELAXED = "arrival that releases what a fence did"
+    MULTIPLIED = "start of a product of matrices in shared memory"
+    PRODUCT = "end of a product of matrices in shared memory"
+    SET_UP = "initialisation of an mbarrier"
+    COUNTED = "start of a bulk copy that an mbarrier counts"
+    FENCE = "fence between threads and the copy engine"
+    BARRIER_FENCE = "fence between mbarriers that were set up and the copy engine"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,18 +64,40 @@ class Signal:
         serial: A number that identifies the signal.
         lanes: The threads that wait or arrive; broadcasts to the batch.
         phase: The barrier, and the parity of its phase.
-        copy: The bulk copy that is waited for, of an `OBSERVED`.
+        copy: The bulk copy or asynchronous store that is waited for, of an `OBSERVED`.
     """
 
     serial: int
     lanes: Bools
     phase: tuple[int, int]
-    copy: ChunkPattern | None = None
+    copy: ChunkPattern | SharedPattern | None = None
 
     @property
     def leading(self) -> int:
         """Blocks that are told apart: 1 when all do the same."""
         return max(len(self.lanes), self.copy.leading if self.copy else 1)
+
+
+#: The phases by which arrivals at the barrier of a cluster are known, by parity, and fences. No mbarrier has
+#: their number.
+CLUSTER_PHASES = ((0, 0), (0, 1))
+FENCE_PHASE = (0, 2)
+
+
+class Signals:
+    """Signals that are the same object for the same threads, so that verdicts hold."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, tuple[int, ...], tuple[int, int]], Signal] = {}
+
+    def of(self, lanes: Bools, phase: tuple[int, int]) -> Signal:
+        """Return the signal of some threads, of shape (blocks, warps, 32), at a phase."""
+        if (lanes == lanes[:1]).all():
+            lanes = lanes[:1]
+        key = (lanes.tobytes(), lanes.shape, phase)
+        if key not in self._known:
+            self._known[key] = Signal(next_serial(), lanes.copy(), phase)
+        return self._known[key]
 
 
 @dataclass(frozen=True)
@@ -86,15 +123,15 @@ Hit = tuple[int, int]
 
 def warp_of(owner: Owners) -> Owners:
     """Return the warp of each owner that is a thread, or threads of one warp."""
-    return np.where(owner >= ORDERED, owner % 1000, (owner - 1) // 32)
+    return np.where(owner >= ORDERED, owner % _WARPS, (owner - 1) // 32)
 
 
-def name_of(owner: int) -> str:
+def name_of(owner: int, layout: ClusterLayout) -> str:
     """Return what a message calls an owner."""
     if 0 < owner < ORDERED:
-        return f"thread number {owner - 1}"
+        return layout.thread(owner - 1)
     if ORDERED <= owner < SETTLED:
-        return f"a thread of warp {owner % 1000}"
+        return f"a thread of {layout.warp(owner % _WARPS)}"
     return "several threads" if owner == SEVERAL_WARPS else "another thread"
 
 
@@ -109,14 +146,21 @@ class Touch:
         granule: Bytes of a granule.
         blocks: Blocks that are told apart.
         settled: The sets of warps, as bits, that owners from `SETTLED` on name.
+        layout: Which bits these are.
     """
 
     def __init__(
-        self, entry: Entry, granule: int, blocks: int, settled: NDArray[np.uint32] = _NO_SETS
+        self,
+        entry: Entry,
+        granule: int,
+        blocks: int,
+        settled: NDArray[np.uint32] = _NO_SETS,
+        layout: ClusterLayout = LONE_BLOCK,
     ) -> None:
         self.entry = entry
         self.granule = granule
         self.settled = settled
+        self.layout = layout
         pattern = entry.pattern.copy if isinstance(entry.pattern, Signal) else entry.pattern
         assert pattern is not None
         self.warps = pattern.mask.warps
@@ -133,6 +177,7 @@ class Touch:
         elif self.lead[1] > 1:
             owner = (UNORDERED + self.warp).astype(np.int32)
         self.owner = owner[:, None]
+        self._flat: NDArray[np.intp] | None = None
 
     def _place_lanes(self, pattern: SharedPattern, blocks: int, *, merge: bool) -> None:
         shape: tuple[int, ...] = (blocks, self.warps, 32)
@@ -155,9 +200,19 @@ class Touch:
             np.tile(part, times) for part in (pattern.warp, pattern.lane, pattern.start)
         )
 
+    def held(self, table: NDArray[T]) -> NDArray[T]:
+        """Return what a table, of shape (blocks, granules), holds of every touched granule."""
+        return table.take(self.flat(table.shape[1]))
+
+    def flat(self, granules: int) -> NDArray[np.intp]:
+        """Return the number of every touched granule, among those of all blocks, which have so many each."""
+        if self._flat is None:
+            self._flat = self.rows * granules + self.granules
+        return self._flat
+
     def find(self, where: Bools) -> Hit | None:
         """Return the first touched granule that is true in `where`."""
-        return _first(where[self.rows, self.granules])
+        return _first(self.held(where))
 
     def conflict(self, owners: Owners, *, only: Bools | None = None) -> Hit | None:
         """Return the first touched granule that another thread, not ordered with this one, has touched.
@@ -166,7 +221,7 @@ class Touch:
             owners: Who touched each granule.
             only: Lanes that count, of shape (blocks or 1, warps or 1, 32 or 1).
         """
-        held = owners[self.rows, self.granules]
+        held = self.held(owners)
         hit = held != 0
         if not hit.any():
             return None
@@ -185,8 +240,8 @@ class Touch:
         known = held >= SETTLED
         if not known.any():
             return known
-        bit = np.left_shift(np.uint32(1), self.warp.astype(np.uint32))[:, None]
-        everybody = np.uint32((1 << self.warps) - 1)
+        bit = np.left_shift(np.uint32(1), self.layout.bit_of(self.warp).astype(np.uint32))[:, None]
+        everybody = everybody_of(self.layout, self.warps)
         mine = np.where(self.owner == SEVERAL_WARPS, everybody, bit)
         settled = self.settled[np.where(known, held - SETTLED, 0)]
         return np.asarray(known & ((settled & mine) == mine))
@@ -208,14 +263,14 @@ class Touch:
 
     def put_owner(self, owners: Owners) -> None:
         """Add these threads to who touched each granule."""
-        held = owners[self.rows, self.granules]
+        held = self.held(owners)
         after = np.where(held == 0, self.owner, held)
         other = (held != 0) & (held != self.owner)
         if other.any():
             after = np.where(other, self._together(held), after)
         owners[self.rows, self.granules] = after
         # Threads of this very access that share a granule: the last one won, and the others are missing.
-        won = owners[self.rows, self.granules]
+        won = self.held(owners)
         lost = (won != after) & (won != SEVERAL_WARPS)
         if lost.any():
             row = np.nonzero(lost)[0]
@@ -233,6 +288,12 @@ class Touch:
         together = np.where(same, np.where(ordered, self.owner, UNORDERED + warp), SEVERAL_WARPS)
         # So too with what a barrier of some warps ordered.
         return np.where(self.is_settled(held), self.owner, together).astype(np.int32)
+
+
+def everybody_of(layout: ClusterLayout, warps: int) -> np.uint32:
+    """Return the set of all warps of a cluster, or of a block by itself of that many, as bits."""
+    bits = layout.bits_of_block * layout.blocks if layout.several else warps
+    return np.uint32((1 << bits) - 1)
 
 
 def _first(hit: Bools) -> Hit | None:

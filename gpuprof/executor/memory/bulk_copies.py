@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cp.async.bulk`: what the copy engine moves between global and shared memory while the threads go on.
 
-A copy to shared memory arrives once some thread has waited for its mbarrier in vain, and not before; a copy
-from there is done when its group is waited for. So a wait that is missing shows, and the race detector knows
-which bytes are in flight.
+In a cluster of blocks that is also what goes to other blocks' shared memory: copies from shared memory, and
+what `st.async` and `red.async` bring. A copy to shared memory arrives once some thread has waited for its
+mbarrier in vain, and not before; a copy from there is done when its group is waited for. So a wait that is
+missing shows, and the race detector knows which bytes are in flight.
 """
 
 from collections.abc import Callable
@@ -13,18 +14,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Signal
-from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
 from gpuprof.executor.memory.races import RaceDetector
-from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern, SharedMemory, next_serial
+from gpuprof.executor.memory.shared_memory import (
+    ChunkPattern,
+    SharedMemory,
+    SharedPattern,
+    next_serial,
+)
 
 _PatternKey = tuple[object, ...]
 #: Chunks of all remembered patterns together.
 _REMEMBERED_CHUNKS = 1 << 20
-_NOTHING = np.zeros((1, 0), dtype=np.complex128)
 
 
 @dataclass(eq=False)
@@ -33,33 +37,26 @@ class _Load:
 
     Attributes:
         pattern: Where to.
-        values: The chunks, as `SharedMemory.store_chunks` takes them.
+        land: Brings it there; None when it has.
+        bytes_moved: How many bytes that is in each block: shape (blocks or 1,).
         column: The mbarrier that counts its bytes.
         phase: The phase of that barrier when the copy was started: shape (blocks,).
         line: Source line.
-        arrived: Whether shared memory has it.
         observers: The threads that have waited for it; broadcasts to the batch.
     """
 
-    pattern: ChunkPattern
-    values: Lanes
+    pattern: ChunkPattern | SharedPattern
+    land: Callable[[], None] | None
+    bytes_moved: Counts
     column: int
     phase: NDArray[np.int64]
     line: int
     observers: Bools
-    arrived: bool = False
 
-
-@dataclass(eq=False)
-class _Store:
-    """One copy from shared memory; `group` is the number of the group it belongs to, in each lane."""
-
-    pattern: ChunkPattern
-    targets: "Targets"
-    values: Lanes
-    line: int
-    group: NDArray[np.int64]
-    waiting: Bools
+    @property
+    def arrived(self) -> bool:
+        """Whether shared memory has it."""
+        return self.land is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,27 +76,16 @@ class TrackedArrival:
     line: int
 
 
-#: Where the chunks of a store go: each buffer with the chunks that it gets, and their places in it.
-Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
-#: Told of chunks that are about to go to a buffer: their places, threads in the batch, values, and the line.
-Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes, int], None]
-
-
 class BulkCopies:
     """The bulk copies in flight of one batch, and the threads that have waited for those that arrived."""
 
-    def __init__(
-        self, shared: SharedMemory, races: RaceDetector, barriers: Mbarriers, warps: int, judge: Judge
-    ) -> None:
-        self.judge = judge
+    def __init__(self, shared: SharedMemory, races: RaceDetector, barriers: Mbarriers, warps: int) -> None:
         self.shared = shared
         self.races = races
         self.barriers = barriers
         self._shape = (barriers.blocks, warps, WARP)
         self._loads: list[_Load] = []
         self._newest: dict[int, _Load] = {}
-        self._stores: list[_Store] = []
-        self._committed: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
         self._patterns: dict[_PatternKey, ChunkPattern] = {}
         self._signals: dict[_PatternKey, Signal] = {}
         self._chunks = 0
@@ -128,24 +114,57 @@ class BulkCopies:
 
     def load(self, pattern: ChunkPattern, values: Lanes, column: int, line: int) -> None:
         """Put a copy to shared memory in flight; its bytes will count for barrier `column`."""
+
+        def land() -> None:
+            self.shared.store_chunks(pattern, values)
+
         self.races.record(Access.BULK, pattern, line)
+        self._begin(pattern, land, pattern.bytes_moved, column, line)
+
+    def load_shared(
+        self, pattern: ChunkPattern, source: ChunkPattern, values: Lanes, column: int, line: int
+    ) -> None:
+        """Put a copy from shared memory to that of another block of the cluster in flight."""
+
+        def land() -> None:
+            self.shared.store_chunks(pattern, values)
+            self.races.record(Access.SOURCED, source, line)
+
+        self.races.record(Access.SOURCE, source, line)
+        self.races.record(Access.BULK, pattern, line)
+        self._begin(pattern, land, pattern.bytes_moved, column, line)
+
+    def store_async(
+        self, pattern: SharedPattern, land: Callable[[], None], column: int, line: int, *, reduces: bool
+    ) -> None:
+        """Put what lanes store to other blocks in flight; `land` brings it there."""
+        self.races.record(Access.REDUCTION if reduces else Access.BULK, pattern, line)
+        self._begin(pattern, land, pattern.mask.thread_count * pattern.size, column, line)
+
+    def _begin(
+        self,
+        pattern: ChunkPattern | SharedPattern,
+        land: Callable[[], None],
+        bytes_moved: Counts,
+        column: int,
+        line: int,
+    ) -> None:
         phase = self.barriers.phase[:, column].copy()
         nobody = np.zeros((1, 1, 1), dtype=np.bool_)
         old = self._newest.get(pattern.serial)
         if old is not None and old.arrived and old in self._loads:
             self._loads.remove(old)
-        self._newest[pattern.serial] = copy = _Load(pattern, values, column, phase, line, nobody)
+        self._newest[pattern.serial] = copy = _Load(pattern, land, bytes_moved, column, phase, line, nobody)
         self._loads.append(copy)
 
     def deliver(self, columns: NDArray[np.intp]) -> None:
         """Let all copies arrive that count for some of these barriers."""
         self._deliver_tracked(columns)
         for copy in self._loads:
-            if not copy.arrived and copy.column in columns:
-                self.shared.store_chunks(copy.pattern, copy.values)
-                copy.arrived = True
-                copy.values = _NOTHING
-                self.barriers.receive(copy.column, copy.pattern.bytes_moved)
+            if copy.land is not None and copy.column in columns:
+                copy.land()
+                copy.land = None
+                self.barriers.receive(copy.column, copy.bytes_moved)
 
     def _deliver_tracked(self, columns: NDArray[np.intp]) -> None:
         """Let threads arrive at some of these barriers, by the copies that they wait for."""
@@ -215,7 +234,7 @@ class BulkCopies:
         self,
         lanes: Bools,
         phase: tuple[int, int],
-        copy: ChunkPattern | None = None,
+        copy: ChunkPattern | SharedPattern | None = None,
         live: Bools | None = None,
     ) -> Signal:
         """Return a signal: the same object for the same threads, so that verdicts hold."""
@@ -226,44 +245,16 @@ class BulkCopies:
             self._signals[key] = Signal(next_serial(), lanes, phase, copy)
         return self._signals[key]
 
-    def store(self, pattern: ChunkPattern, targets: Targets, line: int) -> None:
-        """Put a copy from shared memory in flight."""
-        self.races.record(Access.SOURCE, pattern, line)
-        values = self.shared.load_chunks(pattern)
-        lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
-        self._stores.append(_Store(pattern, targets, values, line, self._committed, lanes))
+    def fence(self, mask: Mask, line: int, *, barriers_only: bool) -> None:
+        """The threads in `mask` make what is ordered before them visible to copies.
 
-    def commit(self, mask: Mask) -> None:
-        """Close the open group of the lanes in `mask`."""
-        self._committed = self._committed + mask.lanes.astype(np.int64)
-
-    def wait(self, mask: Mask, newest: int) -> None:
-        """Finish all but the `newest` closed groups of the lanes in `mask`."""
-        still: list[_Store] = []
-        for copy in self._stores:
-            due = copy.waiting & mask.lanes & (copy.group < self._committed - newest)
-            if not due.any():
-                still.append(copy)
-                continue
-            self._finish(copy, due)
-            left = copy.waiting & ~due
-            if left.any():
-                copy.waiting = left
-                still.append(copy)
-        self._stores = still
-
-    def _finish(self, copy: _Store, due: Bools) -> None:
-        pattern = copy.pattern
-        values = np.broadcast_to(copy.values, self._chunk_shape(pattern)).reshape(-1)
-        whole = np.array_equal(due, np.broadcast_to(pattern.mask.lanes, self._shape))
-        chunks = self._per_block(pattern, due).reshape(-1)
-        threads = self.threads(pattern).reshape(-1)
-        for buffer, which, index in copy.targets:
-            chosen = chunks[which]
-            chunk, places = which[chosen], index[chosen]
-            self.judge(buffer, places, threads[chunk], values[chunk], copy.line)
-            buffer.store(places, values[chunk], CHUNK_BYTES)
-        self.races.record(Access.SOURCED, pattern if whole else self._part(pattern, due), copy.line)
+        Args:
+            mask: The threads.
+            line: Source line.
+            barriers_only: Whether only mbarriers that were set up.
+        """
+        signal = self._signal(self._whole_warps(mask.lanes), (0, 0))
+        self.races.record(Access.BARRIER_FENCE if barriers_only else Access.FENCE, signal, line)
 
     def threads(self, pattern: ChunkPattern) -> NDArray[np.int64]:
         """Return for each chunk the number, in the batch, of the thread that asked for it."""
@@ -273,23 +264,36 @@ class BulkCopies:
             return np.asarray(pattern.block * warps * WARP + inside)[None]
         return np.asarray(np.arange(blocks)[:, None] * warps * WARP + inside)
 
-    def _chunk_shape(self, pattern: ChunkPattern) -> tuple[int, int]:
-        return (self._shape[0] if pattern.leading == 1 else 1, len(pattern.start))
-
-    def _per_block(self, pattern: ChunkPattern, lanes: Bools) -> Bools:
-        """Return for each chunk whether its lane is true."""
-        if pattern.leading == 1:
-            return np.asarray(lanes[:, pattern.warp, pattern.lane])
-        return np.asarray(lanes[pattern.block, pattern.warp, pattern.lane])[None]
-
-    def _part(self, pattern: ChunkPattern, lanes: Bools) -> ChunkPattern:
+    def part(self, pattern: ChunkPattern, lanes: Bools) -> ChunkPattern:
+        """Return the pattern of some of its lanes: the same object for the same lanes."""
         lanes = uniform_blocks(lanes)
         key = (pattern.serial, lanes.tobytes(), lanes.shape)
         if key not in self._patterns:
             self._remember(key, pattern.part(lanes, self.shared.block_bytes))
         return self._patterns[key]
 
-    @property
-    def unfinished(self) -> tuple[int, Bools] | None:
-        """The line and the lanes of a copy from shared memory that nobody waited for, if there is one."""
-        return (self._stores[0].line, self._stores[0].waiting) if self._stores else None
+    def listed(self, chunks: NDArray[np.int64], mask: Mask) -> ChunkPattern:
+        """Return the pattern of chunks that the first lanes of warps read: the same object for the same ones.
+
+        Args:
+            chunks: The number of each chunk in shared memory, less than 0 for none: shape (blocks or 1,
+                warps, chunks).
+            mask: The lanes that take part.
+        """
+        lanes = uniform_blocks(mask.lanes)
+        key = (chunks.tobytes(), chunks.shape, lanes.tobytes(), lanes.shape)
+        if key not in self._patterns:
+            self._remember(key, ChunkPattern.listed(chunks, mask.of(lanes), self.shared.block_bytes))
+        return self._patterns[key]
+
+    def pieces(self, pattern: ChunkPattern, wanted: Bools) -> ChunkPattern:
+        """Return the pattern of some pieces of its chunks: the same object for the same pieces.
+
+        Args:
+            pattern: A pattern of whole chunks.
+            wanted: Which pieces: shape (blocks or 1, chunks, pieces of a chunk).
+        """
+        key = (pattern.serial, np.packbits(wanted).tobytes(), wanted.shape)
+        if key not in self._patterns:
+            self._remember(key, pattern.pieces(wanted, self.shared.block_bytes))
+        return self._patterns[key]

@@ -3,27 +3,28 @@
 """Who touched each element of a buffer as several threads may at once: by reads, or atomic operations.
 
 Two of those that are not ordered among themselves are remembered by name. More of them are folded into the
-second, which then stands for several threads of a warp, of a block, or of several blocks. Where blocks can be
-ordered by releases, those of several blocks are also kept in full.
+second, which then stands for several threads of a warp, of a block, of a cluster, or of several of these.
+Where blocks can be ordered by releases, those of several blocks are also kept in full.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP
-from gpuprof.executor.memory.thread_order import (
+from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
     OF_BLOCK,
+    OF_CLUSTER,
     OF_MANY,
     OF_WARP,
     ONE,
     Numbers,
     Settled,
-    ThreadOrder,
     kind_of,
     thread_of,
     with_kind,
 )
+from gpuprof.executor.memory.thread_order import ThreadOrder
 
 #: Accesses of several blocks that are kept before those that others of the same thread follow are dropped.
 _KEPT = 1 << 20
@@ -89,9 +90,9 @@ class ConcurrentAccesses:
             if elsewhere and found.size:
                 met = held[found]
                 apart = thread_of(met) // order.block_threads != who[found] // order.block_threads
-                found = found[apart | (kind_of(met) == OF_MANY)]
+                found = found[apart | (kind_of(met) >= OF_CLUSTER)]
             if order.knowledge is not None and found.size:
-                many = kind_of(held[found]) == OF_MANY
+                many = kind_of(held[found]) >= OF_CLUSTER
                 if many.any():
                     hit = self._conflict_among_many(order, place, who, found[many])
                     if hit is not None:
@@ -166,10 +167,10 @@ class ConcurrentAccesses:
         last = np.append(start[1:], len(place)) - 1
         second[place[last]] = with_kind(stamps[last], widest)
         if order.knowledge is not None:
-            many = np.repeat(widest == OF_MANY, last - start + 1)
+            many = np.repeat(widest >= OF_CLUSTER, last - start + 1)
             if many.any():
                 self._by_place = False
-                old = many & stays & begins & (kind_of(held) != OF_MANY)
+                old = many & stays & begins & (kind_of(held) < OF_CLUSTER)
                 self._all.append((place[many], stamps[many]))
                 if old.any():
                     self._all.append((place[old], held[old]))
@@ -180,5 +181,7 @@ def _widened(stamps: Numbers, who: Numbers, order: ThreadOrder) -> Numbers:
     threads = thread_of(stamps)
     kind = np.where(threads == who, ONE, OF_WARP)
     kind = np.where(threads // WARP != who // WARP, OF_BLOCK, kind)
-    kind = np.where(threads // order.block_threads != who // order.block_threads, OF_MANY, kind)
+    kind = np.where(threads // order.block_threads != who // order.block_threads, OF_CLUSTER, kind)
+    cluster = order.warps * WARP
+    kind = np.where(threads // cluster != who // cluster, OF_MANY, kind)
     return np.maximum(kind, kind_of(stamps))

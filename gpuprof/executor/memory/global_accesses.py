@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.thread_order import OF_BLOCK, OF_WARP, Numbers, ThreadOrder
+from gpuprof.executor.memory.moments import OF_BLOCK, OF_CLUSTER, OF_WARP, Numbers
+from gpuprof.executor.memory.thread_order import ThreadOrder
 
 
 class Manner(Enum):
@@ -65,6 +66,7 @@ def merged(order: ThreadOrder, index: NDArray[np.intp]) -> tuple[Numbers, Number
     _, warps, width = index.shape
     threads = order.threads
     first, last = threads[:, :warps, :width], threads[:, -warps:, -width:]
-    kind = OF_BLOCK if warps < order.warps else OF_WARP if width < WARP else 0
+    whole = OF_CLUSTER if order.layout.several else OF_BLOCK
+    kind = whole if warps < order.warps else OF_WARP if width < WARP else 0
     place = np.broadcast_to(index, first.shape)
     return place.reshape(-1), first.reshape(-1), last.reshape(-1), kind

@@ -133,6 +133,12 @@ class Buffer:
         """Return the current content, as a view in the dtype and shape that was allocated."""
         return self._bytes[: self.size].view(self._dtype).reshape(self._shape)
 
+    def written_now(self, start: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Return of bytes whether this launch has stored to the elements that they belong to."""
+        if self._written is None:
+            return np.zeros(start.shape, dtype=np.bool_)
+        return np.asarray(self._written[start // self._dtype.itemsize])
+
     def written_mask(self) -> NDArray[np.bool_]:
         """Return which elements a kernel has stored to since the allocation."""
         parts = [part for part in (self._written, self._written_before) if part is not None]
@@ -208,6 +214,7 @@ class GlobalMemory:
         buffers: The allocations, by address.
         variables: Those that modules brought along, by the module's text and the variable's name.
         heap: From what `malloc` in a kernel takes memory, once one did.
+        objects: Textures and surfaces of allocations, by their handles.
     """
 
     def __init__(self, gap: int = _GUARD) -> None:
@@ -215,6 +222,7 @@ class GlobalMemory:
         self.buffers: list[Buffer] = []
         self.variables: dict[tuple[str, str], Buffer] = {}
         self.heap: Restorable | None = None
+        self.objects: dict[int, object] = {}
         self._next = _FIRST_ADDRESS
         self._constant: dict[str, int] = {}
 

@@ -22,22 +22,23 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
 from gpuprof.executor.memory.global_accesses import CONFLICTS, Manner, merged, spread, values_of
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
-from gpuprof.executor.memory.releases import Releases, Variable
-from gpuprof.executor.memory.thread_order import (
+from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
     Numbers,
     Settled,
-    ThreadOrder,
     Timeline,
     moment_of,
     thread_of,
     with_kind,
 )
+from gpuprof.executor.memory.releases import Releases, Variable
+from gpuprof.executor.memory.thread_order import ThreadOrder
 
 #: Stores that are logged before a buffer's accesses are judged one by one.
 _LOGGED_STORES = 1 << 23
@@ -99,9 +100,9 @@ class GlobalRaces:
         #: By the address of the buffer.
         self.shadows = {buffer.address: Shadow(buffer, self) for buffer in buffers}
 
-    def order(self, first: int, blocks: int, warps: int) -> ThreadOrder:
+    def order(self, first: int, blocks: int, warps: int, layout: ClusterLayout = LONE_BLOCK) -> ThreadOrder:
         """Return the order of the threads of a batch that begins with block number `first` of the launch."""
-        return ThreadOrder(self.timeline, first, blocks, warps, self.releases)
+        return ThreadOrder(self.timeline, first, blocks, warps, self.releases, layout)
 
     def finish(self) -> None:
         """The launch is over: judge what was put off."""

@@ -85,3 +85,16 @@ class Heap:
                 self._freed[i] = (start + size, room - size)
                 return start
         return -1
+
+
+def pieces_of(heap: object) -> dict[int, int]:
+    """Return what a memory's heap has given out, if it has one: bytes by address."""
+    return dict(heap.pieces) if isinstance(heap, Heap) else {}
+
+
+def leak(pieces: dict[int, int], before: dict[int, int]) -> str:
+    """Say what a launch took from the heap and did not free; empty where it freed all."""
+    kept = [size for address, size in pieces.items() if address not in before]
+    if not kept:
+        return ""
+    return f"Of what malloc gave out, {sum(kept):,} bytes in {len(kept):,} pieces are not freed"

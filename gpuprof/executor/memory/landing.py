@@ -3,20 +3,22 @@
 """What `cp.async` costs: sectors and wavefronts follow from where each piece comes from and goes.
 
 Copies through the L1 cache, of 4, 8 or 16 bytes, are served in groups of as many lanes as fill a line of 128
-bytes. In a wavefront each place in a line sends one piece and receives one: the lowest lane left claims
-the place that it comes from, and the one that it goes to, and moves only where it has got both; a lane that
-got one of them moves later, and nobody else uses that place meanwhile. Zeros need no place to come from.
+bytes. They are read in turns: in each the lowest lanes left that come from different places in a line,
+whatever line that is. What a turn has read is written at once, but for lanes that go to a place that a lower
+lane of the turn goes to; these are left over, need not be read again, and are written in the end, as many at
+once as go to different places. Every turn of reading takes a wavefront, and so does every turn of writing in
+the end. Zeros need no place to come from.
 
 Copies of 16 bytes past the L1 cache land otherwise. The data of a sector is passed on to shared memory as a
 sector, its halves in order or exchanged. A sector of global memory is therefore counted once for each sector
 of shared memory that it goes to, and again where its halves go there both ways. A wavefront fills parts of
 one line of shared memory from one line of global memory: with whole sectors, or lower halves, or upper ones,
-all in order or all exchanged; and takes each sector once.
+all in order or all exchanged; it takes each sector once, and turns the places of all in the line by the same
+number, or mirrors them.
 
 Where some lane reads less than its 16 bytes, the zeros take wavefronts of their own: as many as the same copy
 through the L1 cache would take. An H200 counted exactly so for kernels of one copy, and for tiles that are
-copied in rows, padded rows, and with many lanes at one source; where sectors are passed on more than once, up
-to 0.3 % fewer in long runs.
+copied in rows, padded rows, and with many lanes at one source; from scattered sources up to 0.5 % otherwise.
 """
 
 from collections import Counter
@@ -139,18 +141,31 @@ def _landing(source: list[int], target: list[int], what: list[int]) -> tuple[int
             exchanged = (origin - place) // COPY_BYTES % 2 == 1
             passed = (origin // SECTOR_BYTES, place // SECTOR_BYTES, exchanged)
             halves.setdefault(passed, set()).add(origin // COPY_BYTES % 2)
-    # How often each sector goes to each line in each way; the one that goes most often says how many
-    # wavefronts that way takes.
-    times = Counter(
-        (origin, place // _SECTORS_OF_LINE, exchanged, tuple(sorted(parts)))
-        for (origin, place, exchanged), parts in halves.items()
-    )
-    most: dict[tuple[int, int, bool, tuple[int, ...]], int] = {}
-    for (origin, line, exchanged, parts), count in times.items():
-        way = (origin // _SECTORS_OF_LINE, line, exchanged, parts)
-        most[way] = max(most.get(way, 0), count)
+    # Sectors that could share a wavefront, as places in the lines that they come from and go to: one that
+    # goes to several places is passed on with others that come so often.
+    together: dict[tuple[object, ...], set[tuple[int, int]]] = {}
+    times: Counter[tuple[object, ...]] = Counter()
+    for (origin, place, exchanged), parts in halves.items():
+        way = (origin // _SECTORS_OF_LINE, place // _SECTORS_OF_LINE, exchanged, *sorted(parts))
+        sector = origin % _SECTORS_OF_LINE
+        times[sector, *way] += 1
+        together.setdefault((times[sector, *way], *way), set()).add((sector, place % _SECTORS_OF_LINE))
+    wavefronts = sum(map(_passes, together.values()))
     zeros = any(does and not does & _WHOLE for does in what)
-    return len(halves), sum(most.values()) + (_served(COPY_BYTES, source, target, what)[0] if zeros else 0)
+    return len(halves), wavefronts + (_served(COPY_BYTES, source, target, what)[0] if zeros else 0)
+
+
+def _passes(sectors: set[tuple[int, int]]) -> int:
+    """Return how often a line is passed on, from places of sectors in it to places: turned, or mirrored."""
+    passes = 0
+    while sectors:
+        ways: dict[tuple[bool, int], set[tuple[int, int]]] = {}
+        for origin, place in sectors:
+            ways.setdefault((False, (place - origin) % _SECTORS_OF_LINE), set()).add((origin, place))
+            ways.setdefault((True, place + origin), set()).add((origin, place))
+        sectors = sectors - max(ways.values(), key=len)
+        passes += 1
+    return passes
 
 
 def _served_zeros(source: list[int], target: list[int], what: list[int]) -> tuple[int, int]:
@@ -176,19 +191,19 @@ def _served(size: int, source: list[int], target: list[int], what: list[int]) ->
 
 def _turns(pieces: list[tuple[int | None, int]]) -> int:
     """Return how many wavefronts a group's pieces take, from their source, if any, and target."""
-    turns = 0
-    while pieces:
-        left: list[tuple[int | None, int]] = []
-        sent: set[int | None] = set()
-        received: set[int] = set()
-        for source, target in pieces:
-            origin, place = None if source is None else source % _LINE_BYTES, target % _LINE_BYTES
-            if (origin is not None and origin in sent) or place in received:
-                left.append((source, target))
-            sent.add(origin)
-            received.add(place)
-        pieces, turns = left, turns + 1
-    return turns
+    reading: Counter[int] = Counter()
+    taken: set[tuple[int, int]] = set()
+    left: Counter[int] = Counter()
+    for source, target in pieces:
+        place, turn = target % _LINE_BYTES, 0
+        if source is not None:
+            turn = reading[source % _LINE_BYTES]
+            reading[source % _LINE_BYTES] += 1
+        if (turn, place) in taken:
+            left[place] += 1
+        taken.add((turn, place))
+    turns = max(reading.values(), default=min(1, len(pieces)))
+    return turns + max(left.values(), default=0)
 
 
 def _most(addresses: Iterable[int]) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.accesses import (
+    FENCE_PHASE,
     SETTLED,
     Access,
     Entry,
@@ -24,22 +25,29 @@ from gpuprof.executor.memory.accesses import (
     Owners,
     Signal,
     Touch,
-    name_of,
+    everybody_of,
 )
-from gpuprof.executor.memory.races import TOGETHER, Interval, Lasting, Verdict
-from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.memory.proxied_accesses import ProxiedInterval, warp_bits
+from gpuprof.executor.memory.races import TOGETHER, Lasting, Verdict
+from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
 
 
-class PhasedInterval(Interval):
+class PhasedInterval(ProxiedInterval):
     """Shared memory between two barriers, where mbarriers order accesses too."""
 
-    #: Also: the serial of the bulk copy in flight to a granule, and how many bulk copies still read it.
-    LASTING: ClassVar[dict[str, Any]] = {**Interval.LASTING, "flight": np.int64, "sourced": np.int16}
+    #: Also: the serial of the bulk copy in flight to a granule, how many bulk copies still read it, and how
+    #: many products of matrices.
+    LASTING: ClassVar[dict[str, Any]] = {
+        **ProxiedInterval.LASTING,
+        "flight": np.int64,
+        "sourced": np.int16,
+        "multiplied": np.int16,
+    }
     #: Also: the serial of the bulk copy that arrived, if not everybody has waited for it; and the warps that
     #: wrote, read and atomically updated a granule, as bits, when they did so last, and when that was last
     #: settled for some warps.
     PASSING: ClassVar[dict[str, Any]] = {
-        **Interval.PASSING,
+        **ProxiedInterval.PASSING,
         "landed": np.int64,
         "writing_warps": np.uint32,
         "reading_warps": np.uint32,
@@ -54,6 +62,7 @@ class PhasedInterval(Interval):
 
     flight: NDArray[np.int64]
     sourced: NDArray[np.int16]
+    multiplied: NDArray[np.int16]
     landed: NDArray[np.int64]
     writing_warps: NDArray[np.uint32]
     reading_warps: NDArray[np.uint32]
@@ -67,13 +76,10 @@ class PhasedInterval(Interval):
 
     def __init__(self, lasting: Lasting, granule: int, report: Callable[[Verdict], None]) -> None:
         super().__init__(lasting, granule, report)
-        self._now = 0
         #: When each warp arrived last, by (barrier, parity of its phase): shape (blocks or 1, warps).
         self._arrivals: dict[tuple[int, int], NDArray[np.int32]] = {}
         #: Who has waited for each copy in `landed`: shapes that broadcast to the batch.
         self._observers: dict[int, Bools] = {}
-        #: The sets of warps for which something is settled, as bits.
-        self._settled: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
 
     def normalise(self) -> tuple[bytes, int]:
         """Bring into a form that is the same for states with the same future; return its digest and bytes.
@@ -81,6 +87,7 @@ class PhasedInterval(Interval):
         Of times only their order matters, and of a place that nobody touched not even that.
         """
         touched = [(self.writer, "write_time"), (self.reader, "read_time"), (self.updater, "update_time")]
+        touched.append((self.fenced.astype(np.int32), "fence_time"))
         happened = np.zeros(self._now + 1, dtype=np.bool_)
         for owners, name in touched:
             happened[getattr(self, name)[owners != 0]] = True
@@ -109,31 +116,48 @@ class PhasedInterval(Interval):
 
     def touch(self, entry: Entry) -> Touch:
         """Spread an entry over threads and granules."""
-        return Touch(entry, self.granule, len(self.written), self._settled)
+        return Touch(entry, self.granule, len(self.written), self._settled, self.layout)
 
-    def apply(self, entry: Entry) -> None:
-        """Judge one entry and remember it."""
-        self._now += 1
+    def judge(self, entry: Entry) -> None:
+        """Judge one entry by what it did."""
         match entry.access, entry.pattern:
             case Access.RELEASE, Signal() as signal:
                 self._release(signal)
             case Access.ACQUIRE, Signal() as signal:
                 self._acquire(signal)
+            case Access.MEET, Signal() as signal:
+                self._meet_in_blocks(signal)
+            case Access.FENCED, Signal() as signal:
+                self._release(signal)
+            case Access.RELAXED, Signal() as signal:
+                self._release_fenced(signal)
             case Access.OBSERVED, Signal() as signal:
                 self._observe(signal, self.touch(entry))
             case Access.BULK, _:
                 self._start(self.touch(entry))
+            case Access.REDUCTION, _:
+                self._start(self.touch(entry), -1)
             case Access.SOURCE, _:
-                self._source(self.touch(entry))
+                touch = self.touch(entry)
+                self._source(touch, "starts a bulk copy of")
+                np.add.at(self.sourced, (touch.rows, touch.granules), 1)
+                self._was_read(touch)
+            case Access.MULTIPLIED, _:
+                touch = self.touch(entry)
+                self._source(touch, "multiplies")
+                np.add.at(self.multiplied, (touch.rows, touch.granules), 1)
+            case Access.PRODUCT, _:
+                touch = self.touch(entry)
+                np.subtract.at(self.multiplied, (touch.rows, touch.granules), 1)
             case Access.SOURCED, _:
                 touch = self.touch(entry)
                 np.subtract.at(self.sourced, (touch.rows, touch.granules), 1)
                 self._was_read(touch)
             case Access.LANDED, _:
-                super().apply(entry)
+                super().judge(entry)
                 self._mark(self.touch(entry), self.writing_warps, self.write_time)
             case _:
-                super().apply(entry)
+                super().judge(entry)
 
     def order_warps(self, entry: Entry) -> None:
         """After __syncwarp, a warp's threads also see the copies that any of them has waited for."""
@@ -165,35 +189,45 @@ class PhasedInterval(Interval):
         else:
             self._mark(touch, self.writing_warps, self.write_time)
 
-    def _start(self, touch: Touch) -> None:
-        """A bulk copy to shared memory begins: from now on its bytes belong to nobody."""
-        text = "starts a bulk copy to"
-        if hit := touch.find(self.flight != 0):
+    def _start(self, touch: Touch, sign: int = 1) -> None:
+        """A bulk copy or an asynchronous store begins: from now on its bytes belong to nobody.
+
+        Args:
+            touch: Where to.
+            sign: -1 of a reduction: several of them may be under way to one place.
+        """
+        text = f"starts {_name_of(touch)} to"
+        in_flight = self.flight != 0 if sign > 0 else self.flight > 0
+        if hit := touch.find(in_flight):
             self.found(FaultKind.ASYNC_COPY, touch, hit, f"{text} {{0}}, to which one is still in flight")
         self._check_sources(touch, text)
         for owners, did in ((self.reader, "read"), (self.writer, "wrote"), (self.updater, "wrote")):
             if hit := touch.conflict(owners):
-                who = name_of(touch.at(owners, hit))
+                who = self.name_at(touch, owners, hit)
                 self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, which {who} {did}")
+        if sign < 0 and (hit := touch.find(~self.written)):
+            self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text} {{0}}, which was never written")
+        if isinstance(touch.entry.pattern, ChunkPattern):
+            self.require_fence(touch, f"{text} {{0}}")
+        self.taken_over(touch)
         place = touch.rows, touch.granules
         for name in self.PASSING:
             getattr(self, name)[place] = 0
         serial = touch.entry.pattern.serial
-        self.flight[place] = serial
+        self.flight[place] = sign * serial
         self._observers.pop(serial, None)
 
-    def _source(self, touch: Touch) -> None:
-        """A bulk copy from shared memory begins: its bytes must stay as they are."""
-        self._check_copies(touch, "copies")
+    def _source(self, touch: Touch, verb: str) -> None:
+        """A bulk copy from shared memory, or a product, begins: its bytes must stay as they are."""
+        self._check_copies(touch, verb)
         for owners in (self.writer, self.updater):
             if hit := touch.conflict(owners):
-                text = f"starts a bulk copy of {{0}}, which {name_of(touch.at(owners, hit))} wrote"
+                text = f"{verb} {{0}}, which {self.name_at(touch, owners, hit)} wrote"
                 self.found(FaultKind.SHARED_RACE, touch, hit, text)
         if hit := touch.find(~self.written):
-            text = "starts a bulk copy of {0}, which was never written"
+            text = f"{verb} {{0}}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
-        np.add.at(self.sourced, (touch.rows, touch.granules), 1)
-        self._was_read(touch)
+        self.require_fence(touch, f"{verb} {{0}}")
 
     def _observe(self, signal: Signal, touch: Touch) -> None:
         """Threads waited for a bulk copy that has arrived: they may use its bytes."""
@@ -201,13 +235,14 @@ class PhasedInterval(Interval):
         serial, place = signal.copy.serial, (touch.rows, touch.granules)
         blocks = signal.lanes.any(axis=(1, 2))
         reached = np.broadcast_to(blocks, (len(self.written),))[touch.rows]
-        arriving = (self.flight[place] == serial) & reached
+        arriving = (np.abs(touch.held(self.flight)) == serial) & reached
         known = self._observers.get(serial)
         observers = signal.lanes if known is None else known | signal.lanes
         self._observers[serial] = observers
-        changed = arriving | (self.landed[place] == serial)
-        self.landed[place] = np.where(changed, 0 if observers.all() else serial, self.landed[place])
-        self.flight[place] = np.where(arriving, 0, self.flight[place])
+        landed = touch.held(self.landed)
+        changed = arriving | (landed == serial)
+        self.landed[place] = np.where(changed, 0 if observers.all() else serial, landed)
+        self.flight[place] = np.where(arriving, 0, touch.held(self.flight))
         self.written[place] |= arriving
 
     def _release(self, signal: Signal) -> None:
@@ -217,17 +252,62 @@ class PhasedInterval(Interval):
             known = np.full((1, 1), -1, dtype=np.int32)
         self._arrivals[signal.phase] = np.where(warps, np.int32(self._now), known)
 
+    def _release_fenced(self, signal: Signal) -> None:
+        """A relaxed arrival releases what its warp did before its last fence."""
+        fenced = self._arrivals.get(FENCE_PHASE)
+        if fenced is not None:
+            warps = np.asarray(signal.lanes.any(axis=2))
+            known = self._arrivals.get(signal.phase, np.full((1, 1), -1, dtype=np.int32))
+            self._arrivals[signal.phase] = np.where(warps, fenced, known)
+
+    def _meet_in_blocks(self, signal: Signal) -> None:
+        """Whole blocks of clusters meet: what only warps of such a block did is settled for that block."""
+        rows, layout = len(self.written), self.layout
+        by_block = signal.lanes.reshape(len(signal.lanes), layout.blocks, -1)
+        met = np.asarray(by_block.any(axis=2))
+        complete = np.broadcast_to(met, (rows, layout.blocks))
+        ranks = np.arange(layout.blocks, dtype=np.uint32) * np.uint32(layout.bits_of_block)
+        sets = np.left_shift(np.uint32((1 << layout.bits_of_block) - 1), ranks)
+        for owners, warps, since in (
+            (self.writer, self.writing_warps, self.write_settled),
+            (self.reader, self.reading_warps, self.read_settled),
+            (self.updater, self.updating_warps, self.update_settled),
+        ):
+            block, place = np.nonzero((owners != 0) & complete.any(axis=1, keepdims=True))
+            owner, known = owners[block, place], warps[block, place]
+            passed_on = owner >= SETTLED
+            if passed_on.any():
+                known = np.where(passed_on, self._settled[np.where(passed_on, owner - SETTLED, 0)], known)
+            settled = np.where(passed_on, known, np.uint32(0))
+            reached = np.zeros(len(block), dtype=np.bool_)
+            for rank, members in enumerate(sets):
+                inside = np.where(passed_on, (known & members) != 0, (known & ~members) == 0)
+                inside &= complete[block, rank]
+                settled = np.where(inside, settled | members, settled)
+                reached |= inside
+            block, place = block[reached], place[reached]
+            owners[block, place] = self._numbered(settled[reached])
+            since[block, place] = self._now
+        self.hand_on_in_blocks(complete, sets)
+        for serial, lanes in self._observers.items():
+            whole = np.broadcast_to(lanes, (len(lanes), *signal.lanes.shape[1:]))
+            seen = np.asarray(whole.reshape(len(lanes), layout.blocks, -1).any(axis=2))
+            seen = np.repeat(seen, layout.warps, axis=1)[:, :, None]
+            self._observers[serial] = lanes | (signal.lanes & seen)
+
     def _acquire(self, signal: Signal) -> None:
         """Settle what was done before the arrivals at this phase, for the warps that waited for it."""
         times = self._arrivals.get(signal.phase)
         if times is None:
             return
         blocks = len(self.written)
-        waiting = np.broadcast_to(_bits(np.asarray(signal.lanes.any(axis=2))), (blocks,))
+        waiting = np.broadcast_to(warp_bits(np.asarray(signal.lanes.any(axis=2)), self.layout), (blocks,))
         times = np.broadcast_to(times, (blocks, times.shape[1]))
+        of_bits = self.layout.grouped(times)
+        self.hand_on(of_bits, waiting)
         arrived = times >= 0
-        bits, latest = _bits(arrived), times.max(axis=1)
-        everybody = np.uint32((1 << times.shape[1]) - 1)
+        bits, latest = warp_bits(arrived, self.layout), times.max(axis=1)
+        everybody = everybody_of(self.layout, times.shape[1])
         for owners, warps, when, since in (
             (self.writer, self.writing_warps, self.write_time, self.write_settled),
             (self.reader, self.reading_warps, self.read_time, self.read_settled),
@@ -238,7 +318,7 @@ class PhasedInterval(Interval):
             # Those that touched it arrived here after they did,
             alone = (touched & (touched - np.uint32(1))) == 0
             only = np.where(alone, np.log2(np.maximum(touched, 1)).astype(np.intp), 0)
-            limit = np.where(alone, times[block, only], latest[block])
+            limit = np.where(alone, of_bits[block, only], latest[block])
             arrives = ((touched & ~bits[block]) == 0) & (when[block, place] <= limit)
             # or somebody for whom it was settled did so since.
             passed_on = owner >= SETTLED
@@ -270,17 +350,17 @@ class PhasedInterval(Interval):
     def _take_over(self, touch: Touch, owners: Owners, warps: NDArray[np.uint32]) -> None:
         """Where all that was done before is settled for these threads, they alone count from now on."""
         place = touch.rows, touch.granules
-        settled = touch.is_settled(owners[place])
+        settled = touch.is_settled(touch.held(owners))
         if settled.any():
             warps[place] = np.where(settled, 0, warps[place])
 
     def _check_copies(self, touch: Touch, verb: str) -> None:
         """Nobody may touch a copy's bytes before waiting for it."""
         if hit := touch.find(self.flight != 0):
-            self.found(
-                FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, to which a bulk copy is still in flight"
-            )
-        landed = self.landed[touch.rows, touch.granules]
+            what = "a bulk copy" + " or an asynchronous store" * self.layout.several
+            text = f"{verb} {{0}}, to which {what} is still in flight"
+            self.found(FaultKind.ASYNC_COPY, touch, hit, text)
+        landed = touch.held(self.landed)
         if not landed.any():
             return
         for serial in np.unique(landed[landed != 0]):
@@ -300,12 +380,15 @@ class PhasedInterval(Interval):
         lanes = slice(None) if touch.lead[1] > 1 else slice(lane, lane + 1)
         more_warps, more_lanes = (int(i) for i in np.argwhere(blind[block, warps, lanes])[0])
         position = (block, more_warps + (warps.start or 0), more_lanes + (lanes.start or 0))
-        text = f"{verb} byte {address} of shared memory, where a bulk copy arrived that it did not wait for"
+        where, address = self.layout.byte(address)
+        text = f"{verb} {where}, where a bulk copy arrived that it did not wait for"
         self.report(Verdict(FaultKind.ASYNC_COPY, touch.entry.line, position, address, text))
 
     def _check_sources(self, touch: Touch, verb: str) -> None:
         if hit := touch.find(self.sourced > 0):
             self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a bulk copy still reads")
+        if hit := touch.find(self.multiplied > 0):
+            self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a wgmma still reads")
 
     def _was_read(self, touch: Touch) -> None:
         touch.put_owner(self.reader)
@@ -316,14 +399,14 @@ class PhasedInterval(Interval):
         place = touch.rows, touch.granules
         when[place] = self._now
         if touch.lead[0] > 1:
-            warps[place] |= np.uint32((1 << touch.warps) - 1)
+            warps[place] |= everybody_of(self.layout, touch.warps)
             return
-        for warp in np.unique(touch.warp):
-            chosen = touch.warp == warp
-            warps[touch.rows[chosen], touch.granules[chosen]] |= np.uint32(1 << int(warp))
+        bits = np.left_shift(np.uint32(1), self.layout.bit_of(touch.warp).astype(np.uint32))
+        flat = touch.flat(warps.shape[1])
+        # One after the other: several warps may touch a granule. The table has all rows in one piece.
+        np.bitwise_or.at(warps.reshape(-1), flat.reshape(-1), np.repeat(bits, flat.shape[1]))
 
 
-def _bits(warps: Bools) -> NDArray[np.uint32]:
-    """Return the true ones of each block's warps as bits."""
-    bits = np.left_shift(warps.astype(np.uint32), np.arange(warps.shape[1], dtype=np.uint32))
-    return np.asarray(bits.sum(axis=1, dtype=np.uint32))
+def _name_of(touch: Touch) -> str:
+    """Return what a message calls what a touch starts."""
+    return "a bulk copy" if isinstance(touch.entry.pattern, ChunkPattern) else "an asynchronous store"

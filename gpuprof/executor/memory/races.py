@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.accesses import (
     ORDERED,
@@ -63,6 +64,10 @@ class RaceDetector:
         granule: Bytes of the smallest access of the program: all others are multiples of it, and aligned.
         report: Called with what was found; raises.
         interval: What keeps track between two barriers; by default nothing but barriers orders accesses.
+        layout: The blocks of each cluster.
+
+    Attributes:
+        recorded: Accesses logged so far, signals apart.
     """
 
     def __init__(
@@ -72,11 +77,14 @@ class RaceDetector:
         granule: int,
         report: Callable[[Verdict], None],
         interval: "type[Interval] | None" = None,
+        layout: ClusterLayout = LONE_BLOCK,
     ) -> None:
         self.blocks = blocks
         self.kind = interval or Interval
         self.granule = granule
         self.report = report
+        self.layout = layout
+        self.recorded = 0
         self.log: list[Entry] = []
         granules = size // granule + 1
         self._states = [{name: np.zeros((1, granules), dtype) for name, dtype in self.kind.LASTING.items()}]
@@ -88,6 +96,12 @@ class RaceDetector:
         self._pieces: RepeatedPieces[Interval] = RepeatedPieces()
         self._reached: int | None = None
 
+    def assume_written(self, start: int, count: int) -> None:
+        """Say before anything is logged that some bytes hold something already."""
+        (first,) = self._states
+        first["written"][:, start // self.granule : (start + count) // self.granule] = True
+        self._state_ids = {_state_key(first): 0}
+
     def record(
         self,
         access: Access,
@@ -96,6 +110,7 @@ class RaceDetector:
         changed: Bools | None = None,
     ) -> None:
         """Log one access."""
+        self.recorded += not isinstance(pattern, Signal)
         self.log.append(Entry(access, pattern, line, changed))
         if ends_piece(self.log):
             self._judge_piece()
@@ -144,9 +159,13 @@ class RaceDetector:
         """Return the interval in its present state, to be changed."""
         if self._reached is not None:
             self._interval, self._reached = self._pieces.state(self._reached), None
-        return self._interval or self.kind(self._states[self._state], self.granule, self.report)
+        if self._interval is None:
+            self._interval = self.kind(self._states[self._state], self.granule, self.report)
+            self._interval.layout = self.layout
+        return self._interval
 
     def _settle(self, interval: "Interval") -> None:
+        interval.settle()
         lasting = {name: getattr(interval, name) for name in interval.LASTING}
         key = _state_key(lasting)
         if key not in self._state_ids:
@@ -170,6 +189,9 @@ class Interval:
     LASTING: ClassVar[dict[str, Any]] = {"written": np.bool_, "in_flight": np.bool_}
     #: What a barrier settles: who wrote it, who read it, and who did an atomic operation on it.
     PASSING: ClassVar[dict[str, Any]] = {"writer": np.int32, "reader": np.int32, "updater": np.int32}
+
+    #: The blocks of each cluster.
+    layout: ClusterLayout = LONE_BLOCK
 
     written: Bools
     in_flight: Bools
@@ -207,6 +229,9 @@ class Interval:
         self.widen(len(released))
         for name in self.PASSING:
             getattr(self, name)[released] = 0
+
+    def settle(self) -> None:
+        """All passed a barrier: what is settled by that is forgotten with the interval."""
 
     def replay(self, log: list[Entry], blocks: int) -> None:
         """Go through the accesses in order and report the first that is wrong."""
@@ -258,7 +283,7 @@ class Interval:
             self.found(FaultKind.ASYNC_COPY, touch, hit, "reads {0}, to which a copy is still in flight")
         for owners in (self.writer, self.updater):
             if hit := touch.conflict(owners):
-                who = name_of(touch.at(owners, hit))
+                who = self.name_at(touch, owners, hit)
                 self.found(FaultKind.SHARED_RACE, touch, hit, f"reads {{0}}, which {who} wrote")
         if hit := touch.find(~self.written):
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, "reads {0}, which was never written")
@@ -268,7 +293,7 @@ class Interval:
         """Judge a write, an atomic operation, the start of a copy, or an operation on an mbarrier."""
         access, changed = touch.entry.access, touch.entry.changed
         if hit := touch.conflict(self.reader):
-            who = name_of(touch.at(self.reader, hit))
+            who = self.name_at(touch, self.reader, hit)
             self.found(FaultKind.SHARED_RACE, touch, hit, f"writes {{0}}, which {who} read")
         together = access in TOGETHER
         for owners in (self.writer,) if together else (self.writer, self.updater):
@@ -277,7 +302,7 @@ class Interval:
                 self.values_matter = True
                 hit = touch.conflict(owners, only=changed)
             if hit:
-                who = name_of(touch.at(owners, hit))
+                who = self.name_at(touch, owners, hit)
                 text = f"writes {{0}}, where {who} wrote another value"
                 if access is Access.MBARRIER:
                     text = f"uses the mbarrier at {{0}}, which {who} wrote"
@@ -288,6 +313,10 @@ class Interval:
         touch.put_owner(self.updater if together else self.writer)
         touch.put(self.in_flight if access is Access.COPY else self.written, True)
 
+    def name_at(self, touch: Touch, owners: Owners, hit: Hit) -> str:
+        """Return what a message calls who touched the granule of a hit."""
+        return name_of(touch.at(owners, hit), self.layout)
+
     def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str, changed: Bools | None = None) -> None:
         """Report what is wrong at a hit; `text` says it, with {0} for the byte."""
         position, address = touch.position(hit)
@@ -296,5 +325,5 @@ class Interval:
             lanes = np.broadcast_to(changed, (len(changed), touch.warps, 32))
             position = (int(lanes[:, position[1], position[2]].argmax()), *position[1:])
         since = " since the last barrier" if kind is FaultKind.SHARED_RACE else ""
-        where = f"byte {address} of shared memory"
+        where, address = self.layout.byte(address)
         self.report(Verdict(kind, touch.entry.line, position, address, text.format(where) + since))

@@ -94,14 +94,26 @@ class Releases:
 
 
 class Knowledge:
-    """What the threads of one batch have fenced, and what its warps have acquired."""
+    """What the threads of one batch have fenced, and what its warps have acquired.
 
-    def __init__(self, releases: Releases, first: int, blocks: int, warps: int) -> None:
+    Args:
+        releases: Those of the launch.
+        first: How many blocks of the launch ran in batches before.
+        blocks: Clusters of the batch, which a block by itself also is. What is released is released of a
+            cluster: the numbers of blocks in `Releases` are those of clusters then.
+        warps: Warps of a cluster.
+        of_cluster: Blocks of a cluster.
+    """
+
+    def __init__(self, releases: Releases, first: int, blocks: int, warps: int, of_cluster: int = 1) -> None:
         self.releases = releases
-        self.first = first
+        self.first = first // of_cluster
         self.shape = (blocks, warps, WARP)
+        self._first_block, self._block_warps = first, warps // of_cluster
         self._held = [0] * (blocks * warps)
+        #: Blocks, and clusters, whose warps may have acquired different releases.
         self._unshared: set[int] = set()
+        self._unshared_clusters: set[int] = set()
         #: Until when what each thread did is fenced for everybody, and for its own block if that is more.
         self._fenced: list[_Numbers] = [np.zeros(self.shape, dtype=np.int64)] * 2
         #: The last release of each warp, and the set that holds it alone: for everybody, for its block.
@@ -118,6 +130,11 @@ class Knowledge:
                 np.maximum(fenced[block], before, out=fenced[block])
 
     @property
+    def fenced(self) -> _Numbers:
+        """Until when what each thread did is fenced for everybody: shape (clusters, warps, 32)."""
+        return self._fenced[0]
+
+    @property
     def _apart(self) -> bool:
         """Whether some fences reached only their own block."""
         return self._fenced[0] is not self._fenced[1]
@@ -126,15 +143,24 @@ class Knowledge:
         """At a barrier of all their threads, the warps of a block tell each other what they acquired."""
         for block in [b for b in self._unshared if complete is None or complete[b]]:
             self._unshared.discard(block)
-            warps = range(block * self.shape[1], (block + 1) * self.shape[1])
-            together = self._union(warps)
-            for warp in warps:
-                self._held[warp] = together
+            self._share(range(block * self._block_warps, (block + 1) * self._block_warps))
+
+    def share_in_clusters(self, complete: Bools) -> None:
+        """At a barrier of their clusters, the warps of each tell each other what they acquired."""
+        for cluster in [c for c in self._unshared_clusters if complete[c]]:
+            self._unshared_clusters.discard(cluster)
+            self._share(range(cluster * self.shape[1], (cluster + 1) * self.shape[1]))
+
+    def _share(self, warps: range) -> None:
+        together = self._union(warps)
+        for warp in warps:
+            self._held[warp] = together
 
     def share_some(self, sources: Bools, targets: Bools) -> None:
-        """At a barrier of some warps, the `targets` learn what the `sources` acquired: (blocks, warps)."""
+        """At a barrier of some warps, the `targets` learn what the `sources` acquired: (clusters, warps)."""
+        sources, targets = (warps.reshape(-1, self._block_warps) for warps in (sources, targets))
         for block in self._unshared:
-            start = block * self.shape[1]
+            start = block * self._block_warps
             together = self._union(start + int(w) for w in np.flatnonzero(sources[block]))
             for warp in np.flatnonzero(targets[block]).tolist():
                 self._held[start + warp] |= together
@@ -178,8 +204,8 @@ class Knowledge:
                 if published[1]:
                     if variable is None:
                         variable = variables[where] = Variable()
-                    if variable.block != self.first + block:
-                        variable.block, variable.near = self.first + block, 0
+                    if variable.block != (home := self._home(warp)):
+                        variable.block, variable.near = home, 0
                     variable.far |= published[0] and published[0] | self._held[warp]
                     variable.near |= published[1] | self._held[warp]
 
@@ -193,15 +219,20 @@ class Knowledge:
             for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
         ]
 
+    def _home(self, warp: int) -> int:
+        """Return the number, in the launch, of a warp's block."""
+        return self._first_block + warp // self._block_warps
+
     def _acquire(self, warp: int, variable: Variable) -> None:
         new = variable.far
-        if variable.block == self.first + warp // self.shape[1]:
+        if variable.block == self._home(warp):
             new |= variable.near
         held = self._held[warp]
         if held | new != held:
             # Equal sets are one object, so that their tables are found.
             self._held[warp] = new if held | new == new else held | new
-            self._unshared.add(warp // self.shape[1])
+            self._unshared.add(warp // self._block_warps)
+            self._unshared_clusters.add(warp // self.shape[1])
 
     def _publish(self, warp: int, threads: _Numbers, moment: int, limits: Limits) -> tuple[int, int]:
         """Return what a warp's strong write publishes now, to everybody and to its own block, as sets."""
@@ -236,7 +267,8 @@ class Knowledge:
             warps: Who asks: the number of each warp in the batch.
             blocks: The block that did something, by its number in the launch.
             threads: Which thread of it.
-            kinds: 0 if it was that thread alone, 1 if others of its warp too, 2 if others of its block.
+            kinds: 0 if it was that thread alone, 1 if others of its warp too, 2 if others of its block, 3 if
+                others of its cluster.
             moments: When.
         """
         known = np.zeros(len(warps), dtype=np.bool_)
@@ -266,7 +298,9 @@ class Knowledge:
             upto = release.upto[threads]
             if not alone.all():
                 of_warp = release.upto.reshape(-1, WARP).min(axis=1)[threads // WARP]
-                upto = np.where(alone, upto, np.where(kinds == 1, of_warp, release.floor))
+                size = self._block_warps * WARP
+                of_block = release.upto.reshape(-1, size).min(axis=1)[threads // size]
+                upto = np.select([alone, kinds == 1, kinds == 2], [upto, of_warp, of_block], release.floor)
             known |= moments < upto
             for when in set(release.signals).intersection(moments[~known].tolist()):
                 known |= alone & (moments == when) & np.isin(threads, release.signals[when])

@@ -42,7 +42,8 @@ class SharedPattern:
     Attributes:
         serial: A number that identifies the pattern.
         source: The address operand it was made from, with one block where all have the same, as in `mask`;
-            `address` is that plus the instruction's offset.
+            `address` is that plus the instruction's offset, or in a cluster of several blocks the place in
+            their memory that is given for it.
         mask: The lanes that take part.
         index: Offsets in units of `size`: shape (warps or 1, 32 or 1) when all blocks agree, else with blocks
             first and counting through the whole batch.
@@ -53,14 +54,22 @@ class SharedPattern:
     """
 
     def __init__(
-        self, source: Lanes, offset: int, mask: Mask, size: int, block_bytes: int, *, load: bool
+        self,
+        source: Lanes,
+        offset: int,
+        mask: Mask,
+        size: int,
+        block_bytes: int,
+        *,
+        load: bool,
+        place: NDArray[np.int64] | None = None,
     ) -> None:
         self.serial = next_serial()
         self.source = source = uniform_blocks(source)
         self.mask = mask = mask.with_uniform_blocks()
         self.size = size
         self.load = load
-        self.address = source.astype(np.int64) + offset
+        self.address = source.astype(np.int64) + offset if place is None else uniform_blocks(place)
         self.used: Bools | None = None if mask.whole else mask.narrowed_to(self.address.shape)
         self.per_block = self.address.shape[0] > 1
         self.wavefronts, self.conflicts = self._cost()
@@ -112,19 +121,18 @@ class ChunkPattern:
     Attributes:
         serial: A number that identifies the pattern.
         mask: The lanes that asked for the move.
-        size: Bytes of a chunk.
+        size: Bytes of a chunk, or of the pieces that chunks are divided into.
         leading: Blocks that are told apart: 1 when all do the same.
         request: For each chunk the number of the lane, among those that take part, that asked for it.
         place: For each chunk its number within that lane's stretch.
         block: For each chunk its block, warp and lane, and in `start` its address.
     """
 
-    size = CHUNK_BYTES
-
     def __init__(
         self, address: Lanes, length: Lanes, mask: Mask, block_bytes: int, swizzle_bytes: int = 0
     ) -> None:
         self.serial = next_serial()
+        self.size = CHUNK_BYTES
         self.mask = mask
         self.leading = max(len(address), len(length), len(mask.lanes))
         shape = (self.leading, mask.warps, WARP)
@@ -140,6 +148,26 @@ class ChunkPattern:
         chunk ^= chunk >> 3 & _SWIZZLED_BITS[swizzle_bytes]
         self.start = chunk * CHUNK_BYTES
         self._set_index(block_bytes)
+
+    @classmethod
+    def listed(cls, chunks: NDArray[np.int64], mask: Mask, block_bytes: int) -> "ChunkPattern":
+        """Return the pattern of chunks that the first lanes of warps name, each counted once.
+
+        Args:
+            chunks: The number of each chunk, less than 0 for none: shape (blocks or 1, warps, chunks).
+            mask: The lanes that take part.
+            block_bytes: Bytes from one block's shared memory to the next.
+        """
+        nothing = np.zeros((1, 1, 1), dtype=np.int64)
+        result = cls(nothing, nothing, mask, block_bytes)
+        result.leading = len(chunks)
+        block, warp, _ = np.nonzero(chunks >= 0)
+        named = np.unique(np.stack([block, warp, chunks[chunks >= 0]]), axis=1)
+        result.block, result.warp = named[0], named[1]
+        result.lane = result.request = result.place = np.zeros(named.shape[1], dtype=np.intp)
+        result.start = named[2] * CHUNK_BYTES
+        result._set_index(block_bytes)
+        return result
 
     def part(self, lanes: Bools, block_bytes: int) -> "ChunkPattern":
         """Return the pattern of some of its lanes."""
@@ -157,11 +185,30 @@ class ChunkPattern:
         result._set_index(block_bytes)
         return result
 
+    def pieces(self, wanted: Bools, block_bytes: int) -> "ChunkPattern":
+        """Return the pattern of some pieces of its chunks.
+
+        Args:
+            wanted: Which: shape (blocks or 1, chunks, pieces of a chunk).
+            block_bytes: Bytes from one block's shared memory to the next.
+        """
+        result = copy(self)
+        result.serial = next_serial()
+        result.size = CHUNK_BYTES // wanted.shape[2]
+        row, chunk, piece = np.nonzero(wanted)
+        for name in ("request", "place", "block", "warp", "lane"):
+            setattr(result, name, getattr(self, name)[chunk])
+        result.start = self.start[chunk] + piece * result.size
+        if self.leading == 1:
+            result.leading, result.block = len(wanted), row
+        result._set_index(block_bytes)
+        return result
+
     def _set_index(self, block_bytes: int) -> None:
-        chunk = self.start // CHUNK_BYTES
-        self.index = chunk if self.leading == 1 else chunk + self.block * (block_bytes // CHUNK_BYTES)
+        index = self.start // self.size
+        self.index = index if self.leading == 1 else index + self.block * (block_bytes // self.size)
         #: Bytes of each block.
-        self.bytes_moved = np.bincount(self.block, minlength=self.leading) * CHUNK_BYTES
+        self.bytes_moved = np.bincount(self.block, minlength=self.leading) * self.size
 
 
 class PatternCache:
@@ -224,7 +271,7 @@ class SharedMemory:
 
     def load_chunks(self, pattern: ChunkPattern) -> Lanes:
         """Return what the copy engine reads: shape (blocks, chunks), or (1, chunks) of all blocks in turn."""
-        view = self.view(CHUNK_BYTES)
+        view = self.view(pattern.size)
         if pattern.leading > 1:
             return view.reshape(-1).take(pattern.index)[None]
         return view.take(pattern.index, axis=1)

@@ -11,6 +11,7 @@ again and judged here.
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
@@ -33,8 +34,9 @@ class _AllBlocks:
     address = 0
     item_bytes = _WORD_BYTES
 
-    def __init__(self, shared: SharedMemory) -> None:
+    def __init__(self, shared: SharedMemory, layout: ClusterLayout) -> None:
         self._shared = shared
+        self._layout = layout
         self.size = shared.content.size
 
     def view(self, size: int) -> NDArray[np.generic]:
@@ -47,8 +49,7 @@ class _AllBlocks:
 
     def place(self, byte: int) -> tuple[str, int]:
         """Return what a message calls a byte, and its address."""
-        within = byte % self._shared.block_bytes
-        return f"byte {within} of shared memory", within
+        return self._layout.byte(byte % self._shared.block_bytes)
 
 
 class SharedOrder:
@@ -57,7 +58,7 @@ class SharedOrder:
     def __init__(self, shared: SharedMemory, order: ThreadOrder, races: GlobalRaces) -> None:
         self._shared = shared
         self._order = order
-        self._shadow = Shadow(_AllBlocks(shared), races, at_once=True)
+        self._shadow = Shadow(_AllBlocks(shared, order.layout), races, at_once=True)
 
     def read(self, pattern: SharedPattern, line: int, manner: Manner) -> None:
         """Judge a load."""

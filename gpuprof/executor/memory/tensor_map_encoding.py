@@ -8,13 +8,34 @@ engine's own business: on a GPU the driver writes them, here `encode_tensor_map`
 
 import struct
 from dataclasses import dataclass
+from math import prod
 
-from gpuprof.copy_engine import GRANULE_BYTES, MOST_BOX_ELEMENTS, SWIZZLES, TENSOR_MAP_BYTES
+from gpuprof.copy_engine import (
+    GRANULE_BYTES,
+    MOST_BOX_ELEMENTS,
+    MOST_DIMENSIONS,
+    MOST_STEP,
+    SWIZZLES,
+    TENSOR_MAP_BYTES,
+)
 from gpuprof.executor.faults import LaunchRefused
 
 _MAGIC = b"gpuprof\0"
-_LAYOUT = struct.Struct("<8sQIII4x5Q4Q5I")
-_MOST_DIMENSIONS = 5
+_LAYOUT = struct.Struct("<8sQ4s2B2x5Q4Q5H5B")
+#: Types of elements that a map can have, as PTX calls them, and their bytes.
+ITEM_BYTES = {
+    "u8": 1,
+    "u16": 2,
+    "u32": 4,
+    "s32": 4,
+    "u64": 8,
+    "s64": 8,
+    "f16": 2,
+    "bf16": 2,
+    "f32": 4,
+    "f64": 8,
+}
+_FLOATS = ("f16", "f32", "f64")
 _LARGEST_STRIDE = 1 << 40
 
 
@@ -24,19 +45,39 @@ class TensorDescriptor:
 
     Attributes:
         address: Device address of the first element.
-        item_bytes: Bytes of an element: 1, 2, 4 or 8.
+        element: PTX type of an element, which says what reductions do: "u8", "f16", "s32" and so on.
         extents: Elements along each dimension.
         strides: Bytes from one element to the next along each dimension but the first.
         box: Elements of the box along each dimension.
         swizzle_bytes: Width of the swizzle pattern in shared memory: 0 (none), 32, 64 or 128.
+        steps: Of how many elements along each dimension a copy takes one; along the first it takes all.
+        fills_nan: Whether elements outside the array are loaded as NaN, and not as zeros.
     """
 
     address: int
-    item_bytes: int
+    element: str
     extents: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle_bytes: int = 0
+    steps: tuple[int, ...] = ()
+    fills_nan: bool = False
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an element."""
+        return ITEM_BYTES[self.element]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Elements that one copy takes along each dimension."""
+        steps = (1, *self.steps[1:]) if self.steps else (1,) * len(self.box)
+        return tuple(-(-size // step) for size, step in zip(self.box, steps, strict=True))
+
+    @property
+    def outside(self) -> int:
+        """The bits of an element outside the array."""
+        return (1 << 8 * self.item_bytes - 1) - 1 if self.fills_nan else 0
 
     @property
     def dimensions(self) -> int:
@@ -45,40 +86,30 @@ class TensorDescriptor:
 
     @property
     def box_bytes(self) -> int:
-        """Bytes that one copy writes."""
-        result = self.item_bytes
-        for size in self.box:
-            result *= size
-        return result
+        """Bytes that one copy takes of shared memory."""
+        return self.item_bytes * prod(self.counts)
 
 
-def encode_tensor_map(
-    address: int,
-    item_bytes: int,
-    extents: tuple[int, ...],
-    strides: tuple[int, ...],
-    box: tuple[int, ...],
-    swizzle_bytes: int = 0,
-) -> bytes:
-    """Return the 128 bytes of a map; see `TensorDescriptor` for the arguments.
+def encode_tensor_map(tensor: TensorDescriptor) -> bytes:
+    """Return the 128 bytes of a map.
 
     Raises:
         LaunchRefused: The driver would refuse to make this map.
     """
-    tensor = TensorDescriptor(address, item_bytes, tuple(extents), tuple(strides), tuple(box), swizzle_bytes)
     broken = _broken_rule(tensor)
     if broken:
         raise LaunchRefused(f"No tensor map can be made: {broken}.")
     rank = tensor.dimensions
     content = _LAYOUT.pack(
         _MAGIC,
-        address,
-        item_bytes,
+        tensor.address,
+        tensor.element.encode(),
         rank,
-        swizzle_bytes,
-        *_padded(tensor.extents, _MOST_DIMENSIONS),
-        *_padded(tensor.strides, _MOST_DIMENSIONS - 1),
-        *_padded(tensor.box, _MOST_DIMENSIONS),
+        tensor.swizzle_bytes | tensor.fills_nan,
+        *_padded(tensor.extents, MOST_DIMENSIONS),
+        *_padded(tensor.strides, MOST_DIMENSIONS - 1),
+        *_padded(tensor.box, MOST_DIMENSIONS),
+        *_padded(tensor.steps, MOST_DIMENSIONS),
     )
     return content.ljust(TENSOR_MAP_BYTES, b"\0")
 
@@ -91,15 +122,17 @@ def decode_tensor_map(content: bytes) -> TensorDescriptor:
     """
     if len(content) != TENSOR_MAP_BYTES or not content.startswith(_MAGIC):
         raise ValueError("these bytes are no tensor map")
-    _, address, item_bytes, rank, swizzle_bytes, *lists = _LAYOUT.unpack(content[: _LAYOUT.size])
-    extents, strides, box = lists[:5], lists[5:9], lists[9:]
+    _, address, element, rank, mode, *lists = _LAYOUT.unpack(content[: _LAYOUT.size])
+    extents, strides, box, steps = lists[:5], lists[5:9], lists[9:14], lists[14:]
     return TensorDescriptor(
         address,
-        item_bytes,
+        element.rstrip(b"\0").decode(),
         tuple(extents[:rank]),
         tuple(strides[: rank - 1]),
         tuple(box[:rank]),
-        swizzle_bytes,
+        mode & ~1,
+        tuple(steps[:rank]) if any(steps) else (),
+        bool(mode & 1),
     )
 
 
@@ -109,11 +142,11 @@ def _padded(values: tuple[int, ...], count: int) -> tuple[int, ...]:
 
 def _broken_rule(tensor: TensorDescriptor) -> str | None:
     """Say which of the driver's rules a map breaks."""
-    rank, item = tensor.dimensions, tensor.item_bytes
-    if not 1 <= rank <= _MOST_DIMENSIONS or len(tensor.box) != rank or len(tensor.strides) != rank - 1:
+    rank = tensor.dimensions
+    if tensor.element not in ITEM_BYTES:
+        return f"elements are {', '.join(ITEM_BYTES)}, not {tensor.element}"
+    if not 1 <= rank <= MOST_DIMENSIONS or len(tensor.box) != rank or len(tensor.strides) != rank - 1:
         return "it takes 1 to 5 extents, as many box sizes, and one stride fewer"
-    if item not in (1, 2, 4, 8):
-        return f"elements have 1, 2, 4 or 8 bytes, not {item}"
     if tensor.address % GRANULE_BYTES:
         return f"the array starts at {tensor.address:#x}, which is not a multiple of {GRANULE_BYTES}"
     if not all(1 <= extent <= 1 << 32 for extent in tensor.extents):
@@ -122,11 +155,15 @@ def _broken_rule(tensor: TensorDescriptor) -> str | None:
         return f"strides are multiples of {GRANULE_BYTES} bytes below 2^40, and these are {tensor.strides}"
     if not all(1 <= size <= MOST_BOX_ELEMENTS for size in tensor.box):
         return f"a box has 1 to {MOST_BOX_ELEMENTS} elements along a dimension, and this one has {tensor.box}"
-    row = tensor.box[0] * item
+    row = tensor.box[0] * tensor.item_bytes
     if row % GRANULE_BYTES:
         return f"a row of the box has {row} bytes, which is not a multiple of {GRANULE_BYTES}"
     if tensor.swizzle_bytes not in SWIZZLES:
         return f"a swizzle is 0, 32, 64 or 128 bytes wide, not {tensor.swizzle_bytes}"
     if tensor.swizzle_bytes and row > tensor.swizzle_bytes:
         return f"a row of the box has {row} bytes, more than the swizzle's {tensor.swizzle_bytes}"
+    if tensor.steps and (len(tensor.steps) != rank or not all(1 <= n <= MOST_STEP for n in tensor.steps)):
+        return f"it takes as many steps as extents, from 1 to {MOST_STEP}, and these are {tensor.steps}"
+    if tensor.fills_nan and not tensor.element.endswith(_FLOATS):
+        return f"only floating-point elements can be NaN, not {tensor.element}"
     return None

@@ -2,99 +2,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which accesses to global memory happen before which: the causality order of PTX, as far as it is followed.
 
-Every access has a *moment*: a number that grows whenever threads synchronise. What threads of one block did
-before a barrier is settled for all of them, and what lanes did before `__syncwarp` for those lanes; a barrier
-of some warps settles what these did. Threads of different blocks are ordered only by releases and
-acquisitions, which `releases` follows, and launches by the end of the launch before.
-
-A *stamp* packs who touched something and when: (kind, thread of the launch, moment). Its kind says whether
-that was one thread, or stands for several of its warp, of its block, or of several blocks.
+What threads of one block did before a barrier is settled for all of them, and what lanes did before
+`__syncwarp` for those lanes; a barrier of some warps settles what these did. Threads of different blocks are
+ordered by the barrier of their cluster, by releases and acquisitions, which `releases` follows, and launches
+by the end of the launch before.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.meetings import LaneBits, ballot, in_bits
-from gpuprof.executor.memory.releases import Knowledge, Releases
-
-MOMENT_BITS = 28
-_KIND_SHIFT = 61
-_MOMENT = (1 << MOMENT_BITS) - 1
-_THREAD = (1 << (_KIND_SHIFT - MOMENT_BITS)) - 1
-#: The kinds of stamps; each stands for more than the one before.
-ONE, OF_WARP, OF_BLOCK, OF_MANY = range(4)
-
-#: Stamps, or numbers of threads in the launch.
-Numbers = NDArray[np.int64]
-
-
-def with_kind(stamps: Numbers, kind: NDArray[Any] | int) -> Numbers:
-    """Return stamps of another kind."""
-    bare = stamps & ((1 << _KIND_SHIFT) - 1)
-    return np.asarray(bare | (np.asarray(kind, dtype=np.int64) << _KIND_SHIFT), dtype=np.int64)
-
-
-def kind_of(stamps: Numbers) -> Numbers:
-    """Return the kind of each stamp."""
-    return stamps >> _KIND_SHIFT
-
-
-def thread_of(stamps: Numbers) -> Numbers:
-    """Return the number of each stamp's thread in the launch."""
-    return (stamps >> MOMENT_BITS) & _THREAD
-
-
-def moment_of(stamps: Numbers) -> Numbers:
-    """Return the moment of each stamp."""
-    return stamps & _MOMENT
-
-
-class Timeline:
-    """The moments of one launch, and the source line of each."""
-
-    def __init__(self) -> None:
-        self.lines = [0]
-        self._present: dict[int, int] = {}
-
-    @property
-    def now(self) -> int:
-        """The moment that comes next: all accesses so far were earlier."""
-        return len(self.lines)
-
-    def moment(self, line: int) -> int:
-        """Return the moment of an access: the same for all that a line makes until threads synchronise."""
-        if line not in self._present:
-            self._present[line] = len(self.lines)
-            self.lines.append(line)
-        return self._present[line]
-
-    def advance(self) -> int:
-        """Threads synchronise: return the first moment of what they do from now on."""
-        self._present.clear()
-        return len(self.lines)
-
-
-@dataclass(frozen=True)
-class Settled:
-    """What threads of a block may rely on, at one time. Its arrays are replaced and never changed.
-
-    Attributes:
-        blocks: What any thread did before this moment is settled for its block: shape (blocks,).
-        warps: The same for the lanes of each warp: shape (blocks, warps).
-        lanes: Where lanes synchronised without the others of their warp: what lane j did before this moment
-            is settled for lane i: shape (blocks, warps, i, j).
-        met: What warp j did before this moment is settled for warp i: shape (blocks, i, j).
-    """
-
-    blocks: Numbers
-    warps: Numbers | None = None
-    lanes: Numbers | None = None
-    met: Numbers | None = None
+from gpuprof.executor.memory.moments import (
+    OF_BLOCK,
+    OF_MANY,
+    OF_WARP,
+    ONE,
+    Numbers,
+    Settled,
+    Timeline,
+    kind_of,
+    moment_of,
+    thread_of,
+)
+from gpuprof.executor.memory.releases import Knowledge, Releases, Variable
 
 
 class ThreadOrder:
@@ -103,27 +37,40 @@ class ThreadOrder:
     Args:
         timeline: The moments of the launch.
         first: How many blocks of the launch ran in batches before.
-        blocks: Blocks of the batch.
-        warps: Warps of a block.
+        blocks: Clusters of the batch, which a block by itself also is.
+        warps: Warps of a cluster.
         releases: What is released in this launch, of a program that has fences; else None.
+        layout: The blocks of a cluster.
     """
 
     def __init__(
-        self, timeline: Timeline, first: int, blocks: int, warps: int, releases: Releases | None = None
+        self,
+        timeline: Timeline,
+        first: int,
+        blocks: int,
+        warps: int,
+        releases: Releases | None = None,
+        layout: ClusterLayout = LONE_BLOCK,
     ) -> None:
         self.timeline = timeline
         self.first = first
         self.blocks, self.warps = blocks, warps
-        self.block_threads = warps * WARP
-        self.settled = Settled(np.zeros(blocks, dtype=np.int64))
-        #: What is settled for those who have arrived at each barrier, by its number: shape (blocks, warps).
+        self.layout = layout
+        self.block_threads = warps // layout.blocks * WARP
+        self.settled = Settled(np.zeros(blocks * layout.blocks, dtype=np.int64))
+        #: What is settled for those of each block who have arrived at each barrier, by its number: shape
+        #: (clusters, blocks of one, warps).
         self._arrived: dict[int, Numbers] = {}
-        self.knowledge = Knowledge(releases, first, blocks, warps) if releases is not None else None
+        #: Until when what each thread did is released by its arrival at the barrier of its cluster.
+        self._released: Numbers | None = None
+        self.knowledge: Knowledge | None = None
+        if releases is not None:
+            self.knowledge = Knowledge(releases, first, blocks, warps, layout.blocks)
 
     @cached_property
     def threads(self) -> Numbers:
         """The number of every thread in the launch: shape (blocks, warps, 32)."""
-        count = self.blocks * self.block_threads
+        count = self.blocks * self.warps * WARP
         numbers = np.arange(count, dtype=np.int64) + self.first * self.block_threads
         return numbers.reshape(self.blocks, self.warps, WARP)
 
@@ -153,8 +100,8 @@ class ThreadOrder:
 
         Args:
             complete: The blocks where it is, of shape (blocks,); None for all.
-            arrived: The threads that arrived there, of shape (blocks, warps, 32); None for all of the block,
-                who wait there.
+            arrived: The threads that arrived there, of shape (clusters, warps, 32); None for all of the
+                block, who wait there.
             leaving: Those of them that waited.
             number: The barrier's number, of one of some warps: each has told by `arrive` when it came.
         """
@@ -168,47 +115,97 @@ class ThreadOrder:
             if self.knowledge is not None:
                 self.knowledge.share(complete)
             return
-        chosen = np.ones(self.blocks, dtype=np.bool_) if complete is None else complete
-        sources = arrived.any(axis=2) & chosen[:, None]
+        of_blocks = np.ones_like(self.settled.blocks, dtype=np.bool_) if complete is None else complete
+        chosen = self.layout.in_batch(of_blocks)[..., 0]
+        sources = arrived.any(axis=2) & chosen
         leaving = arrived if leaving is None else leaving
         known = self._arrived.get(number)
         if known is not None:
-            self._arrived[number] = np.where(chosen[:, None], 0, known)
-        self.meet(sources, leaving.any(axis=2) & chosen[:, None], known)
+            over = of_blocks.reshape(self.blocks, -1, 1)
+            self._arrived[number] = np.where(over, 0, known)
+        self.meet(sources, leaving.any(axis=2) & chosen, known)
 
     def observe(self, lanes: Bools) -> None:
-        """Some lanes waited for an mbarrier with success: what their block did so far counts as settled.
+        """Some lanes waited for an mbarrier with success: what their cluster did so far counts as settled.
 
         That is more than an mbarrier promises, which orders only what was done before an arrival.
         """
         if not self._untouched:
             targets = np.asarray(np.broadcast_to(lanes, (self.blocks, self.warps, WARP)).any(axis=2))
-            self.meet(np.broadcast_to(targets.any(axis=1, keepdims=True), targets.shape), targets)
+            sources = np.broadcast_to(targets.any(axis=1, keepdims=True), targets.shape)
+            known = self._known_to(sources, self.timeline.advance())
+            self.meet(sources, targets, known.max(axis=1, keepdims=True))
+
+    def arrive_in_cluster(self, lanes: Bools, *, relaxed: bool) -> None:
+        """Threads arrive at the barrier of their cluster: a relaxed arrival releases what a fence did."""
+        if self._untouched:
+            return
+        shape = (self.blocks, self.warps, WARP)
+        now: Numbers = np.full((1, 1, 1), self.timeline.advance(), dtype=np.int64)
+        if relaxed:
+            now = self.knowledge.fenced if self.knowledge is not None else np.zeros_like(now)
+        before = self._released if self._released is not None else np.zeros(shape, dtype=np.int64)
+        self._released = np.where(lanes, now, before)
+
+    def cluster_barrier(self, complete: Bools, live: Bools) -> None:
+        """The barrier of the clusters that are true in `complete` is over; threads that ended had arrived."""
+        if self._untouched:
+            return
+        shape = (self.blocks, self.warps, WARP)
+        now = self.timeline.advance()
+        released = self._released if self._released is not None else np.zeros(shape, dtype=np.int64)
+        each = np.where(np.broadcast_to(live, shape), released, now)
+        before = self.settled.clusters[0].reshape(shape) if self.settled.clusters else np.zeros_like(each)
+        each = np.where(complete[:, None, None], np.maximum(before, each), before).reshape(-1)
+        sizes = (1, WARP, self.block_threads, self.warps * WARP)
+        thread, warp, block, cluster = (each.reshape(-1, size).min(axis=1) for size in sizes)
+        self.settled = replace(self.settled, clusters=(thread, warp, block, cluster))
+        if self.knowledge is not None:
+            self.knowledge.share_in_clusters(complete)
 
     def meet(self, sources: Bools, targets: Bools, known: Numbers | None = None) -> None:
         """What some warps did so far is settled for others of their block.
 
         Args:
-            sources: The warps that arrived: shape (blocks, warps).
+            sources: The warps that arrived: shape (clusters, warps).
             targets: The warps that may rely on it, likewise.
-            known: Until when what each warp did was settled for these when they arrived, of shape
-                (blocks, warps); None if that is now.
+            known: Until when what each warp did was settled for these when they arrived, by the block where
+                they did: shape (clusters, blocks or 1, warps); None if that is now.
         """
         now = self.timeline.advance()
         known = self._known_to(sources, now) if known is None else known
         met = self._met()
-        met = np.where(targets[:, :, None], np.maximum(met, known[:, None, :]), met)
+        met = np.where(
+            targets[:, :, None], np.maximum(met, np.repeat(known, self.warps // known.shape[1], 1)), met
+        )
         self.settled = replace(self.settled, met=met)
         if self.knowledge is not None:
             self.knowledge.share_some(sources, targets)
 
     def _known_to(self, warps: Bools, now: int) -> Numbers:
-        """Return until when what each warp did is settled for any of some: shape (blocks, warps)."""
-        return np.asarray(np.where(warps[:, :, None], self._view(now), 0).max(axis=1))
+        """Return until when what each warp did is settled for any of some of each block.
+
+        Returns:
+            Shape (clusters, blocks of one, warps).
+        """
+        view = np.where(warps[:, :, None], self._view(now), 0)
+        return np.asarray(view.reshape(self.blocks, self.layout.blocks, -1, self.warps).max(axis=2))
 
     def _view(self, now: int) -> Numbers:
-        """Return what each warp may rely on, its own work so far included: shape (blocks, warps, warps)."""
-        view = np.maximum(self._met(), self.settled.blocks[:, None, None])
+        """Return what each warp may rely on, its own work so far included: shape (clusters, warps, warps)."""
+        if self.layout.several:
+            view = self._met().copy()
+            each = self.warps // self.layout.blocks
+            blocks = self.settled.blocks.reshape(self.blocks, -1)
+            for rank in range(self.layout.blocks):
+                of_block = slice(rank * each, (rank + 1) * each)
+                np.maximum(
+                    view[:, of_block, of_block], blocks[:, rank, None, None], out=view[:, of_block, of_block]
+                )
+            if self.settled.clusters is not None:
+                view = np.maximum(view, self.settled.clusters[1].reshape(self.blocks, 1, self.warps))
+        else:
+            view = np.maximum(self._met(), self.settled.blocks[:, None, None])
         own = np.arange(self.warps)
         view[:, own, own] = now
         return view
@@ -260,7 +257,7 @@ class ThreadOrder:
             self.knowledge.fence(np.broadcast_to(mask.lanes, self.knowledge.shape), now, self._limits, near)
 
     def _limits(self, block: int, lanes: Bools, now: int) -> Numbers:
-        """Return until when every thread of a block is ordered before what `lanes` of it do now.
+        """Return until when every thread of a cluster is ordered before what `lanes` of it do now.
 
         Args:
             block: Its place in the batch.
@@ -271,7 +268,7 @@ class ThreadOrder:
             Moments of shape (warps, 32).
         """
         settled = self.settled
-        limits = np.full(lanes.shape, settled.blocks[block])
+        limits = self._limits_by_barriers(block, lanes)
         warps = np.flatnonzero(lanes.any(axis=1))
         if settled.warps is not None:
             limits[warps] = np.maximum(limits[warps], settled.warps[block, warps, None])
@@ -284,8 +281,27 @@ class ThreadOrder:
         limits[lanes] = now
         return limits
 
+    def _limits_by_barriers(self, cluster: int, lanes: Bools) -> Numbers:
+        """Return until when every thread is ordered before `lanes` by barriers of all threads."""
+        settled, count = self.settled, self.layout.blocks
+        of_blocks = settled.blocks[cluster * count : (cluster + 1) * count]
+        if count > 1:
+            here = lanes.reshape(count, -1).any(axis=1)
+            of_blocks = np.where(here, of_blocks, 0)
+        limits = np.repeat(of_blocks, self.block_threads).reshape(lanes.shape)
+        if settled.clusters is not None:
+            limits = np.maximum(limits, settled.clusters[0].reshape(-1, *lanes.shape)[cluster])
+        return limits
+
     def signal(
-        self, variables: dict[int, Any], place: Numbers, who: Numbers, line: int, *, reads: bool, writes: bool
+        self,
+        variables: dict[int, Variable],
+        place: Numbers,
+        who: Numbers,
+        line: int,
+        *,
+        reads: bool,
+        writes: bool,
     ) -> int:
         """Threads use a variable by strong operations, and may so release and acquire; return their moment.
 
@@ -316,30 +332,48 @@ class ThreadOrder:
         """
         settled = settled or self.settled
         kind, earlier, moment = kind_of(stamps), thread_of(stamps), moment_of(stamps)
+        count = self.layout.blocks
         block, thread = np.divmod(who, self.block_threads)
-        earlier_block, earlier_thread = np.divmod(earlier, self.block_threads)
-        known = (earlier == who) & (kind == ONE)
-        near = (earlier_block == block) & (kind != OF_MANY)
+        earlier_block = earlier // self.block_threads
         inside = block - self.first
-        known |= near & (moment < settled.blocks[inside])
-        near &= kind <= OF_WARP
-        warp, earlier_warp = thread // WARP, earlier_thread // WARP
+        known = (earlier == who) & (kind == ONE)
+        known |= (earlier_block == block) & (kind <= OF_BLOCK) & (moment < settled.blocks[inside])
+        together = earlier_block // count == block // count if count > 1 else earlier_block == block
+        if settled.clusters is not None:
+            known |= together & self._settled_in_clusters(settled.clusters, kind, earlier, moment)
+        near = together & (kind <= OF_WARP)
+        # Warps count through the cluster from here on.
+        cluster, earlier_thread = inside // count, earlier % (self.warps * WARP)
+        warp, earlier_warp = inside % count * (self.warps // count) + thread // WARP, earlier_thread // WARP
         if settled.warps is not None:
             same = near & (warp == earlier_warp)
-            known |= same & (moment < settled.warps[inside, warp])
+            known |= same & (moment < settled.warps[cluster, warp])
             if settled.lanes is not None:
-                told = settled.lanes[inside, warp, thread % WARP, earlier_thread % WARP]
+                told = settled.lanes[cluster, warp, thread % WARP, earlier_thread % WARP]
                 known |= same & (kind == ONE) & (moment < told)
         if settled.met is not None:
-            known |= near & (moment < settled.met[inside, warp, np.where(near, earlier_warp, 0)])
+            known |= near & (moment < settled.met[cluster, warp, np.where(near, earlier_warp, 0)])
         if self.knowledge is not None and not known.all():
             open_ones = np.flatnonzero(~known & (kind != OF_MANY))
             told = self.knowledge.covers(
-                inside[open_ones] * self.warps + warp[open_ones],
-                earlier_block[open_ones],
+                cluster[open_ones] * self.warps + warp[open_ones],
+                earlier_block[open_ones] // count,
                 earlier_thread[open_ones],
                 kind[open_ones],
                 moment[open_ones],
             )
             known[open_ones] = told
         return np.asarray(known)
+
+    def _settled_in_clusters(
+        self, clusters: tuple[Numbers, ...], kind: Numbers, earlier: Numbers, moment: Numbers
+    ) -> Bools:
+        """Return whether a barrier of its cluster settled what each stamp tells, of clusters of the batch."""
+        place = earlier - self.first * self.block_threads
+        known = np.zeros(len(place), dtype=np.bool_)
+        for number, (upto, size) in enumerate(
+            zip(clusters, (1, WARP, self.block_threads, self.warps * WARP), strict=True)
+        ):
+            chosen = np.flatnonzero((kind == number) & (place >= 0) & (place < len(clusters[0])))
+            known[chosen] = moment[chosen] < upto[place[chosen] // size]
+        return known

@@ -16,6 +16,9 @@ _RESERVED_BYTES = 0x400
 #: How many of them the system uses, as an H200 tells.
 _RESERVED_USED = 0x120
 
+#: From this bit on, an address of shared memory holds the rank that its block has in the cluster.
+RANK_SHIFT = 24
+
 
 def shared_start(architecture: int) -> int:
     """Return the address of the first byte of a kernel's own shared memory.

@@ -19,7 +19,8 @@ from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_accesses import Manner, spread
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
-from gpuprof.executor.memory.thread_order import Numbers, ThreadOrder
+from gpuprof.executor.memory.moments import Numbers
+from gpuprof.executor.memory.thread_order import ThreadOrder
 
 #: Bits of a stamp that say which instruction of which launch it was; those above them say which thread.
 _DEED_BITS = 20

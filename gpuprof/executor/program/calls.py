@@ -120,7 +120,7 @@ class _Inliner:
                 assert isinstance(original, Instruction)
                 yield from self._guarded_call(function, original, item, passed)
             elif item.opcode[0] == "brx":
-                yield from self._jump(function, original, item, body)
+                yield from self._guarded_jump(function, original, item, body)
             elif item.opcode[:2] in (("ld", "param"), ("st", "param")) and self._is_passed(item, passed):
                 yield from self._moves(item, passed)
             else:
@@ -169,6 +169,22 @@ class _Inliner:
         moved = Mem(Sym(name), memory.offset)
         operands = tuple(moved if operand is memory else operand for operand in item.operands)
         return replace(item, opcode=(item.opcode[0], "local", *item.opcode[2:]), operands=operands)
+
+    def _guarded_jump(
+        self,
+        function: Function,
+        original: Instruction | Label,
+        item: Instruction,
+        body: list[Instruction | Label],
+    ) -> Iterator[Instruction | Label]:
+        if item.guard is None:
+            yield from self._jump(function, original, item, body)
+            return
+        self.calls += 1
+        around = f"around jump {self.calls}"
+        yield replace(item, opcode=("bra",), operands=(Sym(around),), negated=not item.negated)
+        yield from self._jump(function, original, replace(item, guard=None, negated=False), body)
+        yield Label(around)
 
     def _jump(
         self,

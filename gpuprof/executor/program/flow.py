@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from gpuprof.executor.program.ends import common_end
 from gpuprof.executor.program.ptx import Imm, Instruction, Label, Mem, Reg, Sym, Vec
 
 
@@ -16,6 +17,7 @@ class End(Enum):
     BRANCH = "branch"
     SWITCH = "switch"
     BARRIER = "barrier"
+    CLUSTER_WAIT = "wait at the barrier of a cluster"
     EXIT = "exit"
     TRAP = "trap"
 
@@ -72,6 +74,15 @@ def is_block_barrier(item: Instruction) -> bool:
     return item.opcode[0] in _BARRIERS and "warp" not in item.opcode and "cluster" not in item.opcode
 
 
+def is_cluster_wait(item: Instruction) -> bool:
+    """Tell whether the instruction waits at the barrier of its cluster."""
+    return item.opcode[:3] == ("barrier", "cluster", "wait")
+
+
+def _ends_block(item: Instruction) -> bool:
+    return item.opcode[0] in _ENDS or is_block_barrier(item) or is_cluster_wait(item)
+
+
 def basic_blocks(body: list[Instruction | Label]) -> list[BasicBlock]:
     """Return the blocks in text order; the first is the entry."""
     blocks = _cut(_without_guarded_ends(body))
@@ -84,7 +95,7 @@ def _without_guarded_ends(body: list[Instruction | Label]) -> list[Instruction |
     """Turn `@p ret` or `@p bar.sync` into a branch around it, so that only branches carry predicates."""
     result: list[Instruction | Label] = []
     for i, item in enumerate(body):
-        ends = isinstance(item, Instruction) and (item.opcode[0] in _ENDS or is_block_barrier(item))
+        ends = isinstance(item, Instruction) and _ends_block(item)
         if isinstance(item, Instruction) and ends and item.guard:
             around = Label(f"around@{i}")
             skip = replace(item, opcode=("bra",), operands=(Sym(around.name),), negated=not item.negated)
@@ -109,11 +120,13 @@ def _cut(body: list[Instruction | Label]) -> list[BasicBlock]:
             current = True
         block = blocks[-1]
         name = item.opcode[0]
-        if name in ("bra", SWITCH, *_ENDS) or is_block_barrier(item):
+        if name in ("bra", SWITCH) or _ends_block(item):
             block.last = item
             block.end = _ENDS.get(name) or (End.BARRIER if name in _BARRIERS else End.BRANCH)
             if name == SWITCH:
                 block.end = End.SWITCH
+            elif is_cluster_wait(item):
+                block.end = End.CLUSTER_WAIT
             current = False
         else:
             block.body.append(item)
@@ -173,12 +186,11 @@ def _set_rejoins(blocks: list[BasicBlock]) -> None:
 
 
 def _early_ends(blocks: list[BasicBlock]) -> set[int]:
-    """Return the blocks after which threads always end, but for the one that most ways lead to."""
+    """Return the blocks after which threads always end, but for the one that lanes meet before."""
     ends = [i for i, block in enumerate(blocks) if set(block.successors) == {EXIT_BLOCK}]
-    ways = Counter(after for block in blocks for after in block.successors)
-    lone = {i for i in ends if blocks[i].end is End.EXIT and not blocks[i].body}
-    common = max((i for i in ends if i not in lone), key=lambda i: (ways[i], i), default=None)
-    return set(ends) - {common}
+    busy = [i for i in ends if blocks[i].body or blocks[i].end is not End.EXIT]
+    opcodes = [[item.opcode[0] for item in block.body] for block in blocks]
+    return set(ends) - {common_end([block.successors for block in blocks], busy, opcodes)}
 
 
 def _bit(block: int) -> int:
@@ -277,7 +289,7 @@ def _live_into(blocks: list[BasicBlock]) -> list[set[str]]:
 #: Opcodes whose first operand is no destination; those in the second line are made here, not by PTX.
 _NO_TARGET = frozenset(
     {
-        *("st", "red", "bra", "cp", "fence", "membar", "stackrestore"),
+        *("st", "red", "bra", "cp", "fence", "membar", "stackrestore", "sust", "sured"),
         *(SWITCH, "save_frame", "no_target"),
     }
 )
@@ -303,6 +315,8 @@ def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
         first = position == 0 and not from_first and not isinstance(operand, Mem)
         if first or second:
             targets += names
+            if item.opcode[0] == "wgmma":  # it adds to its target
+                sources += names
         else:
             sources += names
     return sources, targets
@@ -311,6 +325,8 @@ def _reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
 def _has_second_target(item: Instruction) -> bool:
     if item.opcode[0] == "elect":
         return True
+    if item.opcode[0] in ("tex", "tld4"):  # whether the texel is resident
+        return isinstance(item.operands[1], Reg)
     if item.opcode[0] == "setp":
         return len(item.operands) - any(f in item.opcode for f in ("and", "or", "xor")) == 4
     if item.opcode[0] == "shfl":

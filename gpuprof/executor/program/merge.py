@@ -24,7 +24,7 @@ _SIZES = {"f32": 4, "b32": 4, "u32": 4, "s32": 4, "f64": 8, "b64": 8, "u64": 8, 
 #: Opcodes that may touch shared memory, or order accesses to it.
 _TOUCHING = frozenset(
     {
-        *("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma"),
+        *("ld", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma", "wgmma"),
         *("bar", "barrier", "fence", "membar", "shfl", "mbarrier"),
         *SYSTEM_CALLS,
     }

@@ -33,6 +33,15 @@ class SharedLayout:
     allotted_bytes: int
     dynamic_offset: int
 
+    def behind(self, count: int) -> "SharedLayout":
+        """Return the same places behind so many bytes, which are no part of what ptxas states."""
+        return SharedLayout(
+            {name: offset + count for name, offset in self.offsets.items()},
+            self.static_bytes + count,
+            self.allotted_bytes,
+            self.dynamic_offset + count,
+        )
+
 
 def shared_layout(module: Module, function: Function) -> SharedLayout:
     """Place the shared variables of a kernel, which has no calls left."""

@@ -16,6 +16,8 @@ from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, register_dtype, uniform
 from gpuprof.executor.program.ptx import Function, Imm, Operand, Reg, Special, Sym
 
+#: Special register that tells where the system keeps what tiles of several warps share.
+RESERVED_FOR_TILES = "%reserved_smem_offset_1"
 _WITH_AXES = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
 #: Special registers that the executor can answer, but for those that tell the time.
 KNOWN_SPECIALS = frozenset(
@@ -25,6 +27,7 @@ KNOWN_SPECIALS = frozenset(
         *("%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster"),
         *("%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
         *(f"%reserved_smem_offset_{place}" for place in ("begin", "end", "cap")),
+        RESERVED_FOR_TILES,
         *(f"%lanemask_{kind}" for kind in ("eq", "lt", "le", "gt", "ge")),
         *("%envreg1", "%envreg2"),
     }
@@ -59,6 +62,7 @@ class Slots:
         parameters: Slots of kernel parameters: (byte offset, dtype, slot).
         symbols: Slots that hold the address of a global variable, a parameter, or a constant variable in its
             space, by name; also `CONSTANT_WINDOW`.
+        in_shared: Slots that hold addresses of shared memory, as in the block of rank 0.
     """
 
     function: Function
@@ -66,11 +70,14 @@ class Slots:
     offsets: dict[str, int]
     #: Names of the parameters, and of variables in global or constant memory.
     known: Collection[str] = ()
+    #: Names of the variables in shared memory.
+    shared: Collection[str] = ()
     initial: list[Lanes] = field(default_factory=list)
     kept: list[np.dtype[Any]] = field(default_factory=list)
     specials: dict[str, int] = field(default_factory=dict)
     parameters: list[tuple[int, np.dtype[Any], int]] = field(default_factory=list)
     symbols: dict[str, int] = field(default_factory=dict)
+    in_shared: list[int] = field(default_factory=list)
     _registers: dict[str, int] = field(default_factory=dict)
     _literals: dict[tuple[int, str], int] = field(default_factory=dict)
 
@@ -109,7 +116,10 @@ class Slots:
     def address(self, symbol: Sym, line: int) -> int:
         """Return the slot that holds a variable's address in its own space."""
         if symbol.name in self.offsets:
-            return self.new(uniform(self.offsets[symbol.name] + symbol.offset, _I64))
+            slot = self.new(uniform(self.offsets[symbol.name] + symbol.offset, _I64))
+            if symbol.name in self.shared:
+                self.in_shared.append(slot)
+            return slot
         if symbol.name not in self.known:
             raise UnsupportedInstruction(f"symbol {symbol.name}", line)
         key = f"{symbol.name}+{symbol.offset}"

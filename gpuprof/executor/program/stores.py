@@ -24,7 +24,8 @@ def stored_symbols(function: Function) -> frozenset[str] | None:
         function: The kernel, without calls.
 
     Returns:
-        Their names, or None when a store may go anywhere: its pointer was itself loaded from memory.
+        Their names, or None when a store may go anywhere: its pointer was itself loaded from memory, or
+        stands in a tensor map.
     """
     items = [item for item in function.body if isinstance(item, Instruction)]
     flows = []
@@ -47,6 +48,8 @@ def stored_symbols(function: Function) -> frozenset[str] | None:
             if not found <= before:
                 origins[target] = before | found
                 pending += readers.get(target, ())
+    if any(_goes_by_a_map(item) for item in items):
+        return None
     stored: set[str] = set()
     for item in items:
         address = _stored_to(item)
@@ -61,6 +64,12 @@ def stored_symbols(function: Function) -> frozenset[str] | None:
             return None
         stored |= known
     return frozenset(stored)
+
+
+def _goes_by_a_map(item: Instruction) -> bool:
+    """Tell whether an instruction writes where a tensor map says."""
+    spaces = [word for word in item.opcode if word in ("shared", "global")]
+    return item.opcode[0] == "cp" and "tensor" in item.opcode and spaces[:1] == ["global"]
 
 
 def _stored_to(item: Instruction) -> Mem | None:

@@ -7,9 +7,17 @@ import numpy as np
 from gpuprof.executor.faults import UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.windows import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
+from gpuprof.executor.memory.windows import (
+    CONSTANT_WINDOW,
+    LOCAL_WINDOW,
+    RANK_SHIFT,
+    SHARED_WINDOW,
+    WINDOW_BYTES,
+)
 from gpuprof.executor.program.ptx import Instruction
+from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.distributed_shared import names_cluster
 
 _I64 = np.dtype(np.int64)
 _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "const": CONSTANT_WINDOW}
@@ -34,13 +42,20 @@ def is_in_space(coder: Coder, item: Instruction) -> Step:
     read, write = coder.reader(item.operands[1], _I64, item), coder.target(item.operands[0], item)
     masked = coder.mask(item)
 
-    def belongs(address: Lanes) -> Bools:
+    own = space == "shared" and not names_cluster(item)
+
+    def belongs(batch: Batch, address: Lanes) -> Bools:
+        if space == "shared" and batch.layout.several:
+            rank = (address - SHARED_WINDOW) >> RANK_SHIFT
+            return np.asarray(
+                rank == batch.layout.rank_of_warp if own else (rank >= 0) & (rank < batch.layout.blocks)
+            )
         if space in _WINDOWS:
             return _inside(address, _WINDOWS[space])
         elsewhere = [_inside(address, window) for window in _WINDOWS.values()]
         return np.asarray(~np.logical_or.reduce(elsewhere))
 
-    return lambda batch: write(batch, belongs(read(batch)), masked(batch))
+    return lambda batch: write(batch, belongs(batch, read(batch)), masked(batch))
 
 
 def _space(item: Instruction) -> str:

@@ -67,13 +67,14 @@ class Reduction:
 
     def give(self, batch: Batch, lanes: Bools, yes: Bools, voters: Bools) -> None:
         """Write the result to `lanes`, of what all `voters` of their blocks said."""
+        yes, voters = (batch.layout.by_block(part, batch.blocks) for part in (yes, voters))
         if self.combine == "popc":
             found = np.asarray(yes.sum(axis=(1, 2), dtype=np.uint32))
         elif self.combine == "and":
             found = np.asarray((yes | ~voters).all(axis=(1, 2)))
         else:
             found = np.asarray(yes.any(axis=(1, 2)))
-        value = reinterpret(found[:, None, None], self.kept)
+        value = reinterpret(batch.layout.in_batch(found), self.kept)
         batch.registers[self.slot] = np.where(lanes, value, batch.registers[self.slot])
 
 
@@ -99,20 +100,24 @@ class Agreement:
 
     def come(self, batch: Batch, line: int, mask: Mask, identity: int, count: int | None) -> None:
         """Threads come to a barrier."""
-        known = self._counts.setdefault(identity, np.zeros(batch.blocks, dtype=np.int64))
-        here = np.broadcast_to(mask.lanes.any(axis=(1, 2)), known.shape)
+        layout = batch.layout
+        blocks = batch.blocks * layout.blocks
+        known = self._counts.setdefault(identity, np.zeros(blocks, dtype=np.int64))
+        lanes = layout.by_block(mask.lanes, batch.blocks)
+        here = lanes.any(axis=(1, 2))
         mine = -1 if count is None else count
         wrong = here & (known != 0) & (known != mine)
         if wrong.any():
             block = int(wrong.argmax())
-            lanes = np.broadcast_to(mask.lanes, (batch.blocks, batch.warps, WARP))[block]
-            warp, lane = (int(i) for i in np.argwhere(lanes)[0])
+            warp, lane = (int(i) for i in np.argwhere(lanes[block])[0])
             other = int(known[block])
+            cluster, rank = divmod(block, layout.blocks)
+            position = (cluster, rank * layout.warps + warp, lane)
             text = (
                 f"comes to barrier {identity} for {_threads(mine)},"
                 f" where others wait for {_threads(other)}: cards stop there"
             )
-            batch.fault(FaultKind.BARRIER, text, line, (block, warp, lane))
+            batch.fault(FaultKind.BARRIER, text, line, position)
         known[here] = mine
 
     def complete(self, identity: int, blocks: Bools) -> None:

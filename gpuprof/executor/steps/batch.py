@@ -11,25 +11,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind, Index, KernelFault
+from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP, Counts, Mask
 from gpuprof.executor.lanes.meetings import Meeting
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Tally
 from gpuprof.executor.lanes.undefined import never_written
+from gpuprof.executor.memory.accesses import Signals
 from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
+from gpuprof.executor.memory.bulk_stores import BulkStores
+from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
 from gpuprof.executor.memory.coalescing import MovingFootprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
+from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
+from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector, Verdict
-from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
+from gpuprof.executor.memory.remote_accesses import RemoteAccesses
+from gpuprof.executor.memory.shared_memory import PatternCache, SharedMemory
 from gpuprof.executor.memory.shared_order import SharedOrder
-from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
+from gpuprof.executor.memory.thread_order import ThreadOrder
+from gpuprof.executor.memory.warpgroup_products import WarpgroupProducts
 from gpuprof.executor.steps.clock import Clock
 
 
@@ -65,14 +73,18 @@ class Geometry:
 class Batch:
     """The state of the thread blocks that run together.
 
+    Of a launch in clusters of several blocks, what is called a block here is a whole cluster: see
+    `ClusterLayout`.
+
     Attributes:
         registers: One value per register slot.
         mask: The lanes that run the current instruction's basic block.
         alone: False when other lanes that still live are elsewhere, so that writes must spare them.
         live: The lanes that have not ended.
-        indices: blockIdx of each block, shape (blocks, 3).
+        indices: blockIdx of each block, or of the first one of each cluster: shape (blocks, 3).
+        layout: Where the blocks of a cluster lie.
         phased: Whether the program uses mbarriers or the copy engine.
-        partial: Whether it has barriers of some of a block's warps.
+        partial: Whether it has barriers of some of a block's warps, or of clusters.
         clock: What tells the time.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
         meeting: The lanes that exchange values at a warp operation, where they come from several places of
@@ -87,7 +99,7 @@ class Batch:
         geometry: Geometry,
         indices: NDArray[np.int64],
         memory: GlobalMemory,
-        shared_bytes: int,
+        layout: ClusterLayout,
         granule: int,
         local_bytes: int,
         tally: Tally,
@@ -95,15 +107,18 @@ class Batch:
         partial: bool,
         *,
         followed: Mapping[int, np.dtype[Any]] | None = None,
+        fences: bool = False,
     ) -> None:
         self.kernel = kernel
         self.geometry = geometry
         self.indices = indices
         self.memory = memory
         self.tally = tally
-        self.blocks, self.warps = len(indices), geometry.warps
+        self.layout = layout
+        self.blocks, self.warps = len(indices), geometry.warps * layout.blocks
+        shared_bytes = layout.all_bytes
         self.registers: list[Lanes] = []
-        self.mask = Mask(existing_lanes(geometry), self.blocks, self.warps)
+        self.mask = Mask(existing_lanes(geometry, layout.blocks), self.blocks, self.warps)
         self.live = self.mask
         self.alone = True
         self.phased = phased
@@ -113,10 +128,12 @@ class Batch:
         self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
         self.partial = partial
-        interval = PhasedInterval if phased or partial else None
-        self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
+        interval = PhasedInterval if phased or partial or layout.several else None
+        self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval, layout)
+        #: Who touches the shared memory of other blocks; None where there are no clusters of several.
+        self.remote = RemoteAccesses(self.blocks, layout, strict=not fences) if layout.several else None
         #: What happens before what in global memory, and the buffers where that is judged, by address.
-        self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps)
+        self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
         self.shadows: dict[int, Shadow] = {}
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
@@ -138,9 +155,17 @@ class Batch:
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()
 
+    def assume_written(self, count: int) -> None:
+        """Say before the launch that the first bytes of each block hold something already: zeros."""
+        for rank in range(self.layout.blocks):
+            start = rank * self.layout.stride
+            self.races.assume_written(start, count)
+            if isinstance(self.shared, FollowedSharedMemory):
+                self.shared.bits.content[:, start : start + count] = 0
+
     def close(self) -> None:
         """Let go of what refers back here, so that memory is free at once, not when Python next collects."""
-        for name in ("races", "copies", "bulk"):
+        for name in ("races", "copies", "bulk", "bulk_stores", "products"):
             vars(self).pop(name, None)
 
     def count_stored(self, buffer: Buffer, per_block: Counts) -> None:
@@ -157,7 +182,7 @@ class Batch:
             first: Blocks of the launch before these.
             order_shared: Whether accesses to shared memory are judged one by one, too.
         """
-        self.order = races.order(first, self.blocks, self.warps)
+        self.order = races.order(first * self.layout.blocks, self.blocks, self.warps, self.layout)
         self.shadows = races.shadows
         if order_shared:
             self.shared_order = self.copies.order = SharedOrder(self.shared, self.order, races)
@@ -168,22 +193,51 @@ class Batch:
         return Mbarriers(self.blocks, self.shared.size)
 
     @cached_property
+    def cluster_barrier(self) -> ClusterBarrier:
+        """The barrier of each cluster."""
+        return ClusterBarrier(self.blocks, self.warps)
+
+    @cached_property
+    def signals(self) -> Signals:
+        """What the search for races is told of threads that meet in clusters."""
+        return Signals()
+
+    @cached_property
     def frames(self) -> Frames:
         """What functions that call themselves keep."""
         return Frames(self.blocks, self.warps)
 
     @cached_property
     def bulk(self) -> BulkCopies:
-        """What the copy engine moves."""
+        """What the copy engine moves to shared memory."""
+        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps)
+
+    @cached_property
+    def bulk_stores(self) -> BulkStores:
+        """What the copy engine moves to global memory."""
 
         def judge(
-            buffer: Buffer, place: NDArray[np.intp], threads: NDArray[np.int64], values: Lanes, line: int
+            buffer: Buffer,
+            place: NDArray[np.intp],
+            threads: NDArray[np.int64],
+            values: Lanes | None,
+            size: int,
+            line: int,
         ) -> None:
-            if (shadow := self.shadows.get(buffer.address)) is not None:
-                who = self.order.first * self.order.block_threads + threads
-                shadow.write_at(self.order, place, who, values, CHUNK_BYTES, line)
+            if (shadow := self.shadows.get(buffer.address)) is None:
+                return
+            who = self.order.first * self.order.block_threads + threads
+            if values is None:
+                shadow.update(self.order, place, who, size, line, Manner.STRONG_WRITE)
+            else:
+                shadow.write_at(self.order, place, who, values, size, line)
 
-        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps, judge)
+        return BulkStores(self.bulk, self.warps, judge)
+
+    @cached_property
+    def products(self) -> WarpgroupProducts:
+        """What `wgmma` multiplies."""
+        return WarpgroupProducts(self.bulk, self.warps)
 
     @cached_property
     def lane_numbers(self) -> NDArray[np.int64]:
@@ -208,7 +262,8 @@ class Batch:
         """Return threadIdx and blockIdx of the lane at `position` (block, warp, lane)."""
         block, warp, lane = position
         x, y, z = (int(i) for i in self.indices[block])
-        return self.geometry.thread_index(warp, lane), (x, y, z)
+        rank, inside = divmod(warp, self.geometry.warps)
+        return self.geometry.thread_index(inside, lane), self.layout.index_of((x, y, z), rank)
 
     def report(self, verdict: Verdict) -> None:
         """Raise what the race detector found, unless something else knows better: see `__init__`, `join`."""
@@ -219,8 +274,9 @@ class Batch:
         self.fault(verdict.kind, verdict.detail, verdict.line, verdict.position, verdict.address)
 
 
-def existing_lanes(geometry: Geometry) -> NDArray[np.bool_]:
-    """Return which lanes hold a thread: all, unless the last warp is not full."""
+def existing_lanes(geometry: Geometry, blocks: int = 1) -> NDArray[np.bool_]:
+    """Return which lanes of a cluster hold a thread: all, unless the last warp of its blocks is not full."""
     if geometry.threads % WARP == 0:
         return np.ones((1, 1, 1), dtype=np.bool_)
-    return (np.arange(geometry.warps * WARP) < geometry.threads).reshape(1, geometry.warps, WARP)
+    lanes = (np.arange(geometry.warps * WARP) < geometry.threads).reshape(1, geometry.warps, WARP)
+    return np.tile(lanes, (1, blocks, 1))

@@ -38,7 +38,8 @@ class Coder:
         shared_granule: Bytes of the smallest access that may go to shared memory, so far.
         phased: Whether any instruction needs mbarriers or the copy engine.
         fences: Whether any instruction orders what its thread does for threads elsewhere.
-        uncounted: Families of accesses that the copy engine makes too, where no counter sees them.
+        uncounted: Families of accesses that also go another way, past their counters: by the copy engine, or
+            by textures and surfaces.
         unmodelled: What is met that no step models, with its source line, so far.
         clocks: Registers that tell the time and are read, so far.
         carry: Slot of the carry flag, which has no name in PTX.

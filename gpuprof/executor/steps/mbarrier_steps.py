@@ -17,6 +17,7 @@ from gpuprof.executor.memory.windows import SHARED_WINDOW
 from gpuprof.executor.program.ptx import Instruction, Mem, Operand
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.distributed_shared import in_block, names_cluster
 from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
 from gpuprof.executor.steps.spaces import Request, SharedSpace
 
@@ -43,25 +44,44 @@ class BarrierOperand:
         site = coder.site("mbarrier", item)
         self.line = item.line
         offset = memory.offset - window - coder.shared_start
-        self._space = SharedSpace(Request(site, item.line, MBARRIER_BYTES, offset))
+        remote = names_cluster(item)
+        self._space = SharedSpace(Request(site, item.line, MBARRIER_BYTES, offset, remote=remote))
         self._address = address_reader(coder, item, memory)
 
-    def pattern(self, batch: Batch, mask: Mask) -> SharedPattern:
-        """Return where the barriers of the lanes in `mask` lie."""
-        return self._space.examined(batch, self._address(batch), mask, load=False)
+    def pattern(self, batch: Batch, mask: Mask, rank: int | None = None) -> SharedPattern:
+        """Return where the barriers of the lanes in `mask` lie: as their address says, or so in a rank."""
+        address = self._address(batch)
+        if rank is not None:
+            address = in_block(address, rank)
+        return self._space.examined(batch, address, mask, load=False)
 
-    def barriers(self, batch: Batch, mask: Mask) -> Columns:
-        """Return the number of each lane's barrier; one that was never initialised is a fault."""
-        return self.numbers(batch, mask, self.pattern(batch, mask))
+    def counting(self, batch: Batch, mask: Mask, rank: int | None = None, *, copies: bool = True) -> Columns:
+        """Return the number of the barrier that counts the bytes of each lane's copy, which must see it.
+
+        Args:
+            batch: Whose barriers.
+            mask: The lanes.
+            rank: Of the block whose barrier it is, at the same place as the one that is named.
+            copies: Whether the copy engine counts there, not threads.
+        """
+        pattern = self.pattern(batch, mask, rank)
+        columns = self.numbers(batch, mask, pattern)
+        if copies:
+            batch.races.record(Access.COUNTED, pattern, self.line)
+        if batch.remote is not None:
+            batch.races.record(Access.MBARRIER, pattern, self.line)
+            batch.remote.signal(pattern.address // batch.layout.stride, mask)
+        return columns
 
     def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
-        """Return the same, given the pattern."""
+        """Return the number of each lane's barrier; one that was never initialised is a fault."""
         columns = batch.mbarriers.columns(pattern)
         wrong = (batch.mbarriers.at(batch.mbarriers.present, columns) == 0) & mask.lanes
         if wrong.any():
             position = first_true(wrong)
             start = int(np.broadcast_to(pattern.address, wrong.shape)[position])
-            detail = f"uses an mbarrier at byte {start} of shared memory, where none was initialised"
+            where, start = batch.layout.byte(start)
+            detail = f"uses an mbarrier at {where}, where none was initialised"
             batch.fault(FaultKind.MBARRIER, detail, self.line, position, start)
         return columns
 
@@ -76,7 +96,7 @@ def _initialise(coder: Coder, item: Instruction) -> Step:
             return
         pattern, counts = place.pattern(batch, mask), count(batch)
         _check_count(batch, mask, counts, item.line, least=1, what="initialises an mbarrier with count")
-        batch.races.record(Access.WRITE, pattern, item.line)
+        batch.races.record(Access.SET_UP, pattern, item.line)
         batch.mbarriers.initialise(pattern, counts)
 
     return step
@@ -131,6 +151,8 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
         if excess.any():
             text = "arrives at an mbarrier more often than a phase expects, while bytes are missing"
             batch.fault(FaultKind.MBARRIER, text, item.line, first_true(excess))
+        if batch.remote is not None:
+            batch.remote.signal(pattern.address // batch.layout.stride, mask)
         write(batch, states, mask)
 
     return step
@@ -228,6 +250,8 @@ def _wait(coder: Coder, item: Instruction) -> Step:
             if not relaxed:
                 batch.bulk.observe(columns, passed, batch.live.lanes, item.line)
                 batch.order.observe(passed)
+            if batch.remote is not None:
+                batch.remote.observe(passed)
         if failed.any():
             batch.bulk.deliver(_numbers_of(columns, failed))
             still = failed & ~over()

@@ -3,6 +3,7 @@
 """Decode loads, stores, atomics and asynchronous copies to steps."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from gpuprof.executor.memory.landing import (
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.distributed_shared import names_cluster
 from gpuprof.executor.steps.spaces import (
     GenericSpace,
     GlobalSpace,
@@ -79,7 +81,14 @@ def _wanted(
         return ()
     coder.shared_granule = min(coder.shared_granule, size)
     return tuple(
-        SharedSpace(Request(coder.site("part of a vector", item), item.line, size, request.offset + i * size))
+        SharedSpace(
+            replace(
+                request,
+                site=coder.site("part of a vector", item),
+                size=size,
+                offset=request.offset + i * size,
+            )
+        )
         for i in wanted
     )
 
@@ -171,15 +180,6 @@ def atomic(coder: Coder, item: Instruction) -> Step:
             write(batch, elements[..., i], mask)
 
     return step
-
-
-def fence(coder: Coder, item: Instruction) -> Step | None:
-    """`membar` and `fence`: order what their thread does before for whoever observes what it does after."""
-    if {"proxy", "mbarrier_init"} & set(item.opcode):
-        return None
-    coder.fences = True
-    masked, near = coder.mask(item), "cta" in item.opcode
-    return lambda batch: batch.order.fence(masked(batch), near=near)
 
 
 def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
@@ -333,10 +333,11 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
     if name in ("shared", "generic"):
         coder.shared_granule = min(coder.shared_granule, size)
     line, offset, manner = item.line, memory.offset, _manner(item, kind)
+    remote = name == "generic" or names_cluster(item)
 
     def request(family: str | None, start: int = 0) -> Request:
         site = coder.site(family, item) if family else None
-        return Request(site, line, size, offset - start, manner)
+        return Request(site, line, size, offset - start, manner, remote=remote)
 
     if name == "global":
         return GlobalSpace(request(f"global_{kind}"))

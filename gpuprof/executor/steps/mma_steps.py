@@ -6,17 +6,23 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gpuprof.executor.arithmetic.tensor_products import Product
+from gpuprof.executor.arithmetic.sparse_products import SparseProduct
+from gpuprof.executor.arithmetic.tensor_products import BITWISE, Product
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
 from gpuprof.executor.lanes.tally import Event
-from gpuprof.executor.program.ptx import Instruction, Operand, Vec
+from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 
+#: What the opcode of a sparse product says besides its shape and types.
+_OF_SPARSE = ("sp", "ordered_metadata", "sync", "aligned", "satfinite")
+
 
 def multiply(coder: Coder, item: Instruction) -> Step:
-    """`mma.sync.aligned.SHAPE.row.col[.satfinite].D.A.B.C`."""
+    """`mma.sync.aligned.SHAPE.row.col[.satfinite].D.A.B.C[.OPERATION.popc]`, or `mma.sp`."""
+    if "sp" in item.opcode:
+        return _multiply_sparse(coder, item)
     product = product_of(item)
     d, a, b, c = (vector(operand) for operand in item.operands)
     if (len(a), len(b), len(c)) != product.register_counts or len(c) != len(d):
@@ -37,6 +43,35 @@ def multiply(coder: Coder, item: Instruction) -> Step:
     return by_whole_warps(coder, item, multiply)
 
 
+def _multiply_sparse(coder: Coder, item: Instruction) -> Step:
+    """`mma.sp`: A has half of its elements, and a word tells which."""
+    words = [word for word in item.opcode[1:] if word not in _OF_SPARSE]
+    selector = item.operands[5] if len(item.operands) == 6 else None
+    if len(words) != 7 or words[3] != words[6] or not isinstance(selector, Imm):
+        raise UnsupportedInstruction(item.name, item.line)
+    product = SparseProduct.of(words[0], words[4], words[5], words[3], saturates="satfinite" in item.opcode)
+    if product is None:
+        raise UnsupportedInstruction(item.name, item.line)
+    d, a, b, c = (vector(operand) for operand in item.operands[:4])
+    dense = product.dense
+    reads_a, reads_b = (
+        [coder.reader(part, dense.factor_register, item) for part in parts] for parts in (a, b)
+    )
+    reads_c = [coder.reader(part, dense.sum_register, item) for part in c]
+    which = coder.reader(item.operands[4], dense.factor_register, item)
+    writes = [coder.target(part, item) for part in d]
+    site, chosen = coder.site(f"sparse_{dense.source}", item), selector.bits
+
+    def multiply(batch: Batch, mask: Mask) -> None:
+        batch.tally.add(site, Event.REQUESTS, mask.warp_count)
+        of_a, of_b, of_c = ([read(batch) for read in reads] for reads in (reads_a, reads_b, reads_c))
+        values = product.compute(of_a, of_b, of_c, which(batch), chosen)
+        for write, value in zip(writes, values, strict=True):
+            write(batch, value, mask)
+
+    return by_whole_warps(coder, item, multiply)
+
+
 def product_of(item: Instruction) -> Product:
     """Return what an `mma.sync` multiplies.
 
@@ -45,12 +80,13 @@ def product_of(item: Instruction) -> Product:
     """
     _, *words = item.opcode
     saturates = "satfinite" in words
-    rest = [word for word in words if word not in ("sync", "aligned", "satfinite")]
+    bitwise = next((word for word in words if word in BITWISE), "")
+    rest = [word for word in words if word not in ("sync", "aligned", "satfinite", "popc", *BITWISE)]
     if len(rest) != 7 or rest[1:3] != ["row", "col"] or rest[3] != rest[6]:
         raise UnsupportedInstruction(item.name, item.line)
     shape, _, _, d_type, a_type, b_type, _ = rest
-    product = Product.of(shape, a_type, b_type, d_type, saturates=saturates)
-    if product is None or (saturates and d_type != "s32"):
+    product = Product.of(shape, a_type, b_type, d_type, saturates=saturates, bitwise=bitwise)
+    if product is None or (saturates and d_type != "s32") or bool(bitwise) != (a_type == "b1"):
         raise UnsupportedInstruction(item.name, item.line)
     return product
 

@@ -132,7 +132,15 @@ class SharedLoads:
             Entry(Access.READ, pattern, space.request.line)
             for pattern, space in zip(patterns, self._spaces, strict=True)
         ]
-        return _Made(operands, mask, [_valid(operand, mask) for operand in operands], counts, entries)
+        # Of loads from one operand the first says where it points, in a cluster to the memory of which block.
+        first = {
+            number: (pattern, displacement)
+            for pattern, (number, displacement) in reversed(
+                list(zip(patterns, self.displacements, strict=True))
+            )
+        }
+        places = [_valid(*first[number]) for number in range(len(operands))]
+        return _Made(operands, mask, places, counts, entries)
 
 
 class _Known:
@@ -163,10 +171,7 @@ def _content(operands: Sequence[Lanes], mask: Mask) -> tuple[object, ...]:
     return (mask.with_uniform_blocks().key, *((part.tobytes(), part.shape) for part in parts))
 
 
-def _valid(operand: Lanes, mask: Mask) -> NDArray[np.int64]:
-    """Return addresses that can be read in every lane."""
-    address = np.ascontiguousarray(uniform_blocks(operand), dtype=np.int64)
-    if mask.whole:
-        return address
-    used = mask.with_uniform_blocks().narrowed_to(address.shape)
-    return np.where(used, address, address[used][0])
+def _valid(pattern: SharedPattern, displacement: int) -> NDArray[np.int64]:
+    """Return what a pattern lies at a displacement from: addresses that every lane can read."""
+    address = np.ascontiguousarray(pattern.address) - displacement
+    return address if pattern.used is None else np.where(pattern.used, address, address[pattern.used][0])

@@ -24,6 +24,7 @@ from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.distributed_shared import ClusterAccess, note_remote
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,7 @@ class Request:
         offset: The immediate part of its address, in bytes.
         manner: How it touches global memory.
         events: Which of its events are counted here; the others are its decoder's business.
+        remote: Whether it may go to the shared memory of other blocks of its cluster.
     """
 
     site: int | None
@@ -45,6 +47,7 @@ class Request:
     offset: int
     manner: Manner = Manner.READ
     events: Collection[Event] = frozenset(Event)
+    remote: bool = False
 
 
 class Space(Protocol):
@@ -122,6 +125,8 @@ class GlobalSpace:
         if batch.copies.flying:
             self._check_copies(batch, address, mask)
         for buffer, part in self.parts(batch, address, mask, "updates"):
+            if buffer.read_only:
+                self._fault(batch, address, part.lanes, "updates", "which is read-only")
             lanes = np.broadcast_to(part.lanes, old.shape)
             index = np.broadcast_to(self._index(buffer, address, part), old.shape)[lanes]
             if (shadow := batch.shadows.get(buffer.address)) is not None:
@@ -289,10 +294,9 @@ class SharedSpace:
             overwritten = _differ(batch.shared.load(pattern), values) & mask.lanes
             if overwritten.any():
                 position = first_true(overwritten)
-                start = int(np.broadcast_to(pattern.address, overwritten.shape)[position])
-                detail = (
-                    f"writes byte {start} of shared memory, and so does another thread, with another value"
-                )
+                place = int(np.broadcast_to(pattern.address, overwritten.shape)[position])
+                where, start = batch.layout.byte(place)
+                detail = f"writes {where}, and so does another thread, with another value"
                 batch.fault(FaultKind.SHARED_RACE, detail, self.request.line, position, start)
 
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
@@ -320,12 +324,23 @@ class SharedSpace:
         assert request.site is not None
         pattern = batch.patterns.find(request.site, address, mask)
         if pattern is None:
-            if not self.parts:
-                check_bounds(batch, request, address, mask, batch.shared.size, "shared")
-            check_alignment(batch, request, address, mask)
+            place = None
+            if batch.layout.several:
+                start = address.astype(np.int64) + request.offset
+                access = ClusterAccess(batch, request.line, start, request.size, mask)
+                place = access.places(remote=request.remote, whole=not self.parts)
+                access.require_aligned()
+            else:
+                if not self.parts:
+                    check_bounds(batch, request, address, mask, batch.shared.size, "shared")
+                check_alignment(batch, request, address, mask)
             block_bytes = batch.shared.block_bytes
-            pattern = SharedPattern(address, request.offset, mask, request.size, block_bytes, load=load)
+            pattern = SharedPattern(
+                address, request.offset, mask, request.size, block_bytes, load=load, place=place
+            )
             batch.patterns.add(request.site, pattern)
+        if batch.remote is not None and request.remote:
+            note_remote(batch, pattern, request.line, request.site)
         return pattern
 
 

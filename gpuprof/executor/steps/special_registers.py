@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
-from gpuprof.executor.lanes.scalars import Lanes, uniform
+from gpuprof.executor.lanes.scalars import Lanes, uniform, uniform_blocks
 from gpuprof.executor.memory.windows import reserved_shared_end, shared_start
+from gpuprof.executor.program.slots import RESERVED_FOR_TILES
 from gpuprof.executor.steps.batch import Geometry
 from gpuprof.executor.steps.clock import CLOCKS
 
@@ -53,7 +55,9 @@ class Surroundings:
         """Return the registers that hold the same in every block, by name: each broadcasts to a batch."""
         geometry, cluster = self.geometry, self.cluster or (1, 1, 1)
         x, y, _ = geometry.block
-        thread = np.arange(geometry.warps * WARP).reshape(1, geometry.warps, WARP)
+        blocks = cluster[0] * cluster[1] * cluster[2]
+        warp = np.tile(np.arange(geometry.warps), blocks).reshape(1, -1, 1)
+        thread = warp * WARP + np.arange(WARP)
         lane = np.arange(WARP).reshape(1, 1, WARP)
         bit = np.left_shift(np.uint64(1), lane.astype(np.uint64))
         clusters = [blocks // size for blocks, size in zip(geometry.grid, cluster, strict=True)]
@@ -66,10 +70,10 @@ class Surroundings:
             **_by_axis("nctaid", geometry.grid),
             **_by_axis("cluster_nctaid", cluster),
             **_by_axis("nclusterid", clusters),
-            "%cluster_nctarank": cluster[0] * cluster[1] * cluster[2],
+            "%cluster_nctarank": blocks,
             "%is_explicit_cluster": self.cluster is not None,
             "%laneid": lane,
-            "%warpid": np.arange(geometry.warps).reshape(1, -1, 1),
+            "%warpid": warp,
             "%nwarpid": _WARPS_OF_MULTIPROCESSOR.get(self.architecture, 64),
             "%nsmid": self.multiprocessors,
             "%gridid": 1,
@@ -79,6 +83,7 @@ class Surroundings:
             "%reserved_smem_offset_begin": 0,
             "%reserved_smem_offset_end": reserved_shared_end(self.architecture),
             "%reserved_smem_offset_cap": reserved,
+            RESERVED_FOR_TILES: 0,
             "%lanemask_eq": bit,
             "%lanemask_lt": bit - 1,
             "%lanemask_le": 2 * bit - 1,
@@ -116,11 +121,12 @@ def launch_register(value: Any) -> Lanes:
     return held
 
 
-def block_register(values: NDArray[np.int64]) -> Lanes:
-    """Return a value of `of_blocks` as registers hold it."""
+def block_register(values: NDArray[np.int64], layout: ClusterLayout = LONE_BLOCK) -> Lanes:
+    """Return a value of `of_blocks` as registers hold it: the blocks are those of whole clusters, by rank."""
     if (values == values[0]).all():
         return uniform(int(values[0]), np.dtype(np.int32))
-    return values.astype(np.int32).reshape(-1, 1, 1)
+    held = uniform_blocks(layout.in_batch(values.astype(np.int32)))
+    return held[:, :1] if (held == held[:, :1]).all() else held
 
 
 def remark_on(names: Collection[str]) -> str:

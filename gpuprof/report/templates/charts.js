@@ -259,7 +259,9 @@ const gpuprof = (() => {
     return { traces, layout };
   }
 
-  function roofline(spec, element) {
+  /** One level of the memory hierarchy: roofs, kernels at the largest size in full, and the ladder's steps. */
+  function roofline(chart, element) {
+    const spec = { peak: chart.peak, ...chart.levels[element.gpuprofMetric || 0] };
     const kernels = [...new Set(spec.points.map((point) => point.kernel))];
     const named = legendHeight(kernels, element.clientWidth);
     const height = 420 + named;
@@ -279,8 +281,8 @@ const gpuprof = (() => {
     // Lines that the reader added or removed stay so when a change of theme or width draws anew.
     layout.uirevision = "kept";
     layout.hovermode = "closest";
-    layout.xaxis = axis("ideal arithmetic intensity, FLOP per byte that must move", { type: "log", range: [x0, x1], dtick: 1 });
-    layout.yaxis = axis("GFLOP/s, cold median", { type: "log", range: [y0, y1], dtick: 1 });
+    layout.xaxis = axis(`arithmetic intensity, FLOP per byte: ${plain(spec.label)}`, { type: "log", range: [x0, x1], dtick: 1 });
+    layout.yaxis = axis(spec.points.some((point) => point.bound) ? "GFLOP/s at most, by bounds" : "GFLOP/s, cold median", { type: "log", range: [y0, y1], dtick: 1 });
     const slope = ((height - margin.t - margin.b - named) / (y1 - y0)) / ((element.clientWidth - margin.l - margin.r) / (x1 - x0));
     const angle = (-Math.atan(slope) * 180) / Math.PI;
     const traces = spec.roofs.map((roof) => {
@@ -303,6 +305,14 @@ const gpuprof = (() => {
       x: x1, y: Math.log10(spec.peak.value), xanchor: "right", yanchor: "bottom", showarrow: false,
       text: plain(spec.peak.label), font: { size: 11.5, color: colour("soft") },
     });
+    spec.steps.forEach(([from, to]) => {
+      const [start, end] = [spec.points[from], spec.points[to]];
+      layout.annotations.push({
+        x: Math.log10(end.x), y: Math.log10(end.y), ax: Math.log10(start.x), ay: Math.log10(start.y),
+        axref: "x", ayref: "y", showarrow: true, text: "", arrowhead: 2, arrowsize: 0.9, arrowwidth: 1.1,
+        standoff: 6, startstandoff: 6, arrowcolor: colour("faint"), opacity: 0.8,
+      });
+    });
     kernels.forEach((kernel, i) => {
       const points = spec.points.filter((point) => point.kernel === kernel);
       traces.push({
@@ -310,9 +320,11 @@ const gpuprof = (() => {
         x: points.map((point) => point.x),
         y: points.map((point) => point.y),
         marker: {
-          size: 9, color: points[0].reference ? colour("reference") : seriesColour(i),
-          symbol: points[0].reference ? "x" : SYMBOLS[Math.floor(i / SERIES) % SYMBOLS.length],
-          line: { width: 1, color: colour("surface") },
+          size: points.map((point) => (point.last ? 10 : 6)),
+          opacity: points.map((point) => (point.last ? 1 : 0.45)),
+          color: points[0].reference ? colour("reference") : seriesColour(i),
+          symbol: points[0].reference ? "x" : SYMBOLS[i % SYMBOLS.length] + (points[0].bound ? "-open" : ""),
+          line: { width: points[0].bound ? 2 : 1, color: points[0].bound ? seriesColour(i) : colour("surface") },
         },
         text: points.map((point) => `${plain(point.size)}: ${plain(point.text)}<br>${plain(point.intensity)}`),
         hovertemplate: `<b>${plain(kernel)}</b><br>%{text}<extra></extra>`,

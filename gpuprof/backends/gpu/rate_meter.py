@@ -1,0 +1,239 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What one device reaches: small kernels that keep one part of it busy each, measured once and kept."""
+
+import ctypes
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext, Module
+from gpuprof.backends.gpu.timer import EventTimer, Launch
+from gpuprof.devices.device import Device
+from gpuprof.devices.measured import MEASURED_RATES
+from gpuprof.files import replace_text
+from gpuprof.statistics import percentile
+from gpuprof.text import Extent
+from gpuprof.toolchain.cache import cache_directory, compile_entries_cached
+from gpuprof.toolchain.nvrtc import compiler_options
+
+_THREADS = 256
+_WARP_LANES = 32
+#: Repetitions of the loops in rates.cu.
+_UNROLL = 32
+_SAMPLES = 5
+#: Bytes of an array that is read, written or copied in device memory; many times any L2 cache.
+_DRAM_BYTES = 1 << 30
+#: Bytes that all blocks load over and over from L1.
+_L1_BYTES = 1 << 14
+_WORDS = 1 << 20
+#: Steps of a chain of dependent loads, and distance of its places where each is to miss.
+_STEPS = 8192
+_RINGS = {"l1": (1 << 13, 128), "l2": (1 << 20, 256), "dram": (1 << 26, 8192)}
+#: Empty kernels between two events.
+_EMPTY = 64
+_KERNELS = (
+    *("fma_f32", "fma_f64", "alu", "xu", "barriers", "shared_loads", "l1_loads", "l2_loads"),
+    *("dram_reads", "dram_writes", "dram_copies", "atomics_apart", "atomics_together"),
+    *("latency_of_fma", "latency_of_shared", "latency_of_l1", "latency_of_l2", "nothing"),
+)
+
+
+class RateMeter:
+    """Measures one open device.
+
+    Args:
+        context: The open device.
+        device: Its limits.
+        timer: Times launches on the context's stream.
+    """
+
+    def __init__(self, context: GpuContext, device: Device, timer: EventTimer) -> None:
+        self._context = context
+        self._device = device
+        self._timer = timer
+        options = compiler_options(device.arch)
+        self._module = Module(
+            compile_entries_cached(source(), "rates.cu", _KERNELS, options)[0].cubin, "rates.cu"
+        )
+        self._blocks = device.sm_count * max(1, device.max_threads_per_sm // _THREADS)
+
+    def measure(self) -> dict[str, float]:
+        """Every rate of `MEASURED_RATES` but the event floor, by its key.
+
+        Raises:
+            CaseFailure: The device has no room, or a kernel failed.
+        """
+        with self._buffer(1 << 22) as sink:
+            found = {
+                **self._arithmetic(sink),
+                **self._caches(sink),
+                **self._atomics(sink),
+                **self._dram(sink),
+                **self._latencies(sink),
+            }
+            found["launch_floor_us"] = self._empty_kernels()
+        self._module.unload()
+        return {key: found[key] for key in MEASURED_RATES if key in found}
+
+    @contextmanager
+    def _buffer(self, nbytes: int) -> Iterator[Buffer]:
+        buffer = Buffer(nbytes)
+        buffer.fill(0)
+        try:
+            yield buffer
+        finally:
+            buffer.free()
+
+    def _launch(self, name: str, arguments: Sequence[Any], grid: int, threads: int = _THREADS) -> Launch:
+        """What queues one of the kernels; it runs once, so that its code is loaded."""
+        function = self._module.function(name)
+        packed = Arguments(arguments)
+        shape: tuple[Extent, Extent] = (grid, 1, 1), (threads, 1, 1)
+
+        def launch() -> None:
+            function.launch(*shape, 0, self._context.stream, packed)
+
+        launch()
+        self._context.synchronize()
+        return launch
+
+    def _warm_us(self, launch: Launch) -> float:
+        return percentile(sorted(self._timer.warm(launch, _SAMPLES, group=1)), 0.5)
+
+    def _cold_us(self, launch: Launch) -> float:
+        return percentile(sorted(self._timer.cold(launch, _SAMPLES, settle=1)), 0.5)
+
+    def _per_us(self, name: str, rounds: int, each: float, arguments: Sequence[Any]) -> float:
+        """Units of work per microsecond.
+
+        Args:
+            name: The kernel.
+            rounds: Its first argument.
+            each: Units of one thread's round.
+            arguments: The others.
+        """
+        launch = self._launch(name, [ctypes.c_int(rounds), *arguments], self._blocks)
+        return self._blocks * _THREADS * rounds * each / self._warm_us(launch)
+
+    def _arithmetic(self, sink: Buffer) -> dict[str, float]:
+        pointer = _pointer(sink)
+        # Where double precision has a small part of the lanes, a few rounds take long enough.
+        return {
+            "fma_f32_gflops": self._per_us("fma_f32", 256, 16 * _UNROLL, [pointer]) / 1e3,
+            "fma_f64_gflops": self._per_us("fma_f64", 32, 16 * _UNROLL, [pointer]) / 1e3,
+            "alu_gips": self._per_us("alu", 128, 4 * _UNROLL / _WARP_LANES, [pointer]) / 1e3,
+            "xu_gips": self._per_us("xu", 32, 4 * _UNROLL / _WARP_LANES, [pointer]) / 1e3,
+            "barriers_gips": self._per_us("barriers", 128, _UNROLL / _WARP_LANES, []) / 1e3,
+        }
+
+    def _caches(self, sink: Buffer) -> dict[str, float]:
+        pointer = _pointer(sink)
+        quarter = 1 << max(20, (self._device.l2_bytes // 4).bit_length() - 1)
+        with self._buffer(quarter) as data:
+            where = [pointer, _pointer(data)]
+            return {
+                "shared_gbps": self._per_us("shared_loads", 64, 16 * _UNROLL, [pointer]) / 1e3,
+                "l1_gbps": self._per_us("l1_loads", 64, 16 * _UNROLL, [*where, ctypes.c_uint(_L1_BYTES)])
+                / 1e3,
+                "l2_gbps": self._per_us("l2_loads", 32, 16 * _UNROLL, [*where, ctypes.c_uint(quarter)]) / 1e3,
+            }
+
+    def _atomics(self, sink: Buffer) -> dict[str, float]:
+        where = _pointer(sink)
+        apart = self._per_us("atomics_apart", 4, _UNROLL, [where, ctypes.c_uint(_WORDS)])
+        launch = self._launch("atomics_together", [ctypes.c_int(1), where], self._device.sm_count)
+        together = self._device.sm_count * _THREADS * _UNROLL / self._warm_us(launch)
+        return {"atomics_apart_gops": apart / 1e3, "atomics_together_gops": together / 1e3}
+
+    def _dram(self, sink: Buffer) -> dict[str, float]:
+        nbytes = min(_DRAM_BYTES, self._context.free_bytes() // 4) // 4096 * 4096
+        quads = ctypes.c_longlong(nbytes // 16)
+        found = {}
+        with self._buffer(nbytes) as one, self._buffer(nbytes) as other:
+            for key, name, arguments, times in (
+                ("dram_read_gbps", "dram_reads", [_pointer(one), _pointer(sink)], 1),
+                ("dram_write_gbps", "dram_writes", [_pointer(one)], 1),
+                ("dram_copy_gbps", "dram_copies", [_pointer(one), _pointer(other)], 2),
+            ):
+                launch = self._launch(name, [quads, *arguments], self._blocks)
+                found[key] = times * nbytes / self._cold_us(launch) / 1e3
+        return found
+
+    def _latencies(self, sink: Buffer) -> dict[str, float]:
+        found = {}
+        with self._buffer(8) as cycles:
+            ends = [ctypes.c_int(_STEPS), _pointer(sink), _pointer(cycles)]
+
+            def read(launch: Launch, timed: Callable[[Launch], float]) -> float:
+                timed(launch)
+                return float(cycles.download(np.int64, count=1)[0]) / _STEPS
+
+            for part in ("fma", "shared"):
+                launch = self._launch(f"latency_of_{part}", ends, 1, 1)
+                found[f"{part}_latency_cycles"] = read(launch, self._warm_us)
+            for part, (nbytes, apart) in _RINGS.items():
+                with self._buffer(nbytes) as ring:
+                    ring.upload(_ring(nbytes, apart))
+                    name = "latency_of_l1" if part == "l1" else "latency_of_l2"
+                    launch = self._launch(name, [*ends, _pointer(ring)], 1, 1)
+                    timed = self._cold_us if part == "dram" else self._warm_us
+                    found[f"{part}_latency_cycles"] = read(launch, timed)
+        return found
+
+    def _empty_kernels(self) -> float:
+        launch = self._launch("nothing", [], 1, _WARP_LANES)
+        samples = self._timer.warm(launch, _SAMPLES, group=_EMPTY)
+        return percentile(sorted(samples), 0.5)
+
+
+def _pointer(buffer: Buffer) -> ctypes.c_void_p:
+    return ctypes.c_void_p(buffer.address)
+
+
+def _ring(nbytes: int, apart: int) -> Any:
+    """Places `apart` bytes from each other, each of which holds the offset of another: one random round."""
+    places = np.random.default_rng(0).permutation(nbytes // apart).astype(np.uint64) * np.uint64(apart)
+    ring = np.zeros(nbytes // 8, dtype=np.uint64)
+    ring[(places // 8).astype(np.intp)] = np.roll(places, -1)
+    return ring
+
+
+def source() -> str:
+    """The text of the kernels."""
+    return resources.files(__package__).joinpath("rates.cu").read_text("utf-8")
+
+
+def kept_rates(device: Device, identity: str, measure: Callable[[], Mapping[str, float]]) -> dict[str, float]:
+    """The rates of a device as they were measured before, or as they are measured now.
+
+    A cache that cannot be read or written costs time, never a failure.
+
+    Args:
+        device: The device.
+        identity: What tells it from others of its kind, and its driver.
+        measure: Measures it.
+    """
+    directory = cache_directory()
+    text = json.dumps([device.name, identity, source(), list(MEASURED_RATES)])
+    path = directory and directory / f"rates-{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+    if path is not None:
+        try:
+            kept = json.loads(path.read_text("utf-8"))
+            if all(isinstance(kept[key], float) and kept[key] > 0 for key in kept):
+                return {key: kept[key] for key in MEASURED_RATES if key in kept}
+        except (OSError, ValueError, TypeError):
+            pass
+    found = {key: float(value) for key, value in measure().items()}
+    if path is not None and directory is not None:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            replace_text(path, json.dumps(found))
+        except OSError:
+            pass
+    return found

@@ -1,0 +1,228 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA arrays, and the driver's objects by which kernels read textures and write surfaces.
+
+A CUDA array keeps texels in an order of its own, and has no address. It is filled from linear memory before
+a launch, and what surfaces wrote is brought back behind it.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.kernels.texture import Texture
+from gpuprof.texture_units import Sampling, Texels
+
+_FORMATS = {
+    **{"f32": "FLOAT", "f16": "HALF"},
+    **{f"u{bits}": f"UNSIGNED_INT{bits}" for bits in (8, 16, 32)},
+    **{f"i{bits}": f"SIGNED_INT{bits}" for bits in (8, 16, 32)},
+}
+#: Extents up to which cards let two-dimensional textures be gathered from.
+_MOST_GATHERED = 32768
+
+
+class CudaArray:
+    """A CUDA array of texels.
+
+    Args:
+        texels: What it holds.
+        written: Whether there are surfaces of it. Textures of such a one cannot be gathered from.
+
+    Raises:
+        DriverError: The device has no room for it, or does not take such texels.
+    """
+
+    def __init__(self, texels: Texels, *, written: bool) -> None:
+        api = driver()
+        self.texels = texels
+        self.written = written
+        layout, (width, height, depth) = texels.layout, texels.extents
+        wanted = api.CUDA_ARRAY3D_DESCRIPTOR()
+        wanted.Width = width
+        wanted.Height = height if layout.axes > 1 else 0
+        wanted.Depth = depth if layout.axes > 2 or layout.layered or layout.cube else 0
+        wanted.Format = _format(texels)
+        wanted.NumChannels = texels.channels
+        wanted.Flags = api.CUDA_ARRAY3D_SURFACE_LDST if written else 0
+        wanted.Flags |= api.CUDA_ARRAY3D_LAYERED if layout.layered else 0
+        wanted.Flags |= api.CUDA_ARRAY3D_CUBEMAP if layout.cube else 0
+        if not written and texels.kind == "2d" and max(width, height) <= _MOST_GATHERED:
+            wanted.Flags |= api.CUDA_ARRAY3D_TEXTURE_GATHER
+        self.handle = call(
+            f"allocating a CUDA array of {prod(texels.extents)} texels", api.cuArray3DCreate(wanted)
+        )
+
+    def fill(self, address: int) -> None:
+        """Copy the texels that lie at an address, row by row without gaps."""
+        self._copy(address, into=True)
+
+    def drain(self, address: int) -> None:
+        """Copy the texels to an address, row by row without gaps."""
+        self._copy(address, into=False)
+
+    def free(self) -> None:
+        """Give the memory back."""
+        call("freeing a CUDA array", driver().cuArrayDestroy(self.handle))
+
+    def _copy(self, address: int, *, into: bool) -> None:
+        api = driver()
+        kinds = api.CUmemorytype
+        copy = api.CUDA_MEMCPY3D()
+        copy.WidthInBytes = self.texels.row_bytes
+        _, copy.Height, copy.Depth = self.texels.extents
+        if into:
+            copy.srcMemoryType, copy.dstMemoryType = kinds.CU_MEMORYTYPE_DEVICE, kinds.CU_MEMORYTYPE_ARRAY
+            copy.srcDevice, copy.dstArray = api.CUdeviceptr(address), self.handle
+            copy.srcPitch, copy.srcHeight = self.texels.row_bytes, self.texels.extents[1]
+        else:
+            copy.srcMemoryType, copy.dstMemoryType = kinds.CU_MEMORYTYPE_ARRAY, kinds.CU_MEMORYTYPE_DEVICE
+            copy.srcArray, copy.dstDevice = self.handle, api.CUdeviceptr(address)
+            copy.dstPitch, copy.dstHeight = self.texels.row_bytes, self.texels.extents[1]
+        call("copying texels", api.cuMemcpy3D(copy))
+        # A copy on the device returns before it is done, and kernels have a stream of their own.
+        call("waiting for the device", api.cuCtxSynchronize())
+
+
+class TextureObject:
+    """A texture that kernels name by a handle.
+
+    Args:
+        texels: What it reads.
+        sampling: How.
+        source: The CUDA array that holds the texels, or the address of linear memory.
+
+    Raises:
+        DriverError: The driver refuses it.
+    """
+
+    def __init__(self, texels: Texels, sampling: Sampling, source: CudaArray | int) -> None:
+        api = driver()
+        resource = _linear(texels, source) if isinstance(source, int) else _array(source)
+        made = call("making a texture", api.cuTexObjectCreate(resource, _sampling(texels, sampling), None))
+        self.handle = int(made)
+
+    def free(self) -> None:
+        """Give the handle back."""
+        api = driver()
+        call("freeing a texture", api.cuTexObjectDestroy(api.CUtexObject(self.handle)))
+
+
+class SurfaceObject:
+    """A surface that kernels name by a handle.
+
+    Args:
+        source: The CUDA array that holds the texels.
+
+    Raises:
+        DriverError: The driver refuses it.
+    """
+
+    def __init__(self, source: CudaArray) -> None:
+        self.handle = int(call("making a surface", driver().cuSurfObjectCreate(_array(source))))
+
+    def free(self) -> None:
+        """Give the handle back."""
+        api = driver()
+        call("freeing a surface", api.cuSurfObjectDestroy(api.CUsurfObject(self.handle)))
+
+
+class CaseTextures:
+    """The textures and surfaces of a case, and the CUDA arrays that stand for its arrays meanwhile.
+
+    Args:
+        textures: What the header says; several may be of one array.
+        address: Where an array starts on the device, by its name.
+
+    Raises:
+        DriverError: The device has no room, or does not take one of them.
+    """
+
+    def __init__(self, textures: Sequence[Texture], address: Callable[[str], int]) -> None:
+        self._address = address
+        self._arrays: dict[str, CudaArray] = {}
+        self._objects: dict[str, TextureObject | SurfaceObject] = {}
+        written = {one.array for one in textures if one.sampling is None}
+        try:
+            for one in textures:
+                self._add(one, written=one.array in written)
+        except BaseException:
+            self.free()
+            raise
+
+    def handle(self, argument: str) -> int:
+        """What the kernel gets for an argument."""
+        return self._objects[argument].handle
+
+    def fill(self) -> None:
+        """Copy what the arrays hold to their CUDA arrays."""
+        for name, array in self._arrays.items():
+            array.fill(self._address(name))
+
+    def drain(self) -> None:
+        """Copy back what surfaces may have written."""
+        for name, array in self._arrays.items():
+            if array.written:
+                array.drain(self._address(name))
+
+    def free(self) -> None:
+        """Give all back."""
+        while self._objects:
+            self._objects.popitem()[1].free()
+        while self._arrays:
+            self._arrays.popitem()[1].free()
+
+    def _add(self, one: Texture, *, written: bool) -> None:
+        if one.texels.linear:
+            source: CudaArray | int = self._address(one.array)
+        else:
+            if one.array not in self._arrays:
+                self._arrays[one.array] = CudaArray(one.texels, written=written)
+            source = self._arrays[one.array]
+        if one.sampling is not None:
+            self._objects[one.argument] = TextureObject(one.texels, one.sampling, source)
+        elif isinstance(source, CudaArray):
+            self._objects[one.argument] = SurfaceObject(source)
+
+
+def _format(texels: Texels) -> Any:
+    return getattr(driver().CUarray_format, f"CU_AD_FORMAT_{_FORMATS[texels.dtype]}")
+
+
+def _array(source: CudaArray) -> Any:
+    api = driver()
+    resource = api.CUDA_RESOURCE_DESC()
+    resource.resType = api.CUresourcetype.CU_RESOURCE_TYPE_ARRAY
+    resource.res.array.hArray = source.handle
+    return resource
+
+
+def _linear(texels: Texels, address: int) -> Any:
+    api = driver()
+    resource = api.CUDA_RESOURCE_DESC()
+    if texels.layout.axes > 1:
+        resource.resType = api.CUresourcetype.CU_RESOURCE_TYPE_PITCH2D
+        place = resource.res.pitch2D
+        place.width, place.height, _ = texels.extents
+        place.pitchInBytes = texels.row_bytes
+    else:
+        resource.resType = api.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
+        place = resource.res.linear
+        place.sizeInBytes = texels.row_bytes
+    place.devPtr, place.format, place.numChannels = api.CUdeviceptr(address), _format(texels), texels.channels
+    return resource
+
+
+def _sampling(texels: Texels, sampling: Sampling) -> Any:
+    api = driver()
+    wanted = api.CUDA_TEXTURE_DESC()
+    wanted.addressMode = [
+        getattr(api.CUaddress_mode, f"CU_TR_ADDRESS_MODE_{mode.upper()}") for mode in sampling.address
+    ]
+    wanted.filterMode = getattr(api.CUfilter_mode, f"CU_TR_FILTER_MODE_{sampling.filter.upper()}")
+    wanted.borderColor = list(sampling.border)
+    wanted.flags = api.CU_TRSF_NORMALIZED_COORDINATES if sampling.normalized else 0
+    if not sampling.gives_floats(texels.dtype):
+        wanted.flags |= api.CU_TRSF_READ_AS_INTEGER
+    return wanted

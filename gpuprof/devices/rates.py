@@ -1,0 +1,67 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What each part of a device can do per second at most: `rates.toml` and the peaks, times SMs and clock."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from gpuprof.devices.device import Device, fma_per_cycle, tensor_fma_per_cycle
+
+_GUIDE = "CUDA C++ Programming Guide, throughput of arithmetic instructions"
+_TENSOR = "architecture whitepaper, dense tensor-core rate"
+_LANES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SmRate:
+    """The highest rate of one part of an SM.
+
+    Args:
+        per_cycle: In units of its work per clock cycle.
+        source: Who publishes it.
+    """
+
+    per_cycle: float
+    source: str
+
+
+def sm_rates(device: Device) -> Mapping[str, SmRate]:
+    """The rates of an SM's parts that are published.
+
+    Args:
+        device: Gives the architecture.
+
+    Returns:
+        By the part: those of `rates.toml`, and multiply-adds of warps for `fma`, `fp64` and `tensor_f16`, …;
+        a part whose rate nobody publishes is missing.
+    """
+    known = dict(_table().get(device.compute_capability, {}))
+    source = known.pop("source", "")
+    known.pop("latencies", None)
+    rates = {part: SmRate(float(per_cycle), source) for part, per_cycle in known.items()}
+    fma = fma_per_cycle(device.capability)
+    if fma:
+        rates["fma"], rates["fp64"] = (SmRate(lanes / _LANES, _GUIDE) for lanes in fma)
+    for kind, per_cycle in tensor_fma_per_cycle(device.capability).items():
+        rates[f"tensor_{kind}"] = SmRate(float(per_cycle), _TENSOR)
+    return rates
+
+
+def architecture_latencies(device: Device) -> Mapping[str, float]:
+    """Latencies of an architecture in cycles, as a card of it was measured; empty where none was.
+
+    Args:
+        device: Gives the architecture.
+    """
+    known = _table().get(device.compute_capability, {}).get("latencies", {})
+    return {f"{part}_latency_cycles": float(cycles) for part, cycles in known.items()}
+
+
+@cache
+def _table() -> dict[str, dict[str, Any]]:
+    text = resources.files("gpuprof.devices").joinpath("rates.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)

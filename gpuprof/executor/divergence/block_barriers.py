@@ -1,0 +1,268 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Strands that wait at the barriers of their block (`bar`, `barrier`), and when they go on.
+
+A strand stops there unless all living lanes of its blocks are there with it. When nothing else can run, the
+barriers that are complete let their strands go.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+import numpy as np
+
+from gpuprof.executor.decode import RunnableBlock
+from gpuprof.executor.divergence.joins import Joins
+from gpuprof.executor.divergence.strands import Strand, as_one, in_batch, leave
+from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.accesses import Access, Signal
+from gpuprof.executor.memory.shared_memory import next_serial
+from gpuprof.executor.steps.barrier_steps import Agreement, Reduction, check_operands
+from gpuprof.executor.steps.batch import Batch
+
+#: Barriers of a block, at most.
+_NUMBERS = 16
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A strand at a barrier: which one, how many threads it takes (None: all of the block), and its votes."""
+
+    strand: Strand
+    barrier: int
+    expected: int | None
+    line: int
+    aligned: bool
+    reduction: Reduction | None
+    votes: Bools | None
+
+
+@dataclass
+class BlockBarriers:
+    """Who waits at barriers of blocks, in one batch.
+
+    Args:
+        batch: The batch.
+        joins: Its joins: lanes that have left one need not come with the others of their warp.
+
+    Attributes:
+        waiting: The strands that wait.
+    """
+
+    batch: Batch
+    joins: Joins
+    waiting: list[Waiting] = field(default_factory=list)
+    #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
+    _arrivals: dict[int, Bools] = field(default_factory=dict)
+    _agreement: Agreement = field(default_factory=Agreement)
+
+    def come(self, block: RunnableBlock, strand: Strand) -> list[Strand]:
+        """A strand comes to a barrier; return what of it goes on."""
+        strand.block = block.target
+        operands = block.barrier(self.batch)
+        if all(operand.size == 1 for operand in operands):
+            values = (int(operand.flat[0]) for operand in operands)
+            return [strand] if self._meet(block, strand, *values) else []
+        # Warps may be at different barriers, as their registers say.
+        groups = _by_values(operands, strand.mask)
+        if len(groups) == 1:
+            return [strand] if self._meet(block, strand, *groups[0][0]) else []
+        if strand.above is not None:
+            strand.above.pending += len(groups) - 1
+        parts = [(values, replace(strand, mask=mask)) for values, mask in groups]
+        return [part for values, part in parts if self._meet(block, part, *values)]
+
+    def _meet(
+        self, block: RunnableBlock, strand: Strand, identity: int = 0, count: int | None = None
+    ) -> bool:
+        """Wait at one barrier, or arrive there; True when the strand can go on."""
+        batch, expected = self.batch, count
+        check_operands(batch, block.line, strand.mask, identity, expected)
+        votes = block.reduction.votes(batch, strand.mask) if block.reduction else None
+        everybody = batch.alone and strand.mask is batch.mask
+        if expected is None and everybody and not self.waiting:
+            self._settle(np.ones(batch.blocks * batch.layout.blocks, dtype=np.bool_), block.line)
+            batch.order.barrier()
+            if block.reduction is not None and votes is not None:
+                block.reduction.give(batch, strand.mask.lanes, votes, strand.mask.lanes)
+            return True
+        self._agreement.come(batch, block.line, strand.mask, identity, expected)
+        if block.aligned:
+            self._require_full_warps(block, strand.mask, ~self.joins.loose)
+        if count is not None and batch.partial:
+            self._record(Access.RELEASE, strand.mask.lanes, identity, block.line)
+            batch.order.arrive(identity, strand.mask.lanes)
+        if block.arrives_only:
+            before = self._early(identity)
+            self._arrivals[identity] = before | strand.mask.lanes
+            return True
+        self.waiting.append(
+            Waiting(strand, identity, expected, block.line, block.aligned, block.reduction, votes)
+        )
+        return False
+
+    def _early(self, identity: int) -> Bools:
+        shape = (self.batch.blocks, self.batch.warps, WARP)
+        return self._arrivals.get(identity, np.zeros(shape, dtype=np.bool_))
+
+    def _require_full_warps(self, block: RunnableBlock, mask: Mask, warps: Bools) -> None:
+        missing = self.batch.live.lanes & mask.active_warps & ~mask.lanes & warps
+        if missing.any():
+            position = first_true(missing)
+            self.batch.fault(
+                FaultKind.BARRIER,
+                "is not at the barrier where other threads of its warp wait: it is in divergent code",
+                block.line,
+                position,
+            )
+
+    def release(self) -> list[Strand]:
+        """Return the strands of blocks whose barrier is complete, if there is one."""
+        batch = self.batch
+        absent = self._by_block(~batch.live.lanes)
+        for identity in {w.barrier for w in self.waiting}:
+            group = [w for w in self.waiting if w.barrier == identity]
+            early = self._early(identity)
+            arrived = early.copy()
+            for w in group:
+                arrived |= w.strand.mask.lanes
+            here = self._by_block(arrived)
+            expected = next((w.expected for w in group if w.expected is not None), None)
+            if expected is None:
+                complete = np.asarray((here | absent).all(axis=(1, 2)) & here.any(axis=(1, 2)))
+            else:
+                # The hardware counts whole warps; lanes that have ended are not waited for.
+                warps = (here | absent).all(axis=2) & here.any(axis=2)
+                complete = np.asarray(warps.sum(axis=1) * WARP >= expected)
+            if complete.any():
+                within = batch.layout.in_batch(complete)
+                self._require_one_place(group, within)
+                self._order(identity, complete, group, early)
+                waited = self._by_block(early)[complete]
+                whole = (here | absent)[complete].all() and not waited.any()
+                batch.order.barrier(complete, None if whole else arrived, arrived & ~early, identity)
+                self._agreement.complete(identity, complete)
+                self._reduce(group, within)
+                if identity in self._arrivals:
+                    self._arrivals[identity] = self._arrivals[identity] & ~within
+                return self._let_go(group, within)
+        return []
+
+    def _by_block(self, lanes: Bools) -> Bools:
+        """Return lanes of the batch by their blocks: shape (blocks, warps of one, 32)."""
+        return self.batch.layout.by_block(lanes, self.batch.blocks)
+
+    def _reduce(self, group: list[Waiting], within: Bools) -> None:
+        """Give those that voted at a barrier the result, in the blocks whose warps are true in `within`."""
+        voting = [(w.strand.mask.lanes, w.reduction, w.votes) for w in group if w.votes is not None]
+        yes, voters = np.zeros((2, self.batch.blocks, self.batch.warps, WARP), dtype=np.bool_)
+        for lanes, _, votes in voting:
+            yes |= votes
+            voters |= lanes
+        for lanes, reduction, _ in voting:
+            assert reduction is not None
+            reduction.give(self.batch, lanes & within, yes, voters)
+
+    def _order(self, identity: int, complete: Bools, group: list[Waiting], early: Bools) -> None:
+        """Tell the race detector that a barrier is over in the blocks that are true in `complete`."""
+        batch = self.batch
+        waited = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
+        for w in group:
+            waited |= w.strand.mask.lanes
+        # Who arrived without waiting has gone on, perhaps to its end.
+        there = self._by_block(waited | ~batch.live.lanes).all(axis=(1, 2))
+        everybody = complete & there & ~self._by_block(early).any(axis=(1, 2))
+        if not batch.partial:
+            everybody = complete
+        some = complete & ~everybody
+        if some.any():
+            lanes = waited & batch.layout.in_batch(some)
+            self._record(Access.ACQUIRE, lanes, identity, group[0].line)
+        if everybody.any():
+            self._settle(everybody, group[0].line)
+
+    def _settle(self, blocks: Bools, line: int) -> None:
+        """All threads of these blocks have met: what they did is settled for their block."""
+        batch = self.batch
+        if not batch.layout.several:
+            batch.races.barrier(None if blocks.all() else blocks)
+            return
+        shape = (batch.blocks, batch.warps, WARP)
+        lanes = np.broadcast_to(batch.layout.in_batch(blocks), shape)
+        batch.races.record(Access.MEET, batch.signals.of(lanes, _phase_of(0, 0)), line)
+
+    def _record(self, access: Access, lanes: Bools, identity: int, line: int) -> None:
+        """Tell the race detector of threads at a barrier of some of a block's warps."""
+        batch = self.batch
+        if not batch.layout.several:
+            signal = Signal(next_serial(), lanes, _phase_of(identity, 0))
+            batch.races.record(access, signal, line)
+            return
+        for rank in range(batch.layout.blocks):
+            part = in_batch(lanes, batch) & (batch.layout.rank_of_warp == rank)
+            if part.any():
+                batch.races.record(access, batch.signals.of(part, _phase_of(identity, rank)), line)
+
+    def _require_one_place(self, group: list[Waiting], within: Bools) -> None:
+        """Refuse lanes of a warp that came one by one to different barriers, where they must be together."""
+        if not self.joins.loose.any():
+            return
+        place = np.full((self.batch.blocks, self.batch.warps, WARP), -1, dtype=np.int64)
+        for w in group:
+            chosen = in_batch(w.strand.mask.lanes & within & self.joins.loose, self.batch)
+            met = place.max(axis=2, keepdims=True)
+            if w.aligned and (apart := chosen & (met >= 0) & (met != w.strand.block)).any():
+                text = "is at another barrier than other threads of its warp: it is in divergent code"
+                self.batch.fault(FaultKind.BARRIER, text, w.line, first_true(apart))
+            place[chosen] = w.strand.block
+
+    def _let_go(self, group: list[Waiting], within: Bools) -> list[Strand]:
+        """Return the strands that go on past their barrier: as one where they are at one place."""
+        going = []
+        for w in group:
+            leaving, staying = leave(w.strand, within)
+            self.waiting.remove(w)
+            if staying is not None:
+                self.waiting.append(replace(w, strand=staying))
+            if leaving is not None:
+                going.append(leaving)
+        return as_one(going)
+
+    def never(self, also: str) -> NoReturn:
+        """Report the first thread that does not come to a barrier where others of its block wait.
+
+        Args:
+            also: Who waits elsewhere because of that.
+        """
+        batch, first = self.batch, self.waiting[0]
+        arrived = np.zeros((batch.blocks, batch.warps, WARP), dtype=np.bool_)
+        for w in self.waiting:
+            if w.barrier == first.barrier:
+                arrived |= w.strand.mask.lanes
+        position = first.strand.mask.first()
+        missing = in_batch(batch.live.lanes, batch) & ~arrived
+        missing[: position[0]] = False
+        if batch.layout.several:
+            missing[position[0]] &= batch.layout.rank_of_warp[0] >= position[1] // batch.layout.warps
+        batch.fault(
+            FaultKind.BARRIER,
+            f"never reaches the barrier that the rest of its block waits at{also}",
+            first.line,
+            first_true(missing) if missing.any() else position,
+        )
+
+
+def _phase_of(identity: int, rank: int) -> tuple[int, int]:
+    """Return what the race detector knows a block's barrier by; those of mbarriers are not negative."""
+    return -1 - identity - _NUMBERS * rank, 0
+
+
+def _by_values(operands: list[Lanes], mask: Mask) -> list[tuple[tuple[int, ...], Mask]]:
+    """Divide the lanes in `mask` by what their operands say."""
+    shape = np.broadcast_shapes(mask.lanes.shape, *(operand.shape for operand in operands))
+    lanes = np.broadcast_to(mask.lanes, shape)
+    held = np.stack([np.broadcast_to(operand, shape) for operand in operands], axis=-1)
+    different = np.unique(held[lanes], axis=0)
+    return [(tuple(values.tolist()), mask.of(lanes & (held == values).all(axis=-1))) for values in different]

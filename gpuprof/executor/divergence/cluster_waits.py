@@ -1,0 +1,89 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Strands that wait at the barrier of their cluster."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuprof.executor.decode import RunnableBlock
+from gpuprof.executor.divergence.strands import Strand, as_one, in_batch, leave
+from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.masks import Bools, first_true
+from gpuprof.executor.memory.accesses import CLUSTER_PHASES, Access
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.cluster_steps import end_phases
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A strand at `barrier.cluster.wait`."""
+
+    strand: Strand
+    line: int
+
+
+class ClusterWaits:
+    """Who waits at barriers of clusters, in one batch."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self._waiting: list[_Waiting] = []
+
+    @property
+    def strands(self) -> list[Strand]:
+        """The strands that wait."""
+        return [w.strand for w in self._waiting]
+
+    def come(self, block: RunnableBlock, strand: Strand) -> list[Strand]:
+        """A strand comes to a wait; return it if it can go on."""
+        barrier = self.batch.cluster_barrier
+        strand.block = block.target
+        if (early := strand.mask.lanes & ~barrier.pending).any():
+            text = "waits at the barrier of its cluster, but has not arrived there"
+            self.batch.fault(FaultKind.BARRIER, text, block.line, first_true(early))
+        self._waiting.append(_Waiting(strand, block.line))
+        lanes = in_batch(strand.mask.lanes, self.batch)
+        return self.release() if not (lanes & ~barrier.over).any() else []
+
+    def release(self) -> list[Strand]:
+        """Return the strands whose clusters have arrived."""
+        if not self._waiting:
+            return []
+        end_phases(self.batch, self._waiting[0].line)  # threads may have ended since
+        over = self.batch.cluster_barrier.over
+        going: list[Strand] = []
+        line = self._waiting[0].line
+        for w in self._waiting.copy():
+            leaving, staying = leave(w.strand, over)
+            if leaving is None:
+                continue
+            self._waiting.remove(w)
+            if staying is not None:
+                self._waiting.append(_Waiting(staying, w.line))
+            going.append(leaving)
+        if going:
+            lanes = np.logical_or.reduce([in_batch(strand.mask.lanes, self.batch) for strand in going])
+            self._acquire(lanes, line)
+        return as_one(going)
+
+    def _acquire(self, lanes: Bools, line: int) -> None:
+        """Threads go on past the barrier of their cluster: what was done before it is settled for them."""
+        batch, barrier = self.batch, self.batch.cluster_barrier
+        live = in_batch(batch.live.lanes, batch)
+        quiet = barrier.quiet(lanes, live, batch.races.recorded)
+        for parity, phase in enumerate(CLUSTER_PHASES):
+            part = lanes & barrier.parity(parity) & ~quiet[:, None, None]
+            if part.any():
+                batch.races.record(Access.ACQUIRE, batch.signals.of(part, phase), line)
+        if quiet.any():
+            batch.races.barrier(None if quiet.all() else quiet)
+        barrier.wait(lanes)
+
+    def describe(self) -> str:
+        """Say who waits at the barrier of a cluster, after what keeps others from arriving."""
+        if not self._waiting:
+            return ""
+        w = self._waiting[0]
+        thread, block = self.batch.names(first_true(in_batch(w.strand.mask.lanes, self.batch)))
+        return f"; thread {thread} of block {block} waits at the barrier of their cluster in line {w.line}"

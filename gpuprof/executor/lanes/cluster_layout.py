@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How the blocks of a cluster lie in a batch: side by side, as if they were one block.
+
+A cluster of several blocks takes the place of one block of a batch. Its warps are those of its blocks, rank
+after rank, and so is its shared memory. What runs, moves or judges a batch therefore sees what one block does
+to another's memory as what it does to its own; only block barriers, names and addresses tell blocks apart.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import WARP
+
+#: Bits of the sets of warps that the search for races keeps.
+_SET_BITS = 32
+#: Blocks lie so far apart that banks, and what tensor copies swizzle, are as they would be alone.
+_APART_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class ClusterLayout:
+    """The blocks of a cluster, or a lone block.
+
+    Attributes:
+        extents: Blocks along x, y and z.
+        warps: Of each block.
+        shared_bytes: Of each block.
+        shared_start: Address of the first byte of a block's own shared memory.
+    """
+
+    extents: tuple[int, int, int] = (1, 1, 1)
+    warps: int = 32
+    shared_bytes: int = 0
+    shared_start: int = 0
+
+    @cached_property
+    def blocks(self) -> int:
+        """Blocks of the cluster."""
+        x, y, z = self.extents
+        return x * y * z
+
+    @cached_property
+    def several(self) -> bool:
+        """Whether there is more than one block."""
+        return self.blocks > 1
+
+    @cached_property
+    def stride(self) -> int:
+        """Bytes from one block's shared memory to the next one's."""
+        return -(-self.shared_bytes // _APART_BYTES) * _APART_BYTES
+
+    @property
+    def all_bytes(self) -> int:
+        """Bytes of shared memory of all blocks, one after the other."""
+        return (self.blocks - 1) * self.stride + self.shared_bytes
+
+    @cached_property
+    def rank_of_warp(self) -> NDArray[np.int64]:
+        """The rank of each warp's block: shape (1, warps of the cluster, 1)."""
+        return np.repeat(np.arange(self.blocks), self.warps).reshape(1, -1, 1)
+
+    def by_block(self, lanes: NDArray[Any], count: int) -> NDArray[Any]:
+        """Return lanes of `count` clusters as those of their blocks: shape (blocks, warps of one, 32).
+
+        Args:
+            lanes: Broadcasts to (count, warps of a cluster, 32).
+            count: Clusters.
+        """
+        whole = np.broadcast_to(lanes, (count, self.blocks * self.warps, WARP))
+        return whole.reshape(count * self.blocks, self.warps, WARP) if self.several else whole
+
+    def in_batch(self, blocks: NDArray[Any]) -> NDArray[Any]:
+        """Return a value of each block, of shape (blocks,), as one of its warps: (clusters, warps, 1)."""
+        if not self.several:
+            return blocks[:, None, None]
+        return np.repeat(blocks, self.warps).reshape(-1, self.blocks * self.warps, 1)
+
+    def index_of(self, first: tuple[int, int, int], rank: int) -> tuple[int, int, int]:
+        """Return the blockIdx of a block, given that of the cluster's first one."""
+        x, y, _ = self.extents
+        inside = rank % x, rank // x % y, rank // (x * y)
+        return first[0] + inside[0], first[1] + inside[1], first[2] + inside[2]
+
+    def indices_of(self, first: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the blockIdx of all blocks, cluster by cluster, given those of the first: shape (n, 3)."""
+        offsets = np.array([self.index_of((0, 0, 0), rank) for rank in range(self.blocks)])
+        return np.asarray(first[:, None] + offsets).reshape(-1, 3)
+
+    def byte(self, place: int) -> tuple[str, int]:
+        """Return what a message calls a byte of the cluster's shared memory, and its place in its block."""
+        if not self.several:
+            return f"byte {place} of shared memory", place
+        rank, within = divmod(place, self.stride)
+        return f"byte {within} of the shared memory of rank {rank}", within
+
+    def thread(self, number: int) -> str:
+        """Return what a message calls a thread, by its number in the cluster."""
+        if not self.several:
+            return f"thread number {number}"
+        rank, within = divmod(number, self.warps * WARP)
+        return f"thread number {within} of rank {rank}"
+
+    def warp(self, number: int) -> str:
+        """Return what a message calls a warp, by its number in the cluster."""
+        if not self.several:
+            return f"warp {number}"
+        rank, within = divmod(number, self.warps)
+        return f"warp {within} of rank {rank}"
+
+    @cached_property
+    def warps_of_bit(self) -> int:
+        """How many warps of a block share one bit of a set, so that the sets of large clusters fit."""
+        return -(-self.warps // (_SET_BITS // self.blocks))
+
+    @cached_property
+    def bits_of_block(self) -> int:
+        """How many bits of a set stand for the warps of one block."""
+        return -(-self.warps // self.warps_of_bit)
+
+    def bit_of(self, warp: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the bit of a set that stands for each warp."""
+        if self.warps_of_bit == 1:
+            return warp
+        return warp // self.warps * self.bits_of_block + warp % self.warps // self.warps_of_bit
+
+    def grouped(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the largest value of the warps that share each bit.
+
+        Args:
+            values: Shape (clusters or 1, warps of the cluster).
+        """
+        if self.warps_of_bit == 1:
+            return values
+        rows = len(values)
+        missing = self.bits_of_block * self.warps_of_bit - self.warps
+        by_block = values.reshape(rows, self.blocks, self.warps)
+        padded = np.pad(by_block, ((0, 0), (0, 0), (0, missing)), mode="edge")
+        return np.asarray(padded.reshape(rows, -1, self.warps_of_bit).max(axis=2))
+
+
+#: Where nobody says otherwise: a block by itself.
+LONE_BLOCK = ClusterLayout()

@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What the copy engine moves from shared to global memory, in the groups that threads wait for.
+
+A copy has read its source when its group is waited for with `.read`, and has written its target when it is
+waited for without, or when its block ends. Neither happens before: so a wait that is missing shows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
+from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.accesses import Access
+from gpuprof.executor.memory.bulk_copies import BulkCopies
+from gpuprof.executor.memory.global_memory import Buffer
+from gpuprof.executor.memory.shared_memory import ChunkPattern
+
+#: Where the pieces of a store go: each buffer with the pieces that it gets, and their places in it.
+Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
+#: Told of pieces that are about to go to a buffer: their places, in units of some bytes, the threads in the
+#: batch, the values or None where they are combined with what is there, those bytes, and the line.
+Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes | None, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """How a copy changes what is there.
+
+    Attributes:
+        dtype: Of an element.
+        apply: Changes elements of content, at places, by given ones, one after the other.
+    """
+
+    dtype: np.dtype[Any]
+    apply: Callable[[Lanes, NDArray[np.intp], Lanes], None]
+
+
+@dataclass(eq=False)
+class _Store:
+    """One copy from shared memory.
+
+    Attributes:
+        pattern: Where from.
+        targets: Where to.
+        values: What was there when it began.
+        combine: What is done with what is there; None where it is replaced.
+        line: Source line.
+        group: The number of the group that it belongs to, in each lane.
+        reading: The lanes whose sources may still be read.
+        writing: The lanes whose targets may still be written.
+    """
+
+    pattern: ChunkPattern
+    targets: Targets
+    values: Lanes
+    combine: Combination | None
+    line: int
+    group: NDArray[np.int64]
+    reading: Bools
+    writing: Bools
+
+
+class BulkStores:
+    """The copies from shared memory in flight of one batch.
+
+    Args:
+        copies: Those to shared memory.
+        warps: Warps of a block.
+        judge: Looks for races in global memory.
+    """
+
+    def __init__(self, copies: BulkCopies, warps: int, judge: Judge) -> None:
+        self._copies = copies
+        self._judge = judge
+        self._shape = (copies.barriers.blocks, warps, WARP)
+        self._flying: list[_Store] = []
+        self._committed: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
+
+    def start(
+        self, pattern: ChunkPattern, targets: Targets, line: int, combine: Combination | None = None
+    ) -> None:
+        """Put a copy from shared memory in flight; see `_Store` for the arguments."""
+        self._copies.races.record(Access.SOURCE, pattern, line)
+        values = self._copies.shared.load_chunks(pattern)
+        lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
+        self._flying.append(_Store(pattern, targets, values, combine, line, self._committed, lanes, lanes))
+
+    def commit(self, mask: Mask) -> None:
+        """Close the open group of the lanes in `mask`."""
+        self._committed = self._committed + mask.lanes.astype(np.int64)
+
+    def wait(self, mask: Mask, newest: int, *, reads_only: bool) -> None:
+        """Finish all but the `newest` closed groups of the lanes in `mask`, or only their reads."""
+        for copy in self._flying:
+            due = mask.lanes & (copy.group < self._committed - newest)
+            if (read := copy.reading & due).any():
+                self._release_source(copy, read)
+            if not reads_only and (written := copy.writing & due).any():
+                self._write(copy, written)
+        self._flying = [copy for copy in self._flying if (copy.reading | copy.writing).any()]
+
+    def end(self) -> None:
+        """The blocks have ended: what is still to be written arrives before the launch is over."""
+        for copy in self._flying:
+            self._write(copy, copy.writing)
+        self._flying = []
+
+    @property
+    def unread(self) -> tuple[int, Bools] | None:
+        """The line and the lanes of a copy whose source nobody waited for, if there is one."""
+        return next(((copy.line, copy.reading) for copy in self._flying if copy.reading.any()), None)
+
+    def _release_source(self, copy: _Store, due: Bools) -> None:
+        pattern = copy.pattern
+        if not np.array_equal(due, np.broadcast_to(pattern.mask.lanes, self._shape)):
+            pattern = self._copies.part(pattern, due)
+        self._copies.races.record(Access.SOURCED, pattern, copy.line)
+        copy.reading = copy.reading & ~due
+
+    def _write(self, copy: _Store, due: Bools) -> None:
+        pattern, combine = copy.pattern, copy.combine
+        rows = self._shape[0] if pattern.leading == 1 else 1
+        values = np.broadcast_to(copy.values, (rows, len(pattern.start))).reshape(-1)
+        pieces = self._per_piece(pattern, due).reshape(-1)
+        threads = self._copies.threads(pattern).reshape(-1)
+        for buffer, which, places in copy.targets:
+            chosen = pieces[which]
+            piece, place = which[chosen], places[chosen]
+            given, who, size = values[piece], threads[piece], pattern.size
+            if combine is None:
+                self._judge(buffer, place, who, given, size, copy.line)
+                buffer.store(place, given, size)
+                continue
+            each = size // combine.dtype.itemsize
+            place = (place[:, None] * each + np.arange(each)).reshape(-1)
+            given = np.ascontiguousarray(given)[:, None].view(combine.dtype).reshape(-1)
+            self._judge(buffer, place, np.repeat(who, each), None, combine.dtype.itemsize, copy.line)
+            _combine(buffer, place, given, combine)
+        copy.writing = copy.writing & ~due
+
+    def _per_piece(self, pattern: ChunkPattern, lanes: Bools) -> Bools:
+        """Return for each piece whether its lane is true."""
+        if pattern.leading == 1:
+            return np.asarray(lanes[:, pattern.warp, pattern.lane])
+        return np.asarray(lanes[pattern.block, pattern.warp, pattern.lane])[None]
+
+
+def _combine(buffer: Buffer, place: NDArray[np.intp], given: Lanes, combine: Combination) -> None:
+    """Change elements of global memory one after the other, as atomic operations do."""
+    size = combine.dtype.itemsize
+    content = buffer.view(size)
+    combine.apply(content.view(combine.dtype), place, given)
+    buffer.combined = True
+    buffer.store(place, content[place], size)

@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Textures and surfaces: views of a buffer that kernels name by a handle of 64 bits."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.faults import LaunchRefused
+from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.texture_units import Sampling, Texels
+
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "u8": np.dtype(np.uint8),
+    "i8": np.dtype(np.int8),
+    "u16": np.dtype(np.uint16),
+    "i16": np.dtype(np.int16),
+    "u32": np.dtype(np.uint32),
+    "i32": np.dtype(np.int32),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class SurfaceObject:
+    """A surface: a buffer of texels that kernels read and write by place.
+
+    Attributes:
+        buffer: Holds the texels row by row, without gaps.
+        texels: How.
+    """
+
+    buffer: Buffer
+    texels: Texels
+
+
+@dataclass(frozen=True, eq=False)
+class TextureObject:
+    """A texture: a buffer of texels, and how values are made of them.
+
+    Attributes:
+        buffer: Holds the texels row by row, without gaps.
+        texels: How.
+        sampling: How coordinates give a value.
+    """
+
+    buffer: Buffer
+    texels: Texels
+    sampling: Sampling
+
+    def content(self) -> NDArray[Any]:
+        """Return the texels as they are now, each with its channels: shape (texels, channels)."""
+        texels = self.texels
+        count = prod(texels.extents) * texels.channels
+        bits = self.buffer.view(texels.item_bytes)[:count]
+        return bits.view(_DTYPES[texels.dtype]).reshape(-1, texels.channels)
+
+
+def bind_texture(memory: GlobalMemory, buffer: Buffer, texels: Texels, sampling: Sampling) -> int:
+    """Make a texture of a buffer, and return the handle that kernels get.
+
+    Raises:
+        LaunchRefused: The texels do not fill the buffer.
+    """
+    return _bound(memory, TextureObject(buffer, texels, sampling))
+
+
+def bind_surface(memory: GlobalMemory, buffer: Buffer, texels: Texels) -> int:
+    """Make a surface of a buffer, and return the handle that kernels get.
+
+    Raises:
+        LaunchRefused: The texels do not fill the buffer.
+    """
+    return _bound(memory, SurfaceObject(buffer, texels))
+
+
+def surfaces_of(memory: GlobalMemory) -> list[Buffer]:
+    """Return the buffers of all surfaces, which any kernel that has their handle may write."""
+    return [made.buffer for made in memory.objects.values() if isinstance(made, SurfaceObject)]
+
+
+def _bound(memory: GlobalMemory, made: TextureObject | SurfaceObject) -> int:
+    texels, buffer = made.texels, made.buffer
+    wanted = prod(texels.extents) * texels.texel_bytes
+    if wanted != buffer.size:
+        raise LaunchRefused(
+            f"{texels.extents} texels of {texels.texel_bytes} bytes have {wanted} bytes; {buffer.name} has"
+            f" {buffer.size}."
+        )
+    handle = len(memory.objects) + 1
+    memory.objects[handle] = made
+    return handle

@@ -1,0 +1,237 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What the decoders of all bulk copies share: operands, what is checked, and global memory by chunks."""
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
+from gpuprof.executor.memory.mbarriers import Columns
+from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
+from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, decode_tensor_map
+from gpuprof.executor.program.ptx import Instruction, Operand, Vec
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder
+from gpuprof.executor.steps.distributed_shared import ClusterAccess, in_block, refuse_ended
+from gpuprof.executor.steps.memory_steps import address_reader, memory_operand
+from gpuprof.executor.steps.tensor_boxes import Addresses
+
+S32 = ARITHMETIC["s32"]
+#: How opcodes say how many coordinates a tensor copy has.
+DIMENSIONS = {f"{count}d": count for count in range(1, 6)}
+#: Hints for the cache, which change nothing here.
+HINTS = {"L2", "cache_hint"}
+#: What the address in shared memory of a tensor copy must be a multiple of.
+_TENSOR_ALIGNMENT = 128
+
+
+class Place:
+    """An address operand of a bulk copy: in global memory, or counted from the start of shared memory."""
+
+    def __init__(self, coder: Coder, item: Instruction, operand: Operand, *, shared: bool = False) -> None:
+        memory = memory_operand(operand, item)
+        self._offset = memory.offset - (coder.shared_start if shared else 0)
+        self._read = address_reader(coder, item, memory)
+
+    def __call__(self, batch: Batch) -> Lanes:
+        address = self._read(batch).astype(np.int64)
+        return address + self._offset if self._offset else address
+
+    def in_block(self, batch: Batch, rank: int | None) -> Lanes:
+        """Return the address, or that of the same place in the block of a rank."""
+        return self(batch) if rank is None else in_block(self._read(batch), rank) + self._offset
+
+
+class BoxOperands:
+    """The operands of a tensor copy: its map, its coordinates and its place in shared memory."""
+
+    def __init__(self, coder: Coder, item: Instruction, place: Operand, shared: Operand) -> None:
+        if not isinstance(place, Vec) or not isinstance(place.items[1], Vec):
+            raise UnsupportedInstruction(item.name, item.line)
+        self._line = item.line
+        self._dimensions = next((DIMENSIONS[word] for word in item.opcode if word in DIMENSIONS), 0)
+        self._shared = Place(coder, item, shared, shared=True)
+        self._map = Place(coder, item, place.items[0])
+        self._reads = [coder.reader(operand, S32, item) for operand in place.items[1].items]
+
+    def boxes(
+        self, batch: Batch, mask: Mask, rank: int | None = None, *, remote: bool = False
+    ) -> Iterator[tuple[TensorDescriptor, Lanes, Lanes, list[Lanes], Mask]]:
+        """Yield for each map the box in shared memory, its bytes, its coordinates, and the lanes.
+
+        Args:
+            batch: Whose memory.
+            mask: The lanes.
+            rank: Of the block in whose memory the box is, at the same place; None where its address says.
+            remote: Whether it may be another block's of the cluster.
+        """
+        address_of_box, where = self._shared.in_block(batch, rank), self._map(batch)
+        coordinates = [read(batch).astype(np.int64) for read in self._reads]
+        check_multiple(
+            batch, self._line, mask, address_of_box, _TENSOR_ALIGNMENT, "at byte {} of shared memory"
+        )
+        for address, of_map in by_number(where, mask):
+            tensor = _tensor_map(batch, self._line, of_map, address)
+            if tensor.dimensions != self._dimensions or len(coordinates) != self._dimensions:
+                text = f"copies with {len(coordinates)} coordinates where the map's array has"
+                text += f" {tensor.dimensions} dimensions"
+                batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._line, of_map.first(), address)
+            length = np.full((1, 1, 1), tensor.box_bytes, dtype=np.int64)
+            place = in_shared(batch, self._line, of_map, address_of_box, length, remote=remote)
+            yield tensor, place, length, coordinates, of_map
+
+
+def _tensor_map(batch: Batch, line: int, mask: Mask, address: int) -> TensorDescriptor:
+    """Read a map from memory."""
+    problem = f"is not a multiple of {TENSOR_MAP_ALIGNMENT}"
+    if address % TENSOR_MAP_ALIGNMENT == 0:
+        buffer = batch.memory.holding(address, address + TENSOR_MAP_BYTES)
+        problem = "holds none"
+        if buffer is not None:
+            first = address - buffer.address
+            try:
+                return decode_tensor_map(buffer.view(1)[first : first + TENSOR_MAP_BYTES].tobytes())
+            except ValueError:
+                pass
+    text = f"takes a tensor map from {address:#x}, which {problem}"
+    batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, mask.first(), address)
+
+
+def gathered(
+    batch: Batch,
+    line: int,
+    pattern: ChunkPattern,
+    addresses: Addresses,
+    size: int = CHUNK_BYTES,
+    wanted: Bools | None = None,
+) -> Lanes:
+    """Return what global memory holds at the addresses that are wanted, anything at the others."""
+    if not addresses.size:
+        return np.zeros(addresses.shape, dtype=moved_dtype(size))
+    used = addresses if wanted is None else addresses[wanted]
+    buffer = batch.memory.holding(int(used.min()), int(used.max()) + size)
+    shift = size.bit_length() - 1
+    if buffer is not None:
+        _judge(batch, line, pattern, buffer, addresses, size, wanted)
+        index = (addresses - buffer.address) >> shift
+        return buffer.view(size).take(index if wanted is None else np.where(wanted, index, 0))
+    left = np.ones(addresses.shape, dtype=np.bool_) if wanted is None else wanted.copy()
+    values: Lanes = np.zeros(addresses.shape, dtype=moved_dtype(size))
+    for buffer in batch.memory.buffers:
+        inside = left & (addresses >= buffer.address) & (addresses + size <= buffer.address + buffer.size)
+        _judge(batch, line, pattern, buffer, addresses, size, inside)
+        values[inside] = buffer.view(size)[(addresses[inside] - buffer.address) >> shift]
+        left &= ~inside
+    if left.any():
+        outside(batch, line, pattern, addresses, left, "reads")
+    return values
+
+
+def _judge(
+    batch: Batch,
+    line: int,
+    pattern: ChunkPattern,
+    buffer: Buffer,
+    addresses: Addresses,
+    size: int,
+    wanted: Bools | None,
+) -> None:
+    """Look for races of the threads that asked for a copy with those that wrote what it reads."""
+    shadow = batch.shadows.get(buffer.address)
+    if shadow is None:
+        return
+    who = batch.bulk.threads(pattern) + batch.order.first * batch.order.block_threads
+    who = who.reshape(*who.shape, *(1,) * (addresses.ndim - who.ndim))
+    shape = np.broadcast_shapes(who.shape, addresses.shape)
+    who, place = np.broadcast_to(who, shape), np.broadcast_to((addresses - buffer.address) // size, shape)
+    chosen = np.ones(shape, dtype=np.bool_) if wanted is None else np.broadcast_to(wanted, shape)
+    shadow.read_at(batch.order, place[chosen], who[chosen], size, line)
+
+
+def outside(
+    batch: Batch,
+    line: int,
+    pattern: ChunkPattern,
+    addresses: Addresses,
+    wrong: Bools,
+    verb: str,
+    why: str = "where nothing is allocated",
+) -> NoReturn:
+    """Report the first of some addresses that a copy may not touch."""
+    row, chunk, *_ = (int(i) for i in np.argwhere(wrong)[0])
+    start = int(addresses[tuple(np.argwhere(wrong)[0])])
+    block = int(pattern.block[chunk]) if pattern.leading > 1 else row
+    buffer = batch.memory.nearest(start)
+    if buffer is not None and not buffer.read_only:
+        why = f"at byte {start - buffer.address} of {buffer.name}, which has {buffer.size} bytes"
+    text = f"{verb} global memory by a bulk copy at {start:#x}, {why}"
+    position = (block, int(pattern.warp[chunk]), int(pattern.lane[chunk]))
+    batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, start)
+
+
+def of_chunks(pattern: ChunkPattern, value: Lanes) -> NDArray[np.int64]:
+    """Return the value of each chunk's lane: shape (blocks or 1, chunks)."""
+    leading = max(len(value), pattern.leading)
+    spread = np.broadcast_to(value, (leading, pattern.mask.warps, 32))
+    if pattern.leading == 1:
+        return np.asarray(spread[:, pattern.warp, pattern.lane])
+    return np.asarray(spread[pattern.block, pattern.warp, pattern.lane])[None]
+
+
+def by_number(numbers: NDArray[Any] | Columns, mask: Mask) -> list[tuple[int, Mask]]:
+    """Divide the lanes in `mask` by what they hold: usually all hold the same."""
+    if numbers.size == 1:
+        return [(int(numbers.flat[0]), mask)]
+    shape = np.broadcast_shapes(numbers.shape, mask.lanes.shape)
+    spread, lanes = np.broadcast_to(numbers, shape), np.broadcast_to(mask.lanes, shape)
+    different = np.unique(spread[lanes]).tolist()
+    if len(different) == 1:
+        return [(different[0], mask)]
+    return [(number, mask.of(lanes & (spread == number))) for number in different]
+
+
+def check_multiple(batch: Batch, line: int, mask: Mask, value: Lanes, unit: int, what: str) -> None:
+    """Report the first lane whose number is no multiple of `unit`."""
+    wrong = ((value & (unit - 1)) != 0) & mask.lanes
+    if wrong.any():
+        position = first_true(wrong)
+        number = int(np.broadcast_to(value, wrong.shape)[position])
+        text = f"starts a bulk copy {what.format(number)}, which is not a multiple of {unit}"
+        batch.fault(FaultKind.MISALIGNED, text, line, position, number)
+
+
+def in_shared(
+    batch: Batch, line: int, mask: Mask, start: Lanes, length: Lanes, *, remote: bool = False
+) -> Lanes:
+    """Return where a stretch lies in the shared memory of its batch, which must hold it.
+
+    Args:
+        batch: Whose memory.
+        line: Source line.
+        mask: The lanes.
+        start: Addresses, from the start of the kernel's own shared memory.
+        length: Bytes.
+        remote: Whether it may be another block's of the cluster.
+    """
+    limit = batch.layout.shared_bytes
+    several = batch.layout.several
+    outside = np.zeros((1, 1, 1), dtype=np.bool_) if several else (start < 0) | (start + length > limit)
+    wrong = ((length < 0) | outside) & mask.lanes
+    if wrong.any():
+        position = first_true(wrong)
+        first, count = (int(np.broadcast_to(value, wrong.shape)[position]) for value in (start, length))
+        text = f"copies {count} bytes at byte {first} of shared memory, which has {limit} bytes"
+        batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, position, first)
+    if not several:
+        return start
+    place = ClusterAccess(batch, line, start, length, mask).places(remote=remote)
+    if remote and batch.remote is not None:
+        refuse_ended(batch, batch.remote.touch_ranks(place // batch.layout.stride, mask, line))
+    return place

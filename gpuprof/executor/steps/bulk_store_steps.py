@@ -1,0 +1,147 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode bulk copies from shared to global memory, and their groups, to steps."""
+
+import numpy as np
+
+from gpuprof.executor.arithmetic.atomics import ATOMICS
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.lanes.scalars import uniform_blocks
+from gpuprof.executor.memory.bulk_stores import Combination, Targets
+from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
+from gpuprof.executor.program.ptx import Imm, Instruction
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.bulk_places import (
+    DIMENSIONS,
+    HINTS,
+    S32,
+    BoxOperands,
+    Place,
+    check_multiple,
+    in_shared,
+    of_chunks,
+    outside,
+)
+from gpuprof.executor.steps.bulk_reductions import combination
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.tensor_boxes import Addresses, BoxPlaces, box_places
+
+#: What the opcodes that are modelled may say besides what they do with the target.
+_KNOWN = {"async", "bulk", "global", "shared", "cta", "bulk_group", *HINTS}
+
+
+def commit_group(coder: Coder, item: Instruction) -> Step:
+    """`cp.async.bulk.commit_group`: close the open group."""
+    masked = coder.mask(item)
+    return lambda batch: batch.bulk_stores.commit(masked(batch))
+
+
+def wait_group(coder: Coder, item: Instruction) -> Step:
+    """`cp.async.bulk.wait_group`: wait for all groups but the newest, or for their reads."""
+    count, masked = item.operands[0], coder.mask(item)
+    if not isinstance(count, Imm):
+        raise UnsupportedInstruction(item.name, item.line)
+    newest, reads_only = count.bits, "read" in item.opcode
+    return lambda batch: batch.bulk_stores.wait(masked(batch), newest, reads_only=reads_only)
+
+
+def bulk_store(coder: Coder, item: Instruction) -> Step:
+    """From shared to global memory, in the open group of its thread, perhaps combined with what is there."""
+    words = set(item.opcode[1:]) - _KNOWN
+    reduces = "reduce" in words
+    if "tensor" in words:
+        words -= {"tensor", "tile", "reduce", *DIMENSIONS}
+        operation = next(iter(words & ATOMICS.keys()), "") if reduces else None
+        if operation == "" or words - {operation}:
+            raise UnsupportedInstruction(item.name, item.line)
+        return _tensor_store(coder, item, operation)
+    if not reduces and not words:
+        return _store(coder, item, None)
+    name, kind = item.opcode[-2 - ("noftz" in words)], item.opcode[-1]
+    combine = combination(name, kind)
+    if combine is None or words - {"reduce", "noftz", name, kind}:
+        raise UnsupportedInstruction(item.name, item.line)
+    return _store(coder, item, combine)
+
+
+def _store(coder: Coder, item: Instruction, combine: Combination | None) -> Step:
+    """A stretch of bytes."""
+    target, source = Place(coder, item, item.operands[0]), Place(coder, item, item.operands[1], shared=True)
+    size, masked = coder.reader(item.operands[2], S32, item), coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        to, start, length = target(batch), source(batch), size(batch).astype(np.int64)
+        check_multiple(batch, item.line, mask, to, CHUNK_BYTES, "to {:#x}")
+        check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from byte {} of shared memory")
+        check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
+        start = in_shared(batch, item.line, mask, start, length)
+        pattern = batch.bulk.pattern(start, length, mask)
+        addresses = of_chunks(pattern, to) + pattern.place * CHUNK_BYTES
+        _send(batch, item.line, pattern, addresses, combine)
+
+    return step
+
+
+def _send(
+    batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresses, combine: Combination | None
+) -> None:
+    """Put pieces of shared memory on their way to addresses of shape (blocks or 1, pieces)."""
+    targets = _targets(batch, line, pattern, addresses)
+    for buffer, which, _ in targets:
+        block = pattern.block[which] if pattern.leading > 1 else which // len(pattern.start)
+        batch.count_stored(buffer, np.bincount(block, minlength=batch.blocks) * pattern.size)
+    batch.bulk_stores.start(pattern, targets, line, combine)
+
+
+def _targets(batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresses) -> Targets:
+    """Divide the pieces of a store by the buffer that they go to."""
+    rows = batch.blocks if pattern.leading == 1 else 1
+    addresses = np.broadcast_to(addresses, (rows, addresses.shape[1]))
+    left = np.ones(addresses.shape, dtype=np.bool_)
+    targets: Targets = []
+    for buffer in batch.memory.buffers:
+        inside = left & (addresses >= buffer.address)
+        inside &= addresses + pattern.size <= buffer.address + buffer.size
+        if inside.any():
+            if buffer.read_only:
+                outside(batch, line, pattern, addresses, inside, "writes", "which is read-only")
+            which = np.flatnonzero(inside)
+            targets.append((buffer, which, (addresses[inside] - buffer.address) // pattern.size))
+            left &= ~inside
+    if left.any():
+        outside(batch, line, pattern, addresses, left, "writes")
+    return targets
+
+
+def _tensor_store(coder: Coder, item: Instruction, operation: str | None) -> Step:
+    """A box of shared memory to an array; what would lie outside the array goes nowhere."""
+    operands, masked = BoxOperands(coder, item, item.operands[0], item.operands[1]), coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        for tensor, start, length, coordinates, part in operands.boxes(batch, mask):
+            combine = None
+            if operation is not None:
+                combine = combination(operation, tensor.element)
+                if combine is None:
+                    text = f"reduces by {operation}, which the copy engine cannot do with {tensor.element}"
+                    batch.fault(FaultKind.TRAP, text, item.line, part.first())
+            pattern = batch.bulk.pattern(start, length, part, tensor.swizzle_bytes)
+            places = box_places(pattern, tensor, [of_chunks(pattern, value) for value in coordinates])
+            if places.inside.any():
+                pieces = batch.bulk.pieces(pattern, uniform_blocks(places.inside))
+                _send(batch, item.line, pieces, _of_pieces(places, pieces), combine)
+
+    return step
+
+
+def _of_pieces(places: BoxPlaces, pieces: ChunkPattern) -> Addresses:
+    """Return the addresses of the pieces inside the array: shape (blocks or 1, pieces)."""
+    if pieces.leading > 1:
+        return np.asarray(places.address[places.inside])[None]
+    return np.asarray(places.address[:, places.inside[0]])

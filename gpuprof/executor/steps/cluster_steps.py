@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode what clusters have of their own: arrivals at their barrier, and other blocks' addresses."""
+
+import numpy as np
+
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.lanes.masks import WARP, Mask, first_true
+from gpuprof.executor.lanes.scalars import ARITHMETIC
+from gpuprof.executor.memory.accesses import CLUSTER_PHASES, FENCE_PHASE, Access
+from gpuprof.executor.memory.windows import RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
+from gpuprof.executor.program.ptx import Instruction
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+
+_I64, _U32 = ARITHMETIC["s64"], ARITHMETIC["u32"]
+_RANKS = WINDOW_BYTES >> RANK_SHIFT
+
+
+def arrive(coder: Coder, item: Instruction) -> Step:
+    """`barrier.cluster.arrive`: the threads have come to the barrier of their cluster, and go on."""
+    if "arrive" not in item.opcode:
+        raise UnsupportedInstruction(item.name, item.line)
+    masked, line = coder.mask(item), item.line
+    relaxed, aligned = "relaxed" in item.opcode, "aligned" in item.opcode
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        barrier = batch.cluster_barrier
+        if aligned:
+            _require_whole_warps(batch, mask, line)
+        if (twice := mask.lanes & barrier.pending).any():
+            text = "arrives at the barrier of its cluster again, before it has waited there"
+            batch.fault(FaultKind.BARRIER, text, line, first_true(twice))
+        shape = (batch.blocks, batch.warps, WARP)
+        lanes = np.broadcast_to(mask.lanes, shape)
+        for parity, phase in enumerate(CLUSTER_PHASES):
+            part = lanes & (barrier.phase & 1 == parity)[:, None, None]
+            if part.any():
+                access = Access.RELAXED if relaxed else Access.RELEASE
+                batch.races.record(access, batch.signals.of(part, phase), line)
+        barrier.arrive(lanes, batch.races.recorded, relaxed=relaxed)
+        batch.order.arrive_in_cluster(lanes, relaxed=relaxed)
+        if batch.remote is not None:
+            batch.remote.arrive(lanes)
+        end_phases(batch, line)
+
+    return step
+
+
+def end_phases(batch: Batch, line: int) -> None:
+    """End the phases of cluster barriers at which all threads have arrived, or ended."""
+    live = np.broadcast_to(batch.live.lanes, (batch.blocks, batch.warps, WARP))
+    barrier = batch.cluster_barrier
+    before = barrier.phase
+    complete = barrier.complete(live)
+    if not complete.any():
+        return
+    for parity, phase in enumerate(CLUSTER_PHASES):
+        ended = ~live & (complete & (before & 1 == parity))[:, None, None]
+        if ended.any():
+            batch.races.record(Access.RELEASE, batch.signals.of(ended, phase), line)
+    batch.order.cluster_barrier(complete, live)
+    if batch.remote is not None:
+        batch.remote.met(complete)
+
+
+def release_to_cluster(batch: Batch, mask: Mask, line: int) -> None:
+    """Threads execute a fence: relaxed arrivals at the barrier of their cluster release what was before it.
+
+    So does a fence for mbarriers that were set up, though it promises less: that these alone are seen.
+    """
+    if batch.partial and not mask.empty:
+        lanes = np.broadcast_to(mask.lanes, (batch.blocks, batch.warps, WARP))
+        batch.races.record(Access.FENCED, batch.signals.of(lanes, FENCE_PHASE), line)
+
+
+def _require_whole_warps(batch: Batch, mask: Mask, line: int) -> None:
+    missing = batch.live.lanes & mask.active_warps & ~mask.lanes
+    if missing.any():
+        text = "is not at the barrier of its cluster where others of its warp arrive: it is in divergent"
+        batch.fault(FaultKind.BARRIER, f"{text} code", line, first_true(missing))
+
+
+def map_address(coder: Coder, item: Instruction) -> Step:
+    """`mapa`: the address that a variable has in the shared memory of another block."""
+    near = "shared" in item.opcode
+    kind = ARITHMETIC[item.opcode[-1]]
+    read = coder.reader(item.operands[1], kind, item)
+    read_rank = coder.reader(item.operands[2], _U32, item)
+    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        address, rank = read(batch).astype(np.int64), read_rank(batch).astype(np.int64)
+        window = 0 if near else SHARED_WINDOW
+        offset = (address - window) & ((1 << RANK_SHIFT) - 1)
+        write(batch, (window + (rank << RANK_SHIFT) + offset).astype(kind), mask)
+
+    return step
+
+
+def rank_of_address(coder: Coder, item: Instruction) -> Step:
+    """`getctarank`: the rank of the block whose shared memory an address belongs to."""
+    near = "shared" in item.opcode
+    read = coder.reader(item.operands[1], ARITHMETIC[item.opcode[-1]] if near else _I64, item)
+    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        address = read(batch).astype(np.int64) - (0 if near else SHARED_WINDOW)
+        write(batch, ((address >> RANK_SHIFT) & (_RANKS - 1)).astype(np.uint32), masked(batch))
+
+    return step

@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Addresses of shared memory in a cluster of several blocks, and what goes wrong with them.
+
+An address holds the rank of its block above the offset there. Instructions for a block's own memory
+(`.shared::cta`) take addresses of their own block alone; those for the cluster's (`.shared::cluster`), and
+generic ones, take all.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.faults import FaultKind
+from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.memory.remote_accesses import RemoteAccess
+from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.memory.windows import RANK_SHIFT
+from gpuprof.executor.program.ptx import Instruction
+from gpuprof.executor.steps.batch import Batch
+
+_OFFSET = (1 << RANK_SHIFT) - 1
+
+Addresses = NDArray[np.int64]
+
+
+def names_cluster(item: Instruction) -> bool:
+    """Tell whether an instruction says `.shared::cluster`."""
+    return ("shared", "cluster") in zip(item.opcode, item.opcode[1:], strict=False)
+
+
+def in_block(address: NDArray[np.integer], rank: int) -> Addresses:
+    """Return addresses of shared memory as they are in the block of a rank."""
+    return np.asarray((address.astype(np.int64) & _OFFSET) | (rank << RANK_SHIFT))
+
+
+@dataclass(frozen=True)
+class ClusterAccess:
+    """What lanes access of the shared memory of their cluster's blocks.
+
+    Attributes:
+        batch: Whose memory.
+        line: Source line.
+        start: Addresses, counted from where the kernel's own shared memory starts in each block: shape
+            (clusters or 1, warps or 1, 32 or 1).
+        size: Bytes of each lane.
+        mask: The lanes.
+    """
+
+    batch: Batch
+    line: int
+    start: Addresses
+    size: Addresses | int
+    mask: Mask
+
+    @property
+    def _address(self) -> Addresses:
+        return self.start + self.batch.layout.shared_start
+
+    @property
+    def _rank(self) -> Addresses:
+        return self._address >> RANK_SHIFT
+
+    @property
+    def _offset(self) -> Addresses:
+        return (self._address & _OFFSET) - self.batch.layout.shared_start
+
+    def places(self, *, remote: bool, whole: bool = True) -> Addresses:
+        """Return where that lies among the memory of the cluster's blocks.
+
+        Args:
+            remote: Whether it may be another block's memory.
+            whole: Whether all of it must lie inside the memory of a block.
+        """
+        layout = self.batch.layout
+        self._require_rank((self._address < 0) | (self._rank >= layout.blocks), "its cluster")
+        if not remote:
+            self._require_rank(self._rank != layout.rank_of_warp, "its own block")
+        if whole:
+            past = (self._offset < 0) | (self._offset + self.size > layout.shared_bytes)
+            self._refuse(past, FaultKind.OUT_OF_BOUNDS, f"has {layout.shared_bytes} bytes")
+        place = self._rank * layout.stride + self._offset
+        return place if self.mask.whole else np.where(self.mask.narrowed_to(place.shape), place, 0)
+
+    def require_aligned(self) -> None:
+        """Report the first lane whose address is not a multiple of what it accesses."""
+        unit = self.size
+        self._refuse(self._offset % unit != 0, FaultKind.MISALIGNED, f"is not aligned to {unit} there")
+
+    def _require_rank(self, outside: Bools, where: str) -> None:
+        wrong = outside & self.mask.lanes
+        if wrong.any():
+            position = first_true(wrong)
+            address, rank = (
+                int(np.broadcast_to(part, wrong.shape)[position]) for part in (self._address, self._rank)
+            )
+            text = f"accesses shared memory of {where} at {address:#x}, which is an address of rank {rank}"
+            if rank >= self.batch.layout.blocks:
+                text += f"; the cluster has {self.batch.layout.blocks} blocks"
+            self.batch.fault(FaultKind.OUT_OF_BOUNDS, text, self.line, position, address)
+
+    def _refuse(self, outside: Bools, kind: FaultKind, why: str) -> None:
+        wrong = outside & self.mask.lanes
+        if wrong.any():
+            position = first_true(wrong)
+            first, rank, count = (
+                int(np.broadcast_to(np.asarray(part), wrong.shape)[position])
+                for part in (self._offset, self._rank, self.size)
+            )
+            text = f"accesses {count} bytes at byte {first} of the shared memory of rank {rank}, which {why}"
+            self.batch.fault(kind, text, self.line, position, first)
+
+
+def note_remote(batch: Batch, pattern: SharedPattern, line: int, site: int) -> None:
+    """Note whose memory an access touches; the memory of a block that has ended is a fault."""
+    assert batch.remote is not None
+    refuse_ended(batch, batch.remote.touch(pattern, line, site))
+
+
+def refuse_ended(batch: Batch, access: RemoteAccess | None) -> None:
+    """Report an access to the shared memory of a block that has ended, or that may have."""
+    if access is None:
+        return
+    batch.races.barrier()  # what went wrong before comes first
+    cluster, *_ = access.position
+    _, block = batch.names((cluster, access.rank * batch.layout.warps, 0))
+    text = f"accesses shared memory of block {block}, which ends without waiting for that: a barrier of the"
+    text += " cluster is missing"
+    batch.fault(FaultKind.OUT_OF_BOUNDS, text, access.line, access.position)

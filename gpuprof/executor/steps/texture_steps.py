@@ -1,0 +1,325 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode `tex`, `tld4` and the queries `txq` and `suq`.
+
+A texture reads past what the same launch writes: its cache is filled once and never told. Such a read is a
+fault, whoever wrote.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.arithmetic.texel_places import (
+    Integers,
+    Places,
+    face_of,
+    nearest,
+    neighbours,
+    texel_coordinate,
+    within,
+)
+from gpuprof.executor.arithmetic.texel_values import as_read, filtered, with_all_channels
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.texture_objects import SurfaceObject, TextureObject
+from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Vec
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.texture_units import FACES, LAYOUTS, Texels
+
+_U64, _U32, _S32 = ARITHMETIC["u64"], ARITHMETIC["u32"], ARITHMETIC["s32"]
+#: What PTX calls each kind of texture.
+GEOMETRIES = {
+    **{"1d": "1d", "2d": "2d", "3d": "3d", "a1d": "1d_layered", "a2d": "2d_layered"},
+    **{"cube": "cube", "acube": "cube_layered"},
+}
+#: Texels that `tld4` gathers, by their steps along x and y from the first of the four around a coordinate.
+_GATHERED = ((0, 1), (1, 1), (1, 0), (0, 0))
+_COMPONENTS = "rgba"
+
+
+def sample(coder: Coder, item: Instruction) -> Step:
+    """`tex` and `tld4`: a value of a texture at coordinates, or one channel of four texels."""
+    form = _Form.of(item)
+    coder.uncounted.add("global_load")
+    place = item.operands[2 if form.tells_residence else 1]
+    read_handle, parts = handle_and_coordinates(coder, place, item)
+    if len(parts) < form.coordinates:
+        raise UnsupportedInstruction(item.name, item.line)
+    kinds = [_U32 if form.layered and i == 0 else form.taken for i in range(form.coordinates)]
+    reads = [coder.reader(part, kind, item) for part, kind in zip(parts, kinds, strict=False)]
+    target = item.operands[0]
+    writes = [coder.target(part, item) for part in (target.items if isinstance(target, Vec) else (target,))]
+    residence = coder.target(item.operands[1], item) if form.tells_residence else None
+    masked = coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        given = [read(batch) for read in reads]
+        results: list[Lanes] | None = None
+        for made, part in objects_of(batch, read_handle(batch), mask, item.line):
+            if not isinstance(made, TextureObject):
+                refuse_object(batch, part, item.line, "a surface, not a texture")
+            if made.texels.kind != form.kind:
+                refuse_object(batch, part, item.line, f"a {made.texels.kind} texture, not a {form.kind} one")
+            values = _Reader(batch, made, part, item.line).read(form, given)
+            if results is None:
+                results = values
+            else:
+                results = [np.where(part.lanes, new, old) for new, old in zip(values, results, strict=True)]
+        assert results is not None
+        for write, value in zip(writes, results, strict=False):
+            write(batch, value.view(form.given), mask)
+        if residence is not None:
+            residence(batch, np.ones((1, 1, 1), dtype=np.bool_), mask)
+
+    return step
+
+
+def query(coder: Coder, item: Instruction) -> Step:
+    """`txq` and `suq`: extents of a texture or surface."""
+    question, memory = item.opcode[1], item.operands[1]
+    if question not in _ANSWERS or not isinstance(memory, Mem) or not isinstance(memory.base, Reg):
+        raise UnsupportedInstruction(item.name, item.line)
+    answer, read = _ANSWERS[question], coder.reader(memory.base, _U64, item)
+    write, masked = coder.target(item.operands[0], item), coder.mask(item)
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        value: Lanes = np.zeros((1, 1, 1), dtype=_U32)
+        for made, part in objects_of(batch, read(batch), mask, item.line):
+            value = np.where(part.lanes, np.uint32(answer(made.texels)), value)
+        write(batch, value, mask)
+
+    return step
+
+
+def _layers(texels: Texels) -> int:
+    return texels.extents[2] // (FACES if texels.layout.cube else 1) if texels.layout.layered else 1
+
+
+_ANSWERS: dict[str, Callable[[Texels], int]] = {
+    "width": lambda texels: texels.extents[0],
+    "height": lambda texels: texels.extents[1] if texels.layout.axes > 1 else 0,
+    "depth": lambda texels: texels.extents[2] if texels.layout.axes > 2 else 0,
+    "array_size": _layers,
+    "num_mipmap_levels": lambda texels: 1,
+    "num_samples": lambda texels: 1,
+}
+
+
+def handle_and_coordinates(
+    coder: Coder, operand: Operand, item: Instruction
+) -> tuple[Callable[[Batch], Lanes], Sequence[Operand]]:
+    """Return a reader of the handle in `[handle, {x, y}]`, and the coordinates."""
+    if not isinstance(operand, Vec) or len(operand.items) != 2:
+        raise UnsupportedInstruction(item.name, item.line)
+    memory, coordinates = operand.items
+    if not isinstance(memory, Mem) or not isinstance(memory.base, Reg):
+        raise UnsupportedInstruction(item.name, item.line)
+    parts = coordinates.items if isinstance(coordinates, Vec) else (coordinates,)
+    return coder.reader(memory.base, _U64, item), parts
+
+
+def objects_of(
+    batch: Batch, handles: Lanes, mask: Mask, line: int
+) -> Iterator[tuple[TextureObject | SurfaceObject, Mask]]:
+    """Yield each texture or surface that lanes name, with those lanes; a handle of none is a fault."""
+    named = np.unique(handles[mask.narrowed_to(handles.shape)]).tolist()
+    for handle in named:
+        part = mask if len(named) == 1 else mask.of(mask.lanes & (handles == handle))
+        made = batch.memory.objects.get(handle)
+        if not isinstance(made, TextureObject | SurfaceObject):
+            refuse_object(batch, part, line, f"{handle:#x}, which is no texture and no surface")
+        yield made, part
+
+
+def refuse_object(batch: Batch, mask: Mask, line: int, what: str) -> NoReturn:
+    """Raise the fault of a thread that names something else than the instruction needs."""
+    batch.fault(FaultKind.OUT_OF_BOUNDS, f"uses {what}", line, mask.first())
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What a `tex` or `tld4` says of itself.
+
+    Attributes:
+        kind: Of texture.
+        given: Type of the results.
+        taken: Type of the coordinates.
+        component: The channel that is gathered; None for `tex`.
+        tells_residence: Whether a second result says that the texels are there.
+    """
+
+    kind: str
+    given: np.dtype[Any]
+    taken: np.dtype[Any]
+    component: int | None
+    tells_residence: bool
+
+    @classmethod
+    def of(cls, item: Instruction) -> "_Form":
+        """Return the form of an instruction."""
+        words = [word for word in item.opcode[1:] if word not in ("level", "grad", "base")]
+        gathers = item.opcode[0] == "tld4"
+        component = _COMPONENTS.index(words.pop(0)) if gathers and words[0] in _COMPONENTS else None
+        known = len(words) == 4 and words[0] in GEOMETRIES and words[1] == "v4"
+        if not known or words[2] not in ("f32", "u32", "s32") or words[3] not in ("f32", "s32"):
+            raise UnsupportedInstruction(item.name, item.line)
+        kind, taken = GEOMETRIES[words[0]], ARITHMETIC[words[3]]
+        if (gathers and (kind != "2d" or taken == _S32)) or (LAYOUTS[kind].cube and taken == _S32):
+            raise UnsupportedInstruction(item.name, item.line)
+        residence = not isinstance(item.operands[1], Vec)
+        return cls(kind, ARITHMETIC[words[2]], taken, component, residence)
+
+    @property
+    def layered(self) -> bool:
+        """Whether the first coordinate is a layer."""
+        return LAYOUTS[self.kind].layered
+
+    @property
+    def coordinates(self) -> int:
+        """How many coordinates count: the layer, and those of a texel or of a direction."""
+        layout = LAYOUTS[self.kind]
+        return layout.layered + (3 if layout.cube else layout.axes)
+
+
+class _Reader:
+    """Reads a texture for lanes of one instruction."""
+
+    def __init__(self, batch: Batch, texture: TextureObject, mask: Mask, line: int) -> None:
+        self.batch = batch
+        self.texture = texture
+        self.texels = texture.texels
+        self.sampling = texture.sampling
+        self.mask = mask
+        self.line = line
+        self.content = texture.content()
+        self.floats = self.sampling.gives_floats(self.texels.dtype)
+        #: Linear memory without rows gives texels by their number, whatever else is said of it.
+        self.unfiltered = self.texels.linear and self.texels.kind == "1d"
+
+    def read(self, form: _Form, given: Sequence[Lanes]) -> list[Lanes]:
+        """Return the four results, as bits of 32 each."""
+        with np.errstate(all="ignore"):
+            if form.taken == _S32:
+                return self._point(self._indexed(form, given))
+            axes, layer = self._coordinates(form, given)
+            if form.component is not None:
+                return self._gathered(axes, form.component)
+            if self.unfiltered:
+                index = [np.floor(texel_coordinate(axes[0], 1, normalized=False)).astype(np.int64)]
+                return self._point([*index, *self._rest(index, layer)])
+            extents, normalized = self.texels.extents, self.sampling.normalized or self.texels.layout.cube
+            scaled = [
+                texel_coordinate(axis, extent, normalized=normalized)
+                for axis, extent in zip(axes, extents, strict=False)
+            ]
+            if self.sampling.filter == "point":
+                index = [nearest(axis).index[0] for axis in scaled]
+                return self._point([*index, *self._rest(index, layer)])
+            return self._filtered([neighbours(axis) for axis in scaled], layer)
+
+    def _coordinates(self, form: _Form, given: Sequence[Lanes]) -> tuple[list[Any], Integers]:
+        """Return the coordinates along each axis, in float64, and the layer."""
+        first, *axes = given if form.layered else (np.zeros((1, 1, 1), dtype=_U32), *given)
+        wide = [axis.astype(np.float64) for axis in axes]
+        # A layer beyond the last counts as the last; one that is negative as an integer is far beyond.
+        layer = np.minimum(first.astype(np.int64), _layers(self.texels) - 1)
+        if self.texels.layout.cube:
+            face, s, t = face_of(wide[0], wide[1], wide[2])
+            return [s, t], layer * FACES + face
+        return wide, layer
+
+    def _indexed(self, form: _Form, given: Sequence[Lanes]) -> list[Integers]:
+        """Return x, y and z or the layer of coordinates that are integers."""
+        first, *axes = given if form.layered else (np.zeros((1, 1, 1), dtype=_U32), *given)
+        layer = np.minimum(first.astype(np.int64), _layers(self.texels) - 1)
+        index = [axis.astype(np.int64) for axis in axes]
+        return [*index, *self._rest(index, layer)]
+
+    def _rest(self, index: Sequence[Integers], layer: Integers) -> list[Integers]:
+        """Return what makes of some coordinates all three: zeros, and the layer last."""
+        missing = 3 - len(index)
+        return [*[np.zeros_like(layer)] * (missing - 1), layer] if missing else []
+
+    def _texel(self, place: Sequence[Integers]) -> tuple[Integers, Bools]:
+        """Return the number of the texel at x, y and z, and whether it is one and no border."""
+        texels, found = self.texels, [*place]
+        inside: Bools = np.ones((1, 1, 1), dtype=np.bool_)
+        for axis in range(texels.layout.axes):
+            # Linear memory has no address modes: outside are zeros.
+            mode = "border" if self.unfiltered else self.sampling.address[axis]
+            found[axis], there = within(found[axis], texels.extents[axis], mode)
+            inside = inside & there
+        x, y, z = found
+        index = np.asarray((z * texels.extents[1] + y) * texels.extents[0] + x)
+        self._judge(index, inside)
+        return index, inside
+
+    def _judge(self, index: Integers, inside: Bools) -> None:
+        buffer, batch = self.texture.buffer, self.batch
+        if buffer.read_only:
+            return
+        size = self.texels.texel_bytes
+        shape = np.broadcast_shapes(index.shape, inside.shape, self.mask.lanes.shape)
+        used = np.broadcast_to(self.mask.lanes & inside, shape)
+        where = np.broadcast_to(index, shape)
+        stale = buffer.written_now(where * size) & used
+        if stale.any():
+            position = first_true(stale)
+            start = buffer.address + int(where[position]) * size
+            detail = (
+                f"reads texel {int(where[position])} of {buffer.name} through a texture, whose cache does"
+            )
+            detail += " not see what this launch has written there"
+            batch.fault(FaultKind.GLOBAL_RACE, detail, self.line, position, start)
+        if (shadow := batch.shadows.get(buffer.address)) is not None and used.any():
+            shadow.read(batch.order, np.where(used, where, 0), self.mask.of(used), size, self.line)
+
+    def _point(self, place: Sequence[Integers]) -> list[Lanes]:
+        index, inside = self._texel(place)
+        values = as_read(self.content[index], self.texels, self.sampling)
+        values = np.where(inside[..., None], values, self._border(values.dtype))
+        return with_all_channels(values, floats=self.floats)
+
+    def _filtered(self, axes: Sequence[Places], layer: Integers) -> list[Lanes]:
+        values: list[NDArray[Any]] = []
+        weights: list[Integers] = []
+        for corner in product((0, 1), repeat=len(axes)):
+            place = [axis.index[side] for axis, side in zip(axes, corner, strict=True)]
+            index, inside = self._texel([*place, *self._rest(place, layer)])
+            texel = as_read(self.content[index], self.texels, self.sampling)
+            values.append(np.where(inside[..., None], texel, self._border(texel.dtype)))
+            weight = np.ones((1, 1, 1), dtype=np.int64)
+            for axis, side in zip(axes, corner, strict=True):
+                weight = weight * axis.weight[side]
+            weights.append(weight)
+        return with_all_channels(filtered(values, weights, len(axes)), floats=True)
+
+    def _gathered(self, axes: Sequence[Any], component: int) -> list[Lanes]:
+        scaled = [
+            texel_coordinate(axis, extent, normalized=self.sampling.normalized)
+            for axis, extent in zip(axes, self.texels.extents, strict=False)
+        ]
+        first = [neighbours(axis).index[0] for axis in scaled]
+        results = []
+        for step_x, step_y in _GATHERED:
+            place = [first[0] + step_x, first[1] + step_y]
+            results.append(
+                self._point([*place, *self._rest(place, np.zeros((1, 1, 1), np.int64))])[component]
+            )
+        return results
+
+    def _border(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        return np.array(self.sampling.border[: self.texels.channels]).astype(dtype)

@@ -1,0 +1,217 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Decode `wgmma`: products of four warps whose operands lie in shared memory.
+
+A warp computes 16 rows of D, from 16 rows of A and all of B. Its sums are there at once, so that nothing
+tells of an accumulator that is read before its group was waited for; operands in shared memory are read until
+then.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.arithmetic.fragments import matrix_a, matrix_c, registers_of
+from gpuprof.executor.arithmetic.tensor_products import Product
+from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
+from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
+from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
+from gpuprof.executor.program.ptx import Imm, Instruction, Operand, Vec
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.matrix_descriptors import Descriptors
+from gpuprof.executor.steps.mma_steps import require_whole_warps
+
+#: Warps that multiply together, and the rows of D that each computes.
+_WARPGROUP, _ROWS, _COLUMNS_OF_TILE = 4, 16, 8
+_I64 = ARITHMETIC["s64"]
+#: Types whose operands may be transposed, and negated.
+_TRANSPOSED = ("f16", "bf16")
+_SIGNED = ("f16", "bf16", "tf32")
+_DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32}
+
+
+def decode(coder: Coder, item: Instruction) -> Step | None:
+    """`wgmma.*`: products, the groups that they are waited for in, and fences, which change nothing here."""
+    masked = coder.mask(item)
+    match item.opcode[1]:
+        case "fence":
+            return None
+        case "commit_group":
+            return lambda batch: batch.products.commit(masked(batch))
+        case "wait_group" if isinstance(item.operands[0], Imm):
+            newest = item.operands[0].bits
+            return lambda batch: batch.products.wait(masked(batch), newest)
+        case "mma_async":
+            return _multiply(coder, item)
+    raise UnsupportedInstruction(item.name, item.line)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What a `wgmma.mma_async` multiplies."""
+
+    product: Product
+    columns: int
+    negated: tuple[bool, bool]
+    transposed: tuple[bool, bool]
+
+    @classmethod
+    def of(cls, item: Instruction) -> "_Form":
+        words = [word for word in item.opcode[2:] if word not in ("sync", "aligned", "satfinite", "sp")]
+        if len(words) != 4 or "sp" in item.opcode:
+            raise UnsupportedInstruction(item.name, item.line)
+        shape, d_type, a_type, b_type = words
+        columns = int(shape[1:].partition("n")[2].partition("k")[0])
+        saturates = "satfinite" in item.opcode
+        if _DEPTHS.get(a_type) != int(shape.partition("k")[2]):
+            raise UnsupportedInstruction(item.name, item.line)
+        product = Product.of(f"m16n8k{_DEPTHS[a_type]}", a_type, b_type, d_type, saturates=saturates)
+        if product is None:
+            raise UnsupportedInstruction(item.name, item.line)
+        numbers = [operand.bits for operand in item.operands[4:] if isinstance(operand, Imm)]
+        signs = numbers[:2] if a_type in _SIGNED else [1, 1]
+        turns = numbers[2:] if a_type in _TRANSPOSED else []
+        if isinstance(item.operands[1], Vec):
+            turns = [0, *turns]
+        a, b = (sign != 1 for sign in signs)
+        return cls(product, columns, (a, b), (bool(turns and turns[0]), bool(turns and turns[-1])))
+
+
+def _multiply(coder: Coder, item: Instruction) -> Step:
+    form = _Form.of(item)
+    product = form.product
+    d, a, b = item.operands[:3]
+    if not isinstance(d, Vec):
+        raise UnsupportedInstruction(item.name, item.line)
+    coder.phased = True
+    coder.shared_granule = min(coder.shared_granule, CHUNK_BYTES)
+    reads = [coder.reader(part, product.sum_register, item) for part in d.items]
+    writes = [coder.target(part, item) for part in d.items]
+    of_a, of_b = _Operand(coder, item, a, form, 0), _Operand(coder, item, b, form, 1)
+    adds = coder.predicate(item.operands[3], item)
+    site, masked = coder.site(f"wgmma_{product.source}", item), coder.mask(item)
+    tile = product.register_counts[2]
+    accumulator = ARITHMETIC[product.accumulator]
+
+    def step(batch: Batch) -> None:
+        mask = masked(batch)
+        if mask.empty:
+            return
+        require_whole_warps(batch, mask, item)
+        operations = product.operations * form.columns // _COLUMNS_OF_TILE
+        batch.tally.add(site, Event.OPERATIONS, mask.warp_count * operations)
+        chunks = [operand.chunks(batch, mask) for operand in (of_a, of_b)]
+        batch.products.start(_pattern(batch, mask, [part for part in chunks if part is not None]), item.line)
+        first, second = of_a.matrix(batch, mask), of_b.matrix(batch, mask)
+        shape = (batch.blocks, batch.warps)
+        held = [read(batch) for read in reads]
+        before = np.concatenate(
+            [matrix_c(held[i : i + tile], accumulator, _ROWS, shape) for i in range(0, len(held), tile)],
+            axis=1,
+        )
+        kept = np.broadcast_to(adds(batch), (*shape, WARP))[..., 0].reshape(-1)
+        before = np.where(kept, before, accumulator.type(0))
+        total = product.sums(first, second, before)
+        for i in range(0, len(held), tile):
+            column = i // tile * _COLUMNS_OF_TILE
+            part = np.ascontiguousarray(total[:, column : column + _COLUMNS_OF_TILE])
+            values = registers_of(part, product.sum_register, shape)
+            for write, value in zip(writes[i : i + tile], values, strict=True):
+                write(batch, value, mask)
+
+    return step
+
+
+class _Operand:
+    """A or B: in registers, or in shared memory by a descriptor."""
+
+    def __init__(self, coder: Coder, item: Instruction, operand: Operand, form: _Form, number: int) -> None:
+        self._form, self._number = form, number
+        self._item = item
+        self._start = coder.shared_start
+        product = form.product
+        self._kind = (product.a, product.b)[number]
+        self._dtype = product.element(self._kind)
+        self._rows = form.columns if number else _ROWS
+        self._registers: list[Callable[[Batch], Lanes]] = []
+        if isinstance(operand, Vec):
+            self._registers = [coder.reader(part, product.factor_register, item) for part in operand.items]
+        else:
+            self._descriptor = coder.reader(operand, _I64, item)
+
+    def chunks(self, batch: Batch, mask: Mask) -> NDArray[np.int64] | None:
+        """Return which chunks each warp reads: shape (blocks or 1, warps, …); None of registers."""
+        if self._registers:
+            return None
+        address = self._addresses(batch, mask)
+        limit = batch.layout.shared_bytes
+        used = np.asarray(mask.lanes.any(axis=2))[..., None, None]
+        wrong = ((address < 0) | (address + self._dtype.itemsize > limit)) & used
+        if wrong.any():
+            block, warp, row, k = (int(i) for i in np.argwhere(wrong)[0])
+            first = int(np.broadcast_to(address, wrong.shape)[block, warp, row, k])
+            text = f"multiplies byte {first} of shared memory, which has {limit} bytes"
+            batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._item.line, (block, warp, 0), first)
+        chunk = np.where(used, (address + _first_byte(batch)) // CHUNK_BYTES, -1)
+        if self._number:  # all warps of a group read the same B: it counts for the first
+            first_warps = np.arange(chunk.shape[1]) % _WARPGROUP == 0
+            chunk = np.where(first_warps[:, None, None], chunk, -1)
+        return chunk.reshape(*chunk.shape[:2], -1)
+
+    def matrix(self, batch: Batch, mask: Mask) -> Lanes:
+        """Return the elements: shape (k, rows, warps of all blocks in turn)."""
+        shape = (batch.blocks, batch.warps)
+        if self._registers:
+            values = [read(batch) for read in self._registers]
+            elements = matrix_a(values, self._dtype, _ROWS, shape)
+        else:
+            used = np.asarray(mask.lanes.any(axis=2))[..., None, None]
+            place = self._addresses(batch, mask) + _first_byte(batch)
+            index = np.where(used, place, 0) // self._dtype.itemsize
+            view = batch.shared.view(self._dtype.itemsize).view(self._dtype)
+            index = np.broadcast_to(index, (*shape, *index.shape[2:]))
+            found = view[np.arange(shape[0])[:, None, None, None], index]
+            elements = found.reshape(-1, *index.shape[2:]).transpose(2, 1, 0)
+        if self._form.negated[self._number]:
+            elements = elements ^ self._dtype.type(1 << 8 * self._dtype.itemsize - 1)
+        return np.ascontiguousarray(elements)
+
+    def _addresses(self, batch: Batch, mask: Mask) -> NDArray[np.int64]:
+        """Return the first byte of each element: shape (blocks or 1, warps, rows, k)."""
+        bits = uniform_blocks(np.asarray(self._descriptor(batch)))
+        bits = np.broadcast_to(bits, (len(bits), batch.warps, WARP))[..., 0]
+        found = Descriptors.of(bits)
+        used = np.asarray(mask.lanes.any(axis=2))
+        if ((found.offset != 0) & used).any():
+            raise UnsupportedInstruction(f"{self._item.name} with a base offset", self._item.line)
+        rows = self._rows
+        if self._number == 0:  # a warp has the rows of its number in the group
+            rows *= _WARPGROUP
+        transposed = self._form.transposed[self._number]
+        address = found.addresses(rows, self._form.product.depth, self._dtype.itemsize, transposed=transposed)
+        if self._number == 0:
+            first = np.arange(batch.warps) % _WARPGROUP * _ROWS
+            chosen = (first[:, None] + np.arange(_ROWS))[None, :, :, None]
+            address = np.take_along_axis(
+                address, np.broadcast_to(chosen, (len(address), *chosen.shape[1:])), 2
+            )
+        return address - self._start
+
+
+def _first_byte(batch: Batch) -> NDArray[np.int64]:
+    """Return where the shared memory of each warp's block starts in its cluster's: (1, warps or 1, 1, 1)."""
+    layout = batch.layout
+    return layout.rank_of_warp[..., None] * layout.stride if layout.several else np.zeros((1,) * 4, np.int64)
+
+
+def _pattern(batch: Batch, mask: Mask, parts: list[NDArray[Any]]) -> ChunkPattern:
+    """Return what the warps read, each chunk once, as what their first lanes read."""
+    blocks = max([len(mask.lanes), *(len(part) for part in parts)])
+    spread = [np.broadcast_to(part, (blocks, *part.shape[1:])) for part in parts]
+    return batch.bulk.listed(uniform_blocks(np.concatenate(spread, axis=2)), mask)

@@ -1,0 +1,116 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The picture of a case's bounds: a bar for each part's least time on one axis, the measured time a line."""
+
+from dataclasses import dataclass
+
+from gpuprof.analysis import numbers
+from gpuprof.analysis.limits import Floor, Limits
+from gpuprof.results import Bound
+
+#: A bar that ends at the axis' end would not show that it does.
+_MARGIN = 1.04
+
+
+@dataclass(frozen=True, slots=True)
+class BoundBar:
+    """One part of the GPU. Places are shares of the axis in percent.
+
+    Args:
+        label: The part.
+        meaning: What it does.
+        least: Where its floor ends.
+        even: Where it would end if all SMs shared the work evenly; None where they do.
+        most: Where it would end if caches absorbed nothing; None where they have no part in it.
+        is_beyond: Whether that lies beyond the axis.
+        reachable: Where it ends at the rate that this device was measured to reach; None where it was not.
+        time: Its floor.
+        share: Of the measured time; empty without one.
+        note: Formula and source.
+        binds: Whether no other ends later.
+    """
+
+    label: str
+    meaning: str
+    least: float
+    even: float | None
+    most: float | None
+    is_beyond: bool
+    reachable: float | None
+    time: str
+    share: str
+    note: str
+    binds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPicture:
+    """All bars of one case.
+
+    Args:
+        bars: The one that binds first.
+        measured: Where the measured time lies; None without one.
+        measured_time: The same as a time; empty without one.
+        text: What binds.
+        latency: Why it takes far longer; empty where it does not.
+        steps: What less work of the binding part would allow.
+        hot_line: The line that causes most of that work; None where lines were not counted.
+        hot_share: Its share.
+    """
+
+    bars: tuple[BoundBar, ...]
+    measured: float | None
+    measured_time: str
+    text: str
+    latency: str
+    steps: tuple[str, ...]
+    hot_line: int | None
+    hot_share: str
+
+
+def bound_picture(limits: Limits) -> BoundPicture:
+    """Lay a case's bounds out on one time axis that starts at 0."""
+    axis = _MARGIN * max(limits.measured_us or 0.0, limits.least_us)
+    hot = limits.hot
+    return BoundPicture(
+        bars=tuple(_bar(floor, axis) for floor in limits.floors),
+        measured=100 * limits.measured_us / axis if limits.measured_us else None,
+        measured_time=numbers.time_us(limits.measured_us) if limits.measured_us else "",
+        text=f"{limits.text[:1].upper()}{limits.text[1:]}.",
+        latency=limits.latency,
+        steps=tuple(f"{step.text[:1].upper()}{step.text[1:]}." for step in limits.steps),
+        hot_line=hot.line if hot else None,
+        hot_share=numbers.percent(hot.share_pct) if hot else "",
+    )
+
+
+def _note(bound: Bound) -> str:
+    reachable = bound.reachable_us
+    own = f" At the rate measured here: {numbers.time_us(reachable)}." if reachable else ""
+    return f"{bound.formula}. Rate: {bound.source}.{own}"
+
+
+def _bar(floor: Floor, axis: float) -> BoundBar:
+    def place(time_us: float | None) -> float | None:
+        return None if time_us is None else min(100.0, 100 * time_us / axis)
+
+    bound = floor.bound
+    reachable = bound.reachable_us if bound.reachable_us and bound.reachable_us <= axis else None
+    return BoundBar(
+        label=floor.label,
+        meaning=floor.meaning,
+        least=place(bound.least_us) or 0.0,
+        even=place(bound.even_us),
+        most=place(bound.most_us),
+        is_beyond=bound.most_us is not None and bound.most_us > axis,
+        reachable=place(reachable),
+        time=numbers.time_us(bound.least_us),
+        share="" if floor.share_pct is None else numbers.percent(floor.share_pct),
+        note=f"{bound.formula}. Rate: {bound.source}."
+        + (
+            f" At the rate measured here: {numbers.time_us(bound.reachable_us)}."
+            if bound.reachable_us
+            else ""
+        ),
+        binds=floor.binds,
+    )

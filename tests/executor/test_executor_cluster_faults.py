@@ -1,0 +1,344 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What kernels can do wrong in clusters of several blocks: each fault is planted beside a twin without it."""
+
+import re
+
+import numpy as np
+import pytest
+from cluster_sources import clustered
+from executor_harness import caught, line_of, run_cuda
+
+from gpuprof.executor import FaultKind
+
+PAIR = """extern "C" __global__ void __cluster_dims__(2, 1, 1) k(float *out) {
+    __shared__ __align__(128) float row[64];
+    __shared__ u64 full, done;
+    const int t = threadIdx.x, other = rank() ^ 1;
+BODY
+}
+"""
+
+
+def pair(body: str) -> str:
+    """Return a kernel of two blocks of a cluster."""
+    return clustered(PAIR.replace("BODY", body))
+
+
+#: What must be there, and what goes wrong without it: the line that is to blame, and the words for it.
+PLANTED = {
+    "barrier before a remote read": (
+        """
+    row[t] = t;
+    meet(); // the fence
+    out[blockIdx.x * 64 + t] = pointer(row, other)[t ^ 1]; // planted
+    meet();""",
+        "    meet(); // the fence\n",
+        FaultKind.SHARED_RACE,
+        r"reads byte \d+ of the shared memory of rank [01], which .* writes in line",
+    ),
+    "barrier before the owner writes again": (
+        """
+    row[t] = t;
+    meet();
+    out[blockIdx.x * 64 + t] = pointer(row, other)[t];
+    meet(); // the fence
+    row[t] = 7; // planted""",
+        "    meet(); // the fence\n",
+        FaultKind.SHARED_RACE,
+        r"writes byte \d+ of the shared memory of rank [01], which .* reads in line",
+    ),
+    "barrier after a remote store": (
+        """
+    row[t] = 0;
+    meet();
+    pointer(row, other)[t] = 3;
+    meet(); // the fence
+    out[blockIdx.x * 64 + t] = row[t]; // planted
+    meet();""",
+        "    meet(); // the fence\n",
+        FaultKind.SHARED_RACE,
+        r"reads byte \d+ of the shared memory of rank [01], which .* writes in line",
+    ),
+    "barrier of the cluster, not of the block": (
+        """
+    row[t] = t;
+    meet();__syncthreads();
+    out[blockIdx.x * 64 + t] = pointer(row, other)[63 - t]; // planted
+    meet();""",
+        "    meet();__syncthreads();\n",
+        FaultKind.SHARED_RACE,
+        r"reads byte \d+ of the shared memory of rank [01], which .* writes in line",
+    ),
+    "barrier before the end": (
+        """
+    row[t] = t;
+    meet();
+    out[blockIdx.x * 64 + t] = pointer(row, other)[t]; // planted
+    meet(); // the fence""",
+        "    meet(); // the fence",
+        FaultKind.OUT_OF_BOUNDS,
+        r"accesses shared memory of block \([01], 0, 0\), which ends without waiting for that",
+    ),
+    "fence before a relaxed arrival": (
+        """
+    row[t] = t;
+    __threadfence(); // the fence
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+    out[blockIdx.x * 64 + t] = pointer(row, other)[t]; // planted
+    meet();""",
+        "    __threadfence(); // the fence\n",
+        FaultKind.SHARED_RACE,
+        r"reads byte \d+ of the shared memory of rank [01], which",
+    ),
+    "wait for what was sent": (
+        """
+    if (t == 0) {
+        init(&full, 1);
+        fence();
+        expect(&full, 256);
+    }
+    meet();
+    send(row + t, t, &full, other);
+    wait(&full, 0); // the fence
+    out[blockIdx.x * 64 + t] = row[t]; // planted
+    meet();""",
+        "    wait(&full, 0); // the fence\n",
+        FaultKind.ASYNC_COPY,
+        r"reads byte \d+ .* to which a bulk copy or an asynchronous store is still in flight",
+    ),
+    "barrier before others use an mbarrier": (
+        """
+    if (t == 0) {
+        init(&full, 64);
+        fence();
+    }
+    meet(); // the fence
+    arrive_remote(&full, other);
+    wait(&full, 0);
+    meet();""",
+        "    meet(); // the fence\n",
+        FaultKind.SHARED_RACE,
+        r"uses the mbarrier at byte \d+ of the shared memory of rank [01], which",
+    ),
+    "wait until the receiver is ready": (
+        """
+    row[t] = 1;
+    if (t == 0) {
+        init(&full, 1);
+        init(&done, 64);
+        fence();
+        expect(&full, 256);
+    }
+    meet();
+    out[blockIdx.x * 64 + t] = row[t];
+    arrive_remote(&done, other);
+    wait(&done, 0); // the fence
+    send(row + t, t, &full, other);
+    wait(&full, 0);
+    out[blockIdx.x * 64 + t] += row[t];
+    meet();""",
+        "    wait(&done, 0); // the fence\n",
+        FaultKind.SHARED_RACE,
+        r"starts an asynchronous store to byte \d+ of the shared memory of rank [01], which .* read",
+    ),
+}
+
+
+@pytest.mark.parametrize("missing", PLANTED)
+def test_what_is_missing_is_found(missing):
+    body, part, kind, text = PLANTED[missing]
+    arguments = np.zeros(128, np.float32)
+    shape = {"grid": (2, 1, 1), "block": (64, 1, 1)}
+    run_cuda(pair(body), arguments, **shape)
+    broken = pair(body.replace(part, "    __syncthreads();\n" if "__syncthreads" in part else ""))
+    fault = caught(broken, arguments, **shape)
+    assert fault.kind == kind
+    assert re.search(text, str(fault)), fault
+    if "// planted" in broken:
+        assert fault.source_line == line_of(broken, "// planted")
+
+
+#: Mistakes that no barrier mends: the line that is to blame, and the words for it.
+WRONG = {
+    "rank outside the cluster": (
+        "    row[t] = 0; meet();\n    out[t] = remote(mapped(row, t == 40 ? 2 : 0));",
+        "ld.shared::cluster",
+        FaultKind.OUT_OF_BOUNDS,
+        "which is an address of rank 2; the cluster has 2 blocks",
+    ),
+    "beyond another block's memory": (
+        "    row[t] = 0; meet();\n    out[t] = remote(mapped(row + 5000, other));",
+        "ld.shared::cluster",
+        FaultKind.OUT_OF_BOUNDS,
+        "accesses 4 bytes at byte 20000 of the shared memory of rank 1, which has",
+    ),
+    "own instruction, other address": (
+        """    row[t] = 0; meet();
+    asm volatile("ld.shared::cta.f32 %0, [%1];" : "=f"(out[t]) : "r"(mapped(row + t, other))); // planted""",
+        "// planted",
+        FaultKind.OUT_OF_BOUNDS,
+        "accesses shared memory of its own block at 0x1000",
+    ),
+    "misaligned": (
+        "    row[t] = 0; meet();\n    out[t] = remote(mapped(row, other) + 2);",
+        "ld.shared::cluster",
+        FaultKind.MISALIGNED,
+        "accesses 4 bytes at byte 2 of the shared memory of rank 1, which is not aligned to 4 there",
+    ),
+    "memory that nobody wrote": (
+        "    meet();\n    out[t] = remote(mapped(row + t, other));",
+        "ld.shared::cluster",
+        FaultKind.UNINITIALISED_SHARED,
+        "reads byte 0 of the shared memory of rank 1, which was never written",
+    ),
+    "wait without arrival": (
+        '    asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); // planted',
+        "// planted",
+        FaultKind.BARRIER,
+        "waits at the barrier of its cluster, but has not arrived there",
+    ),
+    "two arrivals": (
+        """    asm volatile("barrier.cluster.arrive;" ::: "memory");
+    asm volatile("barrier.cluster.arrive;" ::: "memory"); // planted""",
+        "// planted",
+        FaultKind.BARRIER,
+        "arrives at the barrier of its cluster again, before it has waited there",
+    ),
+    "arrival in divergent code": (
+        """    if (t % 2)
+        asm volatile("barrier.cluster.arrive.aligned;" ::: "memory"); // planted
+    row[t] = 1;
+    __syncthreads();
+    out[t] = row[t ^ 1];""",
+        "// planted",
+        FaultKind.BARRIER,
+        "is in divergent code",
+    ),
+    "an mbarrier in another block than the data": (
+        """    if (t == 0) {
+        init(&full, 1);
+        fence();
+    }
+    meet();
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];" // planted
+                 ::"r"(mapped(row, other)), "f"(1.0f), "r"(at(&full)) : "memory");""",
+        "// planted",
+        FaultKind.MBARRIER,
+        "stores to another block than that of its mbarrier",
+    ),
+    "multicast to a block that is not there": (
+        """    if (t == 0) {
+        init(&full, 1);
+        fence();
+        multicast(row, out, 256, &full, 7);
+    }""",
+        "multicast::cluster",
+        FaultKind.OUT_OF_BOUNDS,
+        "copies to the blocks of mask 0x7, but its cluster has 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_mistakes_are_told(mistake):
+    body, line, kind, text = WRONG[mistake]
+    source = pair(body)
+    fault = caught(source, np.zeros(128, np.float32), grid=(2, 1, 1), block=(64, 1, 1))
+    assert fault.kind == kind
+    assert text in str(fault)
+    assert fault.source_line == line_of(source, line)
+
+
+def test_a_block_that_has_ended_is_not_touched():
+    source = pair("""
+    row[t] = t;
+    meet();
+    if (rank() == 0)
+        return;
+    __syncthreads();
+    out[t] = pointer(row, 0)[t]; // planted""")
+    fault = caught(source, np.zeros(128, np.float32), grid=(2, 1, 1), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.OUT_OF_BOUNDS, line_of(source, "// planted"))
+    assert fault.block == (1, 0, 0)
+    assert "of block (0, 0, 0), which ends" in str(fault)
+
+
+def test_threads_that_ended_count_as_arrived():
+    source = pair("""
+    if (t >= 32 && rank() == 0)
+        return;
+    row[t] = t;
+    meet();
+    out[blockIdx.x * 64 + t] = t < 32 ? pointer(row, other)[t] : 5;
+    meet();""")
+    (out,), _ = run_cuda(source, np.zeros((2, 64), np.float32), grid=(2, 1, 1), block=(64, 1, 1))
+    np.testing.assert_array_equal(out.array()[0], [*range(32), *[0] * 32])
+    np.testing.assert_array_equal(out.array()[1], [*range(32), *[5] * 32])
+
+
+def test_an_undefined_value_of_another_block_is_followed():
+    source = pair("""
+    if (t > 0)
+        row[t] = t;
+    meet();
+    const float value = pointer(row, other)[t]; // reads
+    out[blockIdx.x * 64 + t] = t > 0 CONDITION ? value : 0; // stores
+    meet();""")
+    arguments = np.zeros(128, np.float32)
+    shape = {"grid": (2, 1, 1), "block": (64, 1, 1), "follow_undefined": True}
+    (out,), result = run_cuda(source.replace("CONDITION", ""), arguments, **shape)
+    np.testing.assert_array_equal(out.array(), [*range(64), *range(64)])
+    assert "which nobody had written" in result.remarks[0]
+    broken = source.replace("CONDITION", "|| rank() == 1")
+    fault = caught(broken, arguments, **shape)
+    assert fault.kind == FaultKind.UNINITIALISED_SHARED
+    assert (fault.block, fault.thread) == ((1, 0, 0), (0, 0, 0))
+    assert fault.source_line == line_of(broken, "// stores")
+
+
+def test_who_waits_for_a_block_that_never_arrives_is_told():
+    source = pair("""
+    if (t == 0) {
+        init(&full, 1);
+        fence();
+    }
+    __syncthreads();
+    if (rank() == 1)
+        wait(&full, 0); // nobody arrives
+    meet();""")
+    fault = caught(source, np.zeros(128, np.float32), grid=(2, 1, 1), block=(64, 1, 1))
+    assert fault.kind == FaultKind.MBARRIER
+    assert fault.block == (1, 0, 0)
+    waiting = "thread (0, 0, 0) of block (0, 0, 0) waits at the barrier of their cluster in line"
+    assert f"{waiting} {line_of(source, 'barrier.cluster.wait')}" in str(fault)
+
+
+def test_a_block_that_is_stuck_names_who_waits_for_it():
+    source = pair("""
+    row[t] = t;
+    if (rank() == 1 && t < 32)
+        __syncthreads(); // stuck
+    meet();
+    out[blockIdx.x * 64 + t] = row[t];""")
+    fault = caught(source, np.zeros(128, np.float32), grid=(2, 1, 1), block=(64, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.BARRIER, line_of(source, "// stuck"))
+    assert (fault.block, fault.thread) == ((1, 0, 0), (32, 0, 0))
+    assert "waits at; thread (0, 0, 0) of block (0, 0, 0) waits at the barrier of their cluster" in str(fault)
+
+
+def test_global_memory_is_ordered_by_the_barrier_of_the_cluster():
+    body = """
+    out[blockIdx.x * 64 + t] = t;
+    meet();
+    const float sum = out[other * 64 + t] + out[other * 64 + (t ^ 40)];
+    meet(); // the fence
+    out[blockIdx.x * 64 + t] = sum; // planted"""
+    shape = {"grid": (2, 1, 1), "block": (64, 1, 1)}
+    (out,), _ = run_cuda(pair(body), np.zeros(128, np.float32), **shape)
+    t = np.arange(64)
+    np.testing.assert_array_equal(out.array(), np.tile(t + (t ^ 40), 2))
+    broken = pair(body.replace("meet(); // the fence", "__syncthreads();"))
+    fault = caught(broken, np.zeros(128, np.float32), **shape)
+    assert (fault.kind, fault.source_line) == (FaultKind.GLOBAL_RACE, line_of(broken, "// planted"))

@@ -1,0 +1,160 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What public code needs beside textures: tiles of several warps, jumps by tables, video instructions."""
+
+import numpy as np
+import pytest
+from executor_harness import compile_cuda, run_instruction
+
+from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch, load_program
+from gpuprof.toolchain.cuda_headers import find_cuda_headers
+
+TILE = """#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void k(int *out)
+{
+    __shared__ cg::block_tile_memory<256> scratch;
+    __shared__ int mine[256];
+    extern __shared__ int more[];
+    auto block = cg::this_thread_block(scratch);
+    auto tile = cg::tiled_partition<SIZE>(block);
+    mine[threadIdx.x] = threadIdx.x;
+    more[threadIdx.x] = 0;
+    BETWEEN
+    const int other = mine[threadIdx.x ^ (SIZE / 2)];
+    out[threadIdx.x] = cg::reduce(tile, (int)threadIdx.x, cg::plus<int>()) + 100000 * other;
+}
+"""
+
+
+def tile_program(size: int, between: str, *, follow_undefined: bool = False):
+    headers = find_cuda_headers(13)
+    if headers.missing:
+        pytest.skip("cooperative_groups.h is not installed")
+    source = TILE.replace("SIZE", str(size)).replace("BETWEEN", between)
+    ptx = compile_cuda(source, tuple(headers.options))[0]
+    assert "%reserved_smem_offset_1" in ptx
+    return load_program(ptx, "k", follow_undefined=follow_undefined)
+
+
+@pytest.mark.parametrize("follow_undefined", [False, True])
+@pytest.mark.parametrize("size", [64, 128])
+def test_warps_of_a_tile_meet_and_add(size, follow_undefined):
+    program = tile_program(size, "tile.sync();", follow_undefined=follow_undefined)
+    assert not program.unmodelled
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(256, np.int32), "out")
+    launch(program, (3, 1, 1), (256, 1, 1), [out], memory, dynamic_shared_bytes=1024)
+    thread = np.arange(256)
+    sums = thread.reshape(-1, size).sum(axis=1).repeat(size)
+    assert np.array_equal(out.array(), sums + 100000 * (thread ^ size // 2))
+
+
+def test_warps_of_a_tile_that_do_not_meet_race():
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(256, np.int32), "out")
+    with pytest.raises(KernelFault) as caught:
+        launch(tile_program(64, ""), (1, 1, 1), (256, 1, 1), [out], memory, dynamic_shared_bytes=1024)
+    assert caught.value.kind is FaultKind.SHARED_RACE
+    assert caught.value.source_line == 14
+
+
+GUARDED = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 k_0)
+{
+    .reg .b32 %r<6>; .reg .b64 %rd<4>; .reg .pred %p;
+    ld.param.u64 %rd1, [k_0];
+    mov.u32 %r1, %tid.x;
+    and.b32 %r2, %r1, 1;
+    setp.SENSE.u32 %p, %r1, 16;
+    mov.u32 %r3, 5;
+    table: .branchtargets first, second;
+    @NOT%p brx.idx %r2, table;
+    add.u32 %r3, %r3, 1;
+    bra.uni end;
+first:
+    mov.u32 %r3, 10;
+    bra.uni end;
+second:
+    mov.u32 %r3, 20;
+end:
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r3;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("sense", "negation"), [("lt", ""), ("ge", "!")])
+def test_a_table_is_used_only_where_its_guard_holds(sense, negation):
+    memory = GlobalMemory()
+    out = memory.allocate(np.zeros(32, np.int32), "out")
+    program = load_program(GUARDED.replace("SENSE", sense).replace("NOT", negation), "k")
+    launch(program, (1, 1, 1), (32, 1, 1), [out], memory)
+    assert out.array().tolist() == [10, 20] * 8 + [6] * 16
+
+
+def video(name: str, a: list[int], b: list[int], c: list[int]) -> list[int]:
+    kinds = ("b32", "b32", "b32")
+    return run_instruction(f"{name} d, a, b, c;", kinds, "b32", a, b, c).tolist()
+
+
+def lanes(word: int, count: int, *, signed: bool) -> list[int]:
+    """The small integers of a word, the lowest first."""
+    bits = 32 // count
+    parts = [word >> (bits * i) & (1 << bits) - 1 for i in range(count)]
+    return [part - (part >> (bits - 1) << bits) if signed else part for part in parts]
+
+
+def words(count: int) -> list[list[int]]:
+    rng = np.random.default_rng(5)
+    chosen = [0, 0xFFFF_FFFF, 0x8000_8000, 0x7FFF_7FFF, 0x80FF_7F01, 0x0102_0304]
+    return [
+        [*chosen, *rng.permutation(chosen).tolist(), *rng.integers(0, 2**32, 40).tolist()]
+        for _ in range(count)
+    ]
+
+
+OPERATIONS = {
+    "vadd": lambda x, y: x + y,
+    "vsub": lambda x, y: x - y,
+    "vabsdiff": lambda x, y: abs(x - y),
+    "vmin": min,
+    "vmax": max,
+    "vavrg": lambda x, y: (x + y + (x + y >= 0)) >> 1,
+}
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("flag", ["", ".sat", ".add"])
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_small_integers_meet_their_like(name, count, flag, signed):
+    kind, bits = "s32" if signed else "u32", 32 // count
+    least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    columns = words(3)
+    expected = []
+    for a, b, c in zip(*columns, strict=True):
+        pairs = zip(lanes(a, count, signed=signed), lanes(b, count, signed=signed), strict=True)
+        found = [OPERATIONS[name](x, y) for x, y in pairs]
+        if flag == ".sat":
+            found = [min(max(each, least), most) for each in found]
+        if flag == ".add":
+            expected.append((sum(found) + c) % 2**32)
+        else:
+            expected.append(sum(each % 2**bits << bits * i for i, each in enumerate(found)))
+    assert video(f"{name}{count}.{kind}.{kind}.{kind}{flag}", *columns) == expected
+
+
+def test_the_inverse_root_of_doubles():
+    values = np.array([1.0, 4.0, 2.0, 1e-310, 5e-324, 1e300, 0.0, -0.0, np.inf, -1.0, np.nan])
+    found = run_instruction("rsqrt.approx.f64 d, a;", ("f64",), "f64", values)
+    with np.errstate(all="ignore"):
+        exact = 1 / np.sqrt(values.astype(np.longdouble))
+    assert np.array_equal(found[6:9], [np.inf, -np.inf, 0.0])
+    assert np.isnan(found[9:]).all()
+    assert (np.abs(found[:6] - exact[:6]) <= np.spacing(found[:6])).all()

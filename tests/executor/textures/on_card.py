@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Launch a case of the corpus on a GPU."""
+
+import ctypes
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from texture_corpus import POISON, Case
+
+from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext, Module
+from gpuprof.backends.gpu.texture_memory import CudaArray, SurfaceObject, TextureObject
+
+
+def ask(context: GpuContext, module: Module, case: Case) -> dict[str, NDArray[Any]]:
+    """Return what the launch leaves in the output, `out`, and in each surface, by its argument's number."""
+    with ExitStack() as held:
+
+        def buffer(content: NDArray[Any]) -> Buffer:
+            made = Buffer(content.nbytes)
+            held.callback(made.free)
+            made.upload(content)
+            return made
+
+        out = buffer(case.output)
+        out.fill(POISON)
+        values: list[Any] = [ctypes.c_void_p(out.address)]
+        surfaces = {}
+        for number, argument in enumerate(case.arguments):
+            if isinstance(argument, np.ndarray):
+                values.append(ctypes.c_void_p(buffer(argument).address))
+                continue
+            memory, source = buffer(argument.array), None
+            if not argument.texels.linear:
+                source = CudaArray(argument.texels, written=argument.sampling is None)
+                held.callback(source.free)
+                source.fill(memory.address)
+            if argument.sampling is None:
+                made: Any = SurfaceObject(source)
+                surfaces[f"surface {number}"] = (source, memory, argument.array)
+            else:
+                made = TextureObject(argument.texels, argument.sampling, source or memory.address)
+            held.callback(made.free)
+            values.append(ctypes.c_uint64(made.handle))
+        function = module.function(case.kernel)
+        context.synchronize()
+        function.launch(case.grid, case.block, 0, context.stream, Arguments(values))
+        context.synchronize()
+        found = {"out": out.download(case.output.dtype, count=case.output.size).reshape(case.output.shape)}
+        for name, (source, memory, array) in surfaces.items():
+            source.drain(memory.address)
+            found[name] = memory.download(array.dtype, count=array.size).reshape(array.shape)
+        return found

@@ -1,0 +1,161 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of a case's bounds: what binds, where, what less of it would allow, and when it is latency."""
+
+from dataclasses import replace
+
+import pytest
+from synthetic_runs import DEVICE, Gemm, counted_run, run, sim_run
+
+from gpuprof.analysis.groups import groups
+from gpuprof.analysis.ladder import build_ladder
+from gpuprof.analysis.limits import limits_of
+from gpuprof.analysis.lines import line_figures
+from gpuprof.analysis.roofline import build_roofline
+from gpuprof.bounds import with_bounds
+from gpuprof.report.bound_picture import bound_picture
+from gpuprof.report.ladder_table import headline
+from gpuprof.results import Counter, Measurement, Occupancy, SourceLine, Timing, TimingPair
+
+PROBLEM = Gemm(4096, 4096, 4096)
+#: Cycles of all SMs in a millisecond.
+CYCLES = 132 * 1980e3
+
+
+def counted(values, **parts):
+    counters = {name: Counter(value, "", "sim") for name, value in values.items()}
+    bare = Measurement("k", PROBLEM, (32, 32, 1), (128, 128, 1), {}, "ok", "x", counters=counters)
+    return with_bounds(replace(bare, **parts), DEVICE)
+
+
+def timed(case, median_us):
+    timing = Timing(median_us, median_us, median_us, None, ((median_us,),), 1)
+    return replace(case, timing=TimingPair(timing, None))
+
+
+def limits(case, backend="gpu"):
+    found = limits_of(run(backend, [], [case]), case)
+    assert found is not None
+    return found
+
+
+#: Ten milliseconds of passes, eight of which are conflicts; one millisecond of FMAs.
+CONFLICTS = {
+    "l1_passes": 10 * CYCLES,
+    "shared_load_bank_conflicts": 8 * CYCLES,
+    "shared_load_wavefronts": 9 * CYCLES,
+    "ffma_thread_instructions": 128 * CYCLES,
+}
+
+
+def test_what_binds_is_the_longest_and_is_said_without_a_time():
+    found = limits(counted(CONFLICTS), "sim")
+    assert [floor.key for floor in found.floors[:2]] == ["l1", "fma"]
+    assert found.least_us == pytest.approx(10_000)
+    assert found.text == "cannot be faster than 10.0 ms (Shared memory and L1)"
+    assert (found.ratio, found.latency) == (None, "")
+
+
+def test_next_is_the_waste_of_what_binds_then_all_of_it():
+    found = limits(timed(counted(CONFLICTS), 11_000))
+    assert [(step.what, round(step.least_us), step.left) for step in found.steps] == [
+        ("conflict-free shared memory", 2000, "Shared memory and L1"),
+        ("no work for Shared memory and L1 at all", 1000, "FMA (f32)"),
+    ]
+    assert [step.factor for step in found.steps] == [pytest.approx(5.5), pytest.approx(11)]
+    assert found.steps[0].text.startswith("conflict-free shared memory would allow 2.00 ms at best")
+
+
+def test_a_waste_below_the_second_bound_is_worth_no_more_than_that():
+    counters = {**CONFLICTS, "ffma_thread_instructions": 5 * 128 * CYCLES}
+    found = limits(counted(counters), "sim")
+    first = found.steps[0]
+    assert (first.what, first.left) == ("conflict-free shared memory", "FMA (f32)")
+    assert first.least_us == pytest.approx(5000)
+
+
+def test_near_its_bound_a_case_is_said_to_be_bound():
+    found = limits(timed(counted(CONFLICTS), 12_500))
+    assert found.text == "bound by Shared memory and L1: 10.0 ms at least, 80.0 % of the time it takes"
+    assert found.latency == ""
+
+
+def test_far_above_every_bound_it_is_latency_with_the_arithmetic():
+    occupancy = Occupancy(12.5, "registers", 1)
+    case = timed(counted({"ffma_thread_instructions": 128 * CYCLES}, occupancy=occupancy), 2000)
+    found = limits(case)
+    assert found.text == "2.00× its highest bound, 1.00 ms (FMA (f32)): latency is not hidden"
+    # Four cycles and a bit of latency at four a cycle, over eight resident warps.
+    assert "needs 16.4 warp FMAs in flight on each SM (4.00 a cycle x 4.10 cycles)" in found.latency
+    assert "8 warps are resident (registers), so each must keep 2.05 under way" in found.latency
+
+
+def test_scattered_accesses_are_a_waste_of_their_own():
+    counters = {
+        "l1_passes": 8 * CYCLES,
+        "global_load_requests": CYCLES,
+        "global_load_sectors": 32 * CYCLES,
+        "global_load_useful_bytes": 128 * CYCLES,
+    }
+    steps = limits(counted(counters), "sim").steps
+    assert steps[0].what == "coalesced global loads"
+    # Of eight passes a request one is needed, but then L2's share of the bytes binds.
+    assert steps[0].least_us >= 1000
+
+
+def test_the_line_that_causes_most_of_it_is_named_and_marked():
+    lines = (
+        SourceLine(10, {"l1_passes": 30, "ffma_thread_instructions": 900}),
+        SourceLine(12, {"l1_passes": 70}),
+    )
+    case = counted(CONFLICTS, lines=lines)
+    found = limits(case, "sim")
+    assert found.hot is not None
+    assert (found.hot.line, found.hot.share_pct) == (12, pytest.approx(70))
+    figures = line_figures(case)
+    assert [figures[line].binding_pct for line in (10, 12)] == [pytest.approx(30), pytest.approx(70)]
+    assert [figures[line].binds for line in (10, 12)] == [False, True]
+
+
+def test_the_picture_has_one_axis_for_bounds_and_time():
+    picture = bound_picture(limits(timed(counted(CONFLICTS), 12_500)))
+    binding, second = picture.bars[:2]
+    assert picture.measured == pytest.approx(100 / 1.04)
+    assert binding.least == pytest.approx(80 / 1.04)
+    assert second.least == pytest.approx(8 / 1.04)
+    assert (binding.binds, second.binds) == (True, False)
+    assert binding.share == "80.0 %"
+    assert "10" in binding.note
+    assert "Rate: " in binding.note
+
+
+def test_without_a_gpu_the_ladder_is_ordered_by_bounds_and_says_so():
+    held = sim_run()
+    group = groups(held)[0]
+    text = headline(held, group, build_ladder(held, group.sizes[-1]))
+    assert text.startswith("By bounds, no times: ")
+    assert "cannot be faster than" in text
+    assert "traffic" not in text
+
+
+def test_rooflines_separate_kernels_that_do_the_same_work():
+    held = counted_run()
+    group = groups(held)[0]
+    roofline = build_roofline(held, group)
+    assert roofline is not None
+    places = {
+        level.key: {round(point.flop_per_byte, 6) for point in level.points if not point.is_reference}
+        for level in roofline.levels
+    }
+    assert len(places["ideal"]) == 1
+    assert len(places["l2"]) > 1
+    assert {"ideal", "l2"} <= places.keys()
+
+
+def test_without_a_time_a_point_stands_at_what_its_bounds_allow():
+    held = replace(counted_run(), backend="sim")
+    cases = tuple(replace(case, timing=None, throughput=None) for case in held.cases)
+    held = replace(held, cases=cases)
+    roofline = build_roofline(held, groups(held)[0])
+    assert roofline is not None
+    assert all(point.is_bound for level in roofline.levels for point in level.points)

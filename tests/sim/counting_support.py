@@ -1,0 +1,22 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Counting a case that a GPU is said to have measured."""
+
+from gpuprof.devices.device import Device
+from gpuprof.measure.case import Case
+from gpuprof.measure.counting import MOST_SECONDS, Counting
+from gpuprof.measure.protocol import Open, Opened
+from gpuprof.results import Measurement
+
+PATIENCE_S = 6 * MOST_SECONDS
+
+
+def counted(measurement: Measurement, case: Case, device: Device, seconds: float = PATIENCE_S) -> Measurement:
+    """The measurement with what a process of its own counted."""
+    found: list[Measurement] = []
+    opened = Opened(device, "gpu", None, {}, 0)
+    counting = Counting(Open("0", None, 0, 0.1), opened, lambda _, item: found.append(item), seconds)
+    counting.add(0, case, measurement)
+    counting.wait()
+    counting.close()
+    return found[0]

@@ -1,0 +1,58 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a GPU measured is counted by the executor, in a process of its own."""
+
+from dataclasses import replace
+
+from counting_support import counted
+from problem_support import problem_for
+
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.devices.cards import load_card
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.shape import configure
+from gpuprof.measure.case import Case, unmeasured
+from gpuprof.measure.execute import Compiler
+
+DEVICE = load_card("h200")
+TILED = next(kernel for kernel in shipped_ladder("gemm").kernels if kernel.id == "smem_tiled")
+
+
+def measured(case):
+    """The case as a GPU would leave it."""
+    return replace(
+        unmeasured(case, case.kernel, "ok", None, "-"), source_hash=TILED.source_hash, event_floor_us=2.0
+    )
+
+
+def test_a_measured_case_gets_the_counts_and_bounds_of_the_executor():
+    problem = problem_for(TILED, 96, 64, 32)
+    case = Case.of(TILED, problem)
+    found = counted(measured(case), case, DEVICE)
+    shape = configure(TILED, problem, case.block, {}, DEVICE)
+    direct = SimBackend(DEVICE, 0).count(TILED, problem, shape, Compiler(DEVICE.arch)(TILED, shape))
+    assert found.executor_counters == direct.counters
+    assert found.lines == direct.lines
+    assert found.counters == {}
+    assert found.bounds["launch"].least_us == 2.0
+    assert {"fma", "l1", "l2"} <= set(found.bounds)
+    assert found.bound_by in found.bounds
+    assert found.bounds_reason is None
+
+
+def test_a_count_that_takes_too_long_costs_the_counts_only():
+    case = Case.of(TILED, problem_for(TILED, 1024, 1024, 1024))
+    before = measured(case)
+    found = counted(before, case, DEVICE, seconds=0.05)
+    why = "counting it on the executor takes more than 0.05 s"
+    assert found == replace(before, lines_reason=why, bounds_reason=why)
+
+
+def test_a_kernel_that_the_executor_cannot_run_says_why():
+    case = Case.of(TILED, problem_for(TILED, 64, 64, 64))
+    broken = replace(TILED, source=TILED.source.replace("real sum = 0;", "real sum = 0; __trap();"))
+    assert broken.source != TILED.source
+    found = counted(measured(case), replace(case, kernel=broken), DEVICE)
+    assert found.executor_counters == {}
+    assert "trap" in found.bounds_reason
+    assert found.lines_reason == found.bounds_reason

@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernel files with tensor maps in both directions, and with warpgroup products, from header to verdict."""
+
+import pytest
+from hopper_sources import SCALED_BOXES, WARPGROUP_GEMM
+
+import gpuprof
+
+
+def case_of(folder, text, sizes, **options):
+    path = folder / "mine.cu"
+    path.write_text(text)
+    extents = tuple(map(int, sizes.split("x")))
+    return gpuprof.profile(path, device="sim:h200", sizes=[extents], **options).case()
+
+
+@pytest.mark.parametrize("sizes", ["3x21x40", "1x1x4", "2x8x16", "4x9x100"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_boxes_go_in_and_out(tmp_path, sizes, dtype):
+    case = case_of(tmp_path, SCALED_BOXES, sizes=sizes, dtype=dtype)
+    assert case.ok, case.reason
+
+
+def test_rows_that_the_engine_cannot_take_are_skipped_with_the_reason(tmp_path):
+    case = case_of(tmp_path, SCALED_BOXES, sizes="2x8x18")
+    assert case.outcome == "skipped"
+    assert "rows that start at multiples of 16 bytes; those of x are 72 bytes apart" in case.reason
+
+
+def test_missing_fence_is_told_with_its_line(tmp_path):
+    text = SCALED_BOXES.replace('asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); // visible', "")
+    case = case_of(tmp_path, text, sizes="3x21x40")
+    assert case.outcome == "failed"
+    assert "missing proxy fence" in case.reason
+    wrote = next(i for i, line in enumerate(text.splitlines(), 1) if "tile[i] + tile[i]" in line)
+    assert f"which line {wrote} wrote, and no fence.proxy.async lies between" in case.reason
+
+
+@pytest.mark.parametrize("sizes", ["64x64x64", "128x192x200", "72x40x328"])
+def test_tensor_copies_feed_a_warpgroup(tmp_path, sizes):
+    case = case_of(tmp_path, WARPGROUP_GEMM, sizes=sizes, dtype="f16")
+    assert case.ok, case.reason
+    m, n, k = map(int, sizes.split("x"))
+    blocks = -(-m // 64) * -(-n // 64)
+    assert case.counters["tensor_f16_operations"] == 2 * blocks * 64 * 64 * -(-k // 64) * 64
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("wait(at(arrived + step % 2), step / 2 % 2);", "", "to which a bulk copy is still in flight"),
+        (
+            'asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); // multiplied',
+            "",
+            "which a wgmma still",
+        ),
+    ],
+)
+def test_missing_waits_are_told(tmp_path, old, new, words):
+    assert old in WARPGROUP_GEMM
+    case = case_of(tmp_path, WARPGROUP_GEMM.replace(old, new), sizes="64x64x256", dtype="f16")
+    assert case.outcome == "failed"
+    assert words in case.reason
