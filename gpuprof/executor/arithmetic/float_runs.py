@@ -12,7 +12,7 @@ instructions of a tape its bits cannot matter.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -277,11 +277,14 @@ class CompiledTape:
 
 def _empty(shapes: list[tuple[int, ...]]) -> list[Lanes]:
     """Return an array for each shape; of those of one shape all that a warp has stands together."""
-    parts: dict[tuple[int, ...], Iterator[Lanes]] = {
-        shape: iter(np.empty((*shape[:2], times, shape[2]), dtype=np.float32).transpose(2, 0, 1, 3))
+    parts = {
+        shape: np.empty((*shape[:2], times, shape[2]), dtype=np.float32).transpose(2, 0, 1, 3)
         for shape, times in Counter(shapes).items()
     }
-    return [next(parts[shape]) for shape in shapes]
+    if len(parts) == 1:
+        return list(parts[shapes[0]])
+    rest = {shape: iter(part) for shape, part in parts.items()}
+    return [next(rest[shape]) for shape in shapes]
 
 
 def _address(array: NDArray[Any]) -> int:

@@ -95,11 +95,17 @@ class MovingFootprint:
 
     def _distance(self, address: NDArray[np.int64], mask: Mask) -> int | None:
         """Return by how much all addresses moved from the first ones; None where they did not all alike."""
-        first = self._first
-        if first is None or first.shape != address.shape or not mask.equals(self._mask):
+        if self._first is None or not mask.equals(self._mask):
             return None
-        moved = address[:1, :1, :1] - first[:1, :1, :1]
-        return int(moved[0, 0, 0]) if (first + moved == address).all() else None
+        return moved_by(address, self._first)
+
+
+def moved_by(address: NDArray[np.int64], before: NDArray[np.int64]) -> int | None:
+    """Return by how much all addresses of a batch moved; None where they did not all alike."""
+    if address.shape != before.shape:
+        return None
+    moved = address[:1, :1, :1] - before[:1, :1, :1]
+    return int(moved[0, 0, 0]) if (before + moved == address).all() else None
 
 
 def atomic_sectors(address: NDArray[np.int64], offset: int, mask: Mask) -> Counts:
