@@ -533,7 +533,7 @@ class _Template:
             else:
                 raise UnsupportedInstruction(f"initialiser {place.symbol}", 0)
             content = np.frombuffer(place.content(address), dtype=np.uint8)
-            buffer.view(1)[place.offset : place.offset + place.size] = content
+            buffer.changeable(1)[place.offset : place.offset + place.size] = content
 
     def _fill_specials(self) -> None:
         values = self.surroundings.of_launch()

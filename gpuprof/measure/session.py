@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from queue import Empty, SimpleQueue
 
 from gpuprof import signals
 from gpuprof.devices.device import Device
@@ -14,6 +13,7 @@ from gpuprof.errors import CaseSkipped
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
+from gpuprof.measure.pending import Pending
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Measure, Open, Opened, Prepare
 from gpuprof.measure.symptoms import Question
@@ -64,9 +64,7 @@ def run_cases(
         GpuprofError: A worker cannot be replaced.
         KeyboardInterrupt: The run was asked to end; no worker is left.
     """
-    pending: SimpleQueue[int] = SimpleQueue()
-    for index in range(len(cases)):
-        pending.put(index)
+    pending = Pending(cases)
     lock = threading.Lock()
     with suppress(WorkerDied):  # a worker that is gone already is replaced at its first case
         first.tell(Prepare(tuple(cases)))
@@ -122,7 +120,7 @@ class _Lane:
 
     def run(
         self,
-        pending: "SimpleQueue[int]",
+        pending: Pending,
         lock: threading.Lock,
         on_start: Callable[[int], None],
         on_done: OnCase,
@@ -130,9 +128,8 @@ class _Lane:
         """Take cases until none is left."""
         try:
             while not self._closed:
-                try:
-                    index = pending.get_nowait()
-                except Empty:
+                index = pending.take(self)
+                if index is None:
                     return
                 if self._counting is not None and self._cases[index].is_reference:
                     # A reference may be the CPU's own: nothing else may run beside it.

@@ -77,6 +77,8 @@ def _compare(got: NDArray[Any], expected: NDArray[Any], magnitude: Doubles, boun
         return _compare_integers(got, expected, magnitude, bound)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         got = got.astype(np.float64)
+        if (got == expected).all() and not np.isnan(magnitude).any():
+            return Comparison(np.zeros(len(got), np.bool_), 0.0, 0.0)
         scale = np.minimum(magnitude, np.finfo(np.float64).max)
         free = bound.absolute + bound.rounding * np.minimum(np.abs(expected), np.finfo(np.float64).max)
         allowed = bound.relative * scale + free

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled kernels on disk, keyed by everything that decides the machine code."""
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from gpuprof.files import replace_text
 from gpuprof.schema import from_json, to_json
@@ -17,6 +20,9 @@ from gpuprof.toolchain.nvrtc_program import make_program
 
 #: Entries kept; the least recently written go first.
 _MAX_ENTRIES = 1000
+#: How long to wait for somebody else's compilation, and how often to look.
+_PATIENCE_S = 60.0
+_POLL_S = 0.02
 
 
 def cache_directory() -> Path | None:
@@ -79,12 +85,45 @@ def compile_entries_cached(
     foreign = [*cuda.options, *cuda.versions] if cuda else []
     identity = [version, file_name, list(entries), list(program.options), texts, files, foreign]
     path = directory / f"{_digest(identity)}.json"
-    cached = _read(path)
-    if cached is not None:
-        return cached
-    compiled = compile_entries(program, file_name, entries)
-    _write(path, compiled)
-    return compiled
+    made = _read(path)
+    if made is None:
+        with _alone(path):
+            made = _read(path)
+            if made is None:
+                made = compile_entries(program, file_name, entries)
+                _write(path, made)
+    return made
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait while another worker, or another run, makes an entry: it takes the same seconds once, not twice.
+
+    Nobody is waited for in a cache that cannot be written, nor for longer than a compilation takes.
+    """
+    with ExitStack() as held:
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lock = path.with_suffix(".lock")
+            file = held.enter_context(lock.open("w"))
+            held.callback(_removed, lock)
+            deadline = time.monotonic() + _PATIENCE_S
+            while not _locked(file) and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+        yield
+
+
+def _removed(lock: Path) -> None:
+    with suppress(OSError):
+        lock.unlink(missing_ok=True)
+
+
+def _locked(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _read(path: Path) -> tuple[CompiledKernel, ...] | None:

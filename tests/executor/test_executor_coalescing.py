@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpuprof.executor.lanes.masks import Mask
-from gpuprof.executor.memory.coalescing import footprint
+from gpuprof.executor.memory.coalescing import MovingFootprint, footprint
 
 BASE = 0x7F00_0000_0000
 SIZES = (1, 2, 4, 8, 16)
@@ -87,3 +87,30 @@ def test_what_is_remembered_of_a_pattern_holds_for_its_alignment_only():
         assert footprint(row + shift, 0, mask, 4, memo).sectors.tolist() == [sectors]
     assert footprint(row[..., ::-1] + 4, 0, mask, 4, memo).sectors.tolist() == [5]
     assert footprint(BASE + (row - BASE) * 2, 0, mask, 4, memo).sectors.tolist() == [8]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
+    """Addresses that all move alike, that do not, and other lanes: in turn, and all at one instruction."""
+    rng = np.random.default_rng(seed)
+    blocks, warps, size = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.choice(SIZES))
+    offset, moving = int(rng.integers(-4, 5)) * size, MovingFootprint()
+    address, lanes = draw_addresses(rng, blocks, warps, size), draw_lanes(rng, blocks, warps)
+    for _ in range(30):
+        if rng.random() < 0.1:
+            address = draw_addresses(rng, blocks, warps, size)
+        elif rng.random() < 0.1:
+            address = address + size * (rng.random(address.shape) < 0.1)
+        elif rng.random() < 0.1:
+            lanes = draw_lanes(rng, blocks, warps)
+        else:
+            address = address + int(rng.integers(-50, 50)) * int(rng.choice([1, size, 32]))
+        mask = Mask(lanes.copy(), blocks, warps)
+        found, wanted = (
+            moving.at(address, offset, mask, size, {}),
+            footprint(address, offset, mask, size, {}),
+        )
+        for figure in ("sectors", "useful_bytes"):
+            counts = (np.broadcast_to(getattr(one, figure), blocks).tolist() for one in (found, wanted))
+            assert next(counts) == next(counts)
+        assert (found.low, found.high, found.aligned) == (wanted.low, wanted.high, wanted.aligned)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from executor_harness import compile_cuda, run_cuda
 
-from gpuprof.executor import GlobalMemory, launch, load_program
+from gpuprof.executor import GlobalMemory, KernelFault, launch, load_program
 from gpuprof.executor.arithmetic import exact
-from gpuprof.executor.arithmetic.float_runs import Tape, player
+from gpuprof.executor.arithmetic.float_player import player
+from gpuprof.executor.arithmetic.float_runs import Tape
 from gpuprof.executor.steps import fusion
 
 pytestmark = pytest.mark.skipif(player() is None, reason="llvmlite or the CPU instruction is missing")
@@ -53,6 +54,39 @@ def test_a_tape_computes_what_its_instructions_do(seed):
         nan = np.isnan(value)
         np.testing.assert_array_equal(bits(result)[~nan], bits(value)[~nan])
         assert np.isnan(result[nan]).all()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_tape_loads_from_shared_memory(seed):
+    """Single floats, pairs and vectors, of addresses that a warp, a block or all blocks have in common."""
+    rng = np.random.default_rng(seed)
+    blocks, warps, floats = 3, 2, 64
+    shared = rng.standard_normal((blocks, floats), dtype=np.float32)
+    tape, places, values = Tape(), [], []
+    for _ in range(int(rng.integers(1, 4))):
+        shape = tuple(int(rng.choice([1, n])) for n in (blocks, warps, 32))
+        places.append(rng.integers(1, floats // 4 - 1, shape) * 16)
+        number = tape.place()
+        for _ in range(int(rng.integers(1, 4))):
+            count, displacement = int(rng.choice([1, 2, 4])), 16 * int(rng.integers(-1, 2))
+            rows = np.arange(blocks)[:, None, None]
+            loaded = tape.shared(number, displacement, count)
+            where = (places[-1] + displacement) // 4
+            values += [(value, shared[rows, where + i]) for i, value in enumerate(loaded)]
+    total = values[int(rng.integers(len(values)))]
+    wanted = [values[i] for i in rng.integers(0, len(values), 3)]
+    for _ in range(int(rng.integers(1, 40))):
+        (x, a), (y, b) = (values[i] for i in rng.integers(0, len(values), 2))
+        total = tape.compute("fma", [x, y, total[0]]), exact.fma32(a, b, total[1])
+        if rng.random() < 0.2:
+            values.append(total)
+    wanted.append(total)
+    for number, _ in wanted:
+        tape.target(number)
+    got = tape.compiled().play(player(), [], places, shared.view(np.uint8))
+    for result, (_, value) in zip(got, wanted, strict=True):
+        assert result.shape == value.shape
+        np.testing.assert_array_equal(bits(result), bits(value))
 
 
 def test_a_nan_that_is_computed_is_that_of_the_gpu_and_one_that_is_moved_keeps_its_bits():
@@ -117,6 +151,62 @@ def test_loads_stores_and_branches_between_sums_see_them_in_order(monkeypatch):
     assert np.isfinite(results[0][0].view(np.float32)).all()
     np.testing.assert_array_equal(results[0][0], results[1][0])
     assert results[0][1:] == results[1][1:]
+
+
+LOADS = """extern "C" __global__ void k(float *x, float *out, int n) {
+    __shared__ __align__(16) float s[2][256];
+    const int t = threadIdx.x;
+    for (int i = t; i < 256; i += blockDim.x)
+        s[0][i] = 0.3f * x[i] + 0.1f * blockIdx.x;
+    __syncthreads();
+    float a = 0, b = 0, c = 0, d = 0;
+    for (int i = 0; i < n; ++i) {
+        const float4 v = *(float4 *)&s[i % 2][t * 4 % 256];
+        const float2 w = *(float2 *)&s[i % 2][(t + i + blockIdx.x) % 64 * 2];
+        const float u = s[i % 2][i * 7 % 256], z = s[i % 2][t / 3];
+        a = a * 0.5f + v.x * u;
+        b = b * 0.25f + v.y * w.x;
+        if (t > 40 && i % 3 == 1) {        // some lanes only, of a warp and of the block
+            const float4 y = *(float4 *)&s[i % 2][(t ^ 5) % 32 * 4];
+            c = c * y.x * 0.1f + y.y * w.y + y.z * z + y.w * 0.1f;
+        }
+        d = d * 0.1f + v.z * v.w + c * 0.1f;
+        s[(i + 1) % 2][t] = a - b;         // read in the next turn
+        for (int j = t + blockDim.x; j < 256; j += blockDim.x)
+            s[(i + 1) % 2][j] = d;
+        __syncthreads();
+    }
+    out[blockIdx.x * blockDim.x + t] = a + b * c - d;
+}"""
+
+
+@pytest.mark.parametrize("threads", [32, 96, 100])
+def test_loads_that_feed_arithmetic_move_and_cost_what_they_do_alone(monkeypatch, threads):
+    x = np.random.default_rng(2).uniform(-0.5, 0.5, 256).astype(np.float32)
+    results = []
+    for machine in (player(), None):
+        monkeypatch.setattr(fusion, "player", lambda machine=machine: machine)
+        buffers, result = run_cuda(
+            LOADS, x, np.zeros(3 * threads, np.float32), scalars=(9,), grid=(3, 1, 1), block=(threads, 1, 1)
+        )
+        results.append((bits(buffers[1].array()), result.counters, result.lines))
+    assert np.isfinite(results[0][0].view(np.float32)).all()
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    assert results[0][1:] == results[1][1:]
+
+
+RACY = LOADS.replace("        __syncthreads();\n    }", "    }")
+
+
+def test_a_race_of_a_load_that_feeds_arithmetic_is_found(monkeypatch):
+    texts = []
+    for machine in (player(), None):
+        monkeypatch.setattr(fusion, "player", lambda machine=machine: machine)
+        with pytest.raises(KernelFault) as caught:
+            run_cuda(RACY, np.ones(256, np.float32), np.zeros(96, np.float32), scalars=(9,), block=(96, 1, 1))
+        texts.append(str(caught.value))
+    assert "race" in texts[0] or "wrote" in texts[0]
+    assert texts[0] == texts[1]
 
 
 def test_a_register_written_twice_in_a_run_has_the_last_value():

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuprof.executor.lanes.masks import Mask
-from gpuprof.executor.memory.landing import Pieces, cached_copy_cost, landing_cost
+from gpuprof.executor.memory.landing import (
+    Landing,
+    MovingLanding,
+    Pieces,
+    cached_copy_cost,
+    landing_cost,
+    zeros_conflicts,
+)
 
 LANE = np.arange(32)
 
@@ -161,3 +168,29 @@ def test_a_tail_arrives_with_zeros_behind_it(length):
     counted = tuple(result.counters[f"async_copy_{name}"] for name in names)
     wavefronts = {16: 4, 4: 4 + 4, 0: 5 + 4}[length]
     assert counted == (1, 16, 512 if length else 496, wavefronts)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
+    """Sources and targets that move alike, that do not, and other lanes: in turn, at one instruction."""
+    rng = np.random.default_rng(seed)
+    blocks, warps = 2, 2
+    source, target = (rng.integers(64, size=(blocks, warps, 32)) * 16 for _ in range(2))
+    lanes = rng.random((blocks, warps, 32)) < 0.9
+    moving = MovingLanding()
+
+    def examine(pieces):
+        return Landing(*landing_cost(pieces, {}), zeros_conflicts(pieces, {}))
+
+    for _ in range(20):
+        source = source + int(rng.integers(20)) * int(rng.choice([16, 32, 128]))
+        target = target + int(rng.integers(20)) * int(rng.choice([16, 128]))
+        if rng.random() < 0.2:
+            source = source + 16 * (rng.random(source.shape) < 0.1)
+        if rng.random() < 0.2:
+            lanes = rng.random((blocks, warps, 32)) < 0.9
+        reading = lanes & (rng.random(lanes.shape) < (0.5 if rng.random() < 0.3 else 2.0))
+        pieces = Pieces(source, target, Mask(lanes, blocks, warps), reading, reading)
+        found, wanted = moving.at(pieces, examine), examine(pieces)
+        for figure in ("sectors", "wavefronts", "conflicts"):
+            assert getattr(found, figure).tolist() == getattr(wanted, figure).tolist()

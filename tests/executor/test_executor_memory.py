@@ -48,6 +48,31 @@ def test_stores_of_any_width_mark_the_elements_that_they_touch(item, size):
     assert np.flatnonzero(buffer.written_mask()).tolist() == sorted(touched)
 
 
+@pytest.mark.parametrize("count", [8, 9])
+def test_an_input_is_not_copied_before_something_changes_it(count):
+    """A multiple of the widest access, and one that must be padded for it."""
+    content = np.arange(count, dtype=np.uint32)
+    buffer = GlobalMemory().allocate(content, "a", read_only=True)
+    assert np.shares_memory(buffer.array(), content) == (count % 4 == 0)
+    assert buffer.view(4)[: content.size].tolist() == content.tolist()
+    buffer.store(np.array([3]), np.array([70], np.uint32), 4)
+    assert buffer.array()[3] == buffer.view(4)[3] == 70
+    assert content[3] == 3
+
+
+def test_an_adopted_array_is_the_memory():
+    content = np.zeros(8, np.uint32)
+    buffer = GlobalMemory().allocate(content, "a", adopts=True)
+    buffer.store(np.array([3]), np.array([70], np.uint32), 4)
+    assert content[3] == 70
+
+
+def test_an_output_is_a_copy():
+    content = np.zeros(8, np.uint32)
+    GlobalMemory().allocate(content, "a").store(np.array([3]), np.array([70], np.uint32), 4)
+    assert not content.any()
+
+
 def test_lanes_that_exist_and_the_threads_that_they_are():
     assert existing_lanes(Geometry((1, 1, 1), (16, 4, 1))).shape == (1, 1, 1)
     geometry = Geometry((1, 1, 1), (5, 3, 4))

@@ -3,9 +3,11 @@
 """Compilation without a driver, and its cache."""
 
 import dataclasses
+import fcntl
 import json
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from math import prod
 
 import pytest
@@ -209,6 +211,25 @@ def test_second_compilation_comes_from_the_cache(directory, compilations):
     assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS) == first
     assert compilations == ["mine.cu"]
     assert len(list(directory.iterdir())) == 1
+
+
+def test_what_several_workers_want_at_once_is_compiled_once(directory, compilations):
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        made = list(pool.map(lambda _: compile_cached(GOOD, "mine.cu", "mine", OPTIONS), range(4)))
+    assert compilations == ["mine.cu"]
+    assert made == [made[0]] * 4
+    assert [file.suffix for file in directory.iterdir()] == [".json"]
+
+
+def test_nobody_waits_for_a_compilation_for_ever(directory, compilations, monkeypatch):
+    monkeypatch.setattr(cache, "_PATIENCE_S", 0.0)
+    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    (entry,) = directory.iterdir()
+    entry.unlink()
+    with entry.with_suffix(".lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    assert compilations == ["mine.cu"] * 2
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device memory of an executed case, and the arguments that its launches get."""
 
+import mmap
+import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -48,12 +51,13 @@ def device_memory(
         memory: Where to allocate them; memory as the driver places it when None.
     """
     memory = memory or GlobalMemory()
-    buffers = {
-        spec.name: memory.allocate(
-            initial_content(spec, inputs, unread), spec.name, read_only=not spec.is_output
+    buffers = {}
+    for spec in (*problem.arrays, *workspace):
+        content = initial_content(spec, inputs, unread)
+        is_input = content is inputs.get(spec.name)
+        buffers[spec.name] = memory.allocate(
+            content, spec.name, read_only=not spec.is_output, adopts=not is_input
         )
-        for spec in (*problem.arrays, *workspace)
-    }
     return memory, buffers
 
 
@@ -107,4 +111,26 @@ def descriptor_of(made: TensorMap, address: int) -> TensorDescriptor:
 
 def _poison(spec: ArraySpec) -> Array:
     """What an output holds before: as a float, NaN; as an integer, its largest or -1."""
-    return np.full(spec.nbytes, 0xFF, np.uint8).view(numpy_dtype(spec.dtype))
+    size = max(1, spec.nbytes)  # nothing cannot be mapped
+    poisoned = mmap.mmap(_poison_file(size), size, flags=mmap.MAP_PRIVATE)
+    return np.frombuffer(poisoned, np.uint8)[: spec.nbytes].view(numpy_dtype(spec.dtype))
+
+
+_POISON = b"\xff" * (1 << 20)
+
+
+def _poison_file(least_bytes: int) -> int:
+    """A file in memory of at least so many bytes of poison.
+
+    Each case maps it for itself, and so pays for those pages only that its kernel writes: few of a sample.
+    """
+    file = _empty_file()
+    missing = least_bytes - os.fstat(file).st_size
+    while missing > 0:
+        missing -= os.pwrite(file, _POISON, os.fstat(file).st_size)
+    return file
+
+
+@cache
+def _empty_file() -> int:
+    return os.memfd_create("poison")

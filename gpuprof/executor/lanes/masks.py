@@ -54,6 +54,10 @@ class Mask:
         """The set as bytes, the same for equal masks."""
         return b"%d,%d,%d:" % self.lanes.shape + self.lanes.tobytes()
 
+    def equals(self, other: "Mask") -> bool:
+        """Whether another mask of the same batch has the same lanes."""
+        return self is other or (self.lanes.shape == other.lanes.shape and self.key == other.key)
+
     @cached_property
     def empty(self) -> bool:
         """True when no lane is in the set."""

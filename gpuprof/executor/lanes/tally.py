@@ -74,6 +74,10 @@ class Tally:
         row = self._events[site][event]
         row += per_block
 
+    def add_together(self, first: int, counts: NDArray[np.int64]) -> None:
+        """Add counts of shape (sites, events, blocks or 1) to the sites from number `first` on."""
+        self.events[first : first + len(counts)] += counts
+
     def ran(self, basic_block: int, mask: Mask) -> None:
         """Count one pass of the lanes in `mask` through a basic block."""
         threads, warps = self._threads[basic_block], self._warps[basic_block]

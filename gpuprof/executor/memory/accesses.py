@@ -4,6 +4,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ SEVERAL_WARPS = -1
 _WARPS = 10_000
 
 Owners = NDArray[np.int32]
+T = TypeVar("T", bound=np.generic)
 _NO_SETS = np.zeros(0, dtype=np.uint32)
 
 
@@ -175,6 +177,7 @@ class Touch:
         elif self.lead[1] > 1:
             owner = (UNORDERED + self.warp).astype(np.int32)
         self.owner = owner[:, None]
+        self._flat: NDArray[np.intp] | None = None
 
     def _place_lanes(self, pattern: SharedPattern, blocks: int, *, merge: bool) -> None:
         shape: tuple[int, ...] = (blocks, self.warps, 32)
@@ -197,9 +200,19 @@ class Touch:
             np.tile(part, times) for part in (pattern.warp, pattern.lane, pattern.start)
         )
 
+    def held(self, table: NDArray[T]) -> NDArray[T]:
+        """Return what a table, of shape (blocks, granules), holds of every touched granule."""
+        return table.take(self.flat(table.shape[1]))
+
+    def flat(self, granules: int) -> NDArray[np.intp]:
+        """Return the number of every touched granule, among those of all blocks, which have so many each."""
+        if self._flat is None:
+            self._flat = self.rows * granules + self.granules
+        return self._flat
+
     def find(self, where: Bools) -> Hit | None:
         """Return the first touched granule that is true in `where`."""
-        return _first(where[self.rows, self.granules])
+        return _first(self.held(where))
 
     def conflict(self, owners: Owners, *, only: Bools | None = None) -> Hit | None:
         """Return the first touched granule that another thread, not ordered with this one, has touched.
@@ -208,7 +221,7 @@ class Touch:
             owners: Who touched each granule.
             only: Lanes that count, of shape (blocks or 1, warps or 1, 32 or 1).
         """
-        held = owners[self.rows, self.granules]
+        held = self.held(owners)
         hit = held != 0
         if not hit.any():
             return None
@@ -250,14 +263,14 @@ class Touch:
 
     def put_owner(self, owners: Owners) -> None:
         """Add these threads to who touched each granule."""
-        held = owners[self.rows, self.granules]
+        held = self.held(owners)
         after = np.where(held == 0, self.owner, held)
         other = (held != 0) & (held != self.owner)
         if other.any():
             after = np.where(other, self._together(held), after)
         owners[self.rows, self.granules] = after
         # Threads of this very access that share a granule: the last one won, and the others are missing.
-        won = owners[self.rows, self.granules]
+        won = self.held(owners)
         lost = (won != after) & (won != SEVERAL_WARPS)
         if lost.any():
             row = np.nonzero(lost)[0]

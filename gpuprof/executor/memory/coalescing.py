@@ -5,9 +5,12 @@
 Most warps of a batch touch the same pattern of addresses, shifted. Recognising that takes two passes
 over the addresses; then one warp is examined for each distinct alignment instead of all of them. Where not
 all lanes are active, warps with the same active lanes are looked at together, and only at those lanes.
+
+From one pass of a loop to the next, all addresses of an instruction mostly move by the same distance. What it
+costs then follows from where that puts them in their sectors, and is examined once for each such place.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +67,45 @@ def footprint(address: NDArray[np.int64], offset: int, mask: Mask, size: int, me
         max(part.high for part in parts),
         all(part.aligned for part in parts),
     )
+
+
+class MovingFootprint:
+    """The footprints of one instruction in one batch, each found from one that was examined before."""
+
+    def __init__(self) -> None:
+        self._first: NDArray[np.int64] | None = None
+        self._mask: Mask
+        #: Footprints of the first addresses moved by so many bytes, by the remainder of these in a sector.
+        self._known: dict[int, tuple[int, Footprint]] = {}
+
+    def at(
+        self, address: NDArray[np.int64], offset: int, mask: Mask, size: int, memo: PatternMemo
+    ) -> Footprint:
+        """Return what `footprint` does; offset and size must always be the same."""
+        moved = self._distance(address, mask)
+        if moved is None:
+            self._first, self._mask, self._known, moved = address, mask, {}, 0
+        known = self._known.get(moved % SECTOR_BYTES)
+        if known is None:
+            found = footprint(address, offset, mask, size, memo)
+            self._known[moved % SECTOR_BYTES] = moved, found
+            return found
+        before, found = known
+        return replace(found, low=found.low + moved - before, high=found.high + moved - before)
+
+    def _distance(self, address: NDArray[np.int64], mask: Mask) -> int | None:
+        """Return by how much all addresses moved from the first ones; None where they did not all alike."""
+        if self._first is None or not mask.equals(self._mask):
+            return None
+        return moved_by(address, self._first)
+
+
+def moved_by(address: NDArray[np.int64], before: NDArray[np.int64]) -> int | None:
+    """Return by how much all addresses of a batch moved; None where they did not all alike."""
+    if address.shape != before.shape:
+        return None
+    moved = address[:1, :1, :1] - before[:1, :1, :1]
+    return int(moved[0, 0, 0]) if (before + moved == address).all() else None
 
 
 def atomic_sectors(address: NDArray[np.int64], offset: int, mask: Mask) -> Counts:

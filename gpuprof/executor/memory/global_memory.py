@@ -16,6 +16,8 @@ _ALIGNMENT = 256
 #: Bytes between two allocations that no pointer may touch.
 _GUARD = 4096
 _FIRST_ADDRESS = 0x7000_0000_0000
+#: Bytes of the widest access.
+_WIDEST = 16
 
 #: NumPy types that move 8 or 16 bytes at once, for vector loads and stores.
 _MOVED: dict[int, np.dtype[Any]] = {
@@ -63,6 +65,12 @@ class Allotted:
 class Buffer:
     """One allocation: a kernel argument, and the content before and after.
 
+    Args:
+        address: As below, like `name` and `read_only`.
+        content: What it holds first.
+        adopts: Whether `content` becomes its memory and is nobody else's any more. Otherwise it is copied; of
+            a read-only buffer not before something changes it all the same, as an atomic operation may.
+
     Attributes:
         address: Device address of the first byte.
         name: What faults call it.
@@ -72,7 +80,9 @@ class Buffer:
         combined: True once an atomic operation changed it, so that its content is several blocks' work.
     """
 
-    def __init__(self, address: int, content: NDArray[Any], name: str, *, read_only: bool) -> None:
+    def __init__(
+        self, address: int, content: NDArray[Any], name: str, *, read_only: bool, adopts: bool = False
+    ) -> None:
         self.address = address
         self.name = name
         self.size = content.nbytes
@@ -81,9 +91,13 @@ class Buffer:
         self.allotted: Allotted | None = None
         self._dtype = content.dtype
         self._shape = content.shape
-        # Padded, so that a view of any access size reaches the last byte.
-        self._bytes = np.zeros(-(-content.nbytes // 16) * 16, dtype=np.uint8)
-        self._bytes[: content.nbytes] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+        self._bytes = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
+        self._borrowed = read_only and not adopts
+        if self.size % _WIDEST or not (read_only or adopts):
+            # Padded, so that a view of any access size reaches the last byte.
+            padded = np.zeros(-(-self.size // _WIDEST) * _WIDEST, dtype=np.uint8)
+            padded[: self.size] = self._bytes
+            self._bytes, self._borrowed = padded, False
         self._views: dict[int, NDArray[Any]] = {}
         self._written: NDArray[np.bool_] | None = None
         self._written_before: NDArray[np.bool_] | None = None
@@ -102,6 +116,7 @@ class Buffer:
 
     def refill(self, content: NDArray[Any]) -> None:
         """Put content of the same size back, as if no kernel had run."""
+        self._own()
         self._bytes[: self.size] = np.ascontiguousarray(content).reshape(-1).view(np.uint8)
         self._written = self._written_before = None
         self.combined = False
@@ -156,14 +171,23 @@ class Buffer:
         return restore
 
     def view(self, size: int) -> NDArray[Any]:
-        """Return the content as elements of `size` bytes."""
+        """Return the content as elements of `size` bytes, to be read."""
         if size not in self._views:
             self._views[size] = self._bytes.view(moved_dtype(size))
         return self._views[size]
 
+    def changeable(self, size: int) -> NDArray[Any]:
+        """Return the content as elements of `size` bytes, to be changed."""
+        self._own()
+        return self.view(size)
+
+    def _own(self) -> None:
+        if self._borrowed:
+            self._bytes, self._views, self._borrowed = self._bytes.copy(), {}, False
+
     def store(self, index: NDArray[np.intp], values: Lanes, size: int) -> None:
         """Store `values` at `index`, both in elements of `size` bytes, and remember what was written."""
-        self.view(size)[index] = values
+        self.changeable(size)[index] = values
         item = self._dtype.itemsize
         if self._written is None:
             self._written = np.zeros(self._bytes.size // item + 1, dtype=np.bool_)
@@ -208,20 +232,27 @@ class GlobalMemory:
         return CONSTANT_WINDOW + number * CONSTANT_BYTES
 
     def allocate(
-        self, array: NDArray[Any], name: str, *, read_only: bool = False, address: int | None = None
+        self,
+        array: NDArray[Any],
+        name: str,
+        *,
+        read_only: bool = False,
+        address: int | None = None,
+        adopts: bool = False,
     ) -> Buffer:
-        """Allocate the bytes of an array and copy it in.
+        """Allocate the bytes of an array, with its content.
 
         Args:
             array: The content; the buffer gives it back in the same dtype and shape.
             name: What faults call the buffer.
-            read_only: Whether a kernel that stores to it commits a fault.
+            read_only: Whether a kernel that stores to it commits a fault. The array must then stay as it is.
             address: Where it must lie, outside global memory; by default behind what is allocated there.
+            adopts: Whether the array becomes the memory, and is the caller's no more.
         """
         if address is not None:
-            self.buffers.append(Buffer(address, np.asarray(array), name, read_only=read_only))
+            self.buffers.append(Buffer(address, np.asarray(array), name, read_only=read_only, adopts=adopts))
             return self.buffers[-1]
-        buffer = Buffer(self._next, np.asarray(array), name, read_only=read_only)
+        buffer = Buffer(self._next, np.asarray(array), name, read_only=read_only, adopts=adopts)
         self.buffers.append(buffer)
         end = self._next + buffer.size + self._gap
         self._next = -(-end // _ALIGNMENT) * _ALIGNMENT

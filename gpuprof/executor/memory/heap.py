@@ -52,7 +52,7 @@ class Heap:
         if start < 0:
             return 0
         self._allotted.mark(start, size, given=True)
-        self.buffer.view(1)[start : start + size] = _FRESH
+        self.buffer.changeable(1)[start : start + size] = _FRESH
         self.pieces[self.buffer.address + start] = size
         return self.buffer.address + start
 

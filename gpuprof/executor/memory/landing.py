@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.coalescing import SECTOR_BYTES
+from gpuprof.executor.memory.coalescing import SECTOR_BYTES, moved_by
 
 #: The only size that goes past the L1 cache.
 COPY_BYTES = 16
@@ -86,6 +86,53 @@ class Pieces:
         costs = np.array(each)[which]
         first, second = (self.mask.per_block(costs[:, i].reshape(*shape[:2], 1)) for i in (0, 1))
         return first, second
+
+
+@dataclass(frozen=True)
+class Landing:
+    """What one copy of a batch costs, in each block: shapes (blocks or 1,).
+
+    Attributes:
+        sectors: Sectors of global memory, of a copy past the L1 cache.
+        wavefronts: Wavefronts.
+        conflicts: Those that conflicts cost.
+    """
+
+    sectors: Counts
+    wavefronts: Counts
+    conflicts: Counts
+
+
+class MovingLanding:
+    """What one instruction's copies cost in one batch, each found from one that was examined before.
+
+    From one pass of a loop to the next, sources and targets mostly move alike. Where they do so by whole
+    lines, nothing changes.
+    """
+
+    def __init__(self) -> None:
+        self._first: Pieces | None = None
+        #: By how far sources and targets of the first pieces moved within lines.
+        self._known: dict[tuple[int, int], Landing] = {}
+
+    def at(self, pieces: Pieces, examine: Callable[[Pieces], Landing]) -> Landing:
+        """Return what `examine` does."""
+        moved = self._distance(pieces)
+        if moved is None:
+            self._first, self._known, moved = pieces, {}, (0, 0)
+        if moved not in self._known:
+            self._known[moved] = examine(pieces)
+        return self._known[moved]
+
+    def _distance(self, pieces: Pieces) -> tuple[int, int] | None:
+        first = self._first
+        if first is None or not pieces.mask.equals(first.mask):
+            return None
+        for lanes, before in ((pieces.reading, first.reading), (pieces.whole, first.whole)):
+            if lanes is not before and not np.array_equal(lanes, before):
+                return None
+        source, target = moved_by(pieces.source, first.source), moved_by(pieces.target, first.target)
+        return None if source is None or target is None else (source % _LINE_BYTES, target % _LINE_BYTES)
 
 
 def landing_cost(pieces: Pieces, memo: LandingMemo) -> tuple[Counts, Counts]:

@@ -235,13 +235,14 @@ class PhasedInterval(ProxiedInterval):
         serial, place = signal.copy.serial, (touch.rows, touch.granules)
         blocks = signal.lanes.any(axis=(1, 2))
         reached = np.broadcast_to(blocks, (len(self.written),))[touch.rows]
-        arriving = (np.abs(self.flight[place]) == serial) & reached
+        arriving = (np.abs(touch.held(self.flight)) == serial) & reached
         known = self._observers.get(serial)
         observers = signal.lanes if known is None else known | signal.lanes
         self._observers[serial] = observers
-        changed = arriving | (self.landed[place] == serial)
-        self.landed[place] = np.where(changed, 0 if observers.all() else serial, self.landed[place])
-        self.flight[place] = np.where(arriving, 0, self.flight[place])
+        landed = touch.held(self.landed)
+        changed = arriving | (landed == serial)
+        self.landed[place] = np.where(changed, 0 if observers.all() else serial, landed)
+        self.flight[place] = np.where(arriving, 0, touch.held(self.flight))
         self.written[place] |= arriving
 
     def _release(self, signal: Signal) -> None:
@@ -349,7 +350,7 @@ class PhasedInterval(ProxiedInterval):
     def _take_over(self, touch: Touch, owners: Owners, warps: NDArray[np.uint32]) -> None:
         """Where all that was done before is settled for these threads, they alone count from now on."""
         place = touch.rows, touch.granules
-        settled = touch.is_settled(owners[place])
+        settled = touch.is_settled(touch.held(owners))
         if settled.any():
             warps[place] = np.where(settled, 0, warps[place])
 
@@ -359,7 +360,7 @@ class PhasedInterval(ProxiedInterval):
             what = "a bulk copy" + " or an asynchronous store" * self.layout.several
             text = f"{verb} {{0}}, to which {what} is still in flight"
             self.found(FaultKind.ASYNC_COPY, touch, hit, text)
-        landed = self.landed[touch.rows, touch.granules]
+        landed = touch.held(self.landed)
         if not landed.any():
             return
         for serial in np.unique(landed[landed != 0]):
@@ -400,10 +401,10 @@ class PhasedInterval(ProxiedInterval):
         if touch.lead[0] > 1:
             warps[place] |= everybody_of(self.layout, touch.warps)
             return
-        bits = self.layout.bit_of(touch.warp)
-        for bit in np.unique(bits):
-            chosen = bits == bit
-            warps[touch.rows[chosen], touch.granules[chosen]] |= np.uint32(1 << int(bit))
+        bits = np.left_shift(np.uint32(1), self.layout.bit_of(touch.warp).astype(np.uint32))
+        flat = touch.flat(warps.shape[1])
+        # One after the other: several warps may touch a granule. The table has all rows in one piece.
+        np.bitwise_or.at(warps.reshape(-1), flat.reshape(-1), np.repeat(bits, flat.shape[1]))
 
 
 def _name_of(touch: Touch) -> str:

@@ -155,11 +155,11 @@ class ProxiedInterval(Interval):
             touch: What the copy touches.
             text: What it does, with {0} for the byte.
         """
-        line = self.unfenced[touch.rows, touch.granules]
+        line = touch.held(self.unfenced)
         if not line.any():
             return
-        behind = self.fenced_warps[touch.rows, touch.granules] & self._bit(touch.warp)[:, None]
-        fenced = (self.fencer[touch.rows, touch.granules] == touch.owner) | (behind != 0)
+        behind = touch.held(self.fenced_warps) & self._bit(touch.warp)[:, None]
+        fenced = (touch.held(self.fencer) == touch.owner) | (behind != 0)
         hits = np.argwhere((line != 0) & ~fenced)
         if not len(hits):
             return

@@ -115,6 +115,12 @@ class RaceDetector:
         if ends_piece(self.log):
             self._judge_piece()
 
+    def record_reads(self, entries: list[Entry]) -> None:
+        """Log several reads that no other access comes between."""
+        self.log += entries
+        if ends_piece(self.log):
+            self._judge_piece()
+
     def barrier(self, released: Bools | None = None) -> None:
         """End the interval: of all blocks, or of those that are true in `released`, of shape (blocks,)."""
         if released is not None:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cut a function body into basic blocks, and find where diverged lanes meet again."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -168,15 +169,20 @@ def _set_rejoins(blocks: list[BasicBlock]) -> None:
     Hardware waits for lanes still alive: ptxas lets `if (a) { if (b) return; x } y` meet before y.
     """
     after = _post_dominators(blocks, early=_early_ends(blocks))
-    everything = len(blocks) + 1
-    if any(len(after[i]) == everything for i in range(len(blocks))):
+    everything = _everything(blocks)
+    if any(after[i] == everything for i in range(len(blocks))):
         # Only early ends follow there, so these count after all.
         whole = _post_dominators(blocks)
-        after = {i: whole[i] if len(found) == everything else found for i, found in after.items()}
+        after = {i: whole[i] if found == everything else found for i, found in after.items()}
+    # The nearest post-dominator is the one that all the others post-dominate.
+    times, nearest = Counter(after.values()), {found: i for i, found in after.items()}
     for i, block in enumerate(blocks):
-        # The nearest post-dominator is the one that all the others post-dominate.
-        others = after[i] - {i}
-        block.rejoin = max(others, key=lambda p: len(after[p]), default=EXIT_BLOCK)
+        others = after[i] & ~_bit(i)
+        if times[others] == 1:
+            block.rejoin = nearest[others]
+        else:
+            among = (p for p in after if others & _bit(p))
+            block.rejoin = max(among, key=lambda p: after[p].bit_count(), default=EXIT_BLOCK)
 
 
 def _early_ends(blocks: list[BasicBlock]) -> set[int]:
@@ -187,24 +193,39 @@ def _early_ends(blocks: list[BasicBlock]) -> set[int]:
     return set(ends) - {common_end([block.successors for block in blocks], busy, opcodes)}
 
 
-def _post_dominators(blocks: list[BasicBlock], early: set[int] | None = None) -> dict[int, set[int]]:
-    """Intersect the post-dominators of all successors until stable.
+def _bit(block: int) -> int:
+    """Return the number that stands for a block in a set of blocks, which is a number too."""
+    return 1 << block - EXIT_BLOCK
+
+
+def _everything(blocks: list[BasicBlock]) -> int:
+    """Return the set of all blocks, and the end."""
+    return _bit(len(blocks)) - 1
+
+
+def _post_dominators(blocks: list[BasicBlock], early: set[int] | None = None) -> dict[int, int]:
+    """Intersect the post-dominators of all successors until stable; return their sets.
 
     Args:
         blocks: Of the function.
         early: Ends to leave out, and with them those that are one of a branch's two ways; None for none.
     """
-    everything = {*range(len(blocks)), EXIT_BLOCK}
-    after: dict[int, set[int]] = {i: set(everything) for i in range(len(blocks))} | {EXIT_BLOCK: {EXIT_BLOCK}}
+    everything = _everything(blocks)
+    after = dict.fromkeys(range(len(blocks)), everything) | {EXIT_BLOCK: _bit(EXIT_BLOCK)}
+    followed = []
+    for i in reversed(range(len(blocks))):
+        ways = set(blocks[i].successors)
+        going = ways if early is None else ways - {EXIT_BLOCK}
+        if early is None or i not in early:
+            followed.append((i, going or ways))
     changed = True
     while changed:
         changed = False
-        for i in reversed(range(len(blocks))):
-            if early is not None and i in early:
-                continue
-            ways = set(blocks[i].successors)
-            going = ways if early is None else ways - {EXIT_BLOCK}
-            new = {i} | set.intersection(*(after[s] for s in going or ways))
+        for i, ways in followed:
+            new = everything
+            for way in ways:
+                new &= after[way]
+            new |= _bit(i)
             if new != after[i]:
                 after[i], changed = new, True
     return after
@@ -277,10 +298,9 @@ _NO_TARGET = frozenset(
 def reads_and_writes(item: Instruction) -> tuple[list[str], list[str]]:
     """Return the names of the registers that an instruction reads and those that it writes."""
     # Everything that looks at a program asks, so the answer is kept with the instruction.
-    kept = vars(item)
-    if _FLOW not in kept:
-        kept[_FLOW] = _reads_and_writes(item)
-    known: tuple[list[str], list[str]] = kept[_FLOW]
+    known: tuple[list[str], list[str]] | None = item.__dict__.get(_FLOW)
+    if known is None:
+        known = item.__dict__[_FLOW] = _reads_and_writes(item)
     return known
 
 

@@ -53,11 +53,16 @@ class Loop:
 def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
     """Return such loops by the blocks from which control goes back to their headers."""
     loops: dict[int, list[WaitingLoop]] = {}
+    before: list[list[int]] = [[] for _ in blocks]
+    for number, block in enumerate(blocks):
+        for after in block.successors:
+            if after != EXIT_BLOCK:
+                before[after].append(number)
     for last, block in enumerate(blocks):
         for header in sorted(set(block.successors)):
             if header == EXIT_BLOCK or header > last:
                 continue
-            loop = _Loop(blocks, header, last).waiting()
+            loop = _Loop(blocks, before, header, last).waiting()
             if loop is not None:
                 loops.setdefault(last, []).append(loop)
     return loops
@@ -111,10 +116,18 @@ def _in_each_turn(blocks: Sequence[Node], header: int, body: set[int], last: set
 
 
 class _Loop:
-    """A loop: the blocks from which control gets back to its header, by way of the last one."""
+    """A loop: the blocks from which control gets back to its header, by way of the last one.
 
-    def __init__(self, blocks: list[BasicBlock], header: int, last: int) -> None:
+    Args:
+        blocks: Of the function.
+        before: For each the blocks that it may follow.
+        header: The number of the first.
+        last: The number of the last.
+    """
+
+    def __init__(self, blocks: list[BasicBlock], before: list[list[int]], header: int, last: int) -> None:
         self._blocks = blocks
+        self._before = before
         self._header = header
         self._last = last
         self._body = {header, *self._reaching_last()}
@@ -162,7 +175,7 @@ class _Loop:
             number = pending.pop()
             if number not in inside and number != self._header:
                 inside.add(number)
-                pending += [other for other, block in enumerate(self._blocks) if number in block.successors]
+                pending += self._before[number]
         return inside
 
     def _skippable(self, number: int) -> bool:

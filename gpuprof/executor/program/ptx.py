@@ -475,6 +475,9 @@ class _Body:
         return Mem(operand, offset)
 
 
+_NESTING = re.compile(r"[{\[(|]")
+
+
 @cache
 def _opcode(mnemonic: str) -> tuple[str, ...]:
     return tuple(part for part in re.split(r"\.|(?<=\w)::(?=\w)", mnemonic) if part)
@@ -491,7 +494,7 @@ def _base_and_offset(text: str) -> tuple[str, int]:
 
 def _split(text: str) -> list[str]:
     """Split operands at commas outside brackets; `d|p` counts as two operands."""
-    if not any(mark in text for mark in "{[(|"):
+    if not _NESTING.search(text):
         return [part.strip() for part in text.split(",") if part.strip()]
     parts, depth, start = [], 0, 0
     for i, char in enumerate(text):

@@ -22,11 +22,13 @@ from gpuprof.executor.memory.async_copies import AsyncCopies
 from gpuprof.executor.memory.bulk_copies import BulkCopies
 from gpuprof.executor.memory.bulk_stores import BulkStores
 from gpuprof.executor.memory.cluster_barrier import ClusterBarrier
+from gpuprof.executor.memory.coalescing import MovingFootprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
+from gpuprof.executor.memory.landing import MovingLanding
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.phased_races import PhasedInterval
@@ -146,6 +148,12 @@ class Batch:
         #: What instructions remember of their last accesses, by site number.
         self.patterns = PatternCache()
         self.last_buffer: dict[int | None, Buffer] = {}
+        #: What they cost, of global memory, by what they ask for.
+        self.footprints: dict[object, MovingFootprint] = {}
+        #: And what copies to shared memory cost.
+        self.landings: dict[object, MovingLanding] = {}
+        #: What runs of arithmetic remember of the loads from shared memory that feed them.
+        self.shared_loads: dict[object, Any] = {}
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()

@@ -3,20 +3,30 @@
 """Run the float32 arithmetic of a basic block together, as one call into machine code.
 
 A register-tiled kernel updates 64 accumulators of few lanes each, many times; NumPy's cost per call would
-then be many times that of the arithmetic. Within a basic block, sums and products are collected, and whatever
-does not depend on them moves ahead.
+then be many times that of the arithmetic. Within a basic block, sums and products are collected, with the
+loads from shared memory that feed them. Whatever does not depend on these moves ahead; past loads nothing
+moves but what computes with registers.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
-from gpuprof.executor.arithmetic.float_runs import Tape, player
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.arithmetic.float_player import player
+from gpuprof.executor.arithmetic.float_runs import Tape
+from gpuprof.executor.arithmetic.instruction_table import TABLE
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
 from gpuprof.executor.program.flow import reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Operand, Reg
 from gpuprof.executor.steps.arithmetic_steps import arithmetic
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.memory_steps import load
 from gpuprof.executor.steps.move_steps import move
+from gpuprof.executor.steps.shared_loads import SharedLoads, loaded, loads_floats
 
 #: What is collected, and what a tape calls it; a move only gives a value another name.
 _COLLECTED: dict[tuple[str, ...], str] = {
@@ -35,25 +45,33 @@ _COLLECTED: dict[tuple[str, ...], str] = {
 #: Below this a call of its own for each is as cheap.
 _FEWEST = 3
 _F32 = ARITHMETIC["f32"]
+#: Besides arithmetic, what touches nothing but registers.
+_AMONG_REGISTERS = frozenset({"mov", "cvta", "isspacep", *TABLE})
 
 
 def gathered(body: list[Instruction]) -> Iterator[Instruction | list[Instruction]]:
-    """Yield a basic block in an equivalent order, with its float32 arithmetic in lists, in their order."""
+    """Yield a basic block in an equivalent order, with its float32 arithmetic in lists, in their order.
+
+    Loads from shared memory are in these lists too, where machine code can make them.
+    """
+    loads = player() is not None
     group: list[Instruction] = []
     read: set[str] = set()
     written: set[str] = set()
+    stays = False
     for item in body:
         reads, writes = reads_and_writes(item)
-        if item.guard is None and item.opcode in _COLLECTED:
+        is_load = loads and loads_floats(item)
+        if is_load or (item.guard is None and item.opcode in _COLLECTED):
             group.append(item)
             read.update(reads)
             written.update(writes)
+            stays |= is_load
             continue
-        if group and not (
-            written.isdisjoint(reads) and written.isdisjoint(writes) and read.isdisjoint(writes)
-        ):
+        independent = written.isdisjoint(reads) and written.isdisjoint(writes) and read.isdisjoint(writes)
+        if group and not (independent and (not stays or item.opcode[0] in _AMONG_REGISTERS)):
             yield group
-            group, read, written = [], set(), set()
+            group, read, written, stays = [], set(), set(), False
         yield item
     if group:
         yield group
@@ -69,37 +87,45 @@ def fused_step(coder: Coder, group: list[Instruction], wanted: Collection[str]) 
     """
     machine = player()
     if machine is None or len(group) < _FEWEST:
-        return [(arithmetic if _COLLECTED[item.opcode] else move)(coder, item) for item in group]
-    tape, reads = Tape(), list[Callable[[Batch], Lanes]]()
+        return [_alone(coder, item) for item in group]
+    tape, reads = Tape(), list[tuple[Operand, Instruction]]()
     values: dict[Operand, int] = {}
 
     def value_of(operand: Operand, item: Instruction) -> int:
         if operand not in values:
             values[operand] = tape.source()
-            reads.append(coder.reader(operand, _F32, item))
+            reads.append((operand, item))
         return values[operand]
 
-    last: dict[str, Instruction] = {}
+    loads = SharedLoads(coder, [item for item in group if item.opcode[0] == "ld"])
+    places = [tape.place() for _ in range(loads.operands)]
+    displacements = iter(loads.displacements)
+    last: dict[Reg, Instruction] = {}
     for item in group:
-        target, *sources = item.operands
-        operands = [value_of(operand, item) for operand in sources]
-        operation = _COLLECTED[item.opcode]
-        values[target] = tape.compute(operation, operands) if operation else operands[0]
-        if isinstance(target, Reg):
-            last[target.name] = item
+        if item.opcode[0] == "ld":
+            number, displacement = next(displacements)
+            made = loaded(item)
+            values.update(zip(made, tape.shared(places[number], displacement, len(made)), strict=True))
+        else:
+            made, sources = item.operands[:1], item.operands[1:]
+            operands = [value_of(operand, item) for operand in sources]
+            operation = _COLLECTED[item.opcode]
+            values[made[0]] = tape.compute(operation, operands) if operation else operands[0]
+        last.update((target, item) for target in made if isinstance(target, Reg))
     slots, writes = [], []
-    for name, item in last.items():
-        if name in wanted or name in coder.passing:
-            tape.target(values[item.operands[0]])
-            writes.append(coder.target(item.operands[0], item))
-            slots.append(coder.slots.register(name, item.line))
+    for target, item in last.items():
+        if target.name in wanted or target.name in coder.passing:
+            tape.target(values[target])
+            writes.append(coder.target(target, item))
+            slots.append(coder.slots.register(target.name, item.line))
+    make = loads.make if places else _nothing_loaded
     if not writes:
-        return []
-    compiled = tape.compiled()
+        return [loads.count] if places else []
+    compiled, read = tape.compiled(), _reader(coder, reads)
     as_kept = all(coder.slots.kept[slot] == _F32 for slot in slots)
 
     def step(batch: Batch) -> None:
-        results = compiled.play(machine, [read(batch) for read in reads])
+        results = compiled.play(machine, read(batch), make(batch), batch.shared.content)
         registers, mask = batch.registers, batch.mask
         if batch.alone and as_kept:
             for slot, result in zip(slots, results, strict=True):
@@ -109,6 +135,29 @@ def fused_step(coder: Coder, group: list[Instruction], wanted: Collection[str]) 
             write(batch, result, mask)
 
     return [step]
+
+
+def _alone(coder: Coder, item: Instruction) -> Step:
+    """Decode an instruction of a run to a step of its own."""
+    if item.opcode[0] == "ld":
+        return load(coder, item)
+    return (arithmetic if _COLLECTED[item.opcode] else move)(coder, item)
+
+
+def _nothing_loaded(batch: Batch) -> list[NDArray[np.int64]]:
+    return []
+
+
+def _reader(
+    coder: Coder, operands: Sequence[tuple[Operand, Instruction]]
+) -> Callable[[Batch], Sequence[Lanes]]:
+    """Return what reads all operands as floats: at once, where they are kept as such."""
+    sources = [coder.slots.source(operand, _F32, item.line) for operand, item in operands]
+    if len(sources) > 1 and all(source.kept == _F32 for source in sources):
+        pick: Callable[[list[Lanes]], Any] = itemgetter(*(source.slot for source in sources))
+        return lambda batch: pick(batch.registers)
+    reads = [coder.reader(operand, _F32, item) for operand, item in operands]
+    return lambda batch: [read(batch) for read in reads]
 
 
 def read_outside(group: list[Instruction], counts: Mapping[str, int]) -> set[str]:

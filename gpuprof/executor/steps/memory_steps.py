@@ -18,7 +18,9 @@ from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.landing import (
     COPY_BYTES,
+    Landing,
     LandingMemo,
+    MovingLanding,
     Pieces,
     cached_copy_cost,
     landing_cost,
@@ -210,6 +212,11 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     length = _copied_bytes(coder, item, size.bits)
     masked = coder.mask(item)
 
+    def examine(pieces: Pieces) -> Landing:
+        if past_cache:
+            return Landing(*landing_cost(pieces, memo), zeros_conflicts(pieces, of_zeros))
+        return Landing(np.zeros(1, dtype=np.int64), *cached_copy_cost(pieces, size.bits, memo))
+
     def step(batch: Batch) -> None:
         mask = masked(batch)
         if mask.empty:
@@ -225,14 +232,13 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
             values = from_global.read(batch, start, reading)
         whole = reading.lanes if valid is None else reading.lanes & (valid >= size.bits)
         pieces = Pieces(start + source.offset, to + target.offset, mask, reading.lanes, whole)
-        if past_cache:
-            sectors, wavefronts = landing_cost(pieces, memo)
-            batch.tally.add(global_site, Event.SECTORS, sectors)
-            conflicts = zeros_conflicts(pieces, of_zeros)
-        else:
-            wavefronts, conflicts = cached_copy_cost(pieces, size.bits, memo)
-        batch.tally.add(shared_site, Event.CONFLICTS, conflicts)
-        batch.tally.add(shared_site, Event.WAVEFRONTS, wavefronts)
+        moving = batch.landings.get(to_shared.request)
+        if moving is None:
+            moving = batch.landings[to_shared.request] = MovingLanding()
+        cost = moving.at(pieces, examine)
+        batch.tally.add(global_site, Event.SECTORS, cost.sectors)
+        batch.tally.add(shared_site, Event.CONFLICTS, cost.conflicts)
+        batch.tally.add(shared_site, Event.WAVEFRONTS, cost.wavefronts)
         if valid is not None:
             values = _truncated(values, np.where(reading.lanes, valid, 0), size.bits)
         given = uniform(size.bits, np.dtype(np.int64)) if valid is None else np.minimum(valid, size.bits)

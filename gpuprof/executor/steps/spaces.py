@@ -18,7 +18,7 @@ from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access
-from gpuprof.executor.memory.coalescing import Footprint, PatternMemo, atomic_sectors, footprint
+from gpuprof.executor.memory.coalescing import Footprint, MovingFootprint, PatternMemo, atomic_sectors
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
@@ -27,7 +27,7 @@ from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.distributed_shared import ClusterAccess, note_remote
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Request:
     """What a static memory instruction asks for.
 
@@ -132,7 +132,7 @@ class GlobalSpace:
             if (shadow := batch.shadows.get(buffer.address)) is not None:
                 who, request = batch.order.threads[lanes], self.request
                 shadow.update(batch.order, index, who, request.size, request.line, request.manner)
-            content = buffer.view(self.request.size)
+            content = buffer.changeable(self.request.size)
             buffer.combined = True
             old[lanes] = apply(content, index, lanes, True).view(old.dtype)
             buffer.store(index, content[index], self.request.size)
@@ -141,7 +141,10 @@ class GlobalSpace:
     def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
         """Count the access, and check alignment; lanes of one address come in turn, or together."""
         request = self.request
-        found = footprint(address, request.offset, mask, request.size, self._memo)
+        moving = batch.footprints.get(request)
+        if moving is None:
+            moving = batch.footprints[request] = MovingFootprint()
+        found = moving.at(address, request.offset, mask, request.size, self._memo)
         if request.site is not None:
             tally = batch.tally
             tally.add(request.site, Event.REQUESTS, mask.warp_count)
@@ -267,13 +270,17 @@ class SharedSpace:
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from every block's shared memory."""
+        return batch.shared.load(self.examine(batch, address, mask))
+
+    def examine(self, batch: Batch, address: Lanes, mask: Mask) -> SharedPattern:
+        """Do all that a load does but to bring the data."""
         pattern = self.pattern(batch, address, mask, load=True)
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
             batch.races.record(Access.READ, read, self.request.line)
             if batch.shared_order is not None:
                 batch.shared_order.read(read, self.request.line, self.request.manner)
-        return batch.shared.load(pattern)
+        return pattern
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""

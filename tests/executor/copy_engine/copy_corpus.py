@@ -8,7 +8,7 @@ infinities, subnormals and zeros of both signs meet.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -274,7 +274,9 @@ def _cases() -> Iterator[CopyCase]:
 def _send(box: Box, prefix: str, opcode: str) -> CopyCase:
     name = f"{prefix}_{box.name}"
     words = _bits(f"{name} words", box.dtype, box.bytes).view(np.uint32)
-    return _case(box, name, _source(_SEND_BOX, box, name, opcode, 2), words)
+    case = _case(box, name, _source(_SEND_BOX, box, name, opcode, 2), words)
+    # Only loads may start before the array.
+    return replace(case, faults=case.faults or min(box.place) < 0)
 
 
 def _source(template: str, box: Box, name: str, opcode: str, first: int) -> str:

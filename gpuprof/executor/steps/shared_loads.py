@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The loads from shared memory of a run of float32 arithmetic: counted and logged together.
+
+What a load costs and touches follows from its addresses and its lanes. A loop repeats these from pass to
+pass, so all loads of a run are examined one by one only where they were not made with these addresses before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from operator import is_
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.lanes.masks import Counts, Mask
+from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes, uniform_blocks
+from gpuprof.executor.lanes.tally import Event
+from gpuprof.executor.memory.accesses import Access, Entry
+from gpuprof.executor.memory.shared_memory import SharedPattern
+from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg, Sym, Vec
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder
+from gpuprof.executor.steps.spaces import Request, SharedSpace
+
+_F32 = ARITHMETIC["f32"]
+_WORD_BYTES = 4
+#: Elements of address operands that the loads of a run remember, and how often they may differ.
+_REMEMBERED_ELEMENTS = 1 << 18
+_REMEMBERED_TIMES = 64
+
+
+def loads_floats(item: Instruction) -> bool:
+    """Tell whether an instruction loads floats, or vectors of them, from shared memory to registers."""
+    if item.guard is not None or item.opcode[:2] != ("ld", "shared") or item.opcode[-1] != "f32":
+        return False
+    if item.opcode[2:-1] not in ((), ("v2",), ("v4",)) or not isinstance(item.operands[1], Mem):
+        return False
+    return all(isinstance(part, Reg) for part in loaded(item))
+
+
+def loaded(item: Instruction) -> tuple[Operand, ...]:
+    """Return the destinations of a load."""
+    target = item.operands[0]
+    return target.items if isinstance(target, Vec) else (target,)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """The loads of a run, made at given addresses by given lanes.
+
+    Attributes:
+        operands: The address operands.
+        mask: The lanes.
+        places: Those addresses as the player takes them; idle lanes have one that a lane that runs has.
+        counts: What each load counts: shape (loads, events, blocks or 1).
+        entries: What the race detector is told.
+    """
+
+    operands: Sequence[Lanes]
+    mask: Mask
+    places: list[NDArray[np.int64]]
+    counts: NDArray[np.int64]
+    entries: list[Entry]
+
+
+class SharedLoads:
+    """The loads of one run.
+
+    Attributes:
+        displacements: For each load the number of its address operand, and bytes from there, within the
+            kernel's own shared memory.
+    """
+
+    def __init__(self, coder: Coder, items: Sequence[Instruction]) -> None:
+        slots: dict[Operand, int] = {}
+        self._spaces: list[SharedSpace] = []
+        self.displacements: list[tuple[int, int]] = []
+        for item in items:
+            memory = item.operands[1]
+            assert isinstance(memory, Mem)
+            # Loads from one variable have one operand, and displacements of their own.
+            base, offset = memory.base, memory.offset - coder.shared_start
+            if isinstance(base, Sym):
+                base, offset = replace(base, offset=0), offset + base.offset
+            if base not in slots:
+                slots[base] = coder.slots.source(base, ARITHMETIC["s64"], item.line).slot
+            size = _WORD_BYTES * len(loaded(item))
+            coder.shared_granule = min(coder.shared_granule, size)
+            site = coder.site("shared_load", item)
+            self._spaces.append(SharedSpace(Request(site, item.line, size, offset)))
+            self.displacements.append((list(slots).index(base), offset))
+        self._slots = list(slots.values())
+        self._first_site = len(coder.sites) - len(items)
+
+    @property
+    def operands(self) -> int:
+        """How many different address operands there are."""
+        return len(self._slots)
+
+    def count(self, batch: Batch) -> None:
+        """Make the loads where nobody wants what they bring."""
+        self.make(batch)
+
+    def make(self, batch: Batch) -> list[NDArray[np.int64]]:
+        """Check, count and log the loads of the lanes that run; return the addresses to load from."""
+        operands, mask = [batch.registers[slot] for slot in self._slots], batch.mask
+        known = batch.shared_loads.get(self)
+        if known is None:
+            known = batch.shared_loads[self] = _Known()
+        made = known.find(operands, mask) if batch.shared_order is None else None
+        if made is None:
+            patterns = [
+                space.examine(batch, operands[number], mask)
+                for space, (number, _) in zip(self._spaces, self.displacements, strict=True)
+            ]
+            made = self._made(operands, mask, patterns)
+            known.add(made)
+        else:
+            batch.tally.add_together(self._first_site, made.counts)
+            batch.races.record_reads(made.entries)
+        return made.places
+
+    def _made(self, operands: Sequence[Lanes], mask: Mask, patterns: list[SharedPattern]) -> _Made:
+        blocks = max(len(counts) for p in patterns for counts in (p.wavefronts, p.conflicts, mask.warp_count))
+        counts: Counts = np.zeros((len(patterns), len(Event), blocks), np.int64)
+        for row, pattern in zip(counts, patterns, strict=True):
+            row[Event.REQUESTS] = mask.warp_count
+            row[Event.WAVEFRONTS] = pattern.wavefronts
+            row[Event.CONFLICTS] = pattern.conflicts
+        entries = [
+            Entry(Access.READ, pattern, space.request.line)
+            for pattern, space in zip(patterns, self._spaces, strict=True)
+        ]
+        # Of loads from one operand the first says where it points, in a cluster to the memory of which block.
+        first = {
+            number: (pattern, displacement)
+            for pattern, (number, displacement) in reversed(
+                list(zip(patterns, self.displacements, strict=True))
+            )
+        }
+        places = [_valid(*first[number]) for number in range(len(operands))]
+        return _Made(operands, mask, places, counts, entries)
+
+
+class _Known:
+    """What one run's loads were made with before, in one batch."""
+
+    def __init__(self) -> None:
+        self._last: _Made | None = None
+        self._by_content: dict[tuple[object, ...], _Made] = {}
+
+    def find(self, operands: Sequence[Lanes], mask: Mask) -> _Made | None:
+        """Return the loads as they were made at these addresses by these lanes: the same arrays, or equal."""
+        last = self._last
+        if last is not None and last.mask is mask and all(map(is_, operands, last.operands)):
+            return last
+        self._last = made = self._by_content.get(_content(operands, mask))
+        return made
+
+    def add(self, made: _Made) -> None:
+        """Remember loads, in place of the oldest ones if there are too many."""
+        elements = max(1, sum(operand.size for operand in made.operands))
+        if len(self._by_content) >= max(2, min(_REMEMBERED_TIMES, _REMEMBERED_ELEMENTS // elements)):
+            del self._by_content[next(iter(self._by_content))]
+        self._by_content[_content(made.operands, made.mask)] = self._last = made
+
+
+def _content(operands: Sequence[Lanes], mask: Mask) -> tuple[object, ...]:
+    parts = (uniform_blocks(operand) for operand in operands)
+    return (mask.with_uniform_blocks().key, *((part.tobytes(), part.shape) for part in parts))
+
+
+def _valid(pattern: SharedPattern, displacement: int) -> NDArray[np.int64]:
+    """Return what a pattern lies at a displacement from: addresses that every lane can read."""
+    address = np.ascontiguousarray(pattern.address) - displacement
+    return address if pattern.used is None else np.where(pattern.used, address, address[pattern.used][0])
