@@ -106,10 +106,10 @@ def test_devices_measure_prints_them(gpu_count):
 
 
 def profiled(tmp_path, *options):
-    out = tmp_path / "out"
+    out = tmp_path / "results.json"
     case = ("-k", "naive_col", "--sizes", "256", "--device", "0")
-    gpuprof_says("transpose", *case, "-o", str(out), "--quiet", *options)
-    (found,) = json.loads((out / "results.json").read_text("utf-8"))["cases"]
+    gpuprof_says("transpose", *case, "--json", str(out), "--quiet", *options)
+    (found,) = json.loads(out.read_text("utf-8"))["cases"]
     return found
 
 
