@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels that tell what ptxas contracts, as PTX: random ones, and one for each instruction that may part two.
+"""Kernels that tell what ptxas contracts, as PTX: random ones, and one for each that may part two.
 
 Only the standard library is used. `benchmarks/contraction.py` asks ptxas about all of them.
 """
@@ -156,7 +156,8 @@ class _Branches:
             elif choice < 0.93:
                 yield "bar.sync 0;"
             else:
-                yield f"st.global.f32 [%rd2+{self.rng.randrange(64, 250, 4)}], %x{self.rng.randrange(_VARIABLES)};"
+                place, value = self.rng.randrange(64, 250, 4), self.rng.randrange(_VARIABLES)
+                yield f"st.global.f32 [%rd2+{place}], %x{value};"
 
     def _assignment(self) -> Iterator[str]:
         variables = [f"%x{i}" for i in range(_VARIABLES)]

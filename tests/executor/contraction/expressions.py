@@ -96,7 +96,10 @@ def of_function(function: Function, size: int) -> dict[int, str]:
             values[item.operands[0].name] = multiply_add(
                 -a if minus_product else a, b, -c if minus_addend else c, marks
             )
-        elif name in ("neg", "mov") and isinstance(item.operands[1], Reg):
-            if (value := values.get(item.operands[1].name)) is not None:
-                values[item.operands[0].name] = -value if name == "neg" else value
+        elif (
+            name in ("neg", "mov")
+            and isinstance(item.operands[1], Reg)
+            and (value := values.get(item.operands[1].name)) is not None
+        ):
+            values[item.operands[0].name] = -value if name == "neg" else value
     return stored
