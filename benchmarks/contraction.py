@@ -6,7 +6,7 @@ Usage: python benchmarks/contraction.py --ptxas PATH --nvdisasm PATH [--check]
 
 Compiles the kernels of tests/executor/contraction for sm_90 and reads the machine code: of straight kernels
 what each store holds, as an expression; of branching ones how many instructions of each kind there are; of
-the others whether the product and the sum became one. The answers go to tests/executor/contraction/ptxas.json.
+the others whether product and sum became one. The answers go to tests/executor/contraction/ptxas.json.
 --check compares with what stands there instead, for another version of ptxas.
 """
 
