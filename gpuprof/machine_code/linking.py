@@ -48,6 +48,7 @@ class Voices:
         loads: Lines of loads that stand in no other block.
         others: Lines of anything else that stand in no other block.
         lanes: The line whose threads, not warps, the block runs for.
+        branch: The line of the branch that ends it; None where it ends in none of the PTX's.
     """
 
     fixed: list[int] = field(default_factory=list)
@@ -55,6 +56,7 @@ class Voices:
     loads: list[int] = field(default_factory=list)
     others: list[int] = field(default_factory=list)
     lanes: int | None = None
+    branch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,7 @@ class _Listener:
                 continue
             if one.name in _BRANCHES:
                 own.fixed.append(one.line)
+                own.branch = one.line
             elif one.name in _FIXED:
                 (own.guarded if one.guard else own.fixed).append(one.line)
             elif one.name in _LOADS:

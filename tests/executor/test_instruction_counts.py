@@ -66,8 +66,12 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
         case.shared,
         watched_loops=found.watched_loops,
     )
-    diverged = bool(result.counters["branch_divergent_warps"])
-    ran = Executed(result.block_warps.tolist(), result.block_threads.tolist(), result.loop_turns, diverged)
+    ran = Executed(
+        result.block_warps.tolist(),
+        result.block_threads.tolist(),
+        result.loop_turns,
+        result.block_parted.tolist(),
+    )
     return count(found, ran, 90)
 
 
