@@ -172,7 +172,7 @@ def _find_meetings(blocks: list[Block], number: dict[int, int], labels: dict[str
         for one in block.instructions:
             goals = _GOAL.findall(one.operands) if one.name == "BSSY" else ()
             for goal in (number[labels[name]] for name in goals if labels.get(name) in number):
-                if all(before.instructions[-1].name == "BSYNC" for before in comers[goal]):
+                if any(before.instructions[-1].name == "BSYNC" for before in comers[goal]):
                     blocks[goal].together = opened
 
 

@@ -146,7 +146,7 @@ class _Scale:
         """Settle the copies of a loop from the turns that warps made in it.
 
         ptxas makes a loop of several turns at once, then takes what is left in ever smaller pieces. A single
-        turn may come before.
+        turn, which every entry makes, may come before; or all turns stand one behind the other.
         """
         turns = self.executed.turns.get(copies.loop, {})
         counted = sum(count * entries for count, entries in turns.items())
@@ -154,9 +154,13 @@ class _Scale:
             return
         pieces = sorted(copies.factors.items())
         factors = [factor for _, factor in pieces]
-        first = 1 if factors[0] == 1 and len(factors) > 1 and not self._repeats(pieces[0][0]) else 0
-        if factors[-1] != 1 or factors[first:] != sorted({*factors[first:]}, reverse=True):
+        first = 1 if factors[0] == 1 and len(factors) > 1 and self._always_comes(pieces[0][0]) else 0
+        row = not any(number in self.blocks[number].successors for number in copies.factors)
+        if max(factors) == 1 and row:
+            first = len(factors)
+        elif factors[-1] != 1 or factors[first:] != sorted({*factors[first:]}, reverse=True):
             return
+        settled: list[tuple[int, float, float]] = []
         for position, (number, factor) in enumerate(pieces):
             passes, entered, left = 0.0, 0.0, dict[int, float]()
             for count, entries in turns.items():
@@ -165,13 +169,18 @@ class _Scale:
                 entered += entries if times else 0
                 rest = count - times * factor
                 left[rest] = left.get(rest, 0.0) + entries
+            settled.append((number, passes, entered))
+            turns = left
+        if any(turns):  # they do not fit
+            return
+        for number, passes, entered in settled:
             self.settle(number, [passes])
             if number in self.loops:
                 self.entries[number] = entered
-            turns = left
 
-    def _repeats(self, number: int) -> bool:
-        return number in self.blocks[number].successors
+    def _always_comes(self, number: int) -> bool:
+        """Whether whatever leads to a block leads nowhere else."""
+        return all(self.blocks[one].successors == (number,) for one in self.before[number])
 
     def enter(self, header: int, twin: int) -> None:
         """Note how often warps entered a loop, if it makes the turns that its twin of the PTX makes."""
@@ -232,7 +241,11 @@ class _Scale:
             for one in goals:
                 yield one, least - sum(high[other] for other in goals if other != one), inf
         if block.together is not None:
-            yield number, 0.0, high[block.together]
+            # Others may come by a way on which lanes never parted.
+            straight = [one for one in before if self.blocks[one].instructions[-1].name != "BSYNC"]
+            yield number, 0.0, high[block.together] + sum(self._most(one, number) for one in straight)
+            if straight:
+                return
             if not self._may_end(block.together, number):
                 yield number, low[block.together], inf
                 yield block.together, 0.0, high[number]
@@ -270,6 +283,9 @@ class _Scale:
         parted = self.parted[number]
         if parted is None:
             return self.high[number]
+        if number in self.entries and after != number and number in self.blocks[number].successors:
+            # Who enters a loop leaves it once, or part by part.
+            return min(self.high[number], self.entries[number] + parted)
         others = [one for one in self.blocks[number].successors if one != after and not self._meets(one)]
         taken = sum(least for least, comers in map(self._coming, others) if comers == [number])
         return min(self.high[number], max(0.0, self.high[number] + parted - taken))
