@@ -384,17 +384,17 @@ _REQUESTS = (
 )
 #: The pipes of an SM by Nsight Compute's names, and what each executes.
 PIPES: dict[str, str] = {
-    "alu": "additions, comparisons and logic of integers, minima, moves",
+    "alu": "additions, comparisons and logic of integers, minima, moves, votes",
     "fma": "single-precision multiplications and additions, and multiplications of integers",
     "fp16": "half-precision arithmetic",
     "fp64": "double-precision arithmetic",
     "xu": "special functions, and conversions between integers and floats",
-    "lsu": "loads, stores and atomics, of global, shared and local memory",
+    "lsu": "loads, stores and atomics of all memory, and shuffles",
     "tex": "textures",
-    "adu": "addresses: barriers and indexed constants",
-    "cbu": "branches, and where lanes meet again",
+    "adu": "barriers, constants that are loaded, and special registers",
+    "cbu": "where lanes meet again, and where they end",
     "uniform": "what is the same for all lanes of a warp",
-    "tensor": "products of matrices",
+    "tensor": "products of matrices, and half-precision multiply-adds of the form HFMA2.MMA",
 }
 _INSTRUCTIONS = (
     _row(

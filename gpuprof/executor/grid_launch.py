@@ -99,6 +99,7 @@ class LaunchResult:
         block_warps: How often warps ran each basic block of the program, with at least one lane, over the
             whole grid: shape (basic blocks,); of several launches together nothing.
         block_threads: How often threads did, likewise.
+        block_parted: How often lanes of a warp parted at the end of each, likewise.
         loop_turns: Of the loops that were to be watched, how often warps entered one and made so many turns,
             by its basic block and by turns; of several launches together nothing.
         remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that,
@@ -118,6 +119,7 @@ class LaunchResult:
     stored: dict[str, Stored]
     block_warps: NDArray[np.float64]
     block_threads: NDArray[np.float64]
+    block_parted: NDArray[np.float64]
     loop_turns: dict[int, dict[int, float]]
     remarks: tuple[str, ...] = ()
     printed: str = ""
@@ -200,6 +202,7 @@ def launch(
         stored=run.stored,
         block_warps=totals.block_warps,
         block_threads=totals.block_threads,
+        block_parted=totals.block_parted,
         loop_turns={number: dict(turns) for number, turns in totals.loop_turns.items()},
         remarks=tuple(text for text in (run.remark, machine, leak(pieces_of(memory.heap), owned)) if text),
         printed=run.printed.text,
@@ -337,6 +340,7 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         stored=results[0].stored if len(results) == 1 else {},
         block_warps=results[0].block_warps if len(results) == 1 else np.zeros(0),
         block_threads=results[0].block_threads if len(results) == 1 else np.zeros(0),
+        block_parted=results[0].block_parted if len(results) == 1 else np.zeros(0),
         loop_turns=results[0].loop_turns if len(results) == 1 else {},
         remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
         printed="".join(result.printed for result in results),

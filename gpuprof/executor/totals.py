@@ -199,6 +199,8 @@ class Totals:
         self._per_line: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         #: Warps and threads that ran each basic block, over the whole grid, each of shape (basic blocks,).
         self.block_warps, self.block_threads = np.zeros((2, len(program.blocks)))
+        #: How often lanes of a warp parted at the end of each basic block, likewise.
+        self.block_parted = np.zeros(len(program.blocks))
         #: How often warps entered a loop and made so many turns in it, by its basic block and by turns.
         self.loop_turns: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         #: What the first block of each stratum counted.
@@ -227,6 +229,8 @@ class Totals:
             for turns, entries in loop.entries.items():
                 self.loop_turns[number][turns] += float(entries @ weights)
         for number, block in enumerate(self.program.blocks):
+            if block.site >= 0:
+                self.block_parted[number] += tally.events[block.site, Event.DIVERGED] @ weights
             threads = tally.threads[number]
             for (family, line), times in block.fused.items():
                 name = _NAMES[family][Event.THREADS]

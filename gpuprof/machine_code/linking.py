@@ -48,6 +48,7 @@ class Voices:
         loads: Lines of loads that stand in no other block.
         others: Lines of anything else that stand in no other block.
         lanes: The line whose threads, not warps, the block runs for.
+        branch: The line of the branch that ends it; None where it ends in none of the PTX's.
     """
 
     fixed: list[int] = field(default_factory=list)
@@ -55,6 +56,7 @@ class Voices:
     loads: list[int] = field(default_factory=list)
     others: list[int] = field(default_factory=list)
     lanes: int | None = None
+    branch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ def link(
     ends = {number for number, text in enumerate(texts, 1) if _END.match(text)}
     # The executor ends threads where they jump to a lone end.
     counted = [() if len(block) == 1 and block[0][0] in ends else block for block in places]
-    listener = _Listener(code, _homes(counted), control)
+    conditional = {number for number in control if "@" in texts[number - 1]}
+    listener = _Listener(code, _homes(counted), control, conditional)
     voices = tuple(listener.voices(number) for number in range(len(code.blocks)))
     copies, own = tuple(listener.copies(loops)), loops_of(code.blocks)
     unrolled = {one.loop for one in copies}
@@ -165,12 +168,19 @@ class _Listener:
         code: The machine code.
         homes: As in `Link`.
         control: Lines of the PTX text that are branches or ends there.
+        conditional: Of them those under a predicate.
     """
 
-    def __init__(self, code: MachineCode, homes: Mapping[int, tuple[int, ...]], control: Set[int]) -> None:
+    def __init__(
+        self,
+        code: MachineCode,
+        homes: Mapping[int, tuple[int, ...]],
+        control: Set[int],
+        conditional: Set[int],
+    ) -> None:
         self.code = code
         self.homes = homes
-        self.control = control
+        self.conditional = conditional
         #: In which blocks the instructions of a line and opcode stand, and how often.
         self.places: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
         #: In which blocks anything of a line stands.
@@ -200,7 +210,10 @@ class _Listener:
             if len(self.places[one.line, one.opcode]) > 1:
                 continue
             if one.name in _BRANCHES:
-                own.fixed.append(one.line)
+                # A jump that always follows a conditional one is executed by other warps than that one.
+                if one.line in self.conditional or not one.guard:
+                    own.fixed.append(one.line)
+                    own.branch = one.line
             elif one.name in _FIXED:
                 (own.guarded if one.guard else own.fixed).append(one.line)
             elif one.name in _LOADS:
@@ -226,7 +239,8 @@ class _Listener:
             pattern, times = patterns.most_common(1)[0]
             factors = dict(pattern)
             # One instruction may stand in two blocks for other reasons.
-            if max(factors.values()) > min(factors.values()) and times >= _MOST * patterns.total():
+            copied = max(factors.values()) > min(factors.values()) or len(factors) > 2
+            if copied and times >= _MOST * patterns.total():
                 whole = gcd(*factors.values())
                 yield Copies(loop, {number: factor // whole for number, factor in factors.items()})
 

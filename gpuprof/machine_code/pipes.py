@@ -16,18 +16,17 @@ def pipe_of(one: Instruction, architecture: int) -> tuple[str, ...]:
         one: The instruction.
         architecture: For example 90 for `sm_90`.
     """
-    return _pipe(one.opcode, architecture)
+    # What an instruction reads may decide: `S2R R0, SR_TID.X`.
+    source = one.operands.rpartition(", ")[2].partition(".")[0]
+    rows = _rows(architecture)
+    return rows.get(f"{one.name} {source}") or _pipe(one.opcode, architecture)
 
 
 @cache
 def _pipe(opcode: str, architecture: int) -> tuple[str, ...]:
-    rows = _rows(architecture)
-    parts = opcode.split(".")
-    for length in range(len(parts), 0, -1):
-        if (name := ".".join(parts[:length])) in rows:
-            return rows[name]
-    # What reads and writes uniform registers only has a datapath of its own.
-    return ("uniform",) if opcode.startswith("U") else ()
+    rows, parts = _rows(architecture), opcode.split(".")
+    names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((rows[name] for name in names if name in rows), ())
 
 
 @cache

@@ -3,6 +3,7 @@
 """Read what nvdisasm prints: a kernel's instructions, in basic blocks with the ways between them."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -162,15 +163,17 @@ def _link(block: Block, number: dict[int, int], labels: dict[str, int], end: int
 
 
 def _find_meetings(blocks: list[Block], number: dict[int, int], labels: dict[str, int]) -> None:
-    """Fill in where lanes go on together: after the BSYNC to which a BSSY, before they part, points."""
+    """Fill in where lanes go on together: behind the BSYNCs of a BSSY, which names that place beforehand."""
+    comers: dict[int, list[Block]] = defaultdict(list)
+    for block in blocks:
+        for after in block.successors:
+            comers[after].append(block)
     for opened, block in enumerate(blocks):
         for one in block.instructions:
-            if one.name != "BSSY":
-                continue
-            for goal in (number[labels[name]] for name in _GOAL.findall(one.operands) if name in labels):
-                if blocks[goal].instructions[0].name == "BSYNC" and len(blocks[goal].instructions) == 1:
-                    for after in blocks[goal].successors:
-                        blocks[after].together = opened
+            goals = _GOAL.findall(one.operands) if one.name == "BSSY" else ()
+            for goal in (number[labels[name]] for name in goals if labels.get(name) in number):
+                if any(before.instructions[-1].name == "BSYNC" for before in comers[goal]):
+                    blocks[goal].together = opened
 
 
 def _goals(last: Instruction) -> Iterator[str]:

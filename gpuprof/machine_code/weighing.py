@@ -5,14 +5,15 @@
 First those blocks are known that something in them speaks for; what remains follows from the ways between
 blocks. A warp that executes a block came from one before it, and goes on to one behind it or ends: so no
 block is executed more often than those before it together, nor than those behind it. Lanes that part make a
-warp execute two blocks where it executed one; where a launch has no such branch, both sums are equal.
+warp execute two blocks where it executed one, until they meet at a BSYNC; with the number of such partings,
+which the executor counts too, both sums are equal.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from gpuprof.machine_code.linking import Copies, Link
+from gpuprof.machine_code.linking import Copies, Link, Voices
 
 #: Times that bounds are passed on from block to block, at most.
 _SWEEPS = 200
@@ -30,13 +31,13 @@ class Executed:
         warps: How often warps ran each basic block of the program.
         threads: How often threads did.
         turns: Of watched loops, how often warps entered one and made so many turns.
-        diverged: Whether lanes of a warp ever parted at a branch.
+        parted: How often lanes of a warp parted at the end of each basic block.
     """
 
     warps: Sequence[float]
     threads: Sequence[float]
     turns: Mapping[int, Mapping[int, float]]
-    diverged: bool
+    parted: Sequence[float]
 
 
 def weigh(link: Link, executed: Executed) -> list[tuple[float, float]]:
@@ -85,6 +86,7 @@ class _Scale:
         self.loops = link.loops
         #: Of loops, how often warps entered them, where that is known, by the blocks where turns begin.
         self.entries: dict[int, float] = {}
+        self.parted = [self._parted(number, voices) for number, voices in enumerate(link.voices)]
         self._ending: dict[tuple[int, int], bool] = {}
         reached = self._reached()
         for number in range(count):
@@ -93,6 +95,13 @@ class _Scale:
         self.entered = float(executed.warps[0])
         if not self.before[0]:
             self.settle(0, [self.entered])
+
+    def _parted(self, number: int, voices: Voices) -> float | None:
+        """Return how often lanes of a warp parted at the end of a block; None where that is not known."""
+        parted = self.executed.parted
+        if len(self.blocks[number].successors) < 2 or not any(parted):
+            return 0.0
+        return None if voices.branch is None else self.count(voices.branch, parted)
 
     def _reached(self) -> set[int]:
         reached, pending = {0}, [0]
@@ -137,7 +146,7 @@ class _Scale:
         """Settle the copies of a loop from the turns that warps made in it.
 
         ptxas makes a loop of several turns at once, then takes what is left in ever smaller pieces. A single
-        turn may come before.
+        turn, which every entry makes, may come before; or all turns stand one behind the other.
         """
         turns = self.executed.turns.get(copies.loop, {})
         counted = sum(count * entries for count, entries in turns.items())
@@ -145,9 +154,13 @@ class _Scale:
             return
         pieces = sorted(copies.factors.items())
         factors = [factor for _, factor in pieces]
-        first = 1 if factors[0] == 1 and len(factors) > 1 and not self._repeats(pieces[0][0]) else 0
-        if factors[-1] != 1 or factors[first:] != sorted({*factors[first:]}, reverse=True):
+        first = 1 if factors[0] == 1 and len(factors) > 1 and self._always_comes(pieces[0][0]) else 0
+        row = not any(number in self.blocks[number].successors for number in copies.factors)
+        if max(factors) == 1 and row:
+            first = len(factors)
+        elif factors[-1] != 1 or factors[first:] != sorted({*factors[first:]}, reverse=True):
             return
+        settled: list[tuple[int, float, float]] = []
         for position, (number, factor) in enumerate(pieces):
             passes, entered, left = 0.0, 0.0, dict[int, float]()
             for count, entries in turns.items():
@@ -156,13 +169,18 @@ class _Scale:
                 entered += entries if times else 0
                 rest = count - times * factor
                 left[rest] = left.get(rest, 0.0) + entries
+            settled.append((number, passes, entered))
+            turns = left
+        if any(turns):  # they do not fit
+            return
+        for number, passes, entered in settled:
             self.settle(number, [passes])
             if number in self.loops:
                 self.entries[number] = entered
-            turns = left
 
-    def _repeats(self, number: int) -> bool:
-        return number in self.blocks[number].successors
+    def _always_comes(self, number: int) -> bool:
+        """Whether whatever leads to a block leads nowhere else."""
+        return all(self.blocks[one].successors == (number,) for one in self.before[number])
 
     def enter(self, header: int, twin: int) -> None:
         """Note how often warps entered a loop, if it makes the turns that its twin of the PTX makes."""
@@ -200,34 +218,77 @@ class _Scale:
 
     def _going(self, number: int) -> tuple[float, list[int]]:
         """Return how often warps go on from a block, at least, and to where: from a loop of one block out."""
-        after = self.blocks[number].successors
+        after, parted = self.blocks[number].successors, self.parted[number] or 0.0
         if number in self.entries and number in after:
             return self.entries[number], [one for one in after if one != number]
-        return self.low[number], [*after]
+        return self.low[number] + parted, [*after]
 
     def _implied(self, number: int) -> Iterator[tuple[int, float, float]]:
         """Yield blocks with the bounds that follow from one block and those before and behind it."""
         low, high = self.low, self.high
-        callers, before, after = self.callers[number], self.before[number], self.blocks[number].successors
+        block, callers, before = self.blocks[number], self.callers[number], self.before[number]
         if callers and not before:
             yield number, sum(low[one] for one in callers), sum(high[one] for one in callers)
         elif number and before and not callers:
-            yield number, 0.0, sum(high[one] for one in before)
+            yield number, 0.0, sum(self._most(one, number) for one in before)
             least, comers = self._coming(number)
             for one in comers:
-                yield one, least - sum(high[other] for other in comers if other != one), inf
-        if after and not self.blocks[number].leaves:
-            yield number, 0.0, sum(high[one] for one in after)
+                yield one, least - sum(self._most(other, number) for other in comers if other != one), inf
+        meeting = any(self._meets(one) for one in block.successors)
+        if block.successors and not block.leaves and not meeting:
+            yield number, 0.0, sum(high[one] for one in block.successors)
             least, goals = self._going(number)
             for one in goals:
                 yield one, least - sum(high[other] for other in goals if other != one), inf
-        if (opened := self.blocks[number].together) is not None and len(before) == 1:
-            yield number, 0.0, high[opened]
-            if not self._may_end(opened, number):
-                yield number, low[opened], inf
-                yield opened, 0.0, high[number]
-        if not self.executed.diverged and number not in self.entries:
+        if block.together is not None:
+            # Others may come by a way on which lanes never parted.
+            straight = [one for one in before if self.blocks[one].instructions[-1].name != "BSYNC"]
+            yield number, 0.0, high[block.together] + sum(self._most(one, number) for one in straight)
+            if straight:
+                return
+            if not self._may_end(block.together, number):
+                yield number, low[block.together], inf
+                yield block.together, 0.0, high[number]
+        elif number not in self.entries:
             yield from self._equal(number)
+
+    def _equal(self, number: int) -> Iterator[tuple[int, float, float]]:
+        """Where no lanes meet, all that comes to a block executes it, and all that leaves it goes on."""
+        before, after = self.before[number], self.blocks[number].successors
+        if before and not self.callers[number]:
+            staying = [one for one in before if not self.blocks[one].leaves]
+            yield number, sum(max(0.0, self._least(one, number)) for one in staying), inf
+        fed = {one: least for one in after for least, comers in (self._coming(one),) if comers == [number]}
+        parted = self.parted[number]
+        if fed and parted is not None and not any(self._meets(one) for one in fed):
+            yield number, sum(fed.values()) - parted, inf
+            for one in fed:
+                if one not in self.entries:
+                    others = sum(least for other, least in fed.items() if other != one)
+                    yield one, 0.0, self.high[number] + parted - others
+
+    def _meets(self, number: int) -> bool:
+        """Whether lanes that parted go on together at a block, so that fewer execute it than come there."""
+        return self.blocks[number].together is not None
+
+    def _least(self, number: int, after: int) -> float:
+        """Return how often warps go on from a block to one behind it, at least."""
+        least, goals = self._going(number)
+        if after not in goals:
+            return 0.0
+        return least - sum(self.high[one] for one in goals if one != after)
+
+    def _most(self, number: int, after: int) -> float:
+        """Return how often warps go on from a block to one behind it, at most."""
+        parted = self.parted[number]
+        if parted is None:
+            return self.high[number]
+        if number in self.entries and after != number and number in self.blocks[number].successors:
+            # Who enters a loop leaves it once, or part by part.
+            return min(self.high[number], self.entries[number] + parted)
+        others = [one for one in self.blocks[number].successors if one != after and not self._meets(one)]
+        taken = sum(least for least, comers in map(self._coming, others) if comers == [number])
+        return min(self.high[number], max(0.0, self.high[number] + parted - taken))
 
     def _may_end(self, first: int, last: int) -> bool:
         """Tell whether warps may end on their way from one block to another."""
@@ -239,25 +300,3 @@ class _Scale:
                 pending += new
             self._ending[first, last] = any(self.blocks[one].leaves for one in seen - {last})
         return self._ending[first, last]
-
-    def _equal(self, number: int) -> Iterator[tuple[int, float, float]]:
-        """The same where no warp parts: what goes on to a block from one before it goes nowhere else."""
-        before, after = self.before[number], self.blocks[number].successors
-        if before and not self.callers[number]:
-            going = [self._going(one) for one in before if not self.blocks[one].leaves]
-            yield number, sum(least for least, goals in going if goals == [number]), inf
-            yield number, 0.0, sum(self._most(one, number) for one in before)
-        fed = {one: least for one in after for least, comers in (self._coming(one),) if comers == [number]}
-        if fed:
-            yield number, sum(fed.values()), inf
-            for one in fed:
-                if one not in self.entries:
-                    others = sum(least for other, least in fed.items() if other != one)
-                    yield one, 0.0, self.high[number] - others
-
-    def _most(self, number: int, after: int) -> float:
-        """Return how often warps go on from a block to one behind it, at most."""
-        others = [one for one in self.blocks[number].successors if one != after]
-        return self.high[number] - sum(
-            least for least, comers in map(self._coming, others) if comers == [number]
-        )

@@ -29,8 +29,10 @@ from gpuprof.machine_code.sass import read_machine_code  # noqa: E402
 from gpuprof.machine_code.weighing import Executed  # noqa: E402
 
 RECORDED = HERE / "machine_code" / "instructions-h200.json.xz"
-#: Share of the cases that must be as near as `_NEAR`, and how near that is.
-_MOST, _NEAR = 0.95, 0.01
+#: Share of the cases whose lower bound must be as near as `_NEAR`, and how near that is. Those that are farther
+#: off have ways that the PTX does not show (roots and quotients of machine code), or loops that ptxas unrolled
+#: and left in the middle.
+_MOST, _NEAR = 0.85, 0.01
 #: The card's counters by Nsight Compute's names, and by gpuprof's where gpuprof collected them.
 _TOTAL = ("smsp__inst_executed.sum", "warp_instructions")
 
@@ -66,8 +68,12 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
         case.shared,
         watched_loops=found.watched_loops,
     )
-    diverged = bool(result.counters["branch_divergent_warps"])
-    ran = Executed(result.block_warps.tolist(), result.block_threads.tolist(), result.loop_turns, diverged)
+    ran = Executed(
+        result.block_warps.tolist(),
+        result.block_threads.tolist(),
+        result.loop_turns,
+        result.block_parted.tolist(),
+    )
     return count(found, ran, 90)
 
 
@@ -106,7 +112,16 @@ def test_no_lower_bound_is_above_the_card():
     assert above == {}
 
 
-@pytest.mark.parametrize("pipe", ["alu", "fma", "fp64", "xu", "lsu", "cbu", "uniform"])
+def test_no_upper_bound_is_below_the_card():
+    below = {
+        name: (ours.total.high, total(theirs))
+        for name, (ours, theirs) in compared().items()
+        if ours.total.high < total(theirs)
+    }
+    assert below == {}
+
+
+@pytest.mark.parametrize("pipe", ["adu", "alu", "cbu", "fma", "fp64", "lsu", "tensor", "uniform", "xu"])
 def test_pipes_are_the_cards(pipe):
     metric = f"smsp__inst_executed_pipe_{pipe}.sum"
     held = {

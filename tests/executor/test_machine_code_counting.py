@@ -63,8 +63,12 @@ def executed(source: str, entry: str, grid: int, block: int, *numbers: int) -> t
     arrays = [memory.allocate(np.linspace(1, 2, 1 << 14, dtype=np.float32), name) for name in "ab"]
     shape = (grid, 1, 1), (block, 1, 1)
     result = launch(program, *shape, [*arrays, *numbers], memory, watched_loops=found.watched_loops)
-    diverged = bool(result.counters["branch_divergent_warps"])
-    ran = Executed(result.block_warps.tolist(), result.block_threads.tolist(), result.loop_turns, diverged)
+    ran = Executed(
+        result.block_warps.tolist(),
+        result.block_threads.tolist(),
+        result.loop_turns,
+        result.block_parted.tolist(),
+    )
     return count(found, ran, 90), dict(result.counters)
 
 

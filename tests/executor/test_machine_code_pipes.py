@@ -31,11 +31,14 @@ def test_an_opcode_has_one_pipe_on_an_architecture(architecture):
     assert [opcode for opcode, times in counted.items() if times > 1] == []
 
 
-def test_modifiers_are_looked_up_before_the_opcode():
+def test_modifiers_and_what_is_read_go_before_the_opcode():
     assert pipe("FFMA.FTZ") == pipe("FFMA") == ("fma",)
-    assert pipe("STG.E.128") == ("lsu",)
+    assert pipe("HFMA2.MMA") == ("tensor",)
+    assert pipe("HFMA2.BF16_V2") == ("fma",)
+    assert pipe("HFMA2.BF16_V2", 80) == ("fp16",)
+    assert pipe_of(Instruction(0, "", "S2R", "R0, SR_TID.X", 0), 90) == ("lsu",)
+    assert pipe_of(Instruction(0, "", "S2R", "R0, SR_CTAID.X", 0), 90) == ("adu",)
 
 
-def test_what_is_unknown_has_no_pipe_unless_it_is_uniform():
-    assert pipe("NONSENSE.X") == ()
-    assert pipe("UIADD3.X") == ("uniform",)
+def test_what_no_pipe_counts_has_none():
+    assert pipe("NONSENSE.X") == pipe("ULDC.64") == pipe("BRA") == ()

@@ -20,7 +20,7 @@ twice:
 	//## File ".nv_debug_ptx_txt", line 20
         /*0000*/                   S2R R0, SR_TID.X ;
 	//## File ".nv_debug_ptx_txt", line 22
-        /*0010*/                   BSSY B0, `(.L_x_1) ;
+        /*0010*/                   BSSY B0, `(.L_x_4) ;
         /*0020*/              @!P0 BRA `(.L_x_2) ;
 	//## File ".nv_debug_ptx_txt", line 25
         /*0030*/                   CALL.REL.NOINC `($__internal_0_$slow) ;
@@ -28,6 +28,7 @@ twice:
         /*0040*/                   BRA.U UP0, `(.L_x_2) ;
 .L_x_1:
         /*0050*/                   BSYNC B0 ;
+.L_x_4:
 	//## File ".nv_debug_ptx_txt", line 30
         /*0060*/              @PT  STG.E.128 desc[UR4][R2.64+-0x10], R4 ;
         /*0070*/              @P1  EXIT ;

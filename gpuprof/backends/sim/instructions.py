@@ -75,9 +75,12 @@ def counted(
     for one, result in zip(links, results, strict=True):
         if isinstance(one, NoLink):
             return one
-        diverged = bool(result.counters["branch_divergent_warps"])
         warps, threads = result.block_warps.tolist(), result.block_threads.tolist()
-        parts.append(count(one, Executed(warps, threads, result.loop_turns, diverged), architecture))
+        parts.append(
+            count(
+                one, Executed(warps, threads, result.loop_turns, result.block_parted.tolist()), architecture
+            )
+        )
     return combined(parts)
 
 
