@@ -6,16 +6,19 @@ Usage: python benchmarks/copy_engine_answers.py [--ncu [PATH]] [-o FILE]
 
 Needs what card_answers.py needs, and a card of compute capability 9.0. The launches stand in
 tests/executor/copy_engine, tests/executor/warpgroups and tests/executor/tensor_cores/more_products.py. The
-file gets, for each launch, which elements came out otherwise than on the executor, and Nsight Compute's
-counters of it; what differs is printed.
+file gets, for each launch, which elements came out otherwise than on the executor, or which of both faulted,
+and Nsight Compute's counters of it; what differs is printed. A fault costs the process that launched, and
+nothing else.
 """
 
 import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +32,14 @@ import copy_runs  # noqa: E402
 import more_runs  # noqa: E402
 import wgmma_runs  # noqa: E402
 from asking import Card, counted, profiled  # noqa: E402
+from card_process import CardProcess, CardTrouble  # noqa: E402
 from copy_corpus import cases  # noqa: E402
 from more_products import more_products  # noqa: E402
 from wgmma_corpus import products  # noqa: E402
 
+from gpuprof.executor import KernelFault  # noqa: E402
+
+_CORPORA = ((copy_runs, cases), (wgmma_runs, products), (more_runs, more_products))
 #: Longest that counting may take.
 _NCU_S = 500
 #: Differences that are written down, of each launch.
@@ -72,45 +79,63 @@ def differences(here: np.ndarray, there: np.ndarray, before: np.ndarray) -> dict
     return {"differ": len(places), "of": flat[0].size, "first": shown}
 
 
-def asked(folder: Path, *, compare: bool) -> Iterator[tuple[str, dict[str, object]]]:
-    """Launch everything once; yield each launch's name and what came out otherwise, if that is asked."""
-    copies, multiplied = copy_runs.CardRuns(folder), wgmma_runs.CardRuns(folder)
-    more = more_runs.CardRuns(folder)
-    for name, case in cases().items():
-        found = copies.run(case)
-        if compare:
-            kind = f"u{case.item_bytes}"
-            sides = zip(copy_runs.executed(case), found, (case.data, case.words), strict=True)
-            parts = [differences(*(array.view(np.uint8).view(kind) for array in side)) for side in sides]
-            yield name, dict(zip(("data", "words"), parts, strict=True))
-    for name, product in products().items():
-        words = multiplied.run(product)
-        if compare:
-            before = wgmma_runs.arrays_of(product)[3]
-            yield name, {"words": differences(wgmma_runs.executed(product)[0], words, before)}
-    for name, form in more_products().items():
-        words = more.run(form)
-        if compare:
-            before = form.by_lane(form.matrices()[2])
-            yield name, {"words": differences(more_runs.executed(form)[0], words, before)}
+def compared(card: CardProcess, runs: ModuleType, case: Any) -> dict[str, object]:
+    """Run a case on both sides; return what differs in each array, or which side faulted and how."""
+    faults = {}
+    try:
+        there = card.run(case)
+    except CardTrouble as why:
+        faults["card"] = str(why)
+    try:
+        here = runs.executed(case)
+    except KernelFault as why:
+        faults["executor"] = str(why)
+    if faults:
+        return {"faults": faults}
+    if runs is copy_runs:
+        sides = zip(("data", "words"), here, there, (case.data, case.words), strict=True)
+        kind = f"u{case.item_bytes}"
+        return {
+            name: differences(*(array.view(np.uint8).view(kind) for array in side)) for name, *side in sides
+        }
+    before = wgmma_runs.arrays_of(case)[3] if runs is wgmma_runs else case.by_lane(case.matrices()[2])
+    return {"words": differences(here[0], there, before)}
+
+
+def asked(folder: Path) -> Iterator[tuple[str, dict[str, object]]]:
+    """Launch everything once; yield each launch's name and what came out otherwise."""
+    for runs, corpus in _CORPORA:
+        with CardProcess(runs.CardRuns, folder) as card:
+            for name, case in corpus().items():
+                yield name, compared(card, runs, case)
+
+
+def launched(folder: Path, names: Iterable[str]) -> None:
+    """Launch cases in this process, which Nsight Compute counts."""
+    wanted = set(names)
+    for runs, corpus in _CORPORA:
+        card = runs.CardRuns(folder)
+        for name, case in corpus().items():
+            if name in wanted:
+                card.run(case)
 
 
 def main() -> None:
     """Ask, count, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ncu", nargs="?", const="ncu", help="count each launch")
+    parser.add_argument("--ncu", nargs="?", const="ncu", help="count each launch that ends well")
     parser.add_argument("-o", "--output", type=Path, default=Path("copy-engine.json"))
-    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         if options.work:
-            for _ in asked(Path(scratch), compare=False):
-                pass
+            launched(Path(scratch), options.work)
             return
         about = Card().describe()
-        answers = dict(asked(Path(scratch), compare=True))
+        answers = dict(asked(Path(scratch)))
     if options.ncu:
-        for launch in profiled([sys.executable, __file__, "--work"], _METRICS, options.ncu, _NCU_S):
+        well = [name for name, answer in answers.items() if "faults" not in answer]
+        for launch in profiled([sys.executable, __file__, "--work", *well], _METRICS, options.ncu, _NCU_S):
             if launch.kernel in answers:
                 found = counted(launch, _METRICS)
                 answers[launch.kernel]["counters"] = {name: count for name, count in found.items() if count}
@@ -118,6 +143,9 @@ def main() -> None:
     options.output.write_text(f'{{"about": {json.dumps(about)},\n"answers": {{\n{lines}\n}}}}\n')
     wrong = 0
     for name, answer in answers.items():
+        if len(faults := answer.get("faults", {})) == 1:
+            wrong += 1
+            print(f"{name}: a fault of the {next(iter(faults))} alone: {next(iter(faults.values()))}")
         for part in ("data", "words"):
             told = answer.get(part)
             if told and told["differ"]:

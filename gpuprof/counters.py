@@ -382,7 +382,21 @@ _REQUESTS = (
         executor=True,
     ),
 )
-_HARDWARE = (
+#: The pipes of an SM by Nsight Compute's names, and what each executes.
+PIPES: dict[str, str] = {
+    "alu": "additions, comparisons and logic of integers, minima, moves",
+    "fma": "single-precision multiplications and additions, and multiplications of integers",
+    "fp16": "half-precision arithmetic",
+    "fp64": "double-precision arithmetic",
+    "xu": "special functions, and conversions between integers and floats",
+    "lsu": "loads, stores and atomics, of global, shared and local memory",
+    "tex": "textures",
+    "adu": "addresses: barriers and indexed constants",
+    "cbu": "branches, and where lanes meet again",
+    "uniform": "what is the same for all lanes of a warp",
+    "tensor": "products of matrices",
+}
+_INSTRUCTIONS = (
     _row(
         "warp_instructions",
         "warp instructions",
@@ -391,6 +405,20 @@ _HARDWARE = (
         better="neither",
         metrics="smsp__inst_executed.sum",
     ),
+    *(
+        _row(
+            f"pipe_{pipe}_instructions",
+            "warp instructions",
+            f"{pipe.upper()} pipe instructions",
+            f"Of them those of the pipe {pipe.upper()}: {what}.",
+            short=f"{pipe.upper()} instructions",
+            better="neither",
+            metrics=f"smsp__inst_executed_pipe_{pipe}.sum sm__inst_executed_pipe_{pipe}.sum",
+        )
+        for pipe, what in PIPES.items()
+    ),
+)
+_HARDWARE = (
     _row(
         "bulk_load_bytes",
         "bytes",
@@ -539,6 +567,7 @@ COUNTERS: dict[str, CounterInfo] = {
         *_ASYNC_COPIES,
         *_TENSOR,
         *_REQUESTS,
+        *_INSTRUCTIONS,
         *_HARDWARE,
         *_SPEED_OF_LIGHT,
         *_LAUNCH,

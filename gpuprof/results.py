@@ -290,6 +290,7 @@ class Counter:
         reason: Why `value` is None.
         sampled_blocks: Blocks that the executor ran.
         total_blocks: Blocks of the grid that the value stands for.
+        is_least: Whether there were at least so many, and perhaps more.
         busiest_sm: The least of it that the busiest SM does, whichever blocks it is given; None where that is
             not known.
     """
@@ -301,6 +302,7 @@ class Counter:
     reason: str | None = None
     sampled_blocks: Count | None = None
     total_blocks: Count | None = None
+    is_least: bool = False
     busiest_sm: Tally | None = None
 
 

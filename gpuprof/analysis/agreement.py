@@ -10,7 +10,7 @@ from gpuprof.analysis import counters, numbers
 from gpuprof.counters import COUNTERS, describe
 from gpuprof.results import Counter, Measurement, Run
 
-Kind = Literal["agrees", "arbitration", "passes", "incomparable", "unexplained"]
+Kind = Literal["agrees", "arbitration", "passes", "least", "incomparable", "unexplained"]
 
 #: Nsight Compute shows two digits of a percentage.
 _ROUNDING_PCT = 0.006
@@ -34,6 +34,7 @@ VERDICTS: dict[Kind, Verdict] = {
     "agrees": Verdict("agrees", "✓"),
     "arbitration": Verdict("arbitration", "≈"),
     "passes": Verdict("pass to pass", "≈"),
+    "least": Verdict("at least", "≈"),
     "incomparable": Verdict("not comparable", "○"),
     "unexplained": Verdict("unexplained", "✗"),
 }
@@ -129,6 +130,8 @@ def _counted_twice(case: Measurement) -> dict[str, tuple[Counter, Counter]]:
 def _compare(name: str, ours: Counter, theirs: Counter) -> Comparison:
     executor, hardware = ours.value or 0.0, theirs.value or 0.0
     kind, note = _judge(name, executor, hardware, theirs.metric or "")
+    if kind == "unexplained" and ours.is_least and hardware > executor:
+        kind, note = "least", "the machine code also has ways that the PTX does not show, such as slow paths"
     unit = theirs.unit
     return Comparison(describe(name).label, unit, executor, hardware, kind, note, theirs.metric or "")
 

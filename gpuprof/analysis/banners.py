@@ -113,8 +113,8 @@ def _mode(run: Run) -> Iterator[Banner]:
             "sim",
             "warning",
             "Executed without a GPU: no times",
-            f"{why}Results are exact and counts follow the rules of {run.device.name}. Kernels are ordered by"
-            " their bounds: the least time that those counts allow, which none can go below.",
+            f"{why}Results are exact and counts follow the rules of {run.device.name}. Kernels are compared"
+            " by their bounds: the least time that those counts allow, which none can go below.",
             "For times, run the same command where there is an NVIDIA GPU.",
         )
     elif run.backend == "none":

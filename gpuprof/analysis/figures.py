@@ -114,7 +114,7 @@ def _limits(read: Callable[[Limits], float | str | None]) -> Read:
     def reading(subject: Subject) -> Reading:
         limits = limits_of(subject.run, subject.case)
         if limits is None:
-            return _missing(subject.case.bounds_reason, subject.case.reason)
+            return _missing(subject.case.bounds_reason, subject.case.reason, "exact counts are missing")
         value = read(limits)
         if value is not None:
             return Reading(value)
@@ -318,6 +318,15 @@ _RATES = (
         "%",
         "Of the THEORETICAL roof over this size: bandwidth or compute, whichever binds.",
         _speed(lambda speed: speed.pct_of_limit, "the device's theoretical peak is unknown"),
+        better="higher",
+    ),
+    _figure(
+        "pct_of_measured_limit",
+        "Of reached",
+        "% of measured",
+        "%",
+        "Of the same roof at the rates that small kernels reached on this device.",
+        _speed(lambda speed: speed.pct_of_measured_limit, "no such rates were measured on this device"),
         better="higher",
     ),
 )

@@ -10,7 +10,7 @@ from gpuprof.analysis.changes import Change, changes
 from gpuprof.analysis.claims import Claim, claims
 from gpuprof.analysis.groups import SizeSlice, kernel_record
 from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
-from gpuprof.analysis.limits import Limits, limits_of
+from gpuprof.analysis.limits import Limits, Shift, limits_of, shifts
 from gpuprof.analysis.speed import Speed, speed_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import Verdict, verdict_of
@@ -35,6 +35,7 @@ class Rung:
         gain_is_clear: The gain exceeds what the two confidence intervals and the noise threshold allow by
             chance; identical code must not look faster or slower.
         changes: Which figures moved since that rung.
+        shifts: Which of its bounds moved since that rung.
         claims: What its header says moves, held against `previous` where the header speaks of that rung.
         pct_of_reference: Speed relative to the fastest reference that solves the same problem on the GPU, in
             percent.
@@ -62,6 +63,7 @@ class Rung:
     is_fastest: bool = False
     gain_is_clear: bool = False
     claims: tuple[Claim, ...] = ()
+    shifts: tuple[Shift, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,7 @@ def _climb(run: Run, rung: Rung, before: Rung | None) -> Rung:
         gain=gain,
         gain_is_clear=gain is not None and abs(gain - 1.0) > noise,
         changes=changes(run, before.case, rung.case),
+        shifts=shifts(before.limits, rung.limits) if before.limits and rung.limits else (),
     )
 
 

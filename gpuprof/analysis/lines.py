@@ -43,7 +43,8 @@ class LineFigures:
 
 def line_figures(case: Measurement) -> dict[int, LineFigures]:
     """Figures by line number; empty when no lines were counted."""
-    lines = case.lines or ()
+    # Every line that became machine code has instructions; only what else it did tells lines apart here.
+    lines = [line for line in case.lines or () if line.counters.keys() - {"warp_instructions"}]
     sectors = {line.line: _sum(line, *GLOBAL_SECTORS) for line in lines}
     conflicts = {line.line: _sum(line, *BANK_CONFLICTS) for line in lines}
     all_sectors = sum(sectors.values())

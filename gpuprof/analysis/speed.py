@@ -45,6 +45,7 @@ class Speed:
     pct_of_copy_bandwidth: float | None
     pct_of_limit: float | None
     limit: Limit | None
+    pct_of_measured_limit: float | None = None
 
     @property
     def median_us(self) -> float:
@@ -77,7 +78,32 @@ def limit_of(problem: ProblemRecord, device: Device, source: str | None = None) 
     """
     compute = peak_compute(problem, device, source) if problem.flops else None
     peak = "theoretical compute peak" if source is None else f"theoretical tensor peak of {source}"
-    bandwidth = device.peak_bandwidth_gbps
+    return _roof(problem, compute, device.peak_bandwidth_gbps, (peak, "theoretical bandwidth"))
+
+
+def measured_limit_of(problem: ProblemRecord, device: Device, source: str | None = None) -> Limit | None:
+    """The same roof of the rates that small kernels reached on this device.
+
+    Args:
+        problem: Gives operations and bytes.
+        device: Gives its measured rates.
+        source: As there; what tensor cores reach is not measured.
+
+    Returns:
+        None where the rates were not measured.
+    """
+    rates = device.measured_rates
+    precision = "f64" if problem.dtype == "f64" else "f32"
+    compute = rates.get(f"fma_{precision}_gflops") if problem.flops and source is None else None
+    memory = [rates[key] for key in ("dram_read_gbps", "dram_copy_gbps") if key in rates]
+    names = ("compute rate measured here", "bandwidth measured here")
+    return _roof(problem, compute, max(memory, default=None), names)
+
+
+def _roof(
+    problem: ProblemRecord, compute: float | None, bandwidth: float | None, names: tuple[str, str]
+) -> Limit | None:
+    """What takes longer, arithmetic or memory; None where either rate is unknown but needed."""
     if bandwidth is None or (problem.flops and compute is None):
         return None
     memory_s = problem.min_bytes / (bandwidth * 1e9)
@@ -86,7 +112,7 @@ def limit_of(problem: ProblemRecord, device: Device, source: str | None = None) 
     return Limit(
         gflops=problem.flops / seconds / 1e9 if problem.flops else None,
         gbps=problem.min_bytes / seconds / 1e9,
-        name=peak if compute_s > memory_s else "theoretical bandwidth",
+        name=names[0] if compute_s > memory_s else names[1],
     )
 
 
@@ -104,6 +130,7 @@ def speed_of(run: Run, case: Measurement) -> Speed | None:
         return Speed(cold, None, rates.gflops, rates.gbps, None, None, None, None, None)
     source = tensor_source(case)
     limit = limit_of(problem, device, source)
+    reached = measured_limit_of(problem, device, source)
     of_peak = rates.pct_of_peak_compute
     if source is not None:
         of_peak = _share(rates.gflops, peak_compute(problem, device, source))
@@ -117,6 +144,7 @@ def speed_of(run: Run, case: Measurement) -> Speed | None:
         pct_of_copy_bandwidth=_share(rates.gbps, device.measured_copy_bandwidth_gbps),
         pct_of_limit=_share(rates.gbps, limit.gbps) if limit else None,
         limit=limit,
+        pct_of_measured_limit=_share(rates.gbps, reached.gbps) if reached else None,
     )
 
 

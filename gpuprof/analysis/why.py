@@ -61,7 +61,12 @@ class Share:
 
 def reasons(case: Measurement) -> tuple[str, ...]:
     """What the counters show to cost time, most telling first; empty without counters."""
-    return (*_wasted(case), *_conflicts(case), *_intensity(case), *_busy(case), *_stalled(case))
+    return (*_wasted(case), *_conflicts(case), *_intensity(case), *observed(case))
+
+
+def observed(case: Measurement) -> tuple[str, ...]:
+    """What Nsight Compute saw and no count tells: the busiest part, and what warps waited for longest."""
+    return (*_busy(case), *_stalled(case))
 
 
 def stalls(case: Measurement) -> tuple[Share, ...]:

@@ -16,6 +16,7 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import Rung, build_ladder
+from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
 from gpuprof.errors import GpuprofError, InputError
@@ -25,7 +26,7 @@ from gpuprof.store import write_run
 from gpuprof.text import Extent, format_extent
 
 if TYPE_CHECKING:
-    from gpuprof.results import Explanation, Measurement
+    from gpuprof.results import Bound, Explanation, Measurement
     from gpuprof.results import Run as Record
 
 
@@ -60,7 +61,8 @@ class Figures(Mapping[str, Any]):
     def _remedy(self, name: str) -> str:
         """How a program gets a figure that it does not have."""
         uncounted = self._subject.run.backend == "gpu" and not counted(self._subject.case)
-        if uncounted and self._known[name].group in ("Counters", FIGURES["sector_ratio"].group):
+        groups_of_counts = ("Counters", FIGURES["sector_ratio"].group, FIGURES["bound_us"].group)
+        if uncounted and self._known[name].group in groups_of_counts:
             return "profile(ncu=True) asks Nsight Compute for it, profile(lines=True) the executor."
         return ""
 
@@ -180,13 +182,54 @@ class Case:
 
     @property
     def why(self) -> tuple[str, ...]:
-        """Why the case stands where it stands: what changed since the rung below, and what holds it back."""
-        from gpuprof.report.ladder_table import explanation
+        """Why the case stands where it stands.
+
+        What moved since the rung below; then the part of the GPU that binds it, with its bound and its share
+        of the measured time, the line of source that causes most of that, and what less of it would allow.
+        Where exact counts are missing, what else its figures tell.
+        """
+        from gpuprof.report.ladder_table import explanation, of_limits
 
         rung = self.run.rung_of(self._index)
         if rung is not None:
             return explanation(self.run.record, rung)
-        return (self.reason,) if self.reason else clues_of(self.record)
+        if self.reason:
+            return (self.reason,)
+        limits = limits_of(self.run.record, self.record)
+        return clues_of(self.record) if limits is None else tuple(of_limits(limits))
+
+    @property
+    def bounds(self) -> "Mapping[str, Bound]":
+        """The least time that each part of the GPU needs, by the part: `case.bounds["l1"].least_us`.
+
+        Each tells its formula and the source of its rate; empty where nothing was counted.
+        """
+        return self.record.bounds
+
+    @property
+    def bound_by(self) -> str | None:
+        """The part whose bound is highest, a key of `bounds`; None where exact counts are missing."""
+        return self.record.bound_by
+
+    @property
+    def bound_us(self) -> float:
+        """The highest bound: no launch can take less.
+
+        Raises:
+            NotMeasured: Exact counts are missing.
+        """
+        least: float = self.figures["bound_us"]
+        return least
+
+    @property
+    def pct_of_bound(self) -> float:
+        """That bound as a share of the measured time, in percent: 100 is all that the kernel's counts allow.
+
+        Raises:
+            NotMeasured: There is no time, as without a GPU, or exact counts are missing.
+        """
+        share: float = self.figures["pct_of_bound"]
+        return share
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -100,24 +100,15 @@ def print_measured_rates() -> None:
 def _rate_table(title: str, device: Device) -> object:
     from rich.table import Table
 
-    from gpuprof.devices.measured import MEASURED_RATES, theoretical
+    from gpuprof.report.device_facts import rate_rows
 
     table = Table(title=one_line(title), title_justify="left", box=None, pad_edge=False, title_style="bold")
     table.add_column("rate", no_wrap=True)
     for column in ("measured", "theoretical", "of it"):
         table.add_column(column, justify="right")
     table.add_column("unit", no_wrap=True)
-    limits = theoretical(device)
-    for key, info in MEASURED_RATES.items():
-        reached, limit = device.measured_rates.get(key), limits.get(key)
-        _add_row(
-            table,
-            info.label,
-            "not measured" if reached is None else f"{reached:,.4g}",
-            "" if limit is None else f"{limit:,.4g}",
-            "" if limit is None or reached is None else f"{100 * reached / limit:.1f} %",
-            info.unit,
-        )
+    for row in rate_rows(device):
+        _add_row(table, row.label, row.measured or "not measured", row.theoretical, row.share, row.unit)
     return table
 
 

@@ -56,6 +56,7 @@ from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
+from gpuprof.executor.program.loops import Loop, loops_of
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
 from gpuprof.executor.totals import LineCounters
@@ -71,6 +72,7 @@ __all__ = [
     "LaunchRefused",
     "LaunchResult",
     "LineCounters",
+    "Loop",
     "Program",
     "Sample",
     "Stored",
@@ -85,5 +87,6 @@ __all__ = [
     "encode_tensor_map",
     "launch",
     "load_program",
+    "loops_of",
     "source_name",
 ]

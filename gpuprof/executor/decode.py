@@ -19,6 +19,7 @@ from gpuprof.executor.lanes.tally import Site
 from gpuprof.executor.memory.windows import shared_start
 from gpuprof.executor.program.call_graph import CallGraph
 from gpuprof.executor.program.calls import inline_calls
+from gpuprof.executor.program.contraction import contract_products
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import (
     BasicBlock,
@@ -28,7 +29,7 @@ from gpuprof.executor.program.flow import (
     read_before_written,
     reads_and_writes,
 )
-from gpuprof.executor.program.loops import WaitingLoop, waiting_loops
+from gpuprof.executor.program.loops import Loop, WaitingLoop, loops_of, waiting_loops
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
 from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
@@ -213,6 +214,9 @@ class Program:
         limits: What its header says of launches, by directive.
         unwritten: Slots of registers that may be read before anything is written to them.
         follows_undefined: Whether its steps follow values that come from registers or memory never written.
+        places: For each basic block where its instructions stand, in their order: the line of the PTX text,
+            0 for one that is in no text, and the source line.
+        loops: Its loops, by the basic blocks where their turns begin.
         reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
             use them. Where it does, addresses count from there.
     """
@@ -243,6 +247,8 @@ class Program:
     limits: dict[str, tuple[int, int, int]]
     unwritten: frozenset[int]
     follows_undefined: bool
+    places: tuple[tuple[tuple[int, int], ...], ...]
+    loops: dict[int, Loop]
     reserved_bytes: int = 0
 
 
@@ -281,8 +287,11 @@ def _without_collector() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _module(ptx: str) -> Module:
-    """Return what a text defines; its kernels are often asked for one after the other."""
-    return parse(ptx)
+    """Return what a text defines, as ptxas rounds it; its kernels are often asked for one after the other."""
+    module = parse(ptx)
+    for function in module.functions.values():
+        contract_products(function)
+    return module
 
 
 class _Decoder:
@@ -311,6 +320,8 @@ class _Decoder:
         constants = [v for v in self.variables if v.space == "const"]
         self.constants, _ = laid_out(replace(v, size=v.size + _CONSTANT_GAP) for v in constants)
         flow = basic_blocks(function.body)
+        # What is merged below still stands where it stood.
+        self.places = tuple(tuple((item.ptx_line, item.line) for item in block.items) for block in flow)
         # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
         places = {v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name]) for v in shared}
         merge_shared_accesses(flow, places)
@@ -354,6 +365,8 @@ class _Decoder:
             self.function.limits,
             self._unwritten(),
             self.follow_undefined,
+            self.places,
+            loops_of(self.flow),
             self.reserved_bytes,
         )
 

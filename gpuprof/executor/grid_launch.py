@@ -3,7 +3,7 @@
 """Launch a program over a grid, or a sample of it, in batches of blocks."""
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -96,6 +96,11 @@ class LaunchResult:
             that the counters are estimates.
         lane_instructions: PTX instructions executed, summed over lanes, of the blocks that ran.
         stored: Of a sample of the grid, what stores did to each buffer, by its name; of a whole grid nothing.
+        block_warps: How often warps ran each basic block of the program, with at least one lane, over the
+            whole grid: shape (basic blocks,); of several launches together nothing.
+        block_threads: How often threads did, likewise.
+        loop_turns: Of the loops that were to be watched, how often warps entered one and made so many turns,
+            by its basic block and by turns; of several launches together nothing.
         remarks: What the kernel did that CUDA leaves undefined, where nothing it left behind depends on that,
             and memory of its heap that it did not free.
         printed: What it printed, of its first calls of `printf`.
@@ -111,6 +116,9 @@ class LaunchResult:
     exact_sample: bool
     lane_instructions: int
     stored: dict[str, Stored]
+    block_warps: NDArray[np.float64]
+    block_threads: NDArray[np.float64]
+    loop_turns: dict[int, dict[int, float]]
     remarks: tuple[str, ...] = ()
     printed: str = ""
     print_calls: int = 0
@@ -130,6 +138,7 @@ def launch(
     cooperative: bool = False,
     multiprocessors: int = _MULTIPROCESSORS,
     witness: Witness | None = None,
+    watched_loops: Iterable[int] = (),
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -150,6 +159,7 @@ def launch(
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
         witness: Remembers who writes what of the buffers that it watches.
+        watched_loops: Basic blocks of `program.loops`, whose turns are to be counted.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -160,6 +170,7 @@ def launch(
     sample = every_block(grid) if blocks == "all" else blocks
     sample = sample.in_clusters(grid, cluster_of(program))
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
+    template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
     # A witness cannot forget what it saw of a run that is begun again.
     ordered = program.orders_shared and witness is not None
@@ -187,6 +198,9 @@ def launch(
         exact_sample=totals.exact,
         lane_instructions=run.executed,
         stored=run.stored,
+        block_warps=totals.block_warps,
+        block_threads=totals.block_threads,
+        loop_turns={number: dict(turns) for number, turns in totals.loop_turns.items()},
         remarks=tuple(text for text in (run.remark, machine, leak(pieces_of(memory.heap), owned)) if text),
         printed=run.printed.text,
         print_calls=run.printed.calls,
@@ -252,7 +266,7 @@ class _Run:
     def _begun(self, first: int, last: int) -> tuple[Scheduler, BlockList]:
         template, program = self.template, self.template.program
         running = self.sample.blocks(first, last)
-        tally = Tally(len(program.sites), len(program.blocks), last - first)
+        tally = Tally(len(program.sites), len(program.blocks), last - first, template.loops)
         batch = template.batch(running.indices, tally)
         batch.stored = {} if self.sample.count < self.sample.total else None
         batch.join(self._races, first, order_shared=self.order_shared)
@@ -321,6 +335,9 @@ def combined(results: Sequence[LaunchResult]) -> LaunchResult:
         exact_sample=all(result.exact_sample for result in results),
         lane_instructions=sum(result.lane_instructions for result in results),
         stored=results[0].stored if len(results) == 1 else {},
+        block_warps=results[0].block_warps if len(results) == 1 else np.zeros(0),
+        block_threads=results[0].block_threads if len(results) == 1 else np.zeros(0),
+        loop_turns=results[0].loop_turns if len(results) == 1 else {},
         remarks=tuple(dict.fromkeys(remark for result in results for remark in result.remarks)),
         printed="".join(result.printed for result in results),
         print_calls=sum(result.print_calls for result in results),
@@ -356,6 +373,8 @@ class _Template:
             dynamic_shared_bytes,
             multiprocessors,
         )
+        #: Loops whose turns are counted, each with the basic blocks before it.
+        self.loops: dict[int, tuple[int, ...]] = {}
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)

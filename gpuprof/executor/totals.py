@@ -197,6 +197,10 @@ class Totals:
         self.program = program
         self._sampled = sample.count < sample.total
         self._per_line: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        #: Warps and threads that ran each basic block, over the whole grid, each of shape (basic blocks,).
+        self.block_warps, self.block_threads = np.zeros((2, len(program.blocks)))
+        #: How often warps entered a loop and made so many turns in it, by its basic block and by turns.
+        self.loop_turns: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         #: What the first block of each stratum counted.
         self._seen: dict[int, NDArray[np.int64]] = {}
         self.exact = True
@@ -216,6 +220,12 @@ class Totals:
             if passed is not None:
                 self._add(site.line, "l1_passes", float(passed @ weights))
                 work["l1_passes"] += passed
+        self.block_warps += tally.warps @ weights
+        self.block_threads += tally.threads @ weights
+        for number, loop in tally.loops.items():
+            loop.end()
+            for turns, entries in loop.entries.items():
+                self.loop_turns[number][turns] += float(entries @ weights)
         for number, block in enumerate(self.program.blocks):
             threads = tally.threads[number]
             for (family, line), times in block.fused.items():

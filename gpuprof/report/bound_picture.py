@@ -5,11 +5,14 @@
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.ladder import Rung
 from gpuprof.analysis.limits import Floor, Limits
 from gpuprof.results import Bound
 
 #: A bar that ends at the axis' end would not show that it does.
 _MARGIN = 1.04
+#: A rung below that is slower than this would squeeze the picture.
+_COMPARABLE = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +27,10 @@ class BoundBar:
         most: Where it would end if caches absorbed nothing; None where they have no part in it.
         is_beyond: Whether that lies beyond the axis.
         reachable: Where it ends at the rate that this device was measured to reach; None where it was not.
+        before: Where the rung below ends; None where there is none to compare with.
         time: Its floor.
         share: Of the measured time; empty without one.
-        note: Formula and source.
+        note: Formula.
         binds: Whether no other ends later.
     """
 
@@ -37,6 +41,7 @@ class BoundBar:
     most: float | None
     is_beyond: bool
     reachable: float | None
+    before: float | None
     time: str
     share: str
     note: str
@@ -51,7 +56,11 @@ class BoundPicture:
         bars: The one that binds first.
         measured: Where the measured time lies; None without one.
         measured_time: The same as a time; empty without one.
+        before: Where the measured time of the rung below lies; None without one.
+        below: Id of the rung below, empty where its marks are not drawn.
         text: What binds.
+        shifts: Which bounds moved since the rung below; empty without one.
+        uncached: What levels below the caches would need without them.
         latency: Why it takes far longer; empty where it does not.
         steps: What less work of the binding part would allow.
         hot_line: The line that causes most of that work; None where lines were not counted.
@@ -61,36 +70,62 @@ class BoundPicture:
     bars: tuple[BoundBar, ...]
     measured: float | None
     measured_time: str
+    before: float | None
+    below: str
     text: str
+    shifts: str
+    uncached: str
     latency: str
     steps: tuple[str, ...]
     hot_line: int | None
     hot_share: str
 
 
-def bound_picture(limits: Limits) -> BoundPicture:
-    """Lay a case's bounds out on one time axis that starts at 0."""
-    axis = _MARGIN * max(limits.measured_us or 0.0, limits.least_us)
+def bound_picture(limits: Limits, rung: Rung | None = None, below: Limits | None = None) -> BoundPicture:
+    """Lay a case's bounds out on one time axis that starts at 0.
+
+    Args:
+        limits: The case's.
+        rung: The rung that it stands for, which tells what moved.
+        below: The bounds of the rung that it is compared with, marked beside its own.
+    """
+    longest = max(limits.measured_us or 0.0, limits.least_us)
+    if below is not None:
+        theirs = max(below.measured_us or 0.0, below.least_us)
+        below, longest = (below, max(longest, theirs)) if theirs <= _COMPARABLE * longest else (None, longest)
+    axis = _MARGIN * longest
+    marks = {floor.key: floor.bound.least_us for floor in below.floors} if below else {}
     hot = limits.hot
+    previous = rung.previous or "" if rung else ""
     return BoundPicture(
-        bars=tuple(_bar(floor, axis) for floor in limits.floors),
+        bars=tuple(_bar(floor, axis, marks.get(floor.key)) for floor in limits.floors),
         measured=100 * limits.measured_us / axis if limits.measured_us else None,
         measured_time=numbers.time_us(limits.measured_us) if limits.measured_us else "",
-        text=f"{limits.text[:1].upper()}{limits.text[1:]}.",
+        before=100 * below.measured_us / axis if below and below.measured_us else None,
+        below=previous if below else "",
+        text=_sentence(limits.text),
+        shifts=f"Against {previous}: {'; '.join(shift.text for shift in rung.shifts)}."
+        if rung and rung.shifts
+        else "",
+        uncached=limits.uncached,
         latency=limits.latency,
-        steps=tuple(f"{step.text[:1].upper()}{step.text[1:]}." for step in limits.steps),
+        steps=tuple(_sentence(step.text) for step in limits.steps),
         hot_line=hot.line if hot else None,
         hot_share=numbers.percent(hot.share_pct) if hot else "",
     )
 
 
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
 def _note(bound: Bound) -> str:
     reachable = bound.reachable_us
     own = f" At the rate measured here: {numbers.time_us(reachable)}." if reachable else ""
-    return f"{bound.formula}. Rate: {bound.source}.{own}"
+    return f"{bound.formula}.{own}"
 
 
-def _bar(floor: Floor, axis: float) -> BoundBar:
+def _bar(floor: Floor, axis: float, before_us: float | None) -> BoundBar:
     def place(time_us: float | None) -> float | None:
         return None if time_us is None else min(100.0, 100 * time_us / axis)
 
@@ -104,13 +139,9 @@ def _bar(floor: Floor, axis: float) -> BoundBar:
         most=place(bound.most_us),
         is_beyond=bound.most_us is not None and bound.most_us > axis,
         reachable=place(reachable),
+        before=place(before_us),
         time=numbers.time_us(bound.least_us),
         share="" if floor.share_pct is None else numbers.percent(floor.share_pct),
-        note=f"{bound.formula}. Rate: {bound.source}."
-        + (
-            f" At the rate measured here: {numbers.time_us(bound.reachable_us)}."
-            if bound.reachable_us
-            else ""
-        ),
+        note=_note(bound),
         binds=floor.binds,
     )

@@ -96,6 +96,8 @@ def _timed(run: Run, ladders: list[Ladder]) -> list[CaseColumn]:
         figure("warm_us", 8),
         CaseColumn("rate", 1, lambda row: _text_of(headline_rate(run, row.case), row)),
         figure("pct_of_limit", 3),
+        figure("bound_by", 5),
+        figure("pct_of_bound", 5),
         CaseColumn("gain", 4, gain),
         CaseColumn(f"of {yardstick}", 6, relative),
     ]
@@ -121,6 +123,8 @@ def _plain(ranks: dict[str, int]) -> tuple[CaseColumn, ...]:
 
 _COUNTED = _plain(
     {
+        "bound_us": 1,
+        "bound_by": 2,
         "sector_ratio": 2,
         "global_load_efficiency_pct": 2,
         "global_store_efficiency_pct": 3,

@@ -83,7 +83,9 @@ def cell_of(figure: Figure, subject: Subject, *, fine: bool = False) -> Cell:
         return Cell(reading.value, reading.value)
     digits = _MORE_DIGITS.get(figure.unit, 3) if fine else 3
     noisy = " ~" if figure.key == "median_us" and is_noisy(subject.case) else ""
-    return Cell(figure.write(reading.value, digits) + noisy, reading.value)
+    counter = counters.held(subject.case).get(figure.key)
+    least = "≥ " if counter and counter.is_least and counter.value == reading.value else ""
+    return Cell(least + figure.write(reading.value, digits) + noisy, reading.value)
 
 
 def format_block(case: Measurement, *, brief: bool = False) -> str:
@@ -174,7 +176,11 @@ TIME = _columns(
     *("median_us", "p05_us", "p95_us", "ci95_pct", "samples", "launches_per_sample", "dropped"),
     *("throttled", "warm_us"),
 )
-RATE = _columns("gflops", "gbps", "pct_of_peak_compute", "pct_of_peak_bandwidth", "pct_of_copy")
+RATE = _columns(
+    *("gflops", "gbps", "pct_of_peak_compute", "pct_of_peak_bandwidth", "pct_of_copy"),
+    "pct_of_measured_limit",
+)
+BOUND = _columns("bound_by", "bound_us", "pct_of_bound")
 RESOURCE = _columns(
     *("registers_per_thread", "static_shared_bytes", "dynamic_shared_bytes", "spill_bytes"),
     *("theoretical_occupancy_pct", "achieved_occupancy_pct", "occupancy_limiter"),
@@ -214,4 +220,4 @@ def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
 def all_columns(run: Run, cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
     """Every figure a case can have; others' times stand only beside times of our own."""
     published = PUBLISHED if run.backend == "gpu" else ()
-    return CASE + TIME + RATE + RESOURCE + CHECK + counter_columns(cases) + published
+    return CASE + TIME + RATE + BOUND + RESOURCE + CHECK + counter_columns(cases) + published

@@ -219,6 +219,7 @@ def _metric(metric: Metric, ladder: Ladder) -> Chart:
             "high": high,
             "text": visible(bar.text),
             "short": visible(bar.short),
+            "mark": None if bar.mark is None else bar.mark / metric.divisor,
         }
 
     bars = [metric.read(rung) for rung in ladder.rungs]

@@ -3,9 +3,58 @@
 """What a report says of the device: limits and peaks, with where they come from."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
 from gpuprof.devices.device import Device
+from gpuprof.devices.measured import MEASURED_RATES, theoretical
+
+
+@dataclass(frozen=True, slots=True)
+class RateRow:
+    """One rate of a device: what was reached, and what its documents promise.
+
+    Args:
+        label: For a reader.
+        meaning: How it is measured.
+        measured: Empty where it was not.
+        theoretical: Empty where no document tells.
+        share: Of the theoretical one; empty without both.
+        unit: Of both.
+        reason: Why it was not measured.
+    """
+
+    label: str
+    meaning: str
+    measured: str
+    theoretical: str
+    share: str
+    unit: str
+    reason: str
+
+
+def rate_rows(device: Device) -> tuple[RateRow, ...]:
+    """Every rate of `MEASURED_RATES`, in its order.
+
+    Args:
+        device: With its measured rates.
+    """
+    limits = theoretical(device)
+    rows = []
+    for key, info in MEASURED_RATES.items():
+        reached, limit = device.measured_rates.get(key), limits.get(key)
+        rows.append(
+            RateRow(
+                info.label,
+                info.meaning,
+                "" if reached is None else numbers.significant(reached, 4),
+                "" if limit is None else numbers.significant(limit, 4),
+                "" if limit is None or reached is None else numbers.percent(100 * reached / limit),
+                info.unit,
+                device.measured_rates_reason or "no reason was recorded",
+            )
+        )
+    return tuple(rows)
 
 
 def device_facts(device: Device) -> tuple[tuple[str, str], ...]:
@@ -29,6 +78,7 @@ def device_facts(device: Device) -> tuple[tuple[str, str], ...]:
         ),
         ("Theoretical float32 peak", _known(device.peak_fp32_gflops, numbers.gflops)),
         ("Theoretical float64 peak", _known(device.peak_fp64_gflops, numbers.gflops)),
+        *((("Measured rates", device.measured_rates_reason),) if device.measured_rates_reason else ()),
     )
 
 

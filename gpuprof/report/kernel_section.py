@@ -90,7 +90,7 @@ class KernelSection:
         lines: The whole source; the first `folded` of them are licence and header. A header that is all there
             is to the file is not folded.
         counted_size: The size whose counts stand beside the lines, empty without any.
-        bound_by: The part that binds at that size; empty where no bounds are known.
+        bound_by: The part that binds at that size; empty where no line is known to work for it.
         claims: What the header says that its step moves.
         claims_measured: Whether any size measured any of it.
         figures: By the heading their columns share.
@@ -172,7 +172,8 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         figures=tuple(
             (name, tuple(rows))
             for name, rows in groupby(
-                _rows(run, (*BRIEF_TIME, *RATE, *RESOURCE, *CHECK), cases), key=lambda row: row.column.group
+                _rows(run, (*BRIEF_TIME, *RATE, *RESOURCE, *CHECK), cases),
+                key=lambda row: row.column.group,
             )
         ),
         counters=tuple(row for row in counted_rows if not _is_zero(row)),
@@ -189,7 +190,12 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
         folded=0 if record.choices else header_lines(record.source),
         counted_size=shown.problem.label if shown else "",
         bound_by=next(
-            (rung.limits.binding.label for rung in rungs if rung.case is shown and rung.limits), ""
+            (
+                rung.limits.binding.label
+                for rung in rungs
+                if rung.case is shown and rung.limits and rung.limits.hot
+            ),
+            "",
         ),
         before=before,
         difference=tuple(difference(old, record.source)) if old and record.source else (),
@@ -231,7 +237,9 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
         case=case,
         samples=sparkline(rung.speed.timing) if rung.speed else Markup(""),
         explanation=(*case.remarks, *moved(rung)) if rung.limits else explanation(run, rung),
-        bounds=bound_picture(rung.limits) if rung.limits else None,
+        bounds=bound_picture(rung.limits, rung, ladder.rung(rung.previous).limits if rung.previous else None)
+        if rung.limits
+        else None,
     )
 
 

@@ -56,9 +56,9 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     """Why a rung stands where it stands: its reason if it has no figures, else changes, then the limiter."""
     if not status_of(run, rung.case).usable:
         return (rung.case.reason or "No reason was recorded.",)
-    lines = [*rung.case.remarks, *moved(rung)]
     if rung.limits is not None:
-        return (*lines, *_of_limits(rung.limits))
+        return (*rung.case.remarks, *shifted(rung), *of_limits(rung.limits))
+    lines = [*rung.case.remarks, *moved(rung)]
     told = tuple(change.label for change in rung.changes)
     # What a change has just said needs no second mention.
     clues = [clue for clue in clues_of(rung.case) if not clue.startswith(told)]
@@ -91,12 +91,17 @@ def headline(run: Run, group: Group, ladder: Ladder) -> str:
     return _least_bound(ladder)
 
 
-def _of_limits(limits: Limits) -> Iterator[str]:
-    """Where the work of what binds is done, and what less of it would allow; columns say what binds."""
-    if limits.latency:
-        yield limits.text
+def shifted(rung: Rung) -> Iterator[str]:
+    """Which bounds moved since the rung that it is compared with."""
+    if rung.shifts:
+        yield f"vs {rung.previous}: " + "; ".join(shift.text for shift in rung.shifts)
+
+
+def of_limits(limits: Limits) -> Iterator[str]:
+    """What binds, where its work is done, and what less of it would allow."""
+    yield limits.text
     if limits.hot:
-        yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of it"
+        yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of its work"
     if limits.steps:
         yield f"next: {limits.steps[0].text}"
 
@@ -133,7 +138,10 @@ def _fastest(run: Run, group: Group, ladder: Ladder, rung: Rung) -> str:
     chosen = f" → {rung.case.chosen}" if rung.case.chosen else ""
     parts = [f"Fastest: {rung.kernel.id}{chosen}, {numbers.time_us(speed.median_us)}, {rate}"]
     if speed.limit is not None and speed.pct_of_limit is not None:
-        parts.append(f"{numbers.percent(speed.pct_of_limit)} of the {speed.limit.name}")
+        share = f"{numbers.percent(speed.pct_of_limit)} of the {speed.limit.name}"
+        if speed.pct_of_measured_limit is not None:
+            share += f", {numbers.percent(speed.pct_of_measured_limit)} of what this device reaches"
+        parts.append(share)
     if not group.rate_is_flops and speed.pct_of_copy_bandwidth is not None:
         parts.append(f"{numbers.percent(speed.pct_of_copy_bandwidth)} of the measured copy")
     if rung.pct_of_reference is not None:

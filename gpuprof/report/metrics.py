@@ -31,6 +31,7 @@ class Bar:
         high: Upper end.
         text: Its label.
         short: Its label where space is scarce.
+        mark: A second value of the same unit, marked beside the bar's end; None without one.
     """
 
     value: float
@@ -38,6 +39,7 @@ class Bar:
     high: float
     text: str
     short: str
+    mark: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,11 @@ def ladder_metrics(run: Run, group: Group, ladder: Ladder) -> tuple[Metric, ...]
     """The figures that at least one rung has, the headline first."""
     timed = (_rate_metric(run, group, ladder), _time_metric(run, ladder)) if run.backend == "gpu" else ()
     plain = _COUNTED if timed else {**_COUNTED, **_COMPILED}
-    candidates = (*timed, *(_plain(run, key, *texts) for key, texts in plain.items()))
+    candidates = (
+        *timed,
+        _bound_metric(run, ladder),
+        *(_plain(run, key, *texts) for key, texts in plain.items()),
+    )
     return tuple(
         replace(metric, logarithmic=metric.key == "sector_ratio" and _spread(metric, ladder) > _LINEAR_SPREAD)
         for metric in candidates
@@ -112,7 +118,7 @@ def _rate_metric(run: Run, group: Group, ladder: Ladder) -> Metric:
 
 
 def _largest(bar: Callable[[Rung], Bar | None], ladder: Ladder) -> float:
-    return max((held.value for rung in ladder.rungs if (held := bar(rung))), default=1.0)
+    return max((max(held.value, held.mark or 0) for rung in ladder.rungs if (held := bar(rung))), default=1.0)
 
 
 def _time_metric(run: Run, ladder: Ladder) -> Metric:
@@ -133,6 +139,26 @@ def _time_metric(run: Run, ladder: Ladder) -> Metric:
     return Metric(
         "time", "Time", f"{unit}, cold median; whiskers p05–p95; shorter is better", (), bar, divisor
     )
+
+
+def _bound_metric(run: Run, ladder: Ladder) -> Metric:
+    """The least time of each rung, with the measured one as a mark."""
+
+    def bar(rung: Rung) -> Bar | None:
+        limits = rung.limits
+        if limits is None:
+            return None
+        least, measured = limits.least_us, limits.measured_us
+        parts = [numbers.time_us(least), limits.binding.label]
+        if measured is not None:
+            parts.append(f"{numbers.percent(100 * least / measured)} of {numbers.time_us(measured)}")
+        return Bar(
+            least, least, least, " · ".join(parts), " · ".join([parts[0], limits.binding.short]), measured
+        )
+
+    divisor, unit = numbers.unit_for(_largest(bar, ladder), numbers.TIME_UNITS)
+    marked = "; a line marks the measured time" if run.backend == "gpu" else ", no measured time"
+    return Metric("bound", "Bound", f"{unit} at least, by exact counts{marked}", (), bar, divisor)
 
 
 def _roofs(run: Run, ladder: Ladder) -> tuple[tuple[float, str], ...]:

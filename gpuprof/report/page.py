@@ -12,12 +12,13 @@ from gpuprof.analysis.banners import Banner, banners
 from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
+from gpuprof.analysis.limits import rate_sources
 from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.parameters import Panel, ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
 from gpuprof.report.charts import ladder_chart, parameter_chart, roofline_chart, scaling_chart, sweep_chart
-from gpuprof.report.device_facts import device_facts
+from gpuprof.report.device_facts import RateRow, device_facts, rate_rows
 from gpuprof.report.figures_table import FiguresTable, figures_table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
 from gpuprof.report.ladder_table import RungColumn, headline, rung_columns
@@ -80,6 +81,8 @@ class Page:
     mode: str
     facts: tuple[tuple[str, str], ...]
     environment: tuple[tuple[str, str], ...]
+    rates: tuple[tuple[str, tuple[RateRow, ...]], ...]
+    rate_sources: tuple[tuple[str, str], ...]
     banners: tuple[Banner, ...]
     groups: tuple[GroupView, ...]
     agreements: tuple[CaseAgreement, ...]
@@ -101,6 +104,8 @@ def build_page(run: Run) -> Page:
         mode=MODES[run.backend].ran,
         facts=_facts(run),
         environment=_environment(run),
+        rates=tuple((device.name, rate_rows(device)) for device in run.devices if device.measured_rates),
+        rate_sources=rate_sources(run),
         banners=banners(run),
         groups=views,
         agreements=agreements(run),

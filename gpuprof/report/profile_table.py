@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.ladder import Ladder, Rung
-from gpuprof.analysis.why import reasons
+from gpuprof.analysis.why import observed, reasons
 from gpuprof.report.cells import Cell, column_of
 from gpuprof.results import Run
 
@@ -38,7 +38,8 @@ def profile_rows(run: Run, ladder: Ladder) -> tuple[ProfileRow, ...]:
         ProfileRow(
             rung,
             tuple(column.read(run, rung.case) for column in PROFILE_COLUMNS),
-            reasons(rung.case),
+            # What the counts say, bounds say in times.
+            observed(rung.case) if rung.limits else reasons(rung.case),
         )
         for rung in ladder.rungs
         if any(

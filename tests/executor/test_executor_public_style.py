@@ -32,7 +32,6 @@ UNEXPLAINED = {
     "count_degrees": "17 of 902 sectors of atomics fewer: lanes of a warp at addresses that only some share",
     "histogram_global": "54 of 3,576 sectors of atomics fewer: as for count_degrees",
     "relax_edges": "25 of 900 sectors of atomics fewer: as for count_degrees",
-    "mean_and_variance": "9 of 4,599 multiply-adds fewer",
 }
 
 

@@ -7,6 +7,7 @@ The kernels and what they read stand in `textures/`, with the answers of cards, 
 """
 
 import functools
+import json
 import sys
 from pathlib import Path
 
@@ -31,7 +32,7 @@ sys.path.insert(0, str(FOLDER))
 
 from on_executor import run  # noqa: E402
 from texture_corpus import cases  # noqa: E402
-from texture_truth import on_cube, value  # noqa: E402
+from texture_truth import on_cube, slack, value  # noqa: E402
 
 #: How many of a case's coordinates are reckoned again texel by texel.
 _LOOKED_AT = 256
@@ -47,6 +48,11 @@ LAYERED = [
 ]
 ANSWERS = [
     (path.stem.removeprefix("answers-"), name) for path in FOLDER.glob("answers-*.npz") for name in cases()
+]
+COUNTED = [
+    (path.stem.removeprefix("counters-"), name)
+    for path in FOLDER.glob("counters-*.json")
+    for name in json.loads(path.read_text())["counters"]
 ]
 
 
@@ -76,14 +82,24 @@ def rounded(values: list[np.ndarray], like: np.ndarray) -> np.ndarray:
         )
 
 
+def near(got: np.ndarray, wanted: list[np.ndarray], slacks: list[float]) -> bool:
+    """Whether values are those of the guide, or as near to them as its words ask."""
+    exact = rounded(wanted, got[:1])
+    if not any(slacks):
+        return same(got, exact)
+    got, exact = (values.reshape(len(slacks), -1) for values in (got, exact))
+    with np.errstate(invalid="ignore"):
+        close = np.abs(got.astype(np.float64) - exact) <= np.array(slacks)[:, None]
+    return bool((close | (got == exact) | (np.isnan(got) & np.isnan(exact))).all())
+
+
 @pytest.mark.parametrize("name", PLAIN)
 def test_a_texture_gives_what_the_guide_says(name):
     case, out = cases()[name], executed(name)["out"]
     texture, *coordinates = case.arguments
-    wanted = [
-        value(texture, list(place)) for place in zip(*(c[:_LOOKED_AT] for c in coordinates), strict=True)
-    ]
-    assert same(out[:_LOOKED_AT], rounded(wanted, out[:1]))
+    places = [list(place) for place in zip(*(c[:_LOOKED_AT] for c in coordinates), strict=True)]
+    wanted, slacks = ([ask(texture, place) for place in places] for ask in (value, slack))
+    assert near(out[:_LOOKED_AT], wanted, slacks)
     assert len(np.unique(out)) > 8
 
 
@@ -100,8 +116,9 @@ def test_layers_are_not_filtered_across(name):
 def test_a_cube_is_read_in_directions(name):
     case, out = cases()[name], executed(name)["out"]
     texture, *directions = case.arguments
-    wanted = [on_cube(texture, [float(c) for c in place]) for place in zip(*directions, strict=True)]
-    assert same(out[:_LOOKED_AT], rounded(wanted[:_LOOKED_AT], out[:1]))
+    places = zip(*(c[:_LOOKED_AT] for c in directions), strict=True)
+    found = [on_cube(texture, [float(c) for c in place]) for place in places]
+    assert near(out[:_LOOKED_AT], [wanted for wanted, _ in found], [allowed for _, allowed in found])
     assert len(np.unique(out)) > 40
 
 
@@ -130,10 +147,10 @@ def test_four_texels_are_gathered_against_the_clock(name):
     assert same(executed(name)["out"], np.stack(wanted, axis=1))
 
 
-def test_channels_that_a_texel_lacks_are_zero_and_the_last_is_one():
+def test_channels_that_a_texel_lacks_are_zero():
     one, two = (executed(f"plane_{what}")["out"] for what in ("missing_channels", "two_of_four_channels"))
-    assert (one[:, 1:] == [0, 0, 1]).all()
-    assert (two[:, 2:] == [0, 1]).all()
+    assert not one[:, 1:].any()
+    assert not two[:, 2:].any()
     assert one[:, 0].any()
     assert two[:, 1].any()
 
@@ -150,8 +167,9 @@ def test_integers_name_texels():
 def test_an_image_is_resized():
     image = cases()["resize"].arguments[0]
     centres = [((x + 0.5) / 32, (y + 0.5) / 24) for y in range(24) for x in range(32)]
-    wanted = [value(image, [float(np.float32(u)), float(np.float32(v))]) for u, v in centres]
-    assert same(executed("resize")["out"], np.array(wanted)[:, 0].astype(np.float32))
+    places = [[float(np.float32(u)), float(np.float32(v))] for u, v in centres]
+    wanted, slacks = ([ask(image, place) for place in places] for ask in (value, slack))
+    assert near(executed("resize")["out"], wanted, slacks)
 
 
 @pytest.mark.parametrize(("mode", "padding"), [("clamp", "edge"), ("border", "constant")])
@@ -243,6 +261,15 @@ def test_bits_are_the_cards(card, name):
     with np.load(FOLDER / f"answers-{card}.npz") as answers:
         for array, got in executed(name).items():
             assert same(got, answers[f"{name}/{array}"].reshape(got.shape)), array
+
+
+@pytest.mark.parametrize(("card", "name"), COUNTED)
+def test_global_accesses_beside_them_are_counted_as_on_the_card(card, name):
+    told = json.loads((FOLDER / f"counters-{card}.json").read_text())["counters"][name]
+    counters = run(cases()[name])[1].counters
+    for kind, metric in (("load", "ld"), ("store", "st")):
+        wanted = told.get(f"l1tex__t_requests_pipe_lsu_mem_global_op_{metric}.sum", 0)
+        assert counters[f"global_{kind}_requests"] == wanted
 
 
 SURFACE = """

@@ -11,19 +11,32 @@ import pytest
 EXECUTOR = Path(__file__).parents[1] / "executor"
 sys.path[:0] = [str(EXECUTOR), str(EXECUTOR / "copy_engine")]
 
+from card_process import CardProcess, CardTrouble  # noqa: E402
 from copy_corpus import cases  # noqa: E402
 from copy_runs import CardRuns, executed  # noqa: E402
+
+from gpuprof.devices.device import parse_arch  # noqa: E402
+from gpuprof.executor import FaultKind, KernelFault  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def card(gpu_count, tmp_path_factory):
-    runs = CardRuns(tmp_path_factory.mktemp("copies"))
-    if runs.capability < (9, 0):
-        pytest.skip("the copy engine came with compute capability 9.0")
-    return runs
+    with CardProcess(CardRuns, tmp_path_factory.mktemp("copies")) as process:
+        if parse_arch(process.arch) < (9, 0):
+            pytest.skip("the copy engine came with compute capability 9.0")
+        yield process
 
 
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize("name", [name for name, case in cases().items() if case.faults])
+def test_both_trap(card, name):
+    with pytest.raises(CardTrouble, match="CUDA_ERROR_ILLEGAL_INSTRUCTION"):
+        card.run(cases()[name])
+    with pytest.raises(KernelFault) as error:
+        executed(cases()[name])
+    assert error.value.kind in (FaultKind.MISALIGNED, FaultKind.TRAP)
+
+
+@pytest.mark.parametrize("name", [name for name, case in cases().items() if not case.faults])
 def test_card_and_executor_agree(card, name):
     case = cases()[name]
     found, expected = card.run(case), executed(case)

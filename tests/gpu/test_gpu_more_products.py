@@ -11,16 +11,17 @@ import pytest
 EXECUTOR = Path(__file__).parents[1] / "executor"
 sys.path[:0] = [str(EXECUTOR), str(EXECUTOR / "tensor_cores")]
 
+from card_process import CardProcess  # noqa: E402
 from more_products import more_products  # noqa: E402
 from more_runs import CardRuns, executed  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def card(gpu_count, tmp_path_factory):
-    runs = CardRuns(tmp_path_factory.mktemp("more"))
-    if runs.arch != "sm_90":
-        pytest.skip("the executor computes what sm_90 does")
-    return runs
+    with CardProcess(CardRuns, tmp_path_factory.mktemp("more")) as process:
+        if process.arch != "sm_90":
+            pytest.skip("the executor computes what sm_90 does")
+        yield process
 
 
 @pytest.mark.parametrize("name", more_products())

@@ -11,16 +11,17 @@ import pytest
 EXECUTOR = Path(__file__).parents[1] / "executor"
 sys.path[:0] = [str(EXECUTOR), str(EXECUTOR / "warpgroups")]
 
+from card_process import CardProcess  # noqa: E402
 from wgmma_corpus import products  # noqa: E402
 from wgmma_runs import CardRuns, executed  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def card(gpu_count, tmp_path_factory):
-    runs = CardRuns(tmp_path_factory.mktemp("products"))
-    if runs.arch != "sm_90":
-        pytest.skip("only compute capability 9.0 has wgmma")
-    return runs
+    with CardProcess(CardRuns, tmp_path_factory.mktemp("products")) as process:
+        if process.arch != "sm_90":
+            pytest.skip("only compute capability 9.0 has wgmma")
+        yield process
 
 
 @pytest.mark.parametrize("name", products())

@@ -399,6 +399,9 @@ def compiled_run() -> Run:
             counters_reason=why,
             lines=None,
             lines_reason=why,
+            bounds={},
+            bound_by=None,
+            bounds_reason=why,
         )
         for case in sim_run().cases
     ]

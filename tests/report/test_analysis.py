@@ -41,6 +41,7 @@ from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.speed import limit_of, speed_of
 from gpuprof.analysis.verdict import verdict_of
 from gpuprof.analysis.why import reasons, speed_of_light, stalls
+from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
 from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
 from gpuprof.report.ladder_table import headline
@@ -72,22 +73,24 @@ class TestStanding:
     def test_without_times_the_headers_parameters_stand_for_a_kernel(self) -> None:
         problem = Transpose(64, 64)
         cases = [
-            replace(
-                sim_run().cases[0],
-                kernel="k",
-                problem=problem,
-                params={"TILE": tile},
-                counters=counters(global_load_sectors=sectors, global_store_sectors=1024.0),
+            with_bounds(
+                replace(
+                    sim_run().cases[0],
+                    kernel="k",
+                    problem=problem,
+                    params={"TILE": tile},
+                    counters=counters(l1_passes=132 * 1980 * micros),
+                ),
+                DEVICE,
             )
-            for tile, sectors in ((8, 4096.0), (16, 2048.0), (32, 1024.0))
+            for tile, micros in ((8, 4.0), (16, 2.0), (32, 1.0))
         ]
-        for default, stands in ((16, 16), (64, 8)):  # of which the latter did not run
+        for default, stands, least in ((16, 16, 2), (64, 8, 4)):  # of which the latter did not run
             of = run("sim", [record("k", "transpose", 1, parameters={"TILE": default})], cases)
             (group,) = groups(of)
             built = ladder(of, "64")
             assert built.rung("k").case.params == {"TILE": stands}
-            # The sentence is about all that ran.
-            said = "Least global traffic: k 32x32 TILE=32, 2.00× the fewest bytes possible."
+            said = f"By bounds, no times: k cannot be faster than {least}.00 µs (Shared memory and L1)."
             assert headline(of, group, built) == said
 
 
@@ -327,7 +330,8 @@ class TestReferences:
         (gemm, _) = groups(referenced_run())
         roofline = build_roofline(referenced_run(), gemm)
         assert roofline is not None
-        assert [point.kernel for point in roofline.points] == ["naive", "reg_2x1", "cublas"]
+        (level,) = roofline.levels
+        assert [point.kernel for point in level.points] == ["naive", "reg_2x1", "cublas"]
 
     def test_a_host_and_a_library_raise_no_banner_of_the_gpus(self) -> None:
         (noise,) = [item for item in banners(referenced_run()) if item.code == "noise"]
@@ -645,10 +649,12 @@ class TestCharts:
         (group,) = groups(gemm_run())
         roofline = build_roofline(gemm_run(), group)
         assert roofline is not None
-        assert [roof.measured for roof in roofline.memory_roofs] == [False, True]
-        point = next(point for point in roofline.points if point.size == "4096")
+        ideal = roofline.levels[-1]
+        assert ideal.key == "ideal"
+        assert [roof.measured for roof in ideal.memory_roofs] == [False, True]
+        point = next(point for point in ideal.points if point.size == "4096")
         assert point.flop_per_byte == pytest.approx(2 * 4096**3 / (3 * 4096**2 * 4))
-        assert not any(point.kernel == "smem_panel" and point.size == "4096" for point in roofline.points)
+        assert not any(point.kernel == "smem_panel" and point.size == "4096" for point in ideal.points)
 
     def test_a_transpose_has_no_roofline(self) -> None:
         (group,) = groups(transpose_run())
@@ -786,7 +792,7 @@ class TestBanners:
                 "No NVIDIA driver is installed here. Results are exact",
             ),
             ("no CUDA driver was found", "No CUDA driver was found. Results are exact"),
-            (None, "Results are exact and counts follow the rules of NVIDIA H200;"),
+            (None, "Results are exact and counts follow the rules of NVIDIA H200. Kernels are compared"),
         ],
     )
     def test_the_executors_banner_says_each_thing_once(self, reason: str | None, start: str) -> None:

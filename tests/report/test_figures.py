@@ -30,6 +30,7 @@ from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.scaling import build_scaling
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of, verdict_of
+from gpuprof.bounds import with_bounds
 from gpuprof.results import (
     Measurement,
     Occupancy,
@@ -55,13 +56,17 @@ COUNTED = counters(
     shared_store_wavefronts=250.0,
     shared_store_bank_conflicts=100.0,
 )
-CASE = replace(
-    gemm_case("b", SIZE, 100.0, (16, 8, 1)),
-    timing=TimingPair(COLD, timing(80.0)),
-    resources=Resources(40, 1024, 2048, 16),
-    occupancy=Occupancy(50.0, "registers", 4, 45.5),
-    counters=COUNTED,
+CASE = with_bounds(
+    replace(
+        gemm_case("b", SIZE, 100.0, (16, 8, 1)),
+        timing=TimingPair(COLD, timing(80.0)),
+        resources=Resources(40, 1024, 2048, 16),
+        occupancy=Occupancy(50.0, "registers", 4, 45.5),
+        counters=COUNTED,
+    ),
+    DEVICE,
 )
+RATES = {"fma_f32_gflops": 60_000.0, "dram_read_gbps": 4000.0, "dram_copy_gbps": 4100.0}
 
 
 def measured() -> tuple[Run, Ladder]:
@@ -73,6 +78,7 @@ def measured() -> tuple[Run, Ladder]:
     ]
     library = reference_case("cublas", SIZE, 50.0)
     of = run("gpu", kernels, [gemm_case("a", SIZE, 250.0), CASE, library])
+    of = replace(of, devices=(replace(DEVICE, measured_rates=RATES),))
     (group,) = groups(of)
     return of, build_ladder(of, group.sizes[0])
 
@@ -95,6 +101,10 @@ VALUES = {
     "pct_of_peak_bandwidth": 100 * 120 / 4916.7,
     "pct_of_copy": 100 * 120 / 4103.0,
     "pct_of_limit": 100 * 20_000 / 66_908.2,
+    "pct_of_measured_limit": 100 * 20_000 / 60_000,
+    # Two inputs of 4 MB must come from device memory; the result may stay in L2.
+    "bound_us": 8e6 / 4916.7e3,
+    "pct_of_bound": 8e6 / 4916.7e3,
     "gain": 2.5,
     "pct_of_reference": 50.0,
     "pct_of_fastest": 100.0,
@@ -132,8 +142,9 @@ def test_figures_of_a_measured_case(key: str) -> None:
 
 def test_every_figure_besides_counters_is_held_here() -> None:
     others = {key for key, figure in FIGURES.items() if figure.group != "Counters"}
-    assert others - {"occupancy_limiter"} <= VALUES.keys()
+    assert others - {"occupancy_limiter", "bound_by"} <= VALUES.keys()
     of, _ = measured()
+    assert FIGURES["bound_by"].read(Subject(of, CASE)).value == "DRAM"
     assert FIGURES["occupancy_limiter"].read(Subject(of, CASE)).value == "registers"
     assert FIGURES["occupancy_limiter"].value(Subject(of, CASE)) is None
 
@@ -176,6 +187,22 @@ def test_missing_figures_say_why() -> None:
     assert missing("pct_of_peak_compute", moved).startswith("this problem has no arithmetic, or the device's")
 
 
+def test_missing_bounds_say_why() -> None:
+    uncounted = with_bounds(replace(CASE, counters={}), DEVICE)
+    for key in ("bound_by", "bound_us", "pct_of_bound"):
+        assert missing(key, uncounted) == "exact counts are missing: the executor did not count it"
+    untimed = replace(CASE, timing=None, timing_reason="not asked for")
+    assert missing("pct_of_bound", untimed) == "not asked for"
+
+
+def test_memory_is_the_measured_roof_of_what_moves_more_than_it_computes() -> None:
+    moved = gemm_case("b", SIZE, 100.0)
+    moved = replace(moved, problem=replace(moved.problem, flops=1000))
+    of, _ = measured()
+    reading = FIGURES["pct_of_measured_limit"].read(Subject(of, moved))
+    assert reading.value == pytest.approx(100 * 120 / 4100)
+
+
 def test_missing_resources_checks_and_counters_say_why() -> None:
     assert missing("registers_per_thread", replace(BARE, resources_reason="no cubin")) == "no cubin"
     assert missing("shared_bytes", replace(BARE, reason="it broke")) == "it broke"
@@ -210,6 +237,7 @@ def test_unknown_peaks_and_the_cpu_say_why() -> None:
     assert missing("pct_of_peak_bandwidth", of=blind) == "the device's peak is unknown"
     assert missing("pct_of_copy", of=blind) == "no copy bandwidth was measured"
     assert missing("pct_of_limit", of=blind) == "the device's theoretical peak is unknown"
+    assert missing("pct_of_measured_limit", of=blind) == "no such rates were measured on this device"
     host = reference_case("numpy", SIZE, 9000.0)
     on_cpu = run("gpu", [reference_record("numpy", "gemm", "NumPy")], [host])
     for key in ("pct_of_copy", "pct_of_limit", "warm_us"):

@@ -86,7 +86,13 @@ def test_the_kernel_that_was_chosen_is_named_with_its_block() -> None:
 
 @pytest.mark.parametrize("name", ["sim", "compiled"])
 def test_without_a_gpu_no_time_is_printed(name: str) -> None:
-    assert not re.search(r"\d (?:ns|µs|ms|s)\b", printed(RUNS[name](), 140))
+    text = printed(RUNS[name](), 140)
+    assert "time" not in text.splitlines()[3].split()
+    # Bounds are times that nobody measured: under their own heading, and said to be bounds.
+    bounds = r"\d (?:ns|µs|ms|s)\b"
+    told = [line for line in text.splitlines() if re.search(bounds, line)]
+    assert all(line.startswith(("= By bounds, no times: ", "naive", "smem_tiled")) for line in told)
+    assert ("at least" in text) == bool(told)
 
 
 def test_importing_the_reports_does_not_load_plotly() -> None:

@@ -179,8 +179,26 @@ def test_a_case_says_why(run, measured):
     failed = measured.case("smem_panel", size="4096")
     assert failed.why == (failed.reason,)
     second = run.case("reg_8x8", size="32", params={"BK": 16})
-    assert "occupancy" in " ".join(second.why)
     assert second.run is run
+    assert second.why[0].startswith("vs naive: ")
+    assert second.why[1].startswith("cannot be faster than ")
+    assert any(line.startswith("line ") for line in second.why)
+
+
+def test_a_cases_bounds_are_values(run, measured):
+    case = run.case("reg_8x8", size="32", params={"BK": 16})
+    assert case.bound_by is not None
+    highest = case.bounds[case.bound_by]
+    assert case.bound_us == highest.least_us == max(bound.least_us for bound in case.bounds.values())
+    assert " GHz" in case.bounds["l1"].formula
+    assert case.bounds["l1"].source
+    with pytest.raises(gpuprof.NotMeasured, match="without a GPU"):
+        assert case.pct_of_bound > 70
+    assert case.figures.get("pct_of_bound") is None
+    timed = measured.case("smem_tiled", size="4096")
+    assert timed.bound_by is None
+    with pytest.raises(gpuprof.NotMeasured, match="exact counts are missing"):
+        assert timed.bound_us > 0
 
 
 def test_a_saved_run_is_read_back(run, tmp_path):

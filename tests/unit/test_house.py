@@ -43,6 +43,7 @@ HOUSE: dict[str, str] = {
     "store": "A results file while its run goes on.",
     "toolchain": "NVRTC, found headers, the compile cache, resources.",
     "executor": "The exact SIMT machine, a library of its own.",
+    "machine_code": "Machine code: its instructions, their pipes, how often each executes.",
     "problems": "Operations, declared and coded: inputs, references, checks.",
     "kernels": "Kernel files: header, ladder, launch shape, choice.",
     "reading": "Results files of every version; version 1 needs what the shipped operations declare.",

@@ -25,8 +25,8 @@ def test_any_message_survives_its_line(kind, data):
 
 
 def test_all_messages_are_covered():
-    asked = {"Open", "OpenExecutor", "Size", "Prepare", "Measure", "Explain"}
-    assert set(MESSAGES) == asked | {"Opened", "Sized", "Measured", "Explained", "Refused"}
+    asked = {"Open", "OpenExecutor", "Size", "Prepare", "Measure", "Explain", "Count"}
+    assert set(MESSAGES) == asked | {"Opened", "Sized", "Measured", "Explained", "Counted", "Refused"}
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def test_file_is_plain_json_with_units_in_keys_and_the_operation_named(document)
         "options": {"result": "transpose"},
         "flops": 0,
         "min_bytes": 2 * 2048 * 1024 * 4,
+        "output_bytes": 2048 * 1024 * 4,
     }
     assert document["operations"]["transpose"]["dimensions"] == ["nx", "ny"]
     assert document["cases"][0]["timing"]["cold"]["rounds_us"][0][0] == 28.5

@@ -12,6 +12,7 @@ from gpuprof.backends.base import ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.device_memory import arguments_of, device_memory
 from gpuprof.backends.sim.executed import RUN_WHOLE, Executed, SampleFallsShort, check_coverage, check_verdict
+from gpuprof.backends.sim.instructions import Links, NoLink, counted, instruction_counters, whole
 from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.programs import Programs
@@ -37,6 +38,7 @@ from gpuprof.kernels.entries import function_name
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.machine import available_memory_bytes
+from gpuprof.machine_code.instruction_counts import MachineCounts
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Counter, SourceLine, Verification
 from gpuprof.toolchain.targets import architecture_of
@@ -84,6 +86,7 @@ class SimBackend:
         self._blocks = blocks
         self._references: References | None = None
         self._decoded = Programs()
+        self._links = Links()
 
     @property
     def name(self) -> BackendName:
@@ -227,6 +230,7 @@ class SimBackend:
             programs = self.programs(kernel, shape, compiled, follow_undefined=True)
         inputs = self.references_of(problem).inputs
         memory, buffers = device_memory(problem, inputs, shape.workspace, unread)
+        links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in shape.launches]
         try:
             results = [
                 launch(
@@ -239,8 +243,9 @@ class SimBackend:
                     sample or "all",
                     cooperative=one.cooperative,
                     multiprocessors=self.device.sm_count,
+                    watched_loops=() if isinstance(found, NoLink) else found.watched_loops,
                 )
-                for one, values, sample in zip(shape.launches, bound, samples, strict=True)
+                for one, values, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]
         except KernelFault as fault:
             if fault.kind in FOLLOWED and not follow_undefined:
@@ -249,15 +254,17 @@ class SimBackend:
             explanation = explain_fault(fault, problem.dimensions, memory.buffers, elsewhere=elsewhere)
             raise ExplainedFailure(fault.what, explanation) from fault
         result = combined(results)
+        major, minor = self.device.capability
+        instructions = counted(links, results, 10 * major + minor)
         together = any(buffer.combined for buffer in memory.buffers)
-        lines = None if stands_elsewhere(kernel, shape) else lines_of(result)
+        lines = None if stands_elsewhere(kernel, shape) else lines_of(result, instructions)
         launched = [programs[one.entry] for one in shape.launches]
         remarks = _unmet_alignments(launched)
         if self.device.capability != _MEASURED_TENSOR_CORES and any(map(_adds_in_tensor_cores, launched)):
             remarks = (*remarks, _SUMS_AS_MEASURED)
         return Executed(
             buffers,
-            counters_of(result),
+            {**counters_of(result), **instruction_counters(instructions, result)},
             _sampling_caveat(result),
             lines,
             together,
@@ -379,11 +386,18 @@ def stands_elsewhere(kernel: Kernel, shape: LaunchShape) -> bool:
     return bool(set().union(*map(found_in, kernel.headers.values())) - found_in(kernel.source))
 
 
-def lines_of(result: LaunchResult) -> tuple[SourceLine, ...]:
+def lines_of(
+    result: LaunchResult, instructions: MachineCounts | NoLink | None = None
+) -> tuple[SourceLine, ...]:
     """Counts by source line; a line keeps only the events it has."""
-    return tuple(
-        SourceLine(line, _line_counters(counters)) for line, counters in sorted(result.lines.items()) if line
-    )
+    executed = instructions.lines if isinstance(instructions, MachineCounts) else {}
+    found: dict[int, dict[str, float | int]] = {
+        line: _line_counters(counters) for line, counters in result.lines.items() if line
+    }
+    for line, times in executed.items():
+        if times.low:
+            found.setdefault(line, {})["warp_instructions"] = whole(times.low)
+    return tuple(SourceLine(line, counters) for line, counters in sorted(found.items()))
 
 
 def _line_counters(counters: LineCounters) -> dict[str, float | int]:

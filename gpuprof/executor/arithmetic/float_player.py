@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.executor.arithmetic.machine_code import compiled, multiplies_and_adds
+from gpuprof.executor.arithmetic.native_code import compiled, multiplies_and_adds
 from gpuprof.executor.lanes.masks import WARP
 
 #: What a tape's instructions do, by number. Some go between rows and the arrays of a call: `LOAD`, `STORE`,
 #: and `HAND_ON`, which keeps the bits of a NaN. Others load floats from shared memory: one a lane, or four. A
 #: `CHAIN` adds any number of products to a value, which stays in the CPU's registers meanwhile.
 LOAD, STORE, HAND_ON = 0, 1, 2
-OPERATIONS = {"mul": 3, "add": 4, "sub": 5}
-CHAIN = 6
-SHARED, SHARED_VECTOR = 7, 8
+OPERATIONS = {"mul": 3, "add": 4, "sub": 5, "fms": 6, "fnma": 7, "fnms": 8}
+CHAIN = 9
+SHARED, SHARED_VECTOR = 10, 11
 #: Floats that an instruction of `SHARED_VECTOR` loads for each lane.
 VECTOR = 4
 #: Numbers of an instruction: what it does, the row that it writes, what it reads (3), and more rows to write.
@@ -103,8 +103,11 @@ item:
   %y_at = getelementptr %item, ptr %tape, i64 %i, i32 3
   %y = load i32, ptr %y_at
   %d_row = getelementptr <32 x float>, ptr %rows, i32 %d
+  %z_at = getelementptr %item, ptr %tape, i64 %i, i32 4
+  %z = load i32, ptr %z_at
   %x_row = getelementptr <32 x float>, ptr %rows, i32 %x
   %y_row = getelementptr <32 x float>, ptr %rows, i32 %y
+  %z_row = getelementptr <32 x float>, ptr %rows, i32 %z
   switch i32 %op, label %chain [
     i32 {load}, label %load
     i32 {store}, label %store
@@ -112,6 +115,9 @@ item:
     i32 {mul}, label %mul
     i32 {add}, label %add
     i32 {sub}, label %sub
+    i32 {fms}, label %fms
+    i32 {fnma}, label %fnma
+    i32 {fnms}, label %fnms
     i32 {shared}, label %shared_one
     i32 {shared_vector}, label %shared_vector
   ]
@@ -144,6 +150,7 @@ chain_end:
   %i_after = add i64 %i_last, 1
   %i_after_more = icmp slt i64 %i_after, %count
   br i1 %i_after_more, label %item, label %warp_end
+{three_operands}
 {two_operands}
 load:
   %from_at = getelementptr %array, ptr %arrays, i32 %x, i32 0
@@ -233,6 +240,20 @@ _TWO_OPERANDS = """
   %{name}_r = f{name} <32 x float> %{name}_x, %{name}_y
   store <32 x float> %{name}_r, ptr %d_row, align 64
   br label %item_end"""
+#: Changing a sign is exact: a NaN's does not matter here.
+_THREE_OPERANDS = """
+{name}:
+  %{name}_x = load <32 x float>, ptr %x_row, align 64
+  %{name}_y = load <32 x float>, ptr %y_row, align 64
+  %{name}_z = load <32 x float>, ptr %z_row, align 64
+  %{name}_minus_x = fneg <32 x float> %{name}_x
+  %{name}_minus_z = fneg <32 x float> %{name}_z
+  %{name}_r = call <32 x float> @llvm.fma.v32f32(
+    <32 x float> %{name}_{x}, <32 x float> %{name}_y, <32 x float> %{name}_{z})
+  store <32 x float> %{name}_r, ptr %d_row, align 64
+  br label %item_end"""
+#: By operation: its first factor and its addend. A sum of products with its own signs is a chain.
+_SIGNS = {"fms": ("x", "minus_z"), "fnma": ("minus_x", "z"), "fnms": ("minus_x", "minus_z")}
 #: How a load from shared memory begins: where this warp's addresses stand.
 _ADDRESSES = """
 {name}:
@@ -360,7 +381,8 @@ def _compiled() -> Any:
         pairs_of_item=ITEM_WORDS // 2,
         pairs_but_one=ITEM_WORDS // 2 - 1,
         **OPERATIONS,
-        two_operands="".join(_TWO_OPERANDS.format(name=name) for name in OPERATIONS),
+        two_operands="".join(_TWO_OPERANDS.format(name=name) for name in OPERATIONS if name not in _SIGNS),
+        three_operands="".join(_THREE_OPERANDS.format(name=n, x=x, z=z) for n, (x, z) in _SIGNS.items()),
         shared_loads="".join(_shared_loads()),
         numbers=", ".join(f"i64 {lane}" for lane in range(WARP)),
         everyone=_EVERYONE,

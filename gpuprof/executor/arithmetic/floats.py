@@ -92,6 +92,11 @@ def _loop(op: Mnemonic) -> Compute | None:
     return hardware_loop(f"{op.base}.ftz", "f32") if op.type == "f32" else None
 
 
+def minus(value: Lanes) -> Lanes:
+    """Return f32 or f64 values with the other sign, as instructions read them: a NaN keeps its own."""
+    return np.where(np.isnan(value), value, -value) if value.dtype == np.float64 else -value
+
+
 def fused_multiply_add(kind: str) -> Compute:
     """Return a * b + c of f32 or f64, rounded once to nearest: by the CPU's own instruction if possible."""
     return fused(Mnemonic("fma", ("rn",), (kind,))).compute

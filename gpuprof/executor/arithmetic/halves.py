@@ -56,6 +56,12 @@ def lower(op: Mnemonic, count: int) -> Lowered:
     return Lowered(scalar, (_WORD,) * count, _WORD)
 
 
+def minus(kind: str) -> Compute:
+    """Return what changes the sign of values of a half type, as bits."""
+    sign = np.uint32(0x8000_8000) if kind.endswith("x2") else _WORD.type(0x8000)
+    return lambda bits: bits ^ sign
+
+
 def _computation(op: Mnemonic) -> Compute:
     """What an instruction computes on bits of single halves."""
     kind = op.type.removesuffix("x2")

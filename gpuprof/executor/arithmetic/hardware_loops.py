@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuprof.executor.arithmetic.machine_code import compiled, multiplies_and_adds
 from gpuprof.executor.arithmetic.nans import CANONICAL, GENERATED, PRIORITY
+from gpuprof.executor.arithmetic.native_code import compiled, multiplies_and_adds
 
 #: Name to LLVM's expression of x, y and z, and how many of them there are.
 _OPERATIONS = {

@@ -8,6 +8,7 @@ once, when the program is decoded.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,18 @@ def _carrying_multiply_add(op: Mnemonic, product: Compute) -> Lowered:
 @_entry("fma")
 def _fused(op: Mnemonic) -> Lowered:
     return halves.lower(op, 3) if op.type in halves.TYPES else floats.fused(op)
+
+
+@_entry("fms", "fnma", "fnms")
+def _fused_with_signs(op: Mnemonic) -> Lowered:
+    """Multiply-adds that PTX has no names for: products and sums are contracted to them."""
+    fma = _fused(Mnemonic("fma", op.flags, op.types))
+    minus = halves.minus(op.type) if op.type in halves.TYPES else floats.minus
+
+    def compute(a: Lanes, b: Lanes, c: Lanes) -> Any:
+        return fma.compute(minus(a) if op.base != "fms" else a, b, minus(c) if op.base != "fnma" else c)
+
+    return replace(fma, compute=compute)
 
 
 @_entry("div", "rem")

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event counts of one batch: per memory instruction, per basic block, and per thread block."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuprof.executor.lanes.loop_turns import LoopTurns
 from gpuprof.executor.lanes.masks import Counts, Mask
 
 
@@ -40,19 +42,32 @@ class Site:
 class Tally:
     """Counts of one batch.
 
+    Args:
+        sites: How many instructions are counted by themselves.
+        basic_blocks: Of the program.
+        blocks: Thread blocks.
+        loops: Loops of one basic block whose turns are counted, each with the blocks before it.
+
     Attributes:
         events: Shape (sites, events, blocks).
         threads: Lanes that ran each basic block, shape (basic blocks, blocks).
         warps: Warps that ran each basic block with at least one lane, likewise.
+        loops: Turns of the loops, by their basic blocks.
     """
 
-    def __init__(self, sites: int, basic_blocks: int, blocks: int) -> None:
+    def __init__(
+        self, sites: int, basic_blocks: int, blocks: int, loops: Mapping[int, tuple[int, ...]] | None = None
+    ) -> None:
         self.events: NDArray[np.int64] = np.zeros((sites, len(Event), blocks), dtype=np.int64)
         self.threads: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         self.warps: NDArray[np.int64] = np.zeros((basic_blocks, blocks), dtype=np.int64)
         # Views, because picking a row out of an array costs more than adding to it.
         self._events = [list(site) for site in self.events]
         self._threads, self._warps = list(self.threads), list(self.warps)
+        self.loops = {number: LoopTurns() for number in loops or ()}
+        self._before = [
+            (before, self.loops[number]) for number, all in (loops or {}).items() for before in all
+        ]
 
     def add(self, site: int, event: Event, per_block: Counts) -> None:
         """Add counts of shape (blocks or 1,) to one event of one site."""
@@ -68,3 +83,12 @@ class Tally:
         threads, warps = self._threads[basic_block], self._warps[basic_block]
         threads += mask.thread_count
         warps += mask.warp_count
+        if self.loops:
+            self._follow(basic_block, mask)
+
+    def _follow(self, basic_block: int, mask: Mask) -> None:
+        for before, loop in self._before:
+            if before == basic_block:
+                loop.enter(mask)
+        if basic_block in self.loops:
+            self.loops[basic_block].turn(mask)

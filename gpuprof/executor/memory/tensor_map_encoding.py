@@ -36,6 +36,7 @@ ITEM_BYTES = {
     "f64": 8,
 }
 _FLOATS = ("f16", "f32", "f64")
+_NAN_FILL = b"\xf7\x7f"
 _LARGEST_STRIDE = 1 << 40
 
 
@@ -77,7 +78,8 @@ class TensorDescriptor:
     @property
     def outside(self) -> int:
         """The bits of an element outside the array."""
-        return (1 << 8 * self.item_bytes - 1) - 1 if self.fills_nan else 0
+        # As an H200 fills: in every 16 bits the same, whatever the element's size.
+        return int.from_bytes(_NAN_FILL * (self.item_bytes // 2), "little") if self.fills_nan else 0
 
     @property
     def dimensions(self) -> int:

@@ -12,9 +12,7 @@ from gpuprof.executor.program.ptx import Instruction
 #: for sm_75 to sm_90.
 _SEQUENCES: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {
     ("fma", "f32"): (("ffma", 1),),
-    ("mad", "f32"): (("ffma", 1),),
     ("fma", "f64"): (("dfma", 1),),
-    ("mad", "f64"): (("dfma", 1),),
     ("div", "rn", "f32"): (("ffma", 5),),
     ("rcp", "rn", "f32"): (("ffma", 2),),
     ("sqrt", "rn", "f32"): (("ffma", 2),),
@@ -27,6 +25,6 @@ _SEQUENCES: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {
 def fused_multiply_adds(item: Instruction) -> tuple[tuple[str, int], ...]:
     """Return how many of each family, "ffma" and "dfma", a lane executes; empty for other instructions."""
     name, kind = item.opcode[0], item.opcode[-1]
-    if name in ("fma", "mad"):
-        return _SEQUENCES.get((name, kind), ())
+    if name in ("fma", "fms", "fnma", "fnms", "mad"):
+        return _SEQUENCES.get(("fma", kind), ())
     return _SEQUENCES.get((name, "rn", kind), ()) if "rn" in item.opcode else ()

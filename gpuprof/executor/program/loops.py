@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which loops may be there to wait: what other threads do decides how long they turn."""
+"""Loops, and which of them may be there to wait: what other threads do decides how long these turn."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reads_and_writes
 from gpuprof.executor.program.ptx import Instruction, Reg
@@ -33,6 +35,21 @@ class WaitingLoop:
     near: bool
 
 
+@dataclass(frozen=True)
+class Loop:
+    """A loop with one header.
+
+    Attributes:
+        entries: The blocks from which it is entered.
+        body: Its blocks, the header among them.
+        each_turn: Those that every turn passes.
+    """
+
+    entries: tuple[int, ...]
+    body: frozenset[int]
+    each_turn: frozenset[int]
+
+
 def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
     """Return such loops by the blocks from which control goes back to their headers."""
     loops: dict[int, list[WaitingLoop]] = {}
@@ -49,6 +66,53 @@ def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
             if loop is not None:
                 loops.setdefault(last, []).append(loop)
     return loops
+
+
+class Node(Protocol):
+    """A block, of this PTX or of other code."""
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        """Blocks that may follow."""
+        ...
+
+
+def loops_of(blocks: Sequence[Node]) -> dict[int, Loop]:
+    """Return the loops that are entered at one block only, by that block; block 0 is where all begins."""
+    before: list[list[int]] = [[] for _ in blocks]
+    for number, block in enumerate(blocks):
+        for after in {*block.successors} - {EXIT_BLOCK}:
+            before[after].append(number)
+    loops: dict[int, Loop] = {}
+    for header, comers in enumerate(before):
+        body, pending = {header}, [one for one in comers if one >= header]
+        while pending:
+            number = pending.pop()
+            if number not in body:
+                body.add(number)
+                pending += before[number]
+        last = body.intersection(comers)
+        if last and (header == 0 or 0 not in body):  # else it may be entered elsewhere too
+            entries = tuple(one for one in comers if one not in body)
+            loops[header] = Loop(entries, frozenset(body), _in_each_turn(blocks, header, body, last))
+    return loops
+
+
+def _in_each_turn(blocks: Sequence[Node], header: int, body: set[int], last: set[int]) -> frozenset[int]:
+    """Return the blocks without which control does not get from the header to the end of a turn."""
+
+    def gets_past(left_out: int) -> bool:
+        seen, pending = {header, left_out}, [header]
+        while pending:
+            number = pending.pop()
+            if number in last:
+                return True
+            new = body.intersection(blocks[number].successors) - seen
+            seen |= new
+            pending += new
+        return False
+
+    return frozenset(one for one in body if one == header or not gets_past(one))
 
 
 class _Loop:

@@ -77,6 +77,7 @@ class Instruction:
         guard: Register of the predicate `@p`, or None.
         negated: True for `@!p`.
         line: Source line in the kernel's own file, 0 when unknown.
+        ptx_line: Line of the PTX text on which it begins, 0 for one that was made here.
     """
 
     opcode: tuple[str, ...]
@@ -84,6 +85,7 @@ class Instruction:
     guard: str | None = None
     negated: bool = False
     line: int = 0
+    ptx_line: int = field(default=0, compare=False)
 
     @property
     def name(self) -> str:
@@ -195,7 +197,7 @@ def parse(text: str) -> Module:
     Raises:
         UnsupportedInstruction: The text uses syntax that the executor does not model.
     """
-    text = _COMMENT.sub(" ", text)
+    text = _COMMENT.sub(lambda comment: " " + "\n" * comment[0].count("\n"), text)
     target = _TARGET.search(text)
     module = Module(int(target[1]) if target else 0)
     position = 0
@@ -210,7 +212,7 @@ def parse(text: str) -> Module:
             function = _function_header(head)
             if stop == "{":
                 end = _matching_brace(text, position)
-                _Body(function, text[position:end]).read()
+                _Body(function, text[position:end], text.count("\n", 0, position) + 1).read()
                 module.functions[function.name] = function
                 position = end + 1
         elif head.startswith((".visible", ".extern", ".weak", ".global", ".const", ".shared", ".common")):
@@ -315,9 +317,10 @@ def _literal(text: str) -> Imm | None:
 class _Body:
     """Reads one function body, renaming what nested scopes declare so that every name is unique."""
 
-    def __init__(self, function: Function, text: str) -> None:
+    def __init__(self, function: Function, text: str, first_line: int) -> None:
         self.function = function
         self.text = text
+        self.ptx_line = first_line
         self.scopes: list[dict[str, str]] = [{}]
         #: Operands outside nested scopes, by their text.
         self.operands: dict[str, Operand] = {}
@@ -327,8 +330,9 @@ class _Body:
 
     def read(self) -> None:
         """Fill the function's registers, variables and body."""
-        statements = list(self._statements())
-        for position, statement in enumerate(statements):
+        read = list(self._statements())
+        statements = [statement for statement, _ in read]
+        for position, (statement, self.ptx_line) in enumerate(read):
             if statement == "{":
                 self.scopes.append({})
                 self.scope_count += 1
@@ -352,12 +356,15 @@ class _Body:
             elif statement:
                 self.function.body.append(self._instruction(statement))
 
-    def _statements(self) -> Iterator[str]:
-        position, text = 0, self.text
+    def _statements(self) -> Iterator[tuple[str, int]]:
+        """Yield the statements, each with the line of the PTX text on which it begins."""
+        position, text, line, counted = 0, self.text, self.ptx_line, 0
         token = re.compile(r"\s*(?:(\.loc\b[^\n]*)|([{}])|([\w$%]+\s*:)(?!:)|([^;]+);)", re.DOTALL)
         while found := token.match(text, position):
             loc, brace, label, statement = found.groups()
-            yield (loc or brace or (label and label.replace(" ", "")) or statement).strip()
+            begin = found.start(found.lastindex or 0)
+            line, counted = line + text.count("\n", counted, begin), begin
+            yield (loc or brace or (label and label.replace(" ", "")) or statement).strip(), line
             position = found.end()
 
     def _declare_labels(self, statements: list[str], position: int) -> None:
@@ -428,7 +435,7 @@ class _Body:
         mnemonic, tabbed, more = mnemonic.partition("\t")
         rest = (more + " " + rest) if tabbed else rest
         operands = tuple(self._operand(part) for part in _split(rest))
-        return Instruction(_opcode(mnemonic.strip()), operands, guard, negated, self.line)
+        return Instruction(_opcode(mnemonic.strip()), operands, guard, negated, self.line, self.ptx_line)
 
     def _operand(self, text: str) -> Operand:
         if len(self.scopes) > 1:  # where names may have another meaning than elsewhere

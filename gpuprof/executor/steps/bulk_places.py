@@ -83,9 +83,23 @@ class BoxOperands:
                 text = f"copies with {len(coordinates)} coordinates where the map's array has"
                 text += f" {tensor.dimensions} dimensions"
                 batch.fault(FaultKind.OUT_OF_BOUNDS, text, self._line, of_map.first(), address)
+            _check_column(batch, self._line, of_map, tensor, coordinates[0])
             length = np.full((1, 1, 1), tensor.box_bytes, dtype=np.int64)
             place = in_shared(batch, self._line, of_map, address_of_box, length, remote=remote)
             yield tensor, place, length, coordinates, of_map
+
+
+def _check_column(batch: Batch, line: int, mask: Mask, tensor: TensorDescriptor, column: Lanes) -> None:
+    """Report the first lane whose box does not start at a whole chunk of a row; cards trap there."""
+    each = CHUNK_BYTES // tensor.item_bytes
+    wrong = ((column & (each - 1)) != 0) & mask.lanes
+    if wrong.any():
+        position = first_true(wrong)
+        number = int(np.broadcast_to(column, wrong.shape)[position])
+        text = f"starts a bulk copy of a box at coordinate {number} along the innermost dimension, byte"
+        text += f" {number * tensor.item_bytes}, which is not a multiple of {CHUNK_BYTES}: boxes of"
+        text += f" {tensor.element} start at multiples of {each} elements"
+        batch.fault(FaultKind.MISALIGNED, text, line, position, number * tensor.item_bytes)
 
 
 def _tensor_map(batch: Batch, line: int, mask: Mask, address: int) -> TensorDescriptor:

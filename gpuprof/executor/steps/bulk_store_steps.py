@@ -6,7 +6,8 @@ import numpy as np
 
 from gpuprof.executor.arithmetic.atomics import ATOMICS
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
-from gpuprof.executor.lanes.scalars import uniform_blocks
+from gpuprof.executor.lanes.masks import Mask, first_true
+from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.bulk_stores import Combination, Targets
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
 from gpuprof.executor.program.ptx import Imm, Instruction
@@ -116,6 +117,18 @@ def _targets(batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresse
     return targets
 
 
+def _check_before(batch: Batch, line: int, mask: Mask, coordinates: list[Lanes]) -> None:
+    """Report the first lane whose box starts before the array: an H200 traps where such a box is stored."""
+    for axis, coordinate in enumerate(coordinates):
+        wrong = (coordinate < 0) & mask.lanes
+        if wrong.any():
+            position = first_true(wrong)
+            number = int(np.broadcast_to(coordinate, wrong.shape)[position])
+            text = f"stores a box that starts at coordinate {number} along dimension {axis}, counted from the"
+            text += " innermost, 0: only loads may start before the array"
+            batch.fault(FaultKind.TRAP, text, line, position)
+
+
 def _tensor_store(coder: Coder, item: Instruction, operation: str | None) -> Step:
     """A box of shared memory to an array; what would lie outside the array goes nowhere."""
     operands, masked = BoxOperands(coder, item, item.operands[0], item.operands[1]), coder.mask(item)
@@ -132,7 +145,9 @@ def _tensor_store(coder: Coder, item: Instruction, operation: str | None) -> Ste
                     text = f"reduces by {operation}, which the copy engine cannot do with {tensor.element}"
                     batch.fault(FaultKind.TRAP, text, item.line, part.first())
             pattern = batch.bulk.pattern(start, length, part, tensor.swizzle_bytes)
-            places = box_places(pattern, tensor, [of_chunks(pattern, value) for value in coordinates])
+            _check_before(batch, item.line, part, coordinates)
+            first = [of_chunks(pattern, value) for value in coordinates]
+            places = box_places(pattern, tensor, first, stores=True)
             if places.inside.any():
                 pieces = batch.bulk.pieces(pattern, uniform_blocks(places.inside))
                 _send(batch, item.line, pieces, _of_pieces(places, pieces), combine)

@@ -29,8 +29,11 @@ from gpuprof.executor.steps.move_steps import move
 from gpuprof.executor.steps.shared_loads import SharedLoads, loaded, loads_floats
 
 #: What is collected, and what a tape calls it; a move only gives a value another name.
-_COLLECTED = {
+_COLLECTED: dict[tuple[str, ...], str] = {
     ("fma", "rn", "f32"): "fma",
+    ("fms", "rn", "f32"): "fms",
+    ("fnma", "rn", "f32"): "fnma",
+    ("fnms", "rn", "f32"): "fnms",
     ("mul", "f32"): "mul",
     ("mul", "rn", "f32"): "mul",
     ("add", "f32"): "add",

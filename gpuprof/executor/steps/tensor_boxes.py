@@ -22,7 +22,7 @@ class BoxPlaces:
     Attributes:
         address: Of each piece: shape (blocks or 1, chunks, pieces of a chunk).
         inside: Which pieces lie in the array, likewise.
-        size: Bytes of a piece: a chunk, or an element where chunks cross the array's edge or are not aligned.
+        size: Bytes of a piece: a chunk, or an element where chunks cross the array's edge.
     """
 
     address: Addresses
@@ -30,15 +30,21 @@ class BoxPlaces:
     size: int
 
 
-def box_places(pattern: ChunkPattern, tensor: TensorDescriptor, first: list[Addresses]) -> BoxPlaces:
+def box_places(
+    pattern: ChunkPattern, tensor: TensorDescriptor, first: list[Addresses], *, stores: bool = False
+) -> BoxPlaces:
     """Return where the pieces of boxes lie.
 
     Args:
         pattern: The boxes in shared memory.
         tensor: What they are cut from.
-        first: Each coordinate of the box, for every chunk: shape (blocks or 1, chunks).
+        first: Each coordinate of the box, for every chunk: shape (blocks or 1, chunks). The innermost ones
+            are those of whole chunks.
+        stores: Whether they go to the array. An H200 stores whole chunks of a row: what lies between the
+            array's last element and the end of its chunk is written too.
     """
     item, extents, counts = tensor.item_bytes, tensor.extents, tensor.counts
+    end = -(-extents[0] * item // CHUNK_BYTES) * CHUNK_BYTES // item if stores else extents[0]
     row_bytes = counts[0] * item
     offset = pattern.place * CHUNK_BYTES
     rest = offset // row_bytes
@@ -52,10 +58,10 @@ def box_places(pattern: ChunkPattern, tensor: TensorDescriptor, first: list[Addr
         inside = inside & (index >= 0) & (index < extents[axis])
     x = (first[0] + offset % row_bytes // item)[..., None]
     each = CHUNK_BYTES // item
-    crosses = ((x < 0) & (x + each > 0)) | ((x < extents[0]) & (x + each > extents[0]))
-    if (x * item % CHUNK_BYTES).any() or crosses.any():
+    crosses = ((x < 0) & (x + each > 0)) | ((x < end) & (x + each > end))
+    if crosses.any():
         x, each = x + np.arange(each), 1
-    inside = inside[..., None] & (x >= 0) & (x + each <= extents[0])
+    inside = inside[..., None] & (x >= 0) & (x + each <= end)
     address = address[..., None] + x * item
     shape = np.broadcast_shapes(address.shape, inside.shape)
     return BoxPlaces(np.broadcast_to(address, shape), np.broadcast_to(inside, shape), each * item)

@@ -8,7 +8,7 @@ fault, whoever wrote.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import reduce
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from gpuprof.executor.arithmetic.texel_places import (
     Integers,
     Places,
+    corners,
     face_of,
     nearest,
     neighbours,
+    shares,
     texel_coordinate,
     within,
 )
-from gpuprof.executor.arithmetic.texel_values import as_read, filtered, with_all_channels
+from gpuprof.executor.arithmetic.texel_values import as_read, mean, with_all_channels
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
@@ -70,7 +72,7 @@ def sample(coder: Coder, item: Instruction) -> Step:
                 refuse_object(batch, part, item.line, "a surface, not a texture")
             if made.texels.kind != form.kind:
                 refuse_object(batch, part, item.line, f"a {made.texels.kind} texture, not a {form.kind} one")
-            values = _Reader(batch, made, part, item.line).read(form, given)
+            values = _Reader(batch, made, part, form, item.line).read(given)
             if results is None:
                 results = values
             else:
@@ -197,38 +199,51 @@ class _Form:
 class _Reader:
     """Reads a texture for lanes of one instruction."""
 
-    def __init__(self, batch: Batch, texture: TextureObject, mask: Mask, line: int) -> None:
+    def __init__(self, batch: Batch, texture: TextureObject, mask: Mask, form: _Form, line: int) -> None:
         self.batch = batch
         self.texture = texture
         self.texels = texture.texels
         self.sampling = texture.sampling
         self.mask = mask
+        self.form = form
         self.line = line
         self.content = texture.content()
-        self.floats = self.sampling.gives_floats(self.texels.dtype)
         #: Linear memory without rows gives texels by their number, whatever else is said of it.
-        self.unfiltered = self.texels.linear and self.texels.kind == "1d"
+        self.in_line = self.texels.linear and self.texels.kind == "1d"
+        #: Texels by their number have no address modes: beyond them are zeros.
+        self.numbered = self.in_line or form.taken == _S32
 
-    def read(self, form: _Form, given: Sequence[Lanes]) -> list[Lanes]:
+    def read(self, given: Sequence[Lanes]) -> list[Lanes]:
         """Return the four results, as bits of 32 each."""
+        form = self.form
         with np.errstate(all="ignore"):
             if form.taken == _S32:
                 return self._point(self._indexed(form, given))
             axes, layer = self._coordinates(form, given)
             if form.component is not None:
                 return self._gathered(axes, form.component)
-            if self.unfiltered:
-                index = [np.floor(texel_coordinate(axes[0], 1, normalized=False)).astype(np.int64)]
+            if self.in_line:
+                index = [np.floor(texel_coordinate(axes[0], 1, "clamp", normalized=False)).astype(np.int64)]
                 return self._point([*index, *self._rest(index, layer)])
-            extents, normalized = self.texels.extents, self.sampling.normalized or self.texels.layout.cube
-            scaled = [
-                texel_coordinate(axis, extent, normalized=normalized)
-                for axis, extent in zip(axes, extents, strict=False)
-            ]
+            scaled = self._in_texels(axes)
             if self.sampling.filter == "point":
                 index = [nearest(axis).index[0] for axis in scaled]
                 return self._point([*index, *self._rest(index, layer)])
-            return self._filtered([neighbours(axis) for axis in scaled], layer)
+            extents = [
+                extent if mode == "clamp" else None
+                for extent, mode in zip(self.texels.extents, self.sampling.address, strict=True)
+            ]
+            return self._filtered(
+                [neighbours(axis, extent) for axis, extent in zip(scaled, extents, strict=False)], layer
+            )
+
+    def _in_texels(self, axes: Sequence[Any]) -> list[Any]:
+        """Return coordinates along each axis in texels."""
+        normalized = self.sampling.normalized or self.texels.layout.cube
+        return [
+            texel_coordinate(axis, extent, mode, normalized=normalized)
+            for axis, extent, mode in zip(axes, self.texels.extents, self.sampling.address, strict=False)
+        ]
 
     def _coordinates(self, form: _Form, given: Sequence[Lanes]) -> tuple[list[Any], Integers]:
         """Return the coordinates along each axis, in float64, and the layer."""
@@ -258,8 +273,7 @@ class _Reader:
         texels, found = self.texels, [*place]
         inside: Bools = np.ones((1, 1, 1), dtype=np.bool_)
         for axis in range(texels.layout.axes):
-            # Linear memory has no address modes: outside are zeros.
-            mode = "border" if self.unfiltered else self.sampling.address[axis]
+            mode = "border" if self.numbered else self.sampling.address[axis]
             found[axis], there = within(found[axis], texels.extents[axis], mode)
             inside = inside & there
         x, y, z = found
@@ -290,29 +304,26 @@ class _Reader:
     def _point(self, place: Sequence[Integers]) -> list[Lanes]:
         index, inside = self._texel(place)
         values = as_read(self.content[index], self.texels, self.sampling)
-        values = np.where(inside[..., None], values, self._border(values.dtype))
-        return with_all_channels(values, floats=self.floats)
+        border = np.zeros(1) if self.numbered else np.array(self._border())
+        return with_all_channels(np.where(inside[..., None], values, border.astype(values.dtype)))
 
     def _filtered(self, axes: Sequence[Places], layer: Integers) -> list[Lanes]:
         values: list[NDArray[Any]] = []
-        weights: list[Integers] = []
-        for corner in product((0, 1), repeat=len(axes)):
+        present: list[Bools] = []
+        dtype = self.content.dtype
+        border = np.array(self._border())
+        if dtype.kind != "f":
+            border = np.rint(np.clip(border, -1 if dtype.kind == "i" else 0, 1) * np.iinfo(dtype).max)
+        for corner in corners(len(axes)):
             place = [axis.index[side] for axis, side in zip(axes, corner, strict=True)]
             index, inside = self._texel([*place, *self._rest(place, layer)])
-            texel = as_read(self.content[index], self.texels, self.sampling)
-            values.append(np.where(inside[..., None], texel, self._border(texel.dtype)))
-            weight = np.ones((1, 1, 1), dtype=np.int64)
-            for axis, side in zip(axes, corner, strict=True):
-                weight = weight * axis.weight[side]
-            weights.append(weight)
-        return with_all_channels(filtered(values, weights, len(axes)), floats=True)
+            values.append(np.where(inside[..., None], self.content[index], border.astype(dtype)))
+            weighs = [axis.weight[side] != 0 for axis, side in zip(axes, corner, strict=True)]
+            present.append(reduce(np.logical_and, weighs))
+        return with_all_channels(mean(values, shares(axes), present, self.texels))
 
     def _gathered(self, axes: Sequence[Any], component: int) -> list[Lanes]:
-        scaled = [
-            texel_coordinate(axis, extent, normalized=self.sampling.normalized)
-            for axis, extent in zip(axes, self.texels.extents, strict=False)
-        ]
-        first = [neighbours(axis).index[0] for axis in scaled]
+        first = [neighbours(axis).index[0] for axis in self._in_texels(axes)]
         results = []
         for step_x, step_y in _GATHERED:
             place = [first[0] + step_x, first[1] + step_y]
@@ -321,5 +332,5 @@ class _Reader:
             )
         return results
 
-    def _border(self, dtype: np.dtype[Any]) -> NDArray[Any]:
-        return np.array(self.sampling.border[: self.texels.channels]).astype(dtype)
+    def _border(self) -> tuple[float, ...]:
+        return self.sampling.border[: self.texels.channels]

@@ -69,6 +69,9 @@ const gpuprof = (() => {
   const LOG_FOOT = Math.log10(0.5);
   const along = (metric) => (metric.logarithmic ? (value) => Math.log10(Math.max(value, 0.5)) - LOG_FOOT : (value) => value);
 
+  /** Where the last thing drawn of a bar ends: its value, its whisker or its mark. */
+  const barEnd = (bar) => Math.max(bar.high, bar.value, bar.mark || 0);
+
   /** Axis end, as a distance from its foot, at which every bar leaves room for its label and near limits show. */
   function ladderRange(metric, labels, width) {
     const at = along(metric);
@@ -77,7 +80,7 @@ const gpuprof = (() => {
     metric.bars.forEach((bar, i) => {
       if (!bar) return;
       const room = Math.max(width - textWidth(labels[i], 12) - 16, 0.3 * width);
-      const top = at(Math.max(bar.high, bar.value));
+      const top = at(barEnd(bar));
       end = Math.max(end, (top * width) / room);
       longest = Math.max(longest, top);
     });
@@ -87,13 +90,13 @@ const gpuprof = (() => {
 
   /** Each bar's label, less its last parts where they would stretch the axis beyond the bars and the limits. */
   function ladderLabels(metric, width, narrow) {
-    const tops = metric.bars.filter(Boolean).map((bar) => Math.max(bar.high, bar.value));
+    const tops = metric.bars.filter(Boolean).map(barEnd);
     const longest = Math.max(0, ...tops);
     const near = metric.lines.map((line) => line.value).filter((value) => value <= 2.5 * longest);
     const end = Math.max(longest * 1.25, ...near);
     return metric.bars.map((bar) => {
       if (!bar || narrow) return bar ? bar.short : "";
-      const room = width * (1 - Math.max(bar.high, bar.value) / end) - 16;
+      const room = width * (1 - barEnd(bar) / end) - 16;
       const parts = bar.text.split(" · ");
       while (parts.length > 3 && textWidth(parts.join(" · "), 12) > room) parts.pop();
       return parts.join(" · ");
@@ -164,6 +167,10 @@ const gpuprof = (() => {
         width: 4,
       };
     }
+    drawn.filter((i) => metric.bars[i].mark).forEach((i) => layout.shapes.push({
+      type: "line", x0: metric.bars[i].mark, x1: metric.bars[i].mark, y0: positions[i] - 0.36, y1: positions[i] + 0.36,
+      line: { color: colour("bad"), width: 2 },
+    }));
     spec.rows.forEach((row, i) => {
       layout.annotations.push(nameAnnotation(row, names[i], positions[i]));
       layout.annotations.push(valueAnnotation(row, metric, metric.bars[i], labels[i], positions[i], width));
@@ -184,7 +191,7 @@ const gpuprof = (() => {
     const place = (value) => (metric.logarithmic ? Math.log10(Math.max(value, 0.5)) : value);
     const common = { y, yanchor: "middle", xanchor: "left", xshift: 7, showarrow: false, borderpad: 1 };
     if (bar) {
-      return { ...common, x: place(Math.max(bar.high, bar.value)), text: plain(label), bgcolor: colour("surface"), font: { size: 12, color: colour("ink") } };
+      return { ...common, x: place(barEnd(bar)), text: plain(label), bgcolor: colour("surface"), font: { size: 12, color: colour("ink") } };
     }
     const text = row.usable ? "not measured" : `${row.status}${row.reason ? `: ${row.reason}` : ""}`;
     const bad = !row.usable && !row.status.startsWith("○");

@@ -122,6 +122,8 @@
     if (!target) return;
     const details = target.matches("details") ? target : target.querySelector(".source-details");
     if (details) details.open = true;
+    // A line of source may stand within several that are closed.
+    for (let outer = target.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
   }
   window.addEventListener("hashchange", reveal);
 

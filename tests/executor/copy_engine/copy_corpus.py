@@ -8,7 +8,7 @@ infinities, subnormals and zeros of both signs meet.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -104,6 +104,7 @@ class CopyCase:
         shared: Bytes of dynamic shared memory.
         item_bytes: Bytes of an element.
         map: What the engine sees `data` through; None where the kernel gets a pointer.
+        faults: Whether the engine traps.
     """
 
     name: str
@@ -114,6 +115,7 @@ class CopyCase:
     shared: int
     item_bytes: int
     map: TensorMap | None = None
+    faults: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,45 +178,66 @@ class Box:
 
 BOXES = [
     Box("line", "f32", (100,), (32,), (16,)),
-    Box("line_left", "f32", (100,), (32,), (-5,)),
-    Box("line_right", "u8", (100,), (64,), (70,)),
+    Box("line_left", "f32", (100,), (32,), (-8,)),
+    Box("line_before", "f32", (100,), (32,), (-32,)),
+    Box("line_right", "u8", (100,), (64,), (80,)),
     Box("plane", "f32", (40, 20), (16, 8), (8, 4)),
-    Box("plane_corner", "f32", (41, 20), (16, 8), (33, 15)),
-    Box("plane_before", "f16", (40, 20), (16, 8), (-3, -2)),
+    Box("plane_corner", "f32", (41, 20), (16, 8), (32, 15)),
+    Box("plane_before", "f16", (40, 20), (16, 8), (-8, -2)),
+    Box("plane_left", "f32", (40, 20), (16, 8), (-8, 4)),
+    Box("plane_above", "f32", (40, 20), (16, 8), (8, -3)),
+    Box("plane_over", "f32", (40, 20), (16, 8), (8, -9)),
+    Box("plane_under", "f32", (40, 20), (16, 8), (8, 20)),
+    Box("plane_above_128", "f32", (64, 40), (32, 8), (32, -1), 128),
     Box("plane_outside", "f32", (40, 20), (16, 8), (48, 4)),
     Box("plane_32", "f16", (64, 40), (16, 16), (16, 7), 32),
     Box("plane_64", "f32", (64, 40), (16, 16), (52, 30), 64),
     Box("plane_128", "bf16", (128, 40), (64, 24), (64, 9), 128),
     Box("plane_128_f64", "f64", (48, 40), (16, 8), (40, 36), 128),
-    Box("solid", "u16", (24, 7, 9), (16, 4, 3), (10, 5, 7)),
+    Box("solid", "u16", (24, 7, 9), (16, 4, 3), (16, 5, 7)),
+    Box("solid_before", "u16", (24, 7, 9), (16, 4, 3), (8, 5, -2)),
     Box("solid_128", "f32", (40, 7, 9), (32, 4, 3), (16, -1, 2), 128),
-    Box("four", "i32", (12, 5, 4, 6), (8, 3, 2, 3), (6, -1, 3, 4)),
-    Box("five", "f32", (12, 5, 4, 6, 3), (8, 3, 2, 3, 2), (6, 3, -1, 4, 2)),
+    Box("solid_128_right", "f32", (40, 7, 9), (32, 4, 3), (16, 2, 2), 128),
+    Box("solid_128_above", "f32", (40, 7, 9), (32, 4, 3), (8, -1, 2), 128),
+    Box("four", "i32", (12, 5, 4, 6), (8, 3, 2, 3), (8, -1, 3, 4)),
+    Box("five", "f32", (12, 5, 4, 6, 3), (8, 3, 2, 3, 2), (8, 3, -1, 4, 2)),
     Box("five_64", "u64", (12, 5, 4, 6, 3), (8, 3, 2, 3, 2), (2, 1, 1, 2, 0), 64),
     Box("steps", "f32", (40, 20, 9), (16, 9, 4), (8, 4, 1), 0, (1, 2, 3)),
     Box("steps_edge", "f16", (64, 20, 9), (32, 9, 4), (48, 14, 6), 64, (1, 4, 2)),
 ]
+#: Boxes that start between two multiples of 16 bytes, within the array and outside it.
+MISPLACED_BOXES = [
+    Box("line_off", "f32", (100,), (32,), (17,)),
+    Box("line_left_off", "f32", (100,), (32,), (-5,)),
+    Box("line_outside_off", "f32", (100,), (32,), (130,)),
+    Box("plane_off_f16", "f16", (40, 20), (16, 8), (12, -9)),
+    Box("plane_off_f64", "f64", (40, 20), (16, 8), (33, 4)),
+    Box("plane_off_128", "bf16", (128, 40), (64, 24), (20, 9), 128),
+]
 NAN_BOXES = [
-    Box(f"nan_{kind}", kind, (40, 20), (16, 8), (33, 15), fill="nan")
+    Box(f"nan_{kind}", kind, (41, 20), (16, 8), (32, 15), fill="nan")
     for kind in ("f16", "bf16", "f32", "f64")
 ]
 #: What a box can be combined by, and where: with elements of both kinds of borders.
 COMBINED_BOXES = [
-    ("add", Box("i32", "i32", (40, 20), (16, 8), (33, 15))),
-    ("add", Box("u64", "u64", (40, 20), (16, 8), (33, 15))),
-    ("add", Box("f32", "f32", (40, 20), (16, 8), (33, 15))),
-    ("add", Box("f64", "f64", (40, 20), (16, 8), (33, 15))),
-    ("add", Box("f16", "f16", (41, 20), (16, 8), (33, 15))),
-    ("add", Box("bf16_128", "bf16", (128, 20), (64, 8), (70, 15), 128)),
-    ("min", Box("i64", "i64", (40, 20), (16, 8), (33, 15))),
-    ("max", Box("u32", "u32", (40, 20), (16, 8), (33, 15))),
-    ("min", Box("f16", "f16", (40, 20), (16, 8), (33, 15))),
-    ("max", Box("bf16", "bf16", (40, 20), (16, 8), (33, 15))),
-    ("inc", Box("u32", "u32", (40, 20), (16, 8), (33, 15))),
-    ("dec", Box("u32", "u32", (40, 20), (16, 8), (33, 15))),
-    ("and", Box("i32", "i32", (40, 20), (16, 8), (33, 15))),
-    ("or", Box("u64", "u64", (40, 20), (16, 8), (33, 15))),
-    ("xor", Box("u32", "u32", (40, 20), (16, 8), (33, 15))),
+    ("add", Box("i32", "i32", (41, 20), (16, 8), (32, 15))),
+    ("add", Box("u64", "u64", (41, 20), (16, 8), (32, 15))),
+    ("add", Box("f32", "f32", (41, 20), (16, 8), (32, 15))),
+    # With so many elements, subnormal ones meet.
+    ("add", Box("f32_many", "f32", (64, 40), (32, 32), (16, 4))),
+    ("add", Box("f32_before", "f32", (41, 20), (16, 8), (-4, -2))),
+    ("add", Box("f64", "f64", (41, 20), (16, 8), (32, 15))),
+    ("add", Box("f16", "f16", (41, 20), (16, 8), (32, 15))),
+    ("add", Box("bf16_128", "bf16", (128, 20), (64, 8), (72, 15), 128)),
+    ("min", Box("i64", "i64", (41, 20), (16, 8), (32, 15))),
+    ("max", Box("u32", "u32", (41, 20), (16, 8), (32, 15))),
+    ("min", Box("f16", "f16", (41, 20), (16, 8), (32, 15))),
+    ("max", Box("bf16", "bf16", (41, 20), (16, 8), (32, 15))),
+    ("inc", Box("u32", "u32", (41, 20), (16, 8), (32, 15))),
+    ("dec", Box("u32", "u32", (41, 20), (16, 8), (32, 15))),
+    ("and", Box("i32", "i32", (41, 20), (16, 8), (32, 15))),
+    ("or", Box("u64", "u64", (41, 20), (16, 8), (32, 15))),
+    ("xor", Box("u32", "u32", (41, 20), (16, 8), (32, 15))),
 ]
 #: What a stretch of bytes can be combined by.
 COMBINED = [
@@ -226,12 +249,12 @@ COMBINED = [
 
 
 def _cases() -> Iterator[CopyCase]:
-    for box in BOXES:
+    for box in (*BOXES, *MISPLACED_BOXES):
         yield _send(box, "store", "cp.async.bulk.tensor.{}d.global.shared::cta.tile.bulk_group")
-    for name, box in COMBINED_BOXES:
+    for name, box in (*COMBINED_BOXES, *(("add", box) for box in MISPLACED_BOXES)):
         opcode = f"cp.reduce.async.bulk.tensor.{{}}d.global.shared::cta.{name}.tile.bulk_group"
         yield _send(box, f"box_{name}", opcode)
-    for box in (*BOXES, *NAN_BOXES):
+    for box in (*BOXES, *NAN_BOXES, *MISPLACED_BOXES):
         opcode = "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
         source = _source(_FETCH_BOX, box, f"load_{box.name}", opcode, 3)
         words = np.full(box.bytes, POISON, np.uint8).view(np.uint32)
@@ -251,7 +274,9 @@ def _cases() -> Iterator[CopyCase]:
 def _send(box: Box, prefix: str, opcode: str) -> CopyCase:
     name = f"{prefix}_{box.name}"
     words = _bits(f"{name} words", box.dtype, box.bytes).view(np.uint32)
-    return _case(box, name, _source(_SEND_BOX, box, name, opcode, 2), words)
+    case = _case(box, name, _source(_SEND_BOX, box, name, opcode, 2), words)
+    # Only loads may start before the array.
+    return replace(case, faults=case.faults or min(box.place) < 0)
 
 
 def _source(template: str, box: Box, name: str, opcode: str, first: int) -> str:
@@ -263,7 +288,9 @@ def _source(template: str, box: Box, name: str, opcode: str, first: int) -> str:
 def _case(box: Box, name: str, source: str, words: np.ndarray) -> CopyCase:
     place = (*box.place, 0, 0, 0, 0)[:5]
     data = _bits(f"{name} data", box.dtype, box.array_bytes)
-    return CopyCase(name, source, data, words, (box.bytes, *place), box.bytes, box.item_bytes, box.map)
+    numbers = (box.bytes, *place)
+    faults = box in MISPLACED_BOXES
+    return CopyCase(name, source, data, words, numbers, box.bytes, box.item_bytes, box.map, faults)
 
 
 def _bits(seed: str, kind: str, count: int) -> np.ndarray:

@@ -19,9 +19,15 @@ _BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
 
 @functools.cache
+def compiled() -> tuple[str, bytes]:
+    """The PTX and the machine code of all kernels."""
+    return compile_cuda(source())
+
+
+@functools.cache
 def program(name: str) -> Program:
     """Return a decoded kernel of the corpus."""
-    return load_program(compile_cuda(source())[0], name)
+    return load_program(compiled()[0], name)
 
 
 def executed(case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
@@ -45,11 +51,11 @@ class CardRuns:
         from asking import Card
 
         self._card = Card()
-        arch = self._card.describe()["arch"].removeprefix("sm_")
-        #: Its compute capability.
-        self.capability = int(arch[:-1]), int(arch[-1])
+        #: Its architecture.
+        self.arch = self._card.describe()["arch"]
         self._cubin = folder / "copies.cubin"
-        self._cubin.write_bytes(compile_cuda(source())[1])
+        if not self._cubin.exists():
+            self._cubin.write_bytes(compiled()[1])
 
     def run(self, case: CopyCase) -> tuple[np.ndarray, np.ndarray]:
         """Run a case; return its data and its words as they are afterwards."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from executor_harness import compile_cuda
 from numpy.typing import NDArray
-from texture_corpus import SOURCE, Case
+from texture_corpus import POISON, SOURCE, Case
 
 from gpuprof.executor import (
     GlobalMemory,
@@ -30,7 +30,8 @@ def program(kernel: str, follow_undefined: bool) -> Program:
 def run(case: Case, *, follow_undefined: bool = False) -> tuple[dict[str, NDArray[Any]], LaunchResult]:
     """Return what the launch leaves in the output, `out`, and in each surface, and what it counts."""
     memory = GlobalMemory()
-    out = memory.allocate(case.output, "out")
+    poison = np.full(case.output.nbytes, POISON, np.uint8).view(case.output.dtype).reshape(case.output.shape)
+    out = memory.allocate(poison, "out")
     values: list[Any] = [out]
     surfaces = {}
     for number, argument in enumerate(case.arguments):

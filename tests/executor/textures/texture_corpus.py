@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches that ask what textures give and what surfaces keep.
 
-Coordinates of the exact cases are multiples of 1/256 of a texel and texels are small whole numbers, so that
-every mean is a float32, however it is rounded. The probes ask what the rest is: how a coordinate becomes a
-weight, and how a mean is rounded.
+Coordinates of most are multiples of 1/256 of a texel and texels are small whole numbers, so that only weights
+can differ. The probes ask for the rest: how a coordinate becomes a weight, and how a mean is rounded.
 """
 
 from collections.abc import Iterator
@@ -55,7 +54,6 @@ class Case:
         arguments: What comes after the output.
         grid: Blocks.
         block: Threads.
-        exact: Whether the result is the same for every rounding.
         counted: Whether one launch of it is worth counting by Nsight Compute; no two such have one kernel.
     """
 
@@ -65,7 +63,6 @@ class Case:
     arguments: tuple[View | NDArray[Any], ...]
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    exact: bool = True
     counted: bool = False
 
     @property
@@ -225,7 +222,7 @@ def _images() -> Iterator[Case]:
     image = _whole(1, 6, 8, 1)
     grid = {"threads": 32 * 24, "block": (32, 1, 1), "grid": (24, 1, 1)}
     scaled = view(image, "2d", filter="linear", normalized=True)
-    yield _of("resize", "resize", F, scaled, exact=False, counted=True, **grid)
+    yield _of("resize", "resize", F, scaled, counted=True, **grid)
     for mode in ("clamp", "border"):
         yield _of(f"convolve_{mode}", "convolve", F, view(_whole(1, 24, 32, 1), "2d", address=mode), **grid)
     yield _of("slice", "slice", F, view(_whole(16, 16, 16, 1), "3d", filter="linear"), **grid)
@@ -264,7 +261,7 @@ def _probes() -> Iterator[Case]:
     """What the documentation leaves open; each is asked at 4,096 places."""
     count = 4096
     rng = _random("probes")
-    more: dict[str, Any] = {"threads": count, "exact": False}
+    more: dict[str, Any] = {"threads": count}
     ends = np.array([0, 1, 0, 0], F).reshape(1, 1, 4, 1)
     fine = (F(0.5) + np.arange(count, dtype=F) / F(4096)).astype(F)
     yield _of("probe_weight", "line_float", F, view(ends, "1d", filter="linear"), fine, **more)

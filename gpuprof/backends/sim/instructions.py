@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Instructions that cases execute, from their machine code and the executor's counts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuprof.counters import COUNTERS, PIPES
+from gpuprof.errors import BackendUnavailable
+from gpuprof.executor import LaunchResult, Program
+from gpuprof.machine_code.disassembler import disassemble
+from gpuprof.machine_code.instruction_counts import Between, MachineCounts, combined, count
+from gpuprof.machine_code.linking import Link, link
+from gpuprof.machine_code.sass import read_machine_code
+from gpuprof.machine_code.weighing import Executed
+from gpuprof.results import Counter
+from gpuprof.toolchain.nvrtc import CompiledKernel
+
+#: Bytes of machine code whose links are kept: all of a ladder's.
+_KEPT_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class NoLink:
+    """Why the instructions of a launch are not counted."""
+
+    reason: str
+
+
+class Links:
+    """Links of machine code and programs, kept from one case to the next: both are the same at every size."""
+
+    def __init__(self) -> None:
+        self._links: dict[tuple[bytes, str], Link | NoLink] = {}
+        self._bytes = 0
+
+    def of(self, function: CompiledKernel, program: Program) -> Link | NoLink:
+        """Return the link of a function's machine code and the program that the executor runs for it."""
+        if function.ptx != program.module:
+            ran = f"sm_{program.architecture}"
+            return NoLink(f"the executor runs PTX of {ran}, and the machine code is of {function.arch}")
+        key = function.cubin, function.entry
+        if key not in self._links:
+            if self._bytes > _KEPT_BYTES:
+                self._links.clear()
+                self._bytes = 0
+            self._links[key] = _link(function, program)
+            self._bytes += len(function.cubin)
+        return self._links[key]
+
+
+def _link(function: CompiledKernel, program: Program) -> Link | NoLink:
+    try:
+        code = read_machine_code(disassemble(function.cubin), function.entry)
+    except BackendUnavailable as error:
+        return NoLink(str(error))
+    except ValueError as error:
+        return NoLink(f"{error}.")
+    if not code.complete:
+        return NoLink("its machine code jumps to where a register says.")
+    return link(code, function.ptx, program.places, program.loops)
+
+
+def counted(
+    links: Sequence[Link | NoLink], results: Sequence[LaunchResult], architecture: int
+) -> MachineCounts | NoLink:
+    """Count what launches executed together.
+
+    Args:
+        links: Of each launch's function.
+        results: What the executor counted of each.
+        architecture: For example 90 for `sm_90`.
+    """
+    parts = []
+    for one, result in zip(links, results, strict=True):
+        if isinstance(one, NoLink):
+            return one
+        diverged = bool(result.counters["branch_divergent_warps"])
+        warps, threads = result.block_warps.tolist(), result.block_threads.tolist()
+        parts.append(count(one, Executed(warps, threads, result.loop_turns, diverged), architecture))
+    return combined(parts)
+
+
+def instruction_counters(counts: MachineCounts | NoLink, result: LaunchResult) -> dict[str, Counter]:
+    """Return the counters of instructions, in the contract's form."""
+    if isinstance(counts, NoLink):
+        held: Mapping[str, Between | None] = dict.fromkeys(_names())
+        reason: str | None = counts.reason
+    else:
+        pipes = {f"pipe_{pipe}_instructions": counts.pipes.get(pipe, Between()) for pipe in PIPES}
+        held, reason = {"warp_instructions": counts.total, **pipes}, None
+    return {
+        name: Counter(
+            value=None if found is None else whole(found.low),
+            unit=COUNTERS[name].unit,
+            source="sim",
+            reason=reason,
+            sampled_blocks=result.sampled_blocks,
+            total_blocks=result.total_blocks,
+            is_least=found is not None and not found.exact,
+        )
+        for name, found in held.items()
+    }
+
+
+def whole(value: float) -> float | int:
+    """Return a count without the rounding of a sample's weights."""
+    nearest = round(value)
+    return nearest if abs(value - nearest) <= 1e-6 * max(1.0, value) else value
+
+
+def _names() -> Iterable[str]:
+    return ("warp_instructions", *(f"pipe_{pipe}_instructions" for pipe in PIPES))

@@ -1,0 +1,327 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Contract products and sums to fused multiply-adds, as ptxas does after PTX.
+
+PTX leaves open whether `mul` and `add` without a rounding modifier round once or twice, and ptxas decides.
+What it decides is read off its machine code:
+
+- A product and its sums must lie in one stretch of code.
+- A product that any other instruction needs stays, and its sums with it. Moves and changes of its sign only
+  rename it.
+- A product with several sums is computed anew in each of them; but it stays if one of them has another
+  product, which nobody else needs. The packed types do not look so far.
+- Sums choose in their order: of two products the one with fewer uses, else the first operand. The product
+  that a sum leaves must stay, and no later sum takes it.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from gpuprof.executor.program.flow import reads_and_writes
+from gpuprof.executor.program.ptx import Function, Imm, Instruction, Label, Operand, Reg, Vec
+from gpuprof.executor.program.stretches import read_first, stretches
+
+#: Names of multiply-adds, the first of which PTX has, by whether the product and the addend change sign.
+_NAMES = {(False, False): "fma", (False, True): "fms", (True, False): "fnma", (True, True): "fnms"}
+#: Types of products, and of the registers that hold them.
+_TYPES = {"f32": "f32", "f64": "f64", "f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32"}
+_PACKED = ("f16x2", "bf16x2")
+_ARITHMETIC = frozenset({"add", "sub", "mul", "fma", "neg", "abs", "min", "max", "mov"})
+#: What takes the bits of a register: a changed sign must have been computed.
+_TAKES_BITS = frozenset({"st", "red", "atom", "shfl"})
+#: Factors that make no product: 1 and -1.
+_ONES = {32: (0x3F80_0000, 0xBF80_0000), 64: (0x3FF0_0000_0000_0000, 0xBFF0_0000_0000_0000)}
+_MINUS_ZERO = Imm(0x8000_0000, 32)
+
+
+def contract_products(function: Function) -> None:
+    """Contract in place.
+
+    Args:
+        function: As it stands in the PTX; ptxas takes each function by itself.
+    """
+    if not any(isinstance(item, Instruction) and _is_product(item) for item in function.body):
+        return
+    function.body = _without_unused(function.body)
+    found = [*stretches(function)]
+    writes = Counter(name for stretch in found for _, item in stretch for name in reads_and_writes(item)[1])
+    passing = {name for stretch in found for name in read_first(stretch)}
+    written: dict[int, list[Instruction]] = {}
+    for stretch in found:
+        if not any(_is_product(item) for _, item in stretch):
+            continue
+        uses = _Uses(passing, writes)
+        for position, item in stretch:
+            uses.read(position, item)
+        uses.end()
+        for one in uses.sums:
+            one.choose()
+        for product in uses.products:
+            written |= product.replaced(function)
+    body: list[Instruction | Label] = []
+    for position, statement in enumerate(function.body):
+        body += written.get(position, [statement])
+    function.body = body
+
+
+def _without_unused(body: list[Instruction | Label]) -> list[Instruction | Label]:
+    """Leave out arithmetic on floats whose result nobody reads: it is no use of a product."""
+    items = [item for item in body if isinstance(item, Instruction)]
+    reads = Counter(name for item in items for name in reads_and_writes(item)[0])
+    arithmetic = [item for item in items if item.opcode[0] in _ARITHMETIC and item.opcode[-1] in _TYPES]
+    unused: set[int] = set()
+    found = True
+    while found:
+        found = False
+        for item in reversed(arithmetic):
+            sources, targets = reads_and_writes(item)
+            if id(item) not in unused and not any(reads[name] for name in targets):
+                unused.add(id(item))
+                reads.subtract(sources)
+                found = True
+    return [item for item in body if id(item) not in unused] if unused else body
+
+
+def _is_product(item: Instruction) -> bool:
+    return (
+        item.opcode[0] == "mul"
+        and item.opcode[-1] in _TYPES
+        and item.opcode[1:-1] in ((), ("ftz",))
+        and item.guard is None
+        and not any(isinstance(x, Imm) and x.bits in _ONES.get(x.width, ()) for x in item.operands[1:])
+    )
+
+
+def _is_sum(item: Instruction) -> bool:
+    return (
+        item.opcode[0] in ("add", "sub")
+        and item.opcode[-1] in _TYPES
+        and {*item.opcode[1:-1]} <= {"ftz", "sat"}
+    )
+
+
+def _kind(item: Instruction) -> tuple[str, bool]:
+    """What a product and its sum must have in common: the type, and whether subnormals are flushed."""
+    return item.opcode[-1], "ftz" in item.opcode
+
+
+@dataclass(eq=False)
+class _Product:
+    """A product that may go into sums.
+
+    Attributes:
+        versions: How often its factors had been written before.
+        overwritten: Factors, by number, that are written again before a sum reads the product.
+        names: Positions of the moves and changes of sign that rename it.
+        sums: Those that could take it; one of them twice where both operands are this product.
+        others: How many other operands it is.
+        bits_taken: How many of these take the bits of a change of its sign, by the position of that.
+        taken_by: Sums that are contracted with it.
+        left: A sum has taken another product instead.
+    """
+
+    position: int
+    item: Instruction
+    versions: tuple[int, ...]
+    overwritten: set[int] = field(default_factory=set)
+    names: list[int] = field(default_factory=list)
+    sums: list["_Sum"] = field(default_factory=list)
+    others: int = 0
+    bits_taken: Counter[int] = field(default_factory=Counter)
+    taken_by: list["_Sum"] = field(default_factory=list)
+    left: bool = False
+
+    @property
+    def uses(self) -> int:
+        """How many operands it is."""
+        return len(self.sums) + self.others
+
+    @property
+    def may_be_taken(self) -> bool:
+        """Whether it is needed by sums only, each of which would take it."""
+        if self.others or self.left or len({*self.sums}) < len(self.sums):
+            return False
+        if len(self.sums) == 1 or self.item.opcode[-1] in _PACKED:
+            return True
+        return all(term is None or term.product.uses > 1 for one in self.sums for term in one.terms)
+
+    def replaced(self, function: Function) -> dict[int, list[Instruction]]:
+        """Return what stands in the place of instructions, by position, now that sums have chosen."""
+        sign = self._sign_to_compute()
+        if not self.taken_by and sign is None:
+            return {}
+        copies, factors = self._factors(function)
+        written = {one.position: [one.contracted(factors)] for one in self.taken_by}
+        if sign is not None:
+            item = function.body[sign]
+            assert isinstance(item, Instruction)
+            operands = (item.operands[0], *factors, _MINUS_ZERO)
+            written[sign] = [replace(item, opcode=_fused("fnma", self.item), operands=operands)]
+        elif len(self.taken_by) < len(self.sums):
+            return written | {self.position: [*copies, self.item]}
+        else:
+            written |= {position: [] for position in self.names}
+        return written | {self.position: copies}
+
+    def _sign_to_compute(self) -> int | None:
+        """Return the position of a change of sign, the only use, that becomes a multiply-add; of f32 only."""
+        if self.item.opcode[-1] != "f32" or self.sums or len(self.bits_taken) != 1:
+            return None
+        ((position, uses),) = self.bits_taken.items()
+        return position if uses == self.others and self.names[0] == position else None
+
+    def _factors(self, function: Function) -> tuple[list[Instruction], tuple[Operand, ...]]:
+        """Return moves that keep the factors that are written again, and the factors for sums to read."""
+        copies: list[Instruction] = []
+        factors = list(self.item.operands[1:])
+        for number in sorted(self.overwritten):
+            kind = _TYPES[self.item.opcode[-1]]
+            copy = Reg(f"factor {number + 1} of {self.position}")
+            function.registers[copy.name] = kind
+            copies.append(replace(self.item, opcode=("mov", kind), operands=(copy, factors[number])))
+            factors[number] = copy
+        return copies, tuple(factors)
+
+
+def _fused(name: str, item: Instruction) -> tuple[str, ...]:
+    """Return the opcode of a multiply-add with the modifiers of a product or sum."""
+    return (name, "rn", *item.opcode[1:])
+
+
+@dataclass(frozen=True)
+class _Name:
+    """What a register holds: a product, or that with the other sign, which changed at a position last."""
+
+    product: _Product
+    minus: bool = False
+    changed_at: int = -1
+
+
+@dataclass(eq=False)
+class _Sum:
+    """A sum or difference of two terms, those named that are products of its kind."""
+
+    position: int
+    item: Instruction
+    terms: tuple[_Name | None, _Name | None]
+    taken: int = -1
+
+    def choose(self) -> None:
+        """Take the term that ptxas contracts it with, if any."""
+        choice = [
+            (term.product.uses, number)
+            for number, term in enumerate(self.terms)
+            if term is not None and term.product.may_be_taken
+        ]
+        if not choice:
+            return
+        self.taken = min(choice)[1]
+        term, other = self.terms[self.taken], self.terms[1 - self.taken]
+        assert term is not None
+        term.product.taken_by.append(self)
+        if other is not None:
+            other.product.left = True
+
+    def contracted(self, factors: tuple[Operand, ...]) -> Instruction:
+        """Return the multiply-add that it becomes, given the factors of the product that it took."""
+        target, *operands = self.item.operands
+        term = self.terms[self.taken]
+        assert term is not None
+        minus = [False, self.item.opcode[0] == "sub"]
+        opcode = _fused(_NAMES[minus[self.taken] != term.minus, minus[1 - self.taken]], self.item)
+        return replace(self.item, opcode=opcode, operands=(target, *factors, operands[1 - self.taken]))
+
+
+class _Uses:
+    """The products of a stretch and what each is used for, found by reading the stretch in order.
+
+    Args:
+        passing: Registers whose value may be read in another stretch, or in another pass through this one.
+        writes: How many instructions of the function write each register.
+    """
+
+    def __init__(self, passing: set[str], writes: Counter[str]) -> None:
+        self.passing = passing
+        self.writes = writes
+        self.products: list[_Product] = []
+        self.sums: list[_Sum] = []
+        self._names: dict[str, _Name] = {}
+        self._versions: Counter[str] = Counter()
+
+    def read(self, position: int, item: Instruction) -> None:
+        """Read the next instruction."""
+        reads, writes = reads_and_writes(item)
+        name = self._renamed(position, item)
+        product = None
+        if name is None and _is_sum(item):
+            self._add(position, item)
+        elif name is None:
+            for register in reads:
+                self._used_otherwise(register, takes_bits=_takes_bits(item))
+            if _is_product(item):
+                versions = (self._versions[x.name] if isinstance(x, Reg) else 0 for x in item.operands[1:])
+                product = _Product(position, item, tuple(versions))
+                self.products.append(product)
+                name = _Name(product)
+        for register in writes:
+            if item.guard is not None:
+                self._used_otherwise(register)
+            self._names.pop(register, None)
+            self._versions[register] += 1
+        if name is not None:
+            self._names[writes[0]] = name
+
+    def end(self) -> None:
+        """Note what lives on."""
+        for register in self._names.keys() & self.passing:
+            # A register that others write too is one whose value a way through the code chooses.
+            self._used_otherwise(register, takes_bits=self.writes[register] > 1)
+
+    def _renamed(self, position: int, item: Instruction) -> _Name | None:
+        """Return what a move or a change of sign makes of a product; None if it is nothing of the kind."""
+        if item.opcode[0] not in ("mov", "neg") or item.guard is not None or len(item.operands) != 2:
+            return None
+        target, source = item.operands
+        name = self._names.get(source.name) if isinstance(source, Reg) and isinstance(target, Reg) else None
+        if name is not None and item.opcode[0] == "neg":
+            kind = _kind(name.product.item)
+            if kind[0] == "bf16x2" or kind != _kind(item):
+                return None
+            name = replace(name, minus=not name.minus, changed_at=-1 if name.minus else position)
+        if name is not None:
+            name.product.names.append(position)
+        return name
+
+    def _add(self, position: int, item: Instruction) -> None:
+        terms: list[_Name | None] = []
+        for operand in item.operands[1:]:
+            name = self._names.get(operand.name) if isinstance(operand, Reg) else None
+            if name is not None and _kind(name.product.item) != _kind(item):
+                name.product.others += 1
+                name = None
+            terms.append(name)
+        if terms == [None, None]:
+            return
+        one = _Sum(position, item, (terms[0], terms[1]))
+        self.sums.append(one)
+        for name in one.terms:
+            if name is not None:
+                name.product.sums.append(one)
+                self._note_overwritten(name.product)
+
+    def _note_overwritten(self, product: _Product) -> None:
+        factors = product.item.operands[1:]
+        for number, (factor, version) in enumerate(zip(factors, product.versions, strict=True)):
+            if isinstance(factor, Reg) and self._versions[factor.name] > version:
+                product.overwritten.add(number)
+
+    def _used_otherwise(self, register: str, *, takes_bits: bool = False) -> None:
+        name = self._names.get(register)
+        if name is not None:
+            name.product.others += 1
+            if takes_bits and name.changed_at >= 0:
+                name.product.bits_taken[name.changed_at] += 1
+
+
+def _takes_bits(item: Instruction) -> bool:
+    return item.opcode[0] in _TAKES_BITS or any(isinstance(operand, Vec) for operand in item.operands)

@@ -1,0 +1,64 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Run nvdisasm, NVIDIA's disassembler: the package's, else the one on the path or of an installed toolkit."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from gpuprof.errors import BackendUnavailable
+
+_PACKAGE = "nvidia-cuda-nvdisasm"
+_TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
+_DEFAULT_TOOLKIT = "/usr/local/cuda"
+_FIX = f"Install it with: pip install {_PACKAGE}"
+_TIMEOUT_S = 120.0
+
+
+@cache
+def find_nvdisasm() -> Path:
+    """Return where nvdisasm is.
+
+    Raises:
+        BackendUnavailable: It is nowhere.
+    """
+    try:
+        for file in distribution(_PACKAGE).files or ():
+            path = Path(str(file.locate()))
+            if path.stem == "nvdisasm" and os.access(path, os.X_OK):
+                return path
+    except PackageNotFoundError:
+        pass
+    toolkits = [os.environ[name] for name in _TOOLKITS if name in os.environ]
+    places = [os.environ.get("PATH", ""), *(f"{toolkit}/bin" for toolkit in (*toolkits, _DEFAULT_TOOLKIT))]
+    if found := shutil.which("nvdisasm", path=os.pathsep.join(places)):
+        return Path(found)
+    raise BackendUnavailable("Instructions are not counted: the disassembler nvdisasm is missing.", fix=_FIX)
+
+
+def disassemble(cubin: bytes) -> str:
+    """Return a cubin's machine code as text, with the line of the PTX that each instruction came from.
+
+    Raises:
+        BackendUnavailable: nvdisasm is missing, or cannot read the file.
+    """
+    nvdisasm = find_nvdisasm()
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch, "kernel.cubin")
+        path.write_bytes(cubin)
+        # Without the flow of data, which takes long and changes nothing that is printed here.
+        command = [str(nvdisasm), "--print-code", "--print-line-info-ptx", "--no-dataflow", str(path)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, timeout=_TIMEOUT_S, text=True, errors="replace", check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise BackendUnavailable(f"{nvdisasm} cannot be run: {error}.", fix=_FIX) from error
+    if done.returncode:
+        words = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[0]
+        raise BackendUnavailable(f"nvdisasm cannot read the machine code: {words}.", fix=_FIX)
+    return done.stdout

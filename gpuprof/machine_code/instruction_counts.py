@@ -1,0 +1,91 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How many instructions warps execute: in all, by pipe, by opcode and by source line."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from gpuprof.machine_code.linking import Link
+from gpuprof.machine_code.pipes import pipe_of
+from gpuprof.machine_code.weighing import Executed, weigh
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A count that is known exactly, or between two bounds.
+
+    Args:
+        low: It is at least this.
+        high: And at most this.
+    """
+
+    low: float = 0.0
+    high: float = 0.0
+
+    def __add__(self, other: "Between") -> "Between":
+        """Return the sum of two such counts."""
+        return Between(self.low + other.low, self.high + other.high)
+
+    @property
+    def exact(self) -> bool:
+        """Whether both bounds are the same, but for the rounding of a sample's weights."""
+        return self.high - self.low <= 1e-9 * max(1.0, self.low)
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCounts:
+    """Warp instructions that a launch executes, those under a false predicate too.
+
+    Args:
+        total: All of them.
+        pipes: By the pipe of the SM that runs them, as Nsight Compute names it; opcodes that no pipe is known
+            of are in none.
+        opcodes: By opcode without modifiers.
+        lines: By line of the source; what comes from no line of it is in none.
+    """
+
+    total: Between = Between()
+    pipes: Mapping[str, Between] = field(default_factory=dict)
+    opcodes: Mapping[str, Between] = field(default_factory=dict)
+    lines: Mapping[int, Between] = field(default_factory=dict)
+
+
+def count(link: Link, executed: Executed, architecture: int) -> MachineCounts:
+    """Count what one launch executed.
+
+    Args:
+        link: Of its kernel.
+        executed: What the executor counted of it.
+        architecture: For example 90 for `sm_90`.
+    """
+    total, (pipes, opcodes, lines) = Between(), _sums()
+    for block, (low, high) in zip(link.code.blocks, weigh(link, executed), strict=True):
+        each = Between(low, high)
+        if not each.high:
+            continue
+        for one in block.instructions:
+            total += each
+            opcodes[one.name] += each
+            for pipe in pipe_of(one, architecture):
+                pipes[pipe] += each
+            if source := link.sources.get(one.line):
+                lines[source] += each
+    return MachineCounts(total, dict(pipes), dict(opcodes), dict(lines))
+
+
+def combined(parts: Iterable[MachineCounts]) -> MachineCounts:
+    """Return what several launches executed together."""
+    total, (pipes, opcodes, lines) = Between(), _sums()
+    for part in parts:
+        total += part.total
+        for mine, others in ((pipes, part.pipes), (opcodes, part.opcodes)):
+            for name, counted in others.items():
+                mine[name] += counted
+        for line, counted in part.lines.items():
+            lines[line] += counted
+    return MachineCounts(total, dict(pipes), dict(opcodes), dict(lines))
+
+
+def _sums() -> tuple[dict[str, Between], dict[str, Between], dict[int, Between]]:
+    return defaultdict(Between), defaultdict(Between), defaultdict(Between)

@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Read what nvdisasm prints: a kernel's instructions, in basic blocks with the ways between them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_SECTION = re.compile(r"^\.text\.(\S+):$")
+_LINE = re.compile(r'^\s*//## File "[^"]*", line (\d+)')
+_LABEL = re.compile(r"^\s*([.$\w]+):$")
+_SIZE_OF = re.compile(r"^\s*\.size\s+(\S+?),")
+_INSTRUCTION = re.compile(
+    r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;\s*(?:/\*.*)?$"
+)
+_GOAL = re.compile(r"`\(([^)]+)\)")
+_TARGETS = re.compile(r'BRANCH_TARGETS ([^"*]*)')
+#: A predicate that always holds.
+_ALWAYS = ("PT", "UPT")
+#: Opcodes after which a warp goes elsewhere, or nowhere.
+_ENDS = frozenset({"BRA", "BRX", "BRXU", "JMP", "JMX", "EXIT", "RET", "KILL"})
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One machine instruction.
+
+    Args:
+        address: Bytes from the section's start.
+        guard: The predicate under which it acts, for example `!P0`; empty where it always does.
+        opcode: With its modifiers, for example `LDG.E.128`.
+        operands: As printed.
+        line: The line of the PTX text that it came from; 0 where it has none.
+    """
+
+    address: int
+    guard: str
+    opcode: str
+    operands: str
+    line: int
+
+    @property
+    def name(self) -> str:
+        """The opcode without modifiers."""
+        return self.opcode.partition(".")[0]
+
+
+@dataclass(slots=True)
+class Block:
+    """Instructions that a warp executes one after the other.
+
+    Attributes:
+        instructions: At least one.
+        successors: The numbers of the blocks that may follow.
+        callee: The number of the first block of the subroutine that it calls at its end, if it does.
+        leaves: Whether warps, or some of their threads, may end here or go back to a caller.
+        subroutine: Whether it belongs to a subroutine that ptxas brought.
+        together: The number of the block whose lanes, however they parted since, go on here together.
+    """
+
+    instructions: list[Instruction]
+    successors: tuple[int, ...] = ()
+    callee: int | None = None
+    leaves: bool = False
+    subroutine: bool = False
+    together: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineCode:
+    """A kernel's machine code.
+
+    Args:
+        blocks: In the order of addresses; the first is the entry.
+        complete: Whether all ways between blocks are known.
+    """
+
+    blocks: tuple[Block, ...]
+    complete: bool
+
+
+@dataclass(slots=True)
+class _Body:
+    """A section as read: instructions, and which instruction follows each label."""
+
+    instructions: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    functions: list[str] = field(default_factory=list)
+
+
+def read_machine_code(listing: str, entry: str) -> MachineCode:
+    """Return one kernel's machine code.
+
+    Args:
+        listing: What nvdisasm printed.
+        entry: Name of the kernel.
+
+    Raises:
+        ValueError: The kernel is not there.
+    """
+    body = _body(listing, entry)
+    if not body.instructions:
+        raise ValueError(f"nvdisasm shows no kernel {entry}")
+    return _cut(body, entry)
+
+
+def _body(listing: str, entry: str) -> _Body:
+    body, inside, line = _Body(), False, 0
+    for text in listing.splitlines():
+        if section := _SECTION.match(text):
+            inside = section[1] == entry
+        elif not inside:
+            continue
+        elif place := _LINE.match(text):
+            line = int(place[1])
+        elif label := _LABEL.match(text):
+            body.labels[label[1]] = len(body.instructions)
+        elif size := _SIZE_OF.match(text):
+            body.functions.append(size[1])
+        elif found := _INSTRUCTION.match(text):
+            address, guard, opcode, operands = found.groups()
+            guard = "" if guard in _ALWAYS else guard or ""
+            body.instructions.append(Instruction(int(address, 16), guard, opcode, operands, line))
+    return body
+
+
+def _cut(body: _Body, entry: str) -> MachineCode:
+    code, labels = body.instructions, body.labels
+    leaders = {0, *labels.values()}
+    leaders |= {i + 1 for i, one in enumerate(code) if one.name in (*_ENDS, "CALL", "BSYNC")}
+    starts = sorted(start for start in leaders if start < len(code))
+    number = {start: i for i, start in enumerate(starts)}
+    starts_of_functions = [labels[name] for name in body.functions if name in labels and name != entry]
+    first_of_others = min(starts_of_functions, default=len(code))
+    blocks, complete = [], True
+    for start, end in zip(starts, [*starts[1:], len(code)], strict=True):
+        block = Block(code[start:end], subroutine=start >= first_of_others)
+        complete &= _link(block, number, labels, end)
+        blocks.append(block)
+    _find_meetings(blocks, number, labels)
+    return MachineCode(tuple(blocks), complete)
+
+
+def _link(block: Block, number: dict[int, int], labels: dict[str, int], end: int) -> bool:
+    """Fill in where a block leads; return whether that is known."""
+    last = block.instructions[-1]
+    goals = [number[labels[name]] for name in _goals(last) if labels.get(name) in number]
+    following = [number[end]] if end in number else []
+    block.leaves = any(one.name in ("EXIT", "RET", "KILL") for one in block.instructions)
+    if last.name == "CALL":
+        block.callee = goals[0] if goals else None
+        block.successors = tuple(following)
+        return bool(goals)
+    if last.name not in _ENDS:
+        block.successors = tuple(following)
+        return True
+    # Predicates of the warp stand among the operands: `BRA.U UP0, …`, `BRA P1, …`.
+    jumps = last.name in ("BRA", "BRX", "BRXU", "JMP", "JMX")
+    conditional = bool(last.guard) or (jumps and bool(re.match(r"!?U?P\d|.*\bDIV\b", last.operands)))
+    block.successors = tuple(dict.fromkeys((*(goals if jumps else ()), *(following if conditional else ()))))
+    return bool(goals) or not jumps
+
+
+def _find_meetings(blocks: list[Block], number: dict[int, int], labels: dict[str, int]) -> None:
+    """Fill in where lanes go on together: after the BSYNC to which a BSSY, before they part, points."""
+    for opened, block in enumerate(blocks):
+        for one in block.instructions:
+            if one.name != "BSSY":
+                continue
+            for goal in (number[labels[name]] for name in _GOAL.findall(one.operands) if name in labels):
+                if blocks[goal].instructions[0].name == "BSYNC" and len(blocks[goal].instructions) == 1:
+                    for after in blocks[goal].successors:
+                        blocks[after].together = opened
+
+
+def _goals(last: Instruction) -> Iterator[str]:
+    if targets := _TARGETS.search(last.operands):
+        yield from (name.strip() for name in targets[1].split(","))
+    elif last.name in ("BRA", "JMP", "CALL"):
+        yield from _GOAL.findall(last.operands)

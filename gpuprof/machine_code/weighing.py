@@ -1,0 +1,263 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How often warps execute each block of machine code, from the executor's counts: exactly, or between bounds.
+
+First those blocks are known that something in them speaks for; what remains follows from the ways between
+blocks. A warp that executes a block came from one before it, and goes on to one behind it or ends: so no
+block is executed more often than those before it together, nor than those behind it. Lanes that part make a
+warp execute two blocks where it executed one; where a launch has no such branch, both sums are equal.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from gpuprof.machine_code.linking import Copies, Link
+
+#: Times that bounds are passed on from block to block, at most.
+_SWEEPS = 200
+#: Counts of a sample are scaled by ratios, so that equal ones may differ by rounding.
+_SLACK = 1e-9
+#: Share of the instructions of a block that must agree where none of them is known to stay in its place.
+_NEARLY_ALL = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """What the executor counted of one launch.
+
+    Args:
+        warps: How often warps ran each basic block of the program.
+        threads: How often threads did.
+        turns: Of watched loops, how often warps entered one and made so many turns.
+        diverged: Whether lanes of a warp ever parted at a branch.
+    """
+
+    warps: Sequence[float]
+    threads: Sequence[float]
+    turns: Mapping[int, Mapping[int, float]]
+    diverged: bool
+
+
+def weigh(link: Link, executed: Executed) -> list[tuple[float, float]]:
+    """Return the least and the largest number of times that warps executed each block of the machine code."""
+    scale = _Scale(link, executed)
+    for number, voices in enumerate(link.voices):
+        if voices.lanes is not None:
+            scale.settle(number, [scale.count(voices.lanes, executed.threads)])
+        elif voices.fixed:
+            scale.settle(number, [scale.count(line) for line in voices.fixed])
+        if voices.guarded:
+            scale.raise_to(number, max(scale.count(line) for line in voices.guarded))
+    for copies in link.copies:
+        scale.unroll(copies)
+    for header, twin in link.twins.items():
+        scale.enter(header, twin)
+    scale.pass_on()
+    for kind in ("loads", "others"):
+        for number, voices in enumerate(link.voices):
+            scale.hear(number, [scale.count(line) for line in getattr(voices, kind)])
+        scale.pass_on()
+    return [*zip(scale.low, scale.high, strict=True)]
+
+
+class _Scale:
+    """Bounds of all blocks, which only come closer.
+
+    Attributes:
+        low: The least number of times of each block.
+        high: The largest.
+    """
+
+    def __init__(self, link: Link, executed: Executed) -> None:
+        self.blocks = link.code.blocks
+        self.homes = link.homes
+        self.executed = executed
+        count = len(self.blocks)
+        self.low, self.high = [0.0] * count, [inf] * count
+        self.before: list[list[int]] = [[] for _ in self.blocks]
+        self.callers: list[list[int]] = [[] for _ in self.blocks]
+        for number, block in enumerate(self.blocks):
+            for after in block.successors:
+                self.before[after].append(number)
+            if block.callee is not None:
+                self.callers[block.callee].append(number)
+        self.loops = link.loops
+        #: Of loops, how often warps entered them, where that is known, by the blocks where turns begin.
+        self.entries: dict[int, float] = {}
+        self._ending: dict[tuple[int, int], bool] = {}
+        reached = self._reached()
+        for number in range(count):
+            if number not in reached:
+                self.high[number] = 0.0
+        self.entered = float(executed.warps[0])
+        if not self.before[0]:
+            self.settle(0, [self.entered])
+
+    def _reached(self) -> set[int]:
+        reached, pending = {0}, [0]
+        while pending:
+            block = self.blocks[pending.pop()]
+            new = {*block.successors, *((block.callee,) if block.callee is not None else ())} - reached
+            reached |= new
+            pending += new
+        return reached
+
+    def count(self, line: int, counts: Sequence[float] | None = None) -> float:
+        """Return how often warps ran a line of the PTX text."""
+        counts = self.executed.warps if counts is None else counts
+        return float(sum(counts[home] for home in self.homes[line]))
+
+    def settle(self, number: int, counts: Sequence[float]) -> None:
+        """Bound a block by counts that should all be its own."""
+        if self.high[number]:
+            self.low[number], self.high[number] = min(counts), max(counts)
+
+    def raise_to(self, number: int, count: float) -> None:
+        """Make sure that a block is not bounded by less than what a part of it needs."""
+        if self.high[number]:
+            self.low[number] = max(self.low[number], count)
+            self.high[number] = max(self.high[number], count)
+
+    def hear(self, number: int, counts: Sequence[float]) -> None:
+        """Settle a block that is not known yet, where nearly all counts that are possible for it agree.
+
+        The others are of instructions that ptxas moved here.
+        """
+        low, high = self.low[number], self.high[number]
+        if high - low > _SLACK * max(1.0, low):
+            possible = [count for count in counts if low * (1 - _SLACK) <= count <= high * (1 + _SLACK)]
+            if possible:
+                middle = sorted(possible)[len(possible) // 2]
+                agreeing = [count for count in possible if abs(count - middle) <= _SLACK * middle]
+                if len(agreeing) >= _NEARLY_ALL * len(possible):
+                    self.settle(number, agreeing)
+
+    def unroll(self, copies: Copies) -> None:
+        """Settle the copies of a loop from the turns that warps made in it.
+
+        ptxas makes a loop of several turns at once, then takes what is left in ever smaller pieces. A single
+        turn may come before.
+        """
+        turns = self.executed.turns.get(copies.loop, {})
+        counted = sum(count * entries for count, entries in turns.items())
+        if abs(counted - self.executed.warps[copies.loop]) > _SLACK * max(1.0, counted):
+            return
+        pieces = sorted(copies.factors.items())
+        factors = [factor for _, factor in pieces]
+        first = 1 if factors[0] == 1 and len(factors) > 1 and not self._repeats(pieces[0][0]) else 0
+        if factors[-1] != 1 or factors[first:] != sorted({*factors[first:]}, reverse=True):
+            return
+        for position, (number, factor) in enumerate(pieces):
+            passes, entered, left = 0.0, 0.0, dict[int, float]()
+            for count, entries in turns.items():
+                times = min(count, 1) if position < first else count // factor
+                passes += times * entries
+                entered += entries if times else 0
+                rest = count - times * factor
+                left[rest] = left.get(rest, 0.0) + entries
+            self.settle(number, [passes])
+            if number in self.loops:
+                self.entries[number] = entered
+            turns = left
+
+    def _repeats(self, number: int) -> bool:
+        return number in self.blocks[number].successors
+
+    def enter(self, header: int, twin: int) -> None:
+        """Note how often warps entered a loop, if it makes the turns that its twin of the PTX makes."""
+        turns = self.executed.turns.get(twin, {})
+        made = sum(count * entries for count, entries in turns.items())
+        if abs(self.low[header] - made) <= _SLACK * made and abs(self.high[header] - made) <= _SLACK * made:
+            self.entries[header] = sum(turns.values())
+
+    def pass_on(self) -> None:
+        """Let bounds follow the ways between blocks until nothing comes closer."""
+        pending = {*range(len(self.blocks))}
+        for _ in range(_SWEEPS):
+            changed: set[int] = set()
+            for number in sorted(pending):
+                for other, low, high in self._implied(number):
+                    changed |= self._narrow(other, low, high)
+            if not changed:
+                return
+            pending = changed | {
+                near for one in changed for near in (*self.before[one], *self.blocks[one].successors)
+            }
+
+    def _narrow(self, number: int, low: float, high: float) -> set[int]:
+        old = self.low[number], self.high[number]
+        # What speaks for a block goes before what would follow from others.
+        new = min(max(old[0], low), old[1]), max(min(old[1], high), old[0])
+        self.low[number], self.high[number] = new
+        return {number} if new != old else set()
+
+    def _coming(self, number: int) -> tuple[float, list[int]]:
+        """Return how often warps come to a block, at least, and from where: to a loop from outside of it."""
+        if number in self.entries:
+            return self.entries[number], [*self.loops[number].entries]
+        return self.low[number], self.before[number]
+
+    def _going(self, number: int) -> tuple[float, list[int]]:
+        """Return how often warps go on from a block, at least, and to where: from a loop of one block out."""
+        after = self.blocks[number].successors
+        if number in self.entries and number in after:
+            return self.entries[number], [one for one in after if one != number]
+        return self.low[number], [*after]
+
+    def _implied(self, number: int) -> Iterator[tuple[int, float, float]]:
+        """Yield blocks with the bounds that follow from one block and those before and behind it."""
+        low, high = self.low, self.high
+        callers, before, after = self.callers[number], self.before[number], self.blocks[number].successors
+        if callers and not before:
+            yield number, sum(low[one] for one in callers), sum(high[one] for one in callers)
+        elif number and before and not callers:
+            yield number, 0.0, sum(high[one] for one in before)
+            least, comers = self._coming(number)
+            for one in comers:
+                yield one, least - sum(high[other] for other in comers if other != one), inf
+        if after and not self.blocks[number].leaves:
+            yield number, 0.0, sum(high[one] for one in after)
+            least, goals = self._going(number)
+            for one in goals:
+                yield one, least - sum(high[other] for other in goals if other != one), inf
+        if (opened := self.blocks[number].together) is not None and len(before) == 1:
+            yield number, 0.0, high[opened]
+            if not self._may_end(opened, number):
+                yield number, low[opened], inf
+                yield opened, 0.0, high[number]
+        if not self.executed.diverged and number not in self.entries:
+            yield from self._equal(number)
+
+    def _may_end(self, first: int, last: int) -> bool:
+        """Tell whether warps may end on their way from one block to another."""
+        if (first, last) not in self._ending:
+            seen, pending = {first, last}, [first]
+            while pending:
+                new = {*self.blocks[pending.pop()].successors} - seen
+                seen |= new
+                pending += new
+            self._ending[first, last] = any(self.blocks[one].leaves for one in seen - {last})
+        return self._ending[first, last]
+
+    def _equal(self, number: int) -> Iterator[tuple[int, float, float]]:
+        """The same where no warp parts: what goes on to a block from one before it goes nowhere else."""
+        before, after = self.before[number], self.blocks[number].successors
+        if before and not self.callers[number]:
+            going = [self._going(one) for one in before if not self.blocks[one].leaves]
+            yield number, sum(least for least, goals in going if goals == [number]), inf
+            yield number, 0.0, sum(self._most(one, number) for one in before)
+        fed = {one: least for one in after for least, comers in (self._coming(one),) if comers == [number]}
+        if fed:
+            yield number, sum(fed.values()), inf
+            for one in fed:
+                if one not in self.entries:
+                    others = sum(least for other, least in fed.items() if other != one)
+                    yield one, 0.0, self.high[number] - others
+
+    def _most(self, number: int, after: int) -> float:
+        """Return how often warps go on from a block to one behind it, at most."""
+        others = [one for one in self.blocks[number].successors if one != after]
+        return self.high[number] - sum(
+            least for least, comers in map(self._coming, others) if comers == [number]
+        )

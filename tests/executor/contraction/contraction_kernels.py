@@ -1,0 +1,345 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that tell what ptxas contracts, as PTX: random ones, and one for each that may part two.
+
+Only the standard library is used. `benchmarks/contraction.py` asks ptxas about all of them.
+"""
+
+import random
+from collections.abc import Iterator
+
+#: Bytes of a value, by type, and the type of its registers.
+TYPES = {
+    "f32": (4, "f32"),
+    "f64": (8, "f64"),
+    "f16": (2, "b16"),
+    "bf16": (2, "b16"),
+    "f16x2": (4, "b32"),
+    "bf16x2": (4, "b32"),
+}
+_HEAD = """.version 8.7
+.target sm_90
+.address_size 64
+"""
+_KERNEL = """.visible .entry {name}(.param .u64 in, .param .u64 out)
+{{
+    .reg .pred %p<8>;
+    .reg .b16 %h<8>;
+    .reg .b32 %r<16>;
+    .reg .b64 %rd<16>;
+    .reg .f64 %d<8>;
+    .reg .{register} %x<20>;
+    .reg .{register} %t<400>;
+    ld.param.u64 %rd1, [in];
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 256;
+    add.s64 %rd1, %rd1, %rd3;
+    add.s64 %rd2, %rd2, %rd3;
+{body}
+    ret;
+}}
+"""
+_INPUTS = 6
+#: What branching kernels assign to.
+_VARIABLES = 12
+
+
+def module(kernels: dict[str, str]) -> str:
+    """Return one PTX text of several kernels."""
+    return _HEAD + "".join(kernels.values())
+
+
+def kernel(name: str, kind: str, lines: list[str], inputs: int, outputs: list[str]) -> str:
+    """Return a kernel that loads `%x0` and on, runs lines, and stores registers."""
+    size, register = TYPES[kind]
+    loads = [f"ld.global.{register} %x{i}, [%rd1+{i * size}];" for i in range(inputs)]
+    stores = [f"st.global.{register} [%rd2+{i * size}], {name};" for i, name in enumerate(outputs)]
+    body = "\n".join(f"    {line}" for line in (*loads, *lines, *stores))
+    return _KERNEL.format(name=name, register=register, body=body)
+
+
+def straight_kernels() -> dict[str, tuple[str, str]]:
+    """Return kernels without branches, with their types: random expressions of every type, by name."""
+    found = {}
+    for kind in ("f32", "f32.ftz", "f64", "f16x2", "bf16x2"):
+        for seed in range(120 if kind == "f32" else 50):
+            rng = random.Random(f"{kind} {seed}")
+            name = f"{kind.replace('.', '_')}_{seed}"
+            found[name] = (kind.partition(".")[0], _straight(rng, name, kind))
+    return found
+
+
+def _straight(rng: random.Random, name: str, kind: str) -> str:
+    kind, _, ftz = kind.partition(".")
+    flush = f".{ftz}" if ftz else ""
+    opcodes = ["mul"] * 6 + ["add"] * 5 + ["sub"] * 4 + ["fma.rn", "mul.rn", "add.rn"]
+    # `neg` of a packed or flushed value may be an instruction of its own.
+    opcodes += ["neg", "mov"] if kind in ("f32", "f64") and not ftz else []
+    known = [f"%x{i}" for i in range(_INPUTS)]
+    lines, made, read = [], [], set()
+    for i in range(rng.randint(4, 14)):
+        opcode = rng.choice(opcodes)
+        count = {"fma.rn": 3, "neg": 1, "mov": 1}.get(opcode, 2)
+        operands = [rng.choice(known[-6:] if rng.random() < 0.6 else known) for _ in range(count)]
+        if kind == "f32" and count == 2 and rng.random() < 0.05:
+            operands[rng.randrange(2)] = rng.choice(("0f40400000", "0fBFC00000"))
+        suffix = "" if opcode == "mov" else flush
+        lines.append(f"{opcode}{suffix}.{kind} %t{i}, {', '.join(operands)};")
+        made.append(f"%t{i}")
+        known.append(f"%t{i}")
+        read |= {*operands}
+    outputs = [register for register in made if register not in read]
+    outputs += rng.sample(made, min(len(made), 2))
+    return kernel(name, kind, lines, _INPUTS, [*dict.fromkeys(outputs)])
+
+
+#: Small kernels of every type: what is done with the product `%t0`, and perhaps the product `%t1`.
+FORMS = {
+    "sum": ["add %t2, %t0, %x4"],
+    "sum_swapped": ["add %t2, %x4, %t0"],
+    "product_minus": ["sub %t2, %t0, %x4"],
+    "minus_product": ["sub %t2, %x4, %t0"],
+    "two_products": ["add %t2, %t0, %t1"],
+    "two_products_swapped": ["add %t2, %t1, %t0"],
+    "two_products_minus": ["sub %t2, %t0, %t1"],
+    "two_products_minus_swapped": ["sub %t2, %t1, %t0"],
+    "chain": ["add %t3, %t0, %t1", "add %t2, %t3, %x4"],
+    "other_use": ["mul %t3, %t0, %x5", "add %t4, %t0, %x4", "fma.rn %t2, %t3, %t4, %x1"],
+    "addend_of_fma": ["fma.rn %t3, %x4, %x5, %t0", "add %t4, %t0, %x4", "fma.rn %t2, %t3, %t4, %x1"],
+    "twice_the_product": ["add %t2, %t0, %t0"],
+    "rounded_sum": ["add.rn %t2, %t0, %x4"],
+}
+
+
+def form_kernels() -> dict[str, tuple[str, str]]:
+    """Return kernels of one idea each, with their types, by name."""
+    found = {}
+    for kind in TYPES:
+        for form, sums in FORMS.items():
+            lines = ["mul %t0, %x0, %x1", "mul %t1, %x2, %x3", *sums]
+            typed = [line.replace(" ", f".{kind} ", 1) + ";" for line in lines]
+            name = f"{form}_{kind}"
+            found[name] = (kind, kernel(name, kind, typed, _INPUTS, ["%t2"]))
+    return found
+
+
+def branching_kernels() -> dict[str, str]:
+    """Return random kernels with branches, loops, barriers and registers that are written again, by name."""
+    found = {}
+    for seed in range(150):
+        rng = random.Random(f"branches {seed}")
+        name = f"branches_{seed}"
+        lines = ["ld.global.u32 %r2, [%rd1+128];", *_Branches(rng).lines(depth=3)]
+        found[name] = kernel(name, "f32", lines, _VARIABLES, [f"%x{i}" for i in range(_VARIABLES)])
+    return found
+
+
+class _Branches:
+    """Random statements on the variables `%x0` and on, in which nothing is computed twice or in vain."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.labels = self.temporaries = self.loops = 0
+        self.seen: set[tuple[str, ...]] = set()
+
+    def lines(self, depth: int) -> Iterator[str]:
+        """Yield lines; those deeper are inside branches."""
+        for _ in range(self.rng.randint(2, 5)):
+            choice = self.rng.random()
+            if depth == 0 or choice < 0.6:
+                yield from self._assignment()
+            elif choice < 0.8:
+                yield from self._branch(depth)
+            elif choice < 0.87 and self.loops < 3:
+                yield from self._loop(depth)
+            elif choice < 0.93:
+                yield "bar.sync 0;"
+            else:
+                place, value = self.rng.randrange(64, 250, 4), self.rng.randrange(_VARIABLES)
+                yield f"st.global.f32 [%rd2+{place}], %x{value};"
+
+    def _assignment(self) -> Iterator[str]:
+        variables = [f"%x{i}" for i in range(_VARIABLES)]
+        target = self.rng.choice(variables)
+        unread: list[str] = []
+        for _ in range(self.rng.randint(1, 4)):
+            result = f"%t{self.temporaries}"
+            opcode, *operands = self._operation([*variables, *unread * 4])
+            yield f"{opcode}.f32 {result}, {', '.join(operands)};"
+            unread = [name for name in unread if name not in operands or self.rng.random() < 0.3] + [result]
+            self.temporaries += 1
+        for name in unread:
+            opcode = self.rng.choice(("add", "sub", "mul"))
+            operands = self.rng.sample([name, target], 2)
+            yield f"{opcode}.f32 {target}, {', '.join(operands)};"
+
+    def _operation(self, known: list[str]) -> tuple[str, ...]:
+        while True:
+            opcode = self.rng.choice(("mul", "mul", "mul", "add", "sub", "fma.rn"))
+            operands = [self.rng.choice(known) for _ in range(3 if opcode == "fma.rn" else 2)]
+            found = (opcode.replace("sub", "add"), *sorted(operands[:2]), *operands[2:])
+            if found not in self.seen:
+                self.seen.add(found)
+                return (opcode, *operands)
+
+    def _label(self) -> str:
+        self.labels += 1
+        return f"L{self.labels}"
+
+    def _condition(self) -> Iterator[str]:
+        # What ptxas cannot know: of two equal conditions it would leave out one.
+        yield "ld.volatile.global.u32 %r3, [%rd1+132];"
+        yield "setp.ne.s32 %p1, %r3, 0;"
+
+    def _branch(self, depth: int) -> Iterator[str]:
+        after, otherwise = self._label(), self._label()
+        yield from self._condition()
+        if self.rng.random() < 0.4:
+            yield f"@%p1 bra {otherwise};"
+            yield from self.lines(depth - 1)
+            yield "bar.sync 1;"
+            yield f"bra.uni {after};"
+            yield f"{otherwise}:"
+        else:
+            yield f"@%p1 bra {after};"
+        yield from self.lines(depth - 1)
+        # Without one, ptxas may move the end of a branch to where it is common to both.
+        yield "bar.sync 2;"
+        yield f"{after}:"
+
+    def _loop(self, depth: int) -> Iterator[str]:
+        counter, begin = f"%r{10 + self.loops}", self._label()
+        self.loops += 1
+        yield f"mov.u32 {counter}, %r2;"
+        yield f"{begin}:"
+        yield '.pragma "nounroll";'
+        yield from self.lines(depth - 1)
+        yield "bar.sync 3;"
+        yield f"sub.s32 {counter}, {counter}, 1;"
+        yield f"setp.ne.s32 %p2, {counter}, 0;"
+        yield f"@%p2 bra {begin};"
+
+
+#: Instructions between a product and its sum. `%t9` is the other term.
+_BETWEEN = """
+div.rn.f32 %t9, %x2, %x3;
+div.rz.f32 %t9, %x2, %x3;
+div.rn.ftz.f32 %t9, %x2, %x3;
+div.full.f32 %t9, %x2, %x3;
+div.approx.f32 %t9, %x2, %x3;
+sqrt.rn.f32 %t9, %x2;
+sqrt.rn.ftz.f32 %t9, %x2;
+sqrt.approx.f32 %t9, %x2;
+rcp.rn.f32 %t9, %x2;
+rcp.rz.f32 %t9, %x2;
+rcp.approx.f32 %t9, %x2;
+rsqrt.approx.f32 %t9, %x2;
+ex2.approx.f32 %t9, %x2;
+lg2.approx.f32 %t9, %x2;
+sin.approx.f32 %t9, %x2;
+tanh.approx.f32 %t9, %x2;
+div.rn.f64 %d2, %d1, %d1; cvt.rn.f32.f64 %t9, %d2;
+sqrt.rn.f64 %d2, %d1; cvt.rn.f32.f64 %t9, %d2;
+rcp.rn.f64 %d2, %d1; cvt.rn.f32.f64 %t9, %d2;
+rsqrt.approx.f64 %d2, %d1; cvt.rn.f32.f64 %t9, %d2;
+rsqrt.approx.ftz.f64 %d2, %d1; cvt.rn.f32.f64 %t9, %d2;
+rcp.approx.ftz.f64 %d2, %d1; cvt.rn.f32.f64 %t9, %d2;
+div.s16 %h3, %h1, %h2; cvt.rn.f32.s16 %t9, %h3;
+rem.u16 %h3, %h1, %h2; cvt.rn.f32.u16 %t9, %h3;
+div.s32 %r5, %r2, %r3; cvt.rn.f32.s32 %t9, %r5;
+rem.s32 %r5, %r2, %r3; cvt.rn.f32.s32 %t9, %r5;
+div.u32 %r5, %r2, %r3; cvt.rn.f32.u32 %t9, %r5;
+rem.u32 %r5, %r2, %r3; cvt.rn.f32.u32 %t9, %r5;
+div.s64 %rd7, %rd5, %rd6; cvt.rn.f32.s64 %t9, %rd7;
+div.u64 %rd7, %rd5, %rd6; cvt.rn.f32.u64 %t9, %rd7;
+rem.u64 %rd7, %rd5, %rd6; cvt.rn.f32.u64 %t9, %rd7;
+mul.hi.s32 %r5, %r2, %r3; cvt.rn.f32.s32 %t9, %r5;
+membar.cta; mov.f32 %t9, %x2;
+membar.gl; mov.f32 %t9, %x2;
+membar.sys; mov.f32 %t9, %x2;
+fence.acq_rel.gpu; mov.f32 %t9, %x2;
+fence.acq_rel.cta; mov.f32 %t9, %x2;
+fence.sc.cta; mov.f32 %t9, %x2;
+fence.proxy.async; mov.f32 %t9, %x2;
+fence.mbarrier_init.release.cluster; mov.f32 %t9, %x2;
+bar.sync 0; mov.f32 %t9, %x2;
+barrier.sync 0; mov.f32 %t9, %x2;
+bar.sync 1, 64; mov.f32 %t9, %x2;
+bar.arrive 1, 64; mov.f32 %t9, %x2;
+bar.red.popc.u32 %r5, 0, %p1; mov.b32 %t9, %r5;
+bar.warp.sync 0xffffffff; mov.f32 %t9, %x2;
+bar.warp.sync %r2; mov.f32 %t9, %x2;
+@%p1 bar.sync 0; mov.f32 %t9, %x2;
+shfl.sync.bfly.b32 %r5, %r2, 1, 0x1f, 0xffffffff; mov.b32 %t9, %r5;
+vote.sync.ballot.b32 %r5, %p1, 0xffffffff; mov.b32 %t9, %r5;
+match.any.sync.b32 %r5, %r2, 0xffffffff; mov.b32 %t9, %r5;
+redux.sync.add.s32 %r5, %r2, 0xffffffff; mov.b32 %t9, %r5;
+activemask.b32 %r5; mov.b32 %t9, %r5;
+ld.global.f32 %t9, [%rd1+64];
+ld.volatile.global.f32 %t9, [%rd1+64];
+ld.acquire.gpu.global.f32 %t9, [%rd1+64];
+ld.f32 %t9, [%rd1+64];
+st.global.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
+st.volatile.global.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
+st.release.gpu.global.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
+@%p1 ld.global.f32 %t9, [%rd1+64];
+@%p1 st.global.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
+@%p1 ld.shared.f32 %t9, [%r2];
+@%p1 st.shared.f32 [%r2], %x2; mov.f32 %t9, %x2;
+atom.global.add.f32 %t9, [%rd2+64], %x2;
+atom.global.cas.b32 %r5, [%rd2+64], %r2, %r3; mov.b32 %t9, %r5;
+atom.shared.add.f32 %t9, [%r2], %x2;
+atom.shared.add.u32 %r5, [%r2], %r3; mov.b32 %t9, %r5;
+atom.add.f32 %t9, [%rd2+64], %x2;
+atom.acq_rel.gpu.global.add.u32 %r5, [%rd2], 1; mov.b32 %t9, %r5;
+red.global.add.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
+red.shared.add.f32 [%r2], %x2; mov.f32 %t9, %x2;
+@%p1 red.global.add.f32 [%rd2+64], %x2; mov.f32 %t9, %x2;
+@%p1 atom.global.add.u32 %r5, [%rd2], 1; mov.b32 %t9, %r5;
+@%p1 shfl.sync.bfly.b32 %r5, %r2, 1, 0x1f, 0xffffffff; mov.b32 %t9, %r5;
+@%p1 mov.f32 %t9, %x2;
+@%p1 add.f32 %t9, %x2, %x3;
+@%p1 fma.rn.f32 %t9, %x2, %x3, %x3;
+@%p1 ex2.approx.f32 %t9, %x2;
+@%p1 div.rn.f32 %t9, %x2, %x3;
+@%p1 setp.lt.f32 %p3, %x2, %x3; selp.f32 %t9, %x2, %x3, %p3;
+@%p1 ret; mov.f32 %t9, %x2;
+@%p1 exit; mov.f32 %t9, %x2;
+@%p1 trap; mov.f32 %t9, %x2;
+@%p1 bra HERE; mov.f32 %t9, %x2; st.global.f32 [%rd2+64], %t9; HERE: mov.f32 %t9, %x3;
+bra HERE; HERE: mov.f32 %t9, %x2;
+HERE: mov.f32 %t9, %x2;
+cp.async.ca.shared.global [%r2], [%rd1], 4; mov.f32 %t9, %x2;
+cp.async.wait_all; mov.f32 %t9, %x2;
+@%p1 cp.async.ca.shared.global [%r2], [%rd1], 4; mov.f32 %t9, %x2;
+mbarrier.init.shared.b64 [%r2], 1; mov.f32 %t9, %x2;
+mbarrier.arrive.shared.b64 %rd5, [%r2]; mov.f32 %t9, %x2;
+mbarrier.try_wait.shared.b64 %p3, [%r2], %rd5; selp.f32 %t9, %x2, %x3, %p3;
+barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; mov.f32 %t9, %x2;
+nanosleep.u32 100; mov.f32 %t9, %x2;
+mov.u32 %r5, %clock; mov.b32 %t9, %r5;
+prefetch.global.L2 [%rd1]; mov.f32 %t9, %x2;
+isspacep.shared %p3, %rd1; selp.f32 %t9, %x2, %x3, %p3;
+ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r2]; mov.b32 %t9, %r5;
+pmevent 1; mov.f32 %t9, %x2;
+"""
+
+
+def parted_kernels() -> dict[str, tuple[str, str]]:
+    """Return kernels with an instruction between a product and its sum, with that instruction, by name."""
+    found = {}
+    setup = [
+        "ld.global.v2.u32 {%r2, %r3}, [%rd1+128];",
+        "ld.global.v2.u64 {%rd5, %rd6}, [%rd1+144];",
+        "cvt.u16.u32 %h1, %r2;",
+        "cvt.u16.u32 %h2, %r3;",
+        "cvt.rn.f64.s64 %d1, %rd5;",
+        "setp.ne.s32 %p1, %r2, %r3;",
+    ]
+    for number, line in enumerate(_BETWEEN.strip().splitlines()):
+        name = f"between_{number}"
+        lines = [*setup, "mul.f32 %t0, %x4, %x5;", line, "add.f32 %t1, %t0, %t9;"]
+        # What it takes is stored too: else nothing tells which registers hold it.
+        found[name] = (line, kernel(name, "f32", lines, _INPUTS, ["%t1"]))
+    return found

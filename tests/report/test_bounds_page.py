@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Bounds as they are shown: bars, the measured line, what binds, the line of source, the device's rates."""
+
+import json
+import re
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from page_reader import PageReader
+from synthetic_runs import counted_run, gemm_run, sim_run
+
+from gpuprof.api.run import Run as ApiRun
+from gpuprof.report.device_facts import rate_rows
+from gpuprof.report.html import render_html
+from gpuprof.results import Run
+
+RATES = {
+    "fma_f32_gflops": 65_500.0,
+    "shared_gbps": 33_000.0,
+    "dram_read_gbps": 4400.0,
+    "barriers_gips": 91.25,
+}
+
+
+def measured(run: Run) -> Run:
+    """The run on a device whose rates were measured."""
+    return replace(run, devices=(replace(run.device, measured_rates=RATES),))
+
+
+@cache
+def page() -> str:
+    return render_html(counted_run())
+
+
+def pictures(text: str, kernel: str) -> list[str]:
+    """The pictures of one kernel's section."""
+    (section,) = re.findall(
+        rf'<section class="block kernel" id="kernel-{kernel}".*?</section>', text, re.DOTALL
+    )
+    return re.findall(r'<table class="bounds">.*?</table>', section, re.DOTALL)
+
+
+def widths(picture: str, kind: str) -> list[float]:
+    return [float(share) for share in re.findall(rf'class="{kind}" style="(?:width|left):([\d.]+)%', picture)]
+
+
+def test_each_part_is_a_bar_and_the_longest_is_marked() -> None:
+    (picture,) = pictures(page(), "reg_2x1")
+    rows = re.findall(r"<tr.*?</tr>", picture.split("<tbody>")[1], re.DOTALL)
+    assert [("binds" in row, re.findall(r"<th[^>]*>(.*?)</th>", row)[0]) for row in rows] == [
+        (True, "Shared memory and L1"),
+        (False, "Issue slots"),
+        (False, "FMA (f32)"),
+        (False, "DRAM"),
+        (False, "L2"),
+    ]
+    least = widths(picture, "least")
+    assert least == sorted(least, reverse=True)
+
+
+def test_the_measured_time_is_one_line_through_all_bars_beyond_all_of_them() -> None:
+    (picture,) = pictures(page(), "naive")
+    lines = widths(picture, "measured")
+    assert len(lines) == len(widths(picture, "least")) == 5
+    assert set(lines) == {round(100 / 1.04, 2)}
+    assert max(widths(picture, "least")) < lines[0]
+    assert widths(picture, "before") == []
+
+
+def test_the_rung_below_stands_in_the_same_picture() -> None:
+    (picture,) = pictures(page(), "smem_tiled")
+    assert "grey: naive" in picture
+    assert len(widths(picture, "before")) == 5
+    (theirs,) = set(widths(picture, "measured before"))
+    (ours,) = set(widths(picture, "measured"))
+    assert ours < theirs
+    text = PageReader(page()).text
+    assert "Against naive: L2 up to 20.5 ms → 1.03 ms; Issue slots 11.3 ms → 14.5 ms; " in text
+    assert (
+        "Against smem_tiled: Issue slots 14.5 ms → 5.32 ms; Shared memory and L1 17.5 ms → 9.24 ms." in text
+    )
+
+
+def test_the_line_that_causes_most_is_linked_and_marked_in_the_source() -> None:
+    reader = PageReader(page())
+    hot = [tag["id"] for name, tag in reader.tags if name == "tr" and tag.get("class") == "hot"]
+    linked = [link[1:] for link in reader.attributes("href") if re.search(r"-L\d+$", link)]
+    assert linked
+    assert set(linked) <= set(hot)
+    assert "100 % | 2.50 | 100 % | | sum += a[k]" in reader.text
+    assert "binds: most of Shared memory and L1" in reader.text
+
+
+def test_without_a_time_there_is_no_line_and_no_share() -> None:
+    (picture,) = pictures(render_html(sim_run()), "naive")
+    assert widths(picture, "measured") == []
+    assert "Of the measured time" not in picture
+
+
+def test_where_bounds_are_the_counters_guess_no_reasons() -> None:
+    text = PageReader(page()).text
+    assert "for each warp-wide FMA" not in text
+    assert "for each warp-wide FMA" in PageReader(render_html(_without_bounds(counted_run()))).text
+
+
+def _without_bounds(run: Run) -> Run:
+    cases = (replace(case, bounds={}, bound_by=None, bounds_reason="not counted") for case in run.cases)
+    return replace(run, cases=tuple(cases))
+
+
+def test_the_ladder_can_be_drawn_by_bounds_with_the_time_as_a_mark() -> None:
+    charts = json.loads(PageReader(page()).data_block())["charts"].values()
+    (chart,) = [chart for chart in charts if chart["kind"] == "ladder"]
+    (metric,) = [metric for metric in chart["metrics"] if metric["key"] == "bound"]
+    shown = {row["name"]: bar for row, bar in zip(chart["rows"], metric["bars"], strict=True)}
+    assert shown["smem_panel"] is None
+    assert shown["reg_2x1"]["value"] == pytest.approx(9.244, rel=1e-3)
+    assert shown["reg_2x1"]["mark"] == pytest.approx(9.936, rel=1e-3)
+    assert shown["reg_2x1"]["text"] == "9.24 ms · Shared memory and L1 · 93.0 % of 9.94 ms"
+    charts = json.loads(PageReader(render_html(sim_run())).data_block())["charts"].values()
+    first = next(chart for chart in charts if chart["kind"] == "ladder")["metrics"][0]
+    assert first["key"] == "bound"
+    assert {bar["mark"] for bar in first["bars"]} == {None}
+
+
+def test_what_the_device_reached_stands_beside_what_it_promises() -> None:
+    rows = {row.label: row for row in rate_rows(measured(gemm_run()).device)}
+    fma, barriers, unread = rows["FMA (f32)"], rows["Barriers"], rows["DRAM, write"]
+    assert (fma.measured, fma.theoretical, fma.share, fma.unit) == ("65,500", "66,910", "97.9 %", "GFLOP/s")
+    assert (barriers.measured, barriers.theoretical, barriers.share) == ("91.25", "", "")
+    assert (unread.measured, unread.share, unread.reason) == ("", "", "no reason was recorded")
+    text = PageReader(render_html(measured(gemm_run()))).text
+    assert "| FMA (f32) | 65,500 | 66,910 | 97.9 % | GFLOP/s" in text
+    assert "What small kernels reached" not in PageReader(render_html(gemm_run())).text
+
+
+def test_the_limit_is_told_of_both_rates() -> None:
+    text = PageReader(render_html(measured(gemm_run()))).text
+    assert "20.7 % of the theoretical compute peak, 21.2 % of what this device reaches" in text
+
+
+def test_a_gate_holds_a_measured_case_against_its_bound() -> None:
+    (case,) = ApiRun(counted_run()).find(kernel="reg_2x1")
+    assert case.bound_by == "l1"
+    assert 92 < case.pct_of_bound < 94
+    assert case.pct_of_bound == pytest.approx(100 * case.bound_us / case.median_us)
+    assert case.why[0].startswith("vs smem_tiled: Issue slots 14.5 ms → 5.32 ms; ")
+    assert case.why[1].startswith("bound by Shared memory and L1: 9.24 ms at least, 93.0 %")
+    assert case.why[2].startswith("line 73 causes 44.4 %")
+    assert case.why[3].startswith("next: no work for Shared memory and L1 at all would allow 5.32 ms at best")
