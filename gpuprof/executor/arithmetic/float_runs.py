@@ -231,7 +231,7 @@ class CompiledTape:
     words: NDArray[np.int32]
     rows: int
     needs: tuple[frozenset[int], ...]
-    _shapes: dict[tuple[tuple[int, ...], ...], list[tuple[int, ...]]] = field(default_factory=dict)
+    _layouts: dict[tuple[tuple[int, ...], ...], "_Layout"] = field(default_factory=dict)
 
     def play(
         self,
@@ -252,39 +252,52 @@ class CompiledTape:
             Arrays of the shapes to which what each depends on broadcasts; what is loaded from shared memory
             differs from block to block.
         """
-        shapes = self._target_shapes(sources, places, len(shared))
-        targets = _empty(shapes)
+        layout = self._layout(sources, places, len(shared))
+        targets = layout.empty()
         arrays = [*sources, *targets, *places]
         objects = np.fromiter(map(id, arrays), np.int64, len(arrays))
         room = np.empty(self.rows * _ROW_BYTES + len(arrays) * ARRAY_BYTES + _LINE_BYTES, dtype=np.uint8)
         rows = -(-_address(room) // _LINE_BYTES) * _LINE_BYTES
         placed = rows + self.rows * _ROW_BYTES
-        blocks, warps, _ = np.broadcast_shapes(*dict.fromkeys(shapes))
+        blocks, warps = layout.blocks, layout.warps
         tape = _address(self.words), len(self.words), _address(objects), len(arrays), placed
         machine(*tape, blocks, warps, rows, _address(shared), shared.shape[1])
         return targets
 
-    def _target_shapes(
+    def _layout(
         self, sources: Sequence[Lanes], places: Sequence[NDArray[np.int64]], blocks: int
-    ) -> list[tuple[int, ...]]:
+    ) -> "_Layout":
         given = (*map(_shape_of, sources), *((blocks, *place.shape[1:]) for place in places))
-        shapes = self._shapes.get(given)
-        if shapes is None:
+        layout = self._layouts.get(given)
+        if layout is None:
             shapes = [np.broadcast_shapes(*(given[number] for number in need)) for need in self.needs]
-            self._shapes[given] = shapes
-        return shapes
+            layout = self._layouts[given] = _Layout(shapes)
+        return layout
 
 
-def _empty(shapes: list[tuple[int, ...]]) -> list[Lanes]:
-    """Return an array for each shape; of those of one shape all that a warp has stands together."""
-    parts = {
-        shape: np.empty((*shape[:2], times, shape[2]), dtype=np.float32).transpose(2, 0, 1, 3)
-        for shape, times in Counter(shapes).items()
-    }
-    if len(parts) == 1:
-        return list(parts[shapes[0]])
-    rest = {shape: iter(part) for shape, part in parts.items()}
-    return [next(rest[shape]) for shape in shapes]
+class _Layout:
+    """The arrays that a tape makes of sources of given shapes.
+
+    Attributes:
+        blocks: For how many blocks there is something to compute.
+        warps: And for how many warps of each.
+    """
+
+    def __init__(self, shapes: list[tuple[int, ...]]) -> None:
+        self.blocks, self.warps, _ = np.broadcast_shapes(*dict.fromkeys(shapes))
+        self._shapes = shapes
+        self._times = Counter(shapes)
+
+    def empty(self) -> list[Lanes]:
+        """Return an array for each shape; of those of one shape all that a warp has stands together."""
+        parts = {
+            shape: np.empty((*shape[:2], times, shape[2]), dtype=np.float32).transpose(2, 0, 1, 3)
+            for shape, times in self._times.items()
+        }
+        if len(parts) == 1:
+            return list(parts[self._shapes[0]])
+        rest = {shape: iter(part) for shape, part in parts.items()}
+        return [next(rest[shape]) for shape in self._shapes]
 
 
 def _address(array: NDArray[Any]) -> int:

@@ -10,7 +10,8 @@ From one pass of a loop to the next, all addresses of an instruction mostly move
 costs then follows from where that puts them in their sectors, and is examined once for each such place.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,7 @@ SECTOR_BYTES = 32
 PatternMemo = dict[tuple[bytes, int], tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class Footprint:
+class Footprint(NamedTuple):
     """The memory that one warp-level instruction touches, in a whole batch.
 
     Attributes:
@@ -91,7 +91,8 @@ class MovingFootprint:
             self._known[moved % SECTOR_BYTES] = moved, found
             return found
         before, found = known
-        return replace(found, low=found.low + moved - before, high=found.high + moved - before)
+        sectors, useful_bytes, low, high, aligned = found
+        return Footprint(sectors, useful_bytes, low + moved - before, high + moved - before, aligned)
 
     def _distance(self, address: NDArray[np.int64], mask: Mask) -> int | None:
         """Return by how much all addresses moved from the first ones; None where they did not all alike."""

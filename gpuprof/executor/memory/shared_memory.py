@@ -288,9 +288,10 @@ class SharedMemory:
         """Write `values`; of lanes that write the same word, the last one wins."""
         view, lanes = self.view(pattern.size), pattern.mask.lanes
         if pattern.mask.whole and not pattern.per_block:
-            warps, width = np.broadcast_shapes(pattern.index.shape, values.shape[1:])
-            index = np.broadcast_to(pattern.index, (warps, width))
-            view[:, index] = np.broadcast_to(values, (len(view), warps, width))
+            index = pattern.index
+            if index.shape != values.shape[1:]:
+                index = np.broadcast_to(index, np.broadcast_shapes(index.shape, values.shape[1:]))
+            view[:, index] = values
             return
         shape = (len(view), *np.broadcast_shapes(pattern.index.shape[-2:], values.shape[1:], lanes.shape[1:]))
         index = pattern.index
