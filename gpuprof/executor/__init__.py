@@ -38,31 +38,39 @@ The way of a kernel through the rooms:
   (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
   knows whether anything orders them. A `witness`, where one is asked for, remembers who wrote each element.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; `totals` adds everything up.
+- `skeleton_launch` runs a grid whose blocks build on each other without its values, and counts it; of what each
+  block stored and took from others (`grid_trace`), `closed_sample` chooses blocks that are then run with values.
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
-`sampling`; `divergence`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they use its errors, and its
+`sampling`; `divergence`; `scheduler` and `totals`; `grid_launch`; `closed_sample`; `skeleton_launch`. Of gpuprof they use its errors, and its
 facts about the copy engine.
 """
 
+from gpuprof.executor.closed_sample import ClosedSample, choose_elements
 from gpuprof.executor.decode import Program, load_program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
 from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combined, launch
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.grid_trace import GridTrace, ValueNeeded
 from gpuprof.executor.memory.tensor_map_encoding import encode_tensor_map
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
+from gpuprof.executor.skeleton_launch import GridLaunch, TooMuchWork
 from gpuprof.executor.totals import LineCounters
 
 __all__ = [
     "WARP",
     "Argument",
     "Buffer",
+    "ClosedSample",
     "Deed",
     "FaultKind",
     "GlobalMemory",
+    "GridLaunch",
+    "GridTrace",
     "KernelFault",
     "LaunchRefused",
     "LaunchResult",
@@ -70,10 +78,13 @@ __all__ = [
     "Program",
     "Sample",
     "Stored",
+    "TooMuchWork",
     "UnsupportedInstruction",
     "UnwrittenRead",
+    "ValueNeeded",
     "Witness",
     "choose_blocks",
+    "choose_elements",
     "combined",
     "encode_tensor_map",
     "launch",

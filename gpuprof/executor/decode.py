@@ -21,10 +21,11 @@ from gpuprof.executor.program.call_graph import CallGraph
 from gpuprof.executor.program.calls import inline_calls
 from gpuprof.executor.program.expansion import fused_multiply_adds
 from gpuprof.executor.program.flow import BasicBlock, End, basic_blocks, read_before_written, reads_and_writes
-from gpuprof.executor.program.loops import WaitingLoop, waiting_loops
+from gpuprof.executor.program.loops import WaitingLoop, waiting_loops, without_waiting
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Variable, parse
 from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
+from gpuprof.executor.program.skeleton import Accesses, Bone, Role, skeleton
 from gpuprof.executor.program.slots import Slots
 from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
@@ -45,6 +46,7 @@ from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, na
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
+from gpuprof.executor.steps.hollow_steps import hollow, shared_accesses
 from gpuprof.executor.steps.member_mask import names_all
 from gpuprof.executor.steps.memory_steps import STRONG
 
@@ -101,6 +103,10 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
 }
 
 
+#: What does nothing but compute its targets.
+_PURE = frozenset({*TABLE, "mov", "cvta", "isspacep"})
+
+
 @dataclass(frozen=True)
 class Turn:
     """How control goes back to the header of a loop that may be there to wait.
@@ -132,6 +138,7 @@ class RunnableBlock:
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
         reduction: What its barrier computes on the way, of `bar.red`.
         aligned: All lanes of a warp must come to its barrier together.
+        skeleton: What is left of its instructions without values, of a program that has a skeleton.
         turns: Where it goes back to the header of a loop that may be there to wait, by that header.
     """
 
@@ -151,6 +158,7 @@ class RunnableBlock:
     arrives_only: bool = False
     aligned: bool = True
     turns: dict[int, Turn] = field(default_factory=dict)
+    skeleton: list[Step] = field(default_factory=list)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
     reduction: Reduction | None = None
 
@@ -189,6 +197,8 @@ class Program:
         limits: What its header says of launches, by directive.
         unwritten: Slots of registers that may be read before anything is written to them.
         follows_undefined: Whether its steps follow values that come from registers or memory never written.
+        timed: Basic blocks that threads run equally often however long they wait for others.
+        has_skeleton: Whether it can be launched without values.
     """
 
     kernel: str
@@ -217,9 +227,13 @@ class Program:
     limits: dict[str, tuple[int, int, int]]
     unwritten: frozenset[int]
     follows_undefined: bool
+    timed: tuple[int, ...]
+    has_skeleton: bool
 
 
-def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Program:
+def load_program(
+    ptx: str, entry: str, *, follow_undefined: bool = False, with_skeleton: bool = False
+) -> Program:
     """Parse and decode one kernel of a PTX text.
 
     Args:
@@ -229,6 +243,7 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
         follow_undefined: Whether a kernel may read shared memory that nobody has written as long as nothing
             that counts depends on it, nor on a register before its first write, which else is 0. Launches do
             and count the same, and take longer.
+        with_skeleton: Whether it can also be launched without values; see `program.skeleton`.
 
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
@@ -237,7 +252,8 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
         module = _module(ptx)
         if entry not in module.functions:
             raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
-        return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
+        function = inline_calls(module.functions[entry], module)
+        return _Decoder(module, function, follow_undefined, with_skeleton).program(ptx)
 
 
 @contextmanager
@@ -259,8 +275,11 @@ def _module(ptx: str) -> Module:
 
 
 class _Decoder:
-    def __init__(self, module: Module, function: Function, follow_undefined: bool) -> None:
+    def __init__(
+        self, module: Module, function: Function, follow_undefined: bool, with_skeleton: bool
+    ) -> None:
         self.function = function
+        self.with_skeleton = with_skeleton
         self.follow_undefined = follow_undefined
         self.shared = shared_layout(module, function)
         shared = [v for v in (*module.variables, *function.variables) if v.name in self.shared.offsets]
@@ -294,6 +313,9 @@ class _Decoder:
     def program(self, text: str) -> Program:
         """Decode every block of a kernel of this PTX text."""
         blocks = [self._block(block) for block in self.flow]
+        if self.with_skeleton:
+            for block, bones in zip(blocks, skeleton(self.flow, _PURE), strict=True):
+                block.skeleton = [step for bone in bones if (step := self._bone(bone)) is not None]
         for last, loops in waiting_loops(self.flow).items():
             blocks[last].turns = {loop.header: self._turn(loop) for loop in loops}
         return Program(
@@ -323,6 +345,8 @@ class _Decoder:
             self.function.limits,
             self._unwritten(),
             self.follow_undefined,
+            tuple(without_waiting(self.flow)),
+            self.with_skeleton,
         )
 
     def _turn(self, loop: WaitingLoop) -> Turn:
@@ -391,6 +415,14 @@ class _Decoder:
             result.arrives_only = "arrive" in last.opcode
             result.aligned = last.opcode[0] == "bar" or "aligned" in last.opcode
         return result
+
+    def _bone(self, bone: Bone) -> Step | None:
+        """Decode what a skeleton makes of an instruction, or of several accesses."""
+        if isinstance(bone, Accesses):
+            return shared_accesses(self.coder, bone)
+        item, role = bone
+        step = self._step(item)
+        return hollow(step) if step is not None and role is Role.HOLLOW else step
 
     def _step(self, item: Instruction) -> Step | None:
         """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""

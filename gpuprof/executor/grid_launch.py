@@ -26,7 +26,7 @@ from gpuprof.executor.program.ptx import Variable
 from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
-from gpuprof.executor.steps.batch import Batch, Geometry
+from gpuprof.executor.steps.batch import Batch, EndOfSample, Geometry, Guide
 from gpuprof.executor.steps.special_registers import (
     Surroundings,
     block_register,
@@ -125,6 +125,7 @@ def launch(
     cooperative: bool = False,
     multiprocessors: int = _MULTIPROCESSORS,
     witness: Witness | None = None,
+    guide: Guide | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -145,6 +146,7 @@ def launch(
         cooperative: Whether all blocks are there at once, and may wait for each other (`grid.sync()`).
         multiprocessors: Of the card, for kernels that ask.
         witness: Remembers who writes what of the buffers that it watches.
+        guide: Decides how batches run, of a program with a skeleton.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -155,11 +157,11 @@ def launch(
     sample = every_block(grid) if blocks == "all" else blocks
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
     owned = _heap_pieces(memory)
-    # A witness cannot forget what it saw of a run that is begun again.
-    ordered = program.orders_shared and witness is not None
+    # Neither a witness nor a guide can forget what it saw of a run that is begun again.
+    ordered = program.orders_shared and not (witness is None and guide is None)
     restore = memory.snapshot() if program.orders_shared and not ordered else None
     try:
-        run = _Run(template, sample, instruction_budget, progress, witness, order_shared=ordered)
+        run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
         run.to_the_end()
     except KernelFault as fault:
         if restore is None or fault.kind is not FaultKind.SHARED_RACE:
@@ -215,10 +217,12 @@ class _Run:
         budget: int,
         progress: Callable[[int, int], None] | None,
         witness: Witness | None = None,
+        guide: Guide | None = None,
         *,
         order_shared: bool = False,
     ) -> None:
         self.template = template
+        self.guide = guide
         self.order_shared = order_shared
         self.sample = sample
         self.budget = budget
@@ -235,7 +239,15 @@ class _Run:
         self._done = 0
 
     def to_the_end(self) -> None:
-        """Run all blocks of the sample."""
+        """Run all blocks of the sample, or as far as the guide wants."""
+        try:
+            self._run()
+        except EndOfSample:
+            for scheduler, _ in self._waiting:
+                scheduler.batch.races.barrier()
+        self._races.finish()
+
+    def _run(self) -> None:
         count, per_batch = self.sample.count, self.template.blocks_per_batch()
         for first in range(0, count, per_batch):
             last = min(first + per_batch, count)
@@ -243,7 +255,6 @@ class _Run:
             self._go_round(Help.OTHERS if count > per_batch else Help.NOBODY)
             self._until_few_wait(_MOST_WAITING)
         self._until_few_wait(0)
-        self._races.finish()
 
     def _until_few_wait(self, most: int) -> None:
         """Let waiting batches help each other until at most so many are left."""
@@ -259,6 +270,8 @@ class _Run:
         batch.stored = {} if self.sample.count < self.sample.total else None
         batch.join(self._races, first, order_shared=self.order_shared)
         batch.printed = self.printed
+        if self.guide is not None:
+            self.guide.begin(batch, first, self.template.stored())
         return Scheduler(program, batch, self.budget), running
 
     def _go_round(self, help_from: Help) -> bool:
@@ -277,6 +290,7 @@ class _Run:
     def _count(self, scheduler: Scheduler, running: BlockList) -> None:
         batch = scheduler.batch
         self.executed += scheduler.lane_instructions
+        batch.settle()
         self.totals.add(batch.tally, running)
         for name, per_block in (batch.stored or {}).items():
             every = Stored(float(per_block.sum()), float(per_block @ running.weights))
@@ -444,7 +458,7 @@ class _Template:
     def races(self, sample: Sample) -> GlobalRaces:
         """Return what looks for races on the buffers that kernels may write."""
         # What is given out of a heap, freed, and given to another thread is in nobody's order.
-        buffers = [b for b in self._stored() if not b.read_only and b.allotted is None]
+        buffers = [b for b in self.stored() if not b.read_only and b.allotted is None]
 
         def report(race: GlobalRace) -> NoReturn:
             thread, block = self.named(sample, race.thread)
@@ -464,7 +478,7 @@ class _Template:
 
         return GlobalRaces(buffers, releases=self.program.fences, report=report)
 
-    def _stored(self) -> list[Buffer]:
+    def stored(self) -> list[Buffer]:
         """Return the buffers that the kernel may write: all where its pointers do not tell."""
         stored, memory = self.program.stored, self.memory
         if stored is None:

@@ -30,6 +30,10 @@ ROOMS: dict[str, set[str]] = {
         *("faults", "lanes", "program", "memory", "steps"),
         *("decode", "sampling", "scheduler", "totals"),
     },
+    "closed_sample": {"memory"},
+    "skeleton_launch": {
+        *("faults", "lanes", "memory", "steps", "decode", "sampling", "grid_launch", "closed_sample"),
+    },
 }
 #: Of gpuprof, its errors, and one module of facts about CUDA.
 OUTSIDE = {"gpuprof.errors", "gpuprof.copy_engine"}

@@ -60,6 +60,7 @@ class _Store:
     line: int
     group: NDArray[np.int64]
     waiting: Bools
+    hollow: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +82,9 @@ class TrackedArrival:
 
 #: Where the chunks of a store go: each buffer with the chunks that it gets, and their places in it.
 Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
-#: Told of chunks that are about to go to a buffer: their places, threads in the batch, values, and the line.
-Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes, int], None]
+#: Told of chunks that are about to go to a buffer: their places, threads in the batch, values, the line, and
+#: whether no values move.
+Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes, int, bool], None]
 
 
 class BulkCopies:
@@ -104,6 +106,8 @@ class BulkCopies:
         self._signals: dict[_PatternKey, Signal] = {}
         self._chunks = 0
         self.tracked: list[TrackedArrival] = []
+        #: Bytes of copies in flight that bring nothing else, for each barrier.
+        self._hollow: dict[int, NDArray[np.int64]] = {}
 
     def pattern(self, address: Lanes, length: Lanes, mask: Mask, swizzle_bytes: int = 0) -> ChunkPattern:
         """Return the pattern of a stretch in each lane: the same object for the same lanes and addresses."""
@@ -137,9 +141,15 @@ class BulkCopies:
         self._newest[pattern.serial] = copy = _Load(pattern, values, column, phase, line, nobody)
         self._loads.append(copy)
 
+    def bring(self, column: int, transfer_bytes: NDArray[np.int64]) -> None:
+        """Put a copy in flight that moves no values; its bytes, of shape (blocks or 1,), will count."""
+        self._hollow[column] = self._hollow.get(column, 0) + transfer_bytes
+
     def deliver(self, columns: NDArray[np.intp]) -> None:
         """Let all copies arrive that count for some of these barriers."""
         self._deliver_tracked(columns)
+        for column in [column for column in self._hollow if column in columns]:
+            self.barriers.receive(column, self._hollow.pop(column))
         for copy in self._loads:
             if not copy.arrived and copy.column in columns:
                 self.shared.store_chunks(copy.pattern, copy.values)
@@ -170,6 +180,9 @@ class BulkCopies:
             live: The lanes that have not ended.
             line: Source line of the wait.
         """
+        if not self.races.judges:
+            self._loads = [copy for copy in self._loads if not copy.arrived]
+            return
         for column in np.unique(columns).tolist():
             chosen = lanes & (columns == column)
             if chosen.any():
@@ -201,6 +214,8 @@ class BulkCopies:
 
     def arrived(self, columns: Columns, mask: Mask, phases: NDArray[np.int64], line: int) -> None:
         """The threads in `mask` arrive at barriers in these phases: what they did before is released."""
+        if not self.races.judges:
+            return
         for column in np.unique(columns).tolist():
             for parity in (0, 1):
                 lanes = mask.lanes & (columns == column) & ((phases & 1) == parity)
@@ -226,12 +241,12 @@ class BulkCopies:
             self._signals[key] = Signal(next_serial(), lanes, phase, copy)
         return self._signals[key]
 
-    def store(self, pattern: ChunkPattern, targets: Targets, line: int) -> None:
-        """Put a copy from shared memory in flight."""
+    def store(self, pattern: ChunkPattern, targets: Targets, line: int, *, hollow: bool = False) -> None:
+        """Put a copy from shared memory in flight; a hollow one moves no values."""
         self.races.record(Access.SOURCE, pattern, line)
         values = self.shared.load_chunks(pattern)
         lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
-        self._stores.append(_Store(pattern, targets, values, line, self._committed, lanes))
+        self._stores.append(_Store(pattern, targets, values, line, self._committed, lanes, hollow))
 
     def commit(self, mask: Mask) -> None:
         """Close the open group of the lanes in `mask`."""
@@ -261,8 +276,9 @@ class BulkCopies:
         for buffer, which, index in copy.targets:
             chosen = chunks[which]
             chunk, places = which[chosen], index[chosen]
-            self.judge(buffer, places, threads[chunk], values[chunk], copy.line)
-            buffer.store(places, values[chunk], CHUNK_BYTES)
+            self.judge(buffer, places, threads[chunk], values[chunk], copy.line, copy.hollow)
+            if not copy.hollow:
+                buffer.store(places, values[chunk], CHUNK_BYTES)
         self.races.record(Access.SOURCED, pattern if whole else self._part(pattern, due), copy.line)
 
     def threads(self, pattern: ChunkPattern) -> NDArray[np.int64]:

@@ -77,6 +77,8 @@ class RaceDetector:
         self.kind = interval or Interval
         self.granule = granule
         self.report = report
+        #: Whether accesses are still looked at.
+        self.judges = True
         self.log: list[Entry] = []
         granules = size // granule + 1
         self._states = [{name: np.zeros((1, granules), dtype) for name, dtype in self.kind.LASTING.items()}]
@@ -96,12 +98,21 @@ class RaceDetector:
         changed: Bools | None = None,
     ) -> None:
         """Log one access."""
+        if not self.judges:
+            return
         self.log.append(Entry(access, pattern, line, changed))
         if ends_piece(self.log):
             self._judge_piece()
 
+    def dismiss(self) -> None:
+        """From now on judge nothing: what happened so far is judged, what is going on is not."""
+        self.barrier()
+        self.judges = False
+
     def barrier(self, released: Bools | None = None) -> None:
         """End the interval: of all blocks, or of those that are true in `released`, of shape (blocks,)."""
+        if not self.judges:
+            return
         if released is not None:
             self._judge().forget(released)
         elif self._interval is not None or self._reached is not None:

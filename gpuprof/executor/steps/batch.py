@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +23,12 @@ from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemor
 from gpuprof.executor.memory.frames import Frames
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
+from gpuprof.executor.memory.grid_trace import GridTrace, TracedShadow
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector, Verdict
+from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, PatternCache, SharedMemory
 from gpuprof.executor.memory.shared_order import SharedOrder
 from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
@@ -59,6 +62,30 @@ class Geometry:
         number = warp * WARP + lane
         x, y, _ = self.block
         return number % x, number // x % y, number // (x * y)
+
+
+class EndOfSample(Exception):
+    """What was to be seen of a launch has been seen, though its blocks have not ended."""
+
+
+class Guide(Protocol):
+    """Decides how a batch runs: with values, or as its skeleton."""
+
+    def begin(self, batch: "Batch", first: int, buffers: list[Buffer]) -> None:
+        """A batch is about to begin with block number `first` of the launch.
+
+        Args:
+            batch: The batch.
+            first: Blocks of the launch before these.
+            buffers: What the program may write.
+        """
+
+    def advance(self, batch: "Batch", block: int, mask: Mask) -> None:
+        """The lanes in `mask` are about to run a basic block.
+
+        Raises:
+            EndOfSample: Nothing more is to be run.
+        """
 
 
 class Batch:
@@ -116,7 +143,7 @@ class Batch:
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval)
         #: What happens before what in global memory, and the buffers where that is judged, by address.
         self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps)
-        self.shadows: dict[int, Shadow] = {}
+        self.shadows: Mapping[int, Shadow | TracedShadow] = {}
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
         if followed is not None:
@@ -132,6 +159,32 @@ class Batch:
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()
+        #: Whether basic blocks run as their skeleton, and what accesses of skeletons cost, by group.
+        self.skeletal = False
+        self.shared_groups: dict[int, SharedGroup] = {}
+        #: What blocks do to global memory, and what decides how they run, where somebody asks.
+        self.trace: GridTrace | None = None
+        self.guide: Guide | None = None
+
+    @property
+    def hollow(self) -> bool:
+        """Whether the present step moves no values."""
+        return self.trace is not None and self.trace.hollow
+
+    @contextmanager
+    def without_values(self) -> Iterator[None]:
+        """What is done inside moves no values; only batches with a trace do such things."""
+        assert self.trace is not None
+        self.trace.hollow = True
+        try:
+            yield
+        finally:
+            self.trace.hollow = False
+
+    def settle(self) -> None:
+        """Add to the tally what was counted apart from it."""
+        for group in self.shared_groups.values():
+            group.settle(self.tally)
 
     def close(self) -> None:
         """Let go of what refers back here, so that memory is free at once, not when Python next collects."""
@@ -172,11 +225,17 @@ class Batch:
         """What the copy engine moves."""
 
         def judge(
-            buffer: Buffer, place: NDArray[np.intp], threads: NDArray[np.int64], values: Lanes, line: int
+            buffer: Buffer,
+            place: NDArray[np.intp],
+            threads: NDArray[np.int64],
+            values: Lanes,
+            line: int,
+            hollow: bool,
         ) -> None:
             if (shadow := self.shadows.get(buffer.address)) is not None:
                 who = self.order.first * self.order.block_threads + threads
-                shadow.write_at(self.order, place, who, values, CHUNK_BYTES, line)
+                with self.without_values() if hollow else nullcontext():
+                    shadow.write_at(self.order, place, who, values, CHUNK_BYTES, line)
 
         return BulkCopies(self.shared, self.races, self.mbarriers, self.warps, judge)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
-from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access
@@ -80,6 +80,11 @@ def scatter(index: NDArray[np.intp], values: Lanes, mask: Mask) -> tuple[NDArray
     return np.broadcast_to(index, shape)[chosen], np.broadcast_to(values, shape)[chosen]
 
 
+def nothing(size: int) -> Lanes:
+    """Return elements of `size` bytes that stand for values which a hollow access does not move."""
+    return np.zeros((1, 1, 1), dtype=moved_dtype(size))
+
+
 @dataclass
 class GlobalSpace:
     """Global memory: requests, sectors and useful bytes are counted."""
@@ -95,6 +100,8 @@ class GlobalSpace:
             return self._read_several(batch, address, mask)
         index = self._index(buffer, address, mask)
         self._judge_read(batch, buffer, index, mask)
+        if batch.hollow:
+            return nothing(self.request.size)
         return buffer.view(self.request.size).take(index)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
@@ -110,8 +117,9 @@ class GlobalSpace:
             places, request = self._index(target, address, part), self.request
             if (shadow := batch.shadows.get(target.address)) is not None:
                 shadow.write(batch.order, places, values, part, request.size, request.line, request.manner)
-            index, chosen = scatter(places, values, part)
-            target.store(index, chosen, self.request.size)
+            if not batch.hollow:
+                index, chosen = scatter(places, values, part)
+                target.store(index, chosen, self.request.size)
             if batch.stored is not None:
                 batch.count_stored(target, part.thread_count * self.request.size)
 
@@ -127,8 +135,10 @@ class GlobalSpace:
             if (shadow := batch.shadows.get(buffer.address)) is not None:
                 who, request = batch.order.threads[lanes], self.request
                 shadow.update(batch.order, index, who, request.size, request.line, request.manner)
-            content = buffer.view(self.request.size)
             buffer.combined = True
+            if batch.hollow:
+                continue
+            content = buffer.view(self.request.size)
             old[lanes] = apply(content, index, lanes, True).view(old.dtype)
             buffer.store(index, content[index], self.request.size)
         return old
@@ -263,6 +273,8 @@ class SharedSpace:
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from every block's shared memory."""
         pattern = self.pattern(batch, address, mask, load=True)
+        if batch.hollow:
+            return nothing(self.request.size)
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
             batch.races.record(Access.READ, read, self.request.line)
@@ -273,6 +285,8 @@ class SharedSpace:
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""
         pattern = self.pattern(batch, address, mask)
+        if batch.hollow:
+            return
         if batch.shared_order is not None:
             batch.shared_order.write(pattern, values, self.request.line, self.request.manner)
         changed = _differ(batch.shared.load(pattern), values)
@@ -291,6 +305,8 @@ class SharedSpace:
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
+        if batch.hollow:
+            return np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
         batch.races.record(Access.ATOMIC, pattern, self.request.line)
         if batch.shared_order is not None:
             batch.shared_order.update(pattern, self.request.line, self.request.manner)
@@ -338,11 +354,17 @@ class LocalSpace:
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather, each lane from its own bytes."""
-        return batch.local.view(moved_dtype(self.request.size)).take(self._index(batch, address, mask))
+        index = self._index(batch, address, mask)
+        if batch.hollow:
+            return nothing(self.request.size)
+        return batch.local.view(moved_dtype(self.request.size)).take(index)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter, each lane to its own bytes."""
-        index, chosen = scatter(self._index(batch, address, mask), values, mask)
+        places = self._index(batch, address, mask)
+        if batch.hollow:
+            return
+        index, chosen = scatter(places, values, mask)
         batch.local.view(moved_dtype(self.request.size))[index] = chosen
 
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
@@ -351,7 +373,8 @@ class LocalSpace:
         lanes = np.broadcast_to(mask.lanes, index.shape)
         content = batch.local.view(moved_dtype(self.request.size))
         old = content[index]
-        old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
+        if not batch.hollow:
+            old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
         return old
 
     def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:
