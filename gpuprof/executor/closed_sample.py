@@ -12,14 +12,17 @@ from where it has stored one to where it stores the next, and a little before, s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuprof.executor.memory.grid_trace import GridTrace
 
 #: Two stores of a block belong together if less than this part of its way lies between them.
 _GAP = 1 / 64
-#: How long before its interval a block already runs with values, as a part of the interval.
-_AHEAD = 1 / 8
+#: How long before its interval a block already runs with values: as a part of the interval, and passes of each
+#: warp through a basic block. Pipelines of eight stages and more are filled anew in less.
+_AHEAD, _AHEAD_PASSES = 1 / 8, 128
+#: What a basic block without values costs less than one with them, as a part of it.
+_SAVED = 3 / 4
 #: Candidates of each sort, by what they cost.
 _CANDIDATES = 8
 
@@ -31,12 +34,14 @@ class BlockPart:
     Attributes:
         block: Its number in the launch.
         horizon: How far it must come, by its own time.
-        begin: From when on values matter; the horizon where they do not.
+        begin: From when on what it stores counts; past the horizon where nothing does.
+        ahead: From when on it runs with values: a little before, since loads run ahead.
     """
 
     block: int
     horizon: int
     begin: int
+    ahead: int
 
 
 @dataclass(frozen=True)
@@ -50,26 +55,26 @@ class ClosedSample:
     parts: tuple[BlockPart, ...]
 
     @property
-    def cost(self) -> int:
-        """For how long values matter to any of the blocks, which run side by side."""
-        covered, end = 0, 0
-        for begin, horizon in sorted((part.begin, part.horizon) for part in self.parts):
-            covered += max(0, horizon - max(begin, end))
-            end = max(end, horizon)
-        return covered
+    def cost(self) -> float:
+        """What it takes to run them, in basic blocks with values."""
+        return sum(part.horizon - _SAVED * min(part.ahead, part.horizon) for part in self.parts)
 
     def together_with(self, other: "ClosedSample") -> "ClosedSample":
         """Return a sample that is both."""
         parts = {part.block: part for part in self.parts}
         for part in other.parts:
             mine = parts.get(part.block, part)
-            horizon, begin = max(mine.horizon, part.horizon), min(mine.begin, part.begin)
-            parts[part.block] = BlockPart(part.block, horizon, begin)
+            parts[part.block] = BlockPart(
+                part.block,
+                max(mine.horizon, part.horizon),
+                min(mine.begin, part.begin),
+                min(mine.ahead, part.ahead),
+            )
         return ClosedSample(tuple(parts[block] for block in sorted(parts)))
 
     def throughout(self) -> "ClosedSample":
         """Return the same blocks with values from their beginning."""
-        return ClosedSample(tuple(BlockPart(part.block, part.horizon, 0) for part in self.parts))
+        return ClosedSample(tuple(replace(part, begin=0, ahead=0) for part in self.parts))
 
 
 def choose_elements(trace: GridTrace, outputs: Sequence[int]) -> ClosedSample | None:
@@ -113,17 +118,22 @@ def _closed(trace: GridTrace, needs: dict[int, int]) -> ClosedSample:
             if matters and taken.stored > valued.get(taken.writer, -1):
                 valued[taken.writer] = taken.stored
                 pending.append(taken.writer)
-    parts = []
-    for block in sorted(reached):
-        begin = _begin(trace, block, valued[block]) if block in valued else reached[block]
-        parts.append(BlockPart(block, reached[block], begin))
-    return ClosedSample(tuple(parts))
+    return ClosedSample(
+        tuple(_part(trace, block, reached[block], valued.get(block)) for block in sorted(reached))
+    )
 
 
-def _begin(trace: GridTrace, block: int, end: int) -> int:
-    """Return from when on a block must run with values to have right what it stores until `end`."""
-    before, _ = _burst(trace, block, end)
-    return max(0, before - int((end - before) * _AHEAD)) if before else 0
+def _part(trace: GridTrace, block: int, horizon: int, valued: int | None) -> BlockPart:
+    """Return a block that comes to its horizon, and that has right what it stores until `valued`."""
+    if valued is None:
+        return BlockPart(block, horizon, horizon + 1, horizon + 1)
+    before, _ = _burst(trace, block, valued)
+    ahead = before - int((valued - before) * _AHEAD) - _AHEAD_PASSES * trace.warps
+    return (
+        BlockPart(block, horizon, before + 1, ahead)
+        if before and ahead > 0
+        else BlockPart(block, horizon, 0, 0)
+    )
 
 
 def _burst(trace: GridTrace, block: int, time: int) -> tuple[int, int]:

@@ -240,21 +240,16 @@ class _Run:
 
     def to_the_end(self) -> None:
         """Run all blocks of the sample, or as far as the guide wants."""
-        try:
-            self._run()
-        except EndOfSample:
-            for scheduler, _ in self._waiting:
-                scheduler.batch.races.barrier()
-        self._races.finish()
-
-    def _run(self) -> None:
         count, per_batch = self.sample.count, self.template.blocks_per_batch()
+        if self.guide is not None and self.guide.most_together is not None:
+            per_batch = min(per_batch, self.guide.most_together)
         for first in range(0, count, per_batch):
             last = min(first + per_batch, count)
             self._waiting.append(self._begun(first, last))
             self._go_round(Help.OTHERS if count > per_batch else Help.NOBODY)
             self._until_few_wait(_MOST_WAITING)
         self._until_few_wait(0)
+        self._races.finish()
 
     def _until_few_wait(self, most: int) -> None:
         """Let waiting batches help each other until at most so many are left."""
@@ -279,8 +274,12 @@ class _Run:
         further = False
         for scheduler, running in reversed(self._waiting.copy()):
             before = scheduler.progress
-            with np.errstate(all="ignore"):
-                ended = scheduler.run(help_from)
+            try:
+                with np.errstate(all="ignore"):
+                    ended = scheduler.run(help_from)
+            except EndOfSample:
+                ended = True
+                scheduler.batch.races.barrier()
             if ended:
                 self._waiting.remove((scheduler, running))
                 self._count(scheduler, running)

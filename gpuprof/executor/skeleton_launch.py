@@ -67,7 +67,7 @@ class GridLaunch:
             TooMuchWork: It takes more steps.
             ValueNeeded: What blocks do depends on values that they compute.
         """
-        trace = GridTrace(prod(self.grid))
+        trace = GridTrace(prod(self.grid), self._warps)
         guide = _WithoutValues(self.program, trace, most_steps)
         return self._launched(args, memory, None, guide), trace
 
@@ -83,7 +83,7 @@ class GridLaunch:
             KernelFault: As for `launch`.
             ValueNeeded: A block reads what was stored without its value.
         """
-        trace = GridTrace(len(sample.parts))
+        trace = GridTrace(len(sample.parts), self._warps)
         guide = _AsFarAsWanted(self.program, trace, sample)
         x, y, _ = self.grid
         strata = []
@@ -98,6 +98,10 @@ class GridLaunch:
             if fault.kind is not FaultKind.ENDLESS:
                 raise
         return trace
+
+    @property
+    def _warps(self) -> int:
+        return -(-prod(self.block) // WARP)
 
     def _launched(
         self,
@@ -130,7 +134,7 @@ class _Traced:
 
     def follow(self, batch: Batch, first: int) -> None:
         """Keep the trace of a batch, too."""
-        batch.guide, batch.trace = self, self.trace  # type: ignore[assignment]
+        batch.trace = self.trace
         self.trace.follow(first, lambda: self.times(batch))
 
     def times(self, batch: Batch) -> NDArray[np.int64]:
@@ -141,13 +145,17 @@ class _Traced:
 class _WithoutValues(_Traced):
     """Runs the skeleton of every block; nothing is judged."""
 
+    most_together: int | None = None
+
     def __init__(self, program: Program, trace: GridTrace, most_steps: float) -> None:
         super().__init__(program, trace)
+        trace.in_full = True
         self._left = most_steps
         self._lengths = [len(block.skeleton) for block in program.blocks]
 
     def begin(self, batch: Batch, first: int, buffers: list[Buffer]) -> None:
         """As a guide does."""
+        batch.guide = self
         self.follow(batch, first)
         batch.skeletal = True
         batch.races.dismiss()
@@ -166,33 +174,30 @@ class _WithoutValues(_Traced):
 
 
 class _AsFarAsWanted(_Traced):
-    """Runs blocks with values where these matter, and all as far as each is wanted."""
+    """Runs each block as far as it is wanted, and with values where these matter."""
+
+    #: Blocks that wait for each other at different times are cheaper one by one: each repeats itself.
+    most_together: int | None = 1
 
     def __init__(self, program: Program, trace: GridTrace, sample: ClosedSample) -> None:
         super().__init__(program, trace)
-        self._begin = np.array([part.begin for part in sample.parts])
-        self._horizon = np.array([part.horizon for part in sample.parts])
-        self._wanted = np.ones(len(sample.parts), dtype=np.bool_)
+        self._parts = sample.parts
 
     def begin(self, batch: Batch, first: int, buffers: list[Buffer]) -> None:
         """As a guide does."""
+        batch.guide = self
         self.follow(batch, first)
         judged = batch.shadows
         batch.shadows = {
-            buffer.address: TracedShadow(buffer, self.trace, judged.get(buffer.address))  # type: ignore[arg-type]
-            for buffer in buffers
+            buffer.address: TracedShadow(buffer, self.trace, judged.get(buffer.address)) for buffer in buffers
         }
 
     def advance(self, batch: Batch, block: int, mask: Mask) -> None:
         """As a guide does."""
-        first = batch.order.first
-        chosen = slice(first, first + batch.blocks)
-        now, horizon = self.times(batch), self._horizon[chosen]
-        living = np.broadcast_to(batch.live.lanes, (batch.blocks, batch.warps, WARP)).any(axis=(1, 2))
-        self._wanted[chosen] = living & (now <= horizon)
-        if not self._wanted.any():
+        part, (now,) = self._parts[batch.order.first], self.times(batch)
+        if now > part.horizon:
             raise EndOfSample
-        skeletal = not ((now >= self._begin[chosen]) & (now <= horizon)).any()
-        if skeletal and batch.races.judges:
+        self.trace.trusted[batch.order.first] = now >= part.begin
+        batch.skeletal = now < part.ahead
+        if batch.skeletal and batch.races.judges:
             batch.races.dismiss()  # what is not seen cannot be judged later on
-        batch.skeletal = skeletal

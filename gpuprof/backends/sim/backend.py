@@ -222,7 +222,7 @@ class SimBackend:
 
     def _counted(self, kernel: Kernel, shape: LaunchShape, grid: WaitingGrid) -> "Executed":
         """What a grid counted that ran without values."""
-        (one,), result = shape.launches, grid.counted
+        result = grid.counted
         return Executed(
             grid.buffers,
             counters_of(result),

@@ -44,7 +44,7 @@ class References:
             buffers: Device memory after the launch, by array.
             whole: Whether every block ran, so that every element must be written; otherwise only those are
                 looked at that were.
-            judged: The elements of each output to look at, where those that were written are not all finished.
+            judged: The elements of each output to look at, where not all that were written are finished.
 
         Raises:
             ExpressionError: A reference has no value.

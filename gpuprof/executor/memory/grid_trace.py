@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the blocks of a launch do to global memory: who stores what and when, and who needs whose work.
 
-A trace is kept of a launch that runs without values. It tells whether every element of an output is stored to,
-which blocks have a part in an element, and from whom a block takes what it reads. A second one, of the few
+A trace is kept of a launch that runs without values. It tells whether every element of an output is stored
+to, which blocks have a part in an element, and from whom a block takes what it reads. A second one, of the few
 blocks that are then run with values, tells which elements have had all their stores.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_accesses import Manner, spread
 from gpuprof.executor.memory.global_memory import Buffer
@@ -75,11 +75,11 @@ class StoreMap:
         self._marks[list(self.probes)] = _PROBED
         self._writer = np.zeros(elements, dtype=np.min_scalar_type(blocks))
         self._event: NDArray[np.uint16] | NDArray[np.uint32] = np.zeros(elements, dtype=np.uint16)
-        #: The first block of each event's batch, and when each of its blocks stored; -1 for those that did not.
+        #: The first block of each event's batch, and when its blocks stored; -1 for those that did not.
         self._events: list[tuple[int, Numbers]] = []
 
     def store(
-        self, elements: Numbers, blocks: Numbers, first: int, now: Numbers, *, hollow: bool, combines: bool
+        self, elements: Numbers, blocks: Numbers, first: int, now: Numbers, hollow: Bools, *, combines: bool
     ) -> None:
         """Blocks store to elements in one instruction of a batch.
 
@@ -88,7 +88,7 @@ class StoreMap:
             blocks: For each the block, by its number in the launch.
             first: The batch's first block.
             now: The time of each of its blocks.
-            hollow: Whether no values move.
+            hollow: Whether each block stores no value, or none that counts.
             combines: Whether several lanes may store to one element.
         """
         if combines:
@@ -102,10 +102,9 @@ class StoreMap:
         storing = np.bincount(blocks - first, minlength=len(now)) > 0
         self._events.append((first, np.where(storing, now, -1)))
         marks = self._marks[elements]
-        if hollow:
-            self._marks[elements] = marks | _HOLLOW
-        elif not combines and (marks & _HOLLOW).any():
-            self._marks[elements] = marks & _PROBED
+        kept = marks if combines else marks & _PROBED
+        if hollow.any() or (marks & _HOLLOW).any():
+            self._marks[elements] = np.where(hollow[blocks - first], marks | _HOLLOW, kept)
         for place in np.flatnonzero(marks & _PROBED).tolist():
             block = int(blocks[place])
             self.probes[int(elements[place])].append((block, int(now[block - first])))
@@ -144,16 +143,22 @@ class GridTrace:
 
     Args:
         blocks: Blocks of the launch.
+        warps: Warps of each.
 
     Attributes:
         hollow: Whether no values move at present.
+        in_full: Whether every value that decides anything must be there.
+        trusted: For each block whether what it stores counts.
         maps: Of each buffer that was stored to, who did, by its address.
         takes: For each block, by its number in the launch, what it read that others had stored, in order.
     """
 
-    def __init__(self, blocks: int) -> None:
+    def __init__(self, blocks: int, warps: int) -> None:
         self.blocks = blocks
+        self.warps = warps
         self.hollow = False
+        self.in_full = False
+        self.trusted: Bools = np.ones(blocks, dtype=np.bool_)
         self.maps: dict[int, StoreMap] = {}
         self.takes: defaultdict[int, list[Taken]] = defaultdict(list)
         self._clocks: dict[int, Clock] = {}
@@ -177,15 +182,10 @@ class GridTrace:
         if buffer.address not in self.maps:
             self.maps[buffer.address] = StoreMap(buffer, self.blocks)
         elements, each = buffer.elements_at(place, size)
-        blocks = who // order.block_threads
-        self.maps[buffer.address].store(
-            elements,
-            np.repeat(blocks, each) if each > 1 else blocks,
-            order.first,
-            self._clocks[order.first](),
-            hollow=self.hollow,
-            combines=combines,
-        )
+        blocks, now = who // order.block_threads, self._clocks[order.first]()
+        hollow = ~self.trusted[order.first : order.first + len(now)] | self.hollow
+        owners = np.repeat(blocks, each) if each > 1 else blocks
+        self.maps[buffer.address].store(elements, owners, order.first, now, hollow, combines=combines)
 
     def read(
         self, buffer: Buffer, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int
@@ -199,7 +199,7 @@ class GridTrace:
         if known is None:
             return
         elements, each = buffer.elements_at(place, size)
-        if not self.hollow and known.is_hollow(elements):
+        if self.in_full and not self.hollow and known.is_hollow(elements):
             raise ValueNeeded(buffer.name, line)
         writers, events = known.writers(elements)
         blocks = who // order.block_threads
@@ -220,13 +220,15 @@ class GridTrace:
 class TracedShadow:
     """Tells a trace of the accesses to one buffer, and the buffer's own shadow of those that move values."""
 
-    def __init__(self, buffer: Buffer, trace: GridTrace, shadow: Shadow | None = None) -> None:
+    def __init__(
+        self, buffer: Buffer, trace: GridTrace, shadow: "Shadow | TracedShadow | None" = None
+    ) -> None:
         self._buffer = buffer
         self._trace = trace
         self._shadow = shadow
 
     @property
-    def _judged(self) -> Shadow | None:
+    def _judged(self) -> "Shadow | TracedShadow | None":
         return None if self._trace.hollow else self._shadow
 
     def read(

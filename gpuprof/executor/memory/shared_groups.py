@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a group of accesses to shared memory around one address costs, examined once and counted often.
 
-A loop reads shared memory around an address that it moves on. What a warp's access costs depends on its lanes'
-distances from each other and on where they lie in the 128 bytes of all banks: so it is remembered by these,
+A loop reads shared memory around an address that it moves on. What a warp's access costs depends on its
+lanes' distances from each other and on where they lie in the 128 bytes of all banks: so it is remembered by these,
 and in the next turn, the next stage and the next block it is the same again.
 """
 

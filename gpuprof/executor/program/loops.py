@@ -48,6 +48,23 @@ def waiting_loops(blocks: list[BasicBlock]) -> dict[int, list[WaitingLoop]]:
     return loops
 
 
+def repeated(blocks: list[BasicBlock]) -> set[int]:
+    """Return the basic blocks that a thread may run more than once."""
+    after = [{s for s in block.successors if s != EXIT_BLOCK} for block in blocks]
+    found: set[int] = set()
+    for start in range(len(blocks)):
+        seen: set[int] = set()
+        pending = list(after[start])
+        while pending:
+            number = pending.pop()
+            if number not in seen:
+                seen.add(number)
+                pending += after[number] - seen
+        if start in seen:
+            found.add(start)
+    return found
+
+
 def without_waiting(blocks: list[BasicBlock]) -> list[int]:
     """Return the basic blocks that threads run equally often however long they wait for others."""
     waiting = {number for loops in waiting_loops(blocks).values() for loop in loops for number in loop.body}

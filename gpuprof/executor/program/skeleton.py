@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is left of a kernel when the values that it computes are left out: its *skeleton*.
 
-Where a thread goes, what it touches, what it waits for and what it tells others by flags, counters and tickets
-rarely depends on the numbers that a kernel is there to compute. The skeleton keeps what does decide these
-things. Other accesses to memory are *hollow*: they are counted and their addresses checked, but no value moves.
-Other arithmetic is gone. So a skeleton counts what the kernel counts, at a fraction of its work.
+Where a thread goes, what it touches, whom it waits for and what it tells others by flags and tickets rarely
+depends on the numbers that a kernel is there to compute. The skeleton keeps what does decide these
+things. Other accesses to memory are *hollow*: they are counted and their addresses checked, but no value
+moves. Other arithmetic is gone. So a skeleton counts what the kernel counts, at a fraction of its work.
 
 What is kept is found by following values back from every branch, barrier, guard and address. A load that is
 kept needs what was stored: of shared and local memory then all stores are kept too. In global memory integers
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
+from gpuprof.executor.program.loops import repeated
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
 
 _FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
@@ -79,6 +80,7 @@ class _Skeleton:
         #: The spaces whose content decides something.
         self._content: set[str] = set()
         self._places = [_Places(block) for block in blocks]
+        self._repeated = repeated(blocks)
 
     def bones(self) -> list[list[Bone]]:
         """Follow values back until nothing more is wanted."""
@@ -130,6 +132,8 @@ class _Skeleton:
         order: list[tuple[Instruction | Operand, Role | list[tuple[Instruction, int]]]] = []
         for place, item in enumerate(body):
             role = self._role(item)
+            if role is Role.GONE and number not in self._repeated:
+                role = Role.KEPT  # it costs nothing, and whoever goes on with values may need it
             base = places.base(place) if role is Role.HOLLOW else None
             if base is not None:
                 operand, version, distance = base

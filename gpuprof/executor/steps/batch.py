@@ -65,11 +65,17 @@ class Geometry:
 
 
 class EndOfSample(Exception):
-    """What was to be seen of a launch has been seen, though its blocks have not ended."""
+    """What was to be seen of a batch has been seen, though its blocks have not ended."""
 
 
 class Guide(Protocol):
-    """Decides how a batch runs: with values, or as its skeleton."""
+    """Decides how a batch runs: with values, or as its skeleton.
+
+    Attributes:
+        most_together: Blocks of a batch at most; None for no limit but memory.
+    """
+
+    most_together: int | None
 
     def begin(self, batch: "Batch", first: int, buffers: list[Buffer]) -> None:
         """A batch is about to begin with block number `first` of the launch.
@@ -84,7 +90,7 @@ class Guide(Protocol):
         """The lanes in `mask` are about to run a basic block.
 
         Raises:
-            EndOfSample: Nothing more is to be run.
+            EndOfSample: Nothing more of the batch is to be run.
         """
 
 
