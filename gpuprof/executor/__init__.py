@@ -38,8 +38,9 @@ The way of a kernel through the rooms:
   (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
   knows whether anything orders them. A `witness`, where one is asked for, remembers who wrote each element.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch; `totals` adds everything up.
-- `skeleton_launch` runs a grid whose blocks build on each other without its values, which counts it. From what
-  each block stored and took from others (`grid_trace`), `closed_sample` chooses those that are run with values.
+- `skeleton_launch` runs a grid whose blocks build on each other without its values, which counts it. From
+  what each block stored and took from others (`grid_trace`), `closed_sample` chooses those that are then run
+  with values.
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;

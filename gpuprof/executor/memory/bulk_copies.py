@@ -106,8 +106,8 @@ class BulkCopies:
         self._signals: dict[_PatternKey, Signal] = {}
         self._chunks = 0
         self.tracked: list[TrackedArrival] = []
-        #: Bytes of copies in flight that bring nothing else, for each barrier.
-        self._hollow: dict[int, NDArray[np.int64]] = {}
+        #: Bytes of copies in flight that bring nothing else, for each block's barriers; None while there are none.
+        self._hollow: NDArray[np.int64] | None = None
 
     def pattern(self, address: Lanes, length: Lanes, mask: Mask, swizzle_bytes: int = 0) -> ChunkPattern:
         """Return the pattern of a stretch in each lane: the same object for the same lanes and addresses."""
@@ -141,15 +141,22 @@ class BulkCopies:
         self._newest[pattern.serial] = copy = _Load(pattern, values, column, phase, line, nobody)
         self._loads.append(copy)
 
-    def bring(self, column: int, transfer_bytes: NDArray[np.int64]) -> None:
-        """Put a copy in flight that moves no values; its bytes, of shape (blocks or 1,), will count."""
-        self._hollow[column] = self._hollow.get(column, 0) + transfer_bytes
+    def bring(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
+        """Put a copy of each lane in flight that moves no values; its bytes will count for the lane's barrier."""
+        sent = self.barriers.summed(columns, mask, transfer_bytes)
+        if self._hollow is not None:
+            before = self._hollow
+            sent[:, : before.shape[1]] += before
+        self._hollow = sent
 
     def deliver(self, columns: NDArray[np.intp]) -> None:
         """Let all copies arrive that count for some of these barriers."""
         self._deliver_tracked(columns)
-        for column in [column for column in self._hollow if column in columns]:
-            self.barriers.receive(column, self._hollow.pop(column))
+        if self._hollow is not None and self._hollow[:, columns].any():
+            arrived = np.zeros_like(self._hollow)
+            arrived[:, columns] = self._hollow[:, columns]
+            self._hollow -= arrived
+            self.barriers.receive_all(arrived)
         for copy in self._loads:
             if not copy.arrived and copy.column in columns:
                 self.shared.store_chunks(copy.pattern, copy.values)

@@ -3,8 +3,8 @@
 """What the blocks of a launch do to global memory: who stores what and when, and who needs whose work.
 
 A trace is kept of a launch that runs without values. It tells whether every element of an output is stored
-to, which blocks have a part in an element, and from whom a block takes what it reads. A second one, of the few
-blocks that are then run with values, tells which elements have had all their stores.
+to, which blocks have a part in an element, and from whom a block takes what it reads. A second one, of the
+few blocks that are then run with values, tells which elements have had all their stores.
 """
 
 from collections import defaultdict
@@ -85,7 +85,7 @@ class StoreMap:
 
         Args:
             elements: The elements.
-            blocks: For each the block, by its number in the launch.
+            blocks: Who stores, by the number in the batch: equally many elements each, one after the other.
             first: The batch's first block.
             now: The time of each of its blocks.
             hollow: Whether each block stores no value, or none that counts.
@@ -95,19 +95,22 @@ class StoreMap:
             np.add.at(self.times, elements, 1)
         else:
             self.times[elements] += 1
-        number = len(self._events)
+        number, each = len(self._events), len(elements) // len(blocks)
         if number == 1 << 16:
             self._event = self._event.astype(np.uint32)
-        self._writer[elements], self._event[elements] = blocks + 1, number
-        storing = np.bincount(blocks - first, minlength=len(now)) > 0
+        owners = np.repeat((blocks + first + 1).astype(self._writer.dtype), each)
+        self._writer[elements], self._event[elements] = owners, number
+        storing = np.bincount(blocks, minlength=len(now)) > 0
         self._events.append((first, np.where(storing, now, -1)))
         marks = self._marks[elements]
-        kept = marks if combines else marks & _PROBED
-        if hollow.any() or (marks & _HOLLOW).any():
-            self._marks[elements] = np.where(hollow[blocks - first], marks | _HOLLOW, kept)
+        if hollow.all():
+            self._marks[elements] = marks | _HOLLOW
+        elif hollow.any() or (not combines and (marks & _HOLLOW).any()):
+            kept = marks if combines else marks & _PROBED
+            self._marks[elements] = np.where(np.repeat(hollow[blocks], each), marks | _HOLLOW, kept)
         for place in np.flatnonzero(marks & _PROBED).tolist():
-            block = int(blocks[place])
-            self.probes[int(elements[place])].append((block, int(now[block - first])))
+            block = int(blocks[place // each])
+            self.probes[int(elements[place])].append((block + first, int(now[block])))
 
     def is_hollow(self, elements: Numbers) -> bool:
         """Tell whether any of these elements was stored without its value."""
@@ -181,11 +184,10 @@ class GridTrace:
         """Threads store `size` bytes each at `place`, in units of that size."""
         if buffer.address not in self.maps:
             self.maps[buffer.address] = StoreMap(buffer, self.blocks)
-        elements, each = buffer.elements_at(place, size)
-        blocks, now = who // order.block_threads, self._clocks[order.first]()
+        elements, _ = buffer.elements_at(place, size)
+        blocks, now = who // order.block_threads - order.first, self._clocks[order.first]()
         hollow = ~self.trusted[order.first : order.first + len(now)] | self.hollow
-        owners = np.repeat(blocks, each) if each > 1 else blocks
-        self.maps[buffer.address].store(elements, owners, order.first, now, hollow, combines=combines)
+        self.maps[buffer.address].store(elements, blocks, order.first, now, hollow, combines=combines)
 
     def read(
         self, buffer: Buffer, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int

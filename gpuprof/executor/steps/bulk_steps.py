@@ -95,10 +95,10 @@ def _load(coder: Coder, item: Instruction) -> Step:
         _check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
         _check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
         _check_shared(batch, item.line, mask, to, length)
+        if batch.hollow:
+            batch.bulk.bring(columns, mask, length)
+            return
         for column, part in _by_number(columns, mask):
-            if batch.hollow:
-                batch.bulk.bring(column, part.per_block(_per_warp(length, part)))
-                continue
             pattern = batch.bulk.pattern(to, length, part)
             addresses = _of_chunks(pattern, start) + pattern.place * CHUNK_BYTES
             batch.bulk.load(pattern, _gathered(batch, item.line, pattern, addresses), column, item.line)
@@ -158,10 +158,10 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
                 batch.fault(FaultKind.OUT_OF_BOUNDS, text, item.line, of_map.first(), address)
             length = np.full((1, 1, 1), tensor.box_bytes, dtype=np.int64)
             _check_shared(batch, item.line, of_map, to, length)
+            if batch.hollow:
+                batch.bulk.bring(columns, of_map, length)
+                continue
             for column, part in _by_number(columns, of_map):
-                if batch.hollow:
-                    batch.bulk.bring(column, part.thread_count * tensor.box_bytes)
-                    continue
                 pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes)
                 first = [_of_chunks(pattern, coordinate) for coordinate in coordinates]
                 values = _box(batch, item.line, pattern, tensor, first)
@@ -342,13 +342,6 @@ def _by_number(numbers: NDArray[Any] | Columns, mask: Mask) -> list[tuple[int, M
     if len(different) == 1:
         return [(different[0], mask)]
     return [(number, mask.of(lanes & (spread == number))) for number in different]
-
-
-def _per_warp(value: Lanes, mask: Mask) -> NDArray[np.int64]:
-    """Sum up what the lanes in `mask` have: shape (blocks or 1, warps or 1, 1)."""
-    shape = (*np.broadcast_shapes(value.shape[:2], mask.lanes.shape[:2]), 32)
-    lanes = np.broadcast_to(mask.lanes, shape)
-    return np.asarray(np.where(lanes, value, 0).sum(axis=2, keepdims=True, dtype=np.int64))
 
 
 def _check_multiple(batch: Batch, line: int, mask: Mask, value: Lanes, unit: int, what: str) -> None:
