@@ -18,8 +18,8 @@ from gpuprof.executor.memory.grid_trace import GridTrace
 
 #: Two stores of a block belong together if less than this part of its way lies between them.
 _GAP = 1 / 64
-#: How long before its interval a block already runs with values: a part of the interval, and so many passes of
-#: each warp through a basic block. Pipelines of eight stages and more are filled anew in less.
+#: How long before its interval a block already runs with values: a part of the interval, and so many passes
+#: of each warp through a basic block. Pipelines of eight stages and more are filled anew in less.
 _AHEAD, _AHEAD_PASSES = 1 / 8, 128
 #: What a basic block without values costs less than one with them, as a part of it.
 _SAVED = 3 / 4

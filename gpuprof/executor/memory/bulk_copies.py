@@ -106,7 +106,7 @@ class BulkCopies:
         self._signals: dict[_PatternKey, Signal] = {}
         self._chunks = 0
         self.tracked: list[TrackedArrival] = []
-        #: Bytes of copies in flight that bring nothing else, for each block's barriers; None while there are none.
+        #: Bytes of copies in flight that bring nothing else, for each block's barriers; None before any.
         self._hollow: NDArray[np.int64] | None = None
 
     def pattern(self, address: Lanes, length: Lanes, mask: Mask, swizzle_bytes: int = 0) -> ChunkPattern:
@@ -142,7 +142,7 @@ class BulkCopies:
         self._loads.append(copy)
 
     def bring(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
-        """Put a copy of each lane in flight that moves no values; its bytes will count for the lane's barrier."""
+        """Put a copy of each lane in flight that moves no values; its bytes will count for its barrier."""
         sent = self.barriers.summed(columns, mask, transfer_bytes)
         if self._hollow is not None:
             before = self._hollow

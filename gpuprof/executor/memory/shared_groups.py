@@ -83,9 +83,8 @@ class SharedGroup:
         distances = address - start
         pattern = self._pattern
         if pattern is None or not _are(distances, pattern, active):
-            pattern = np.where(
-                active.any(axis=0), distances[active.argmax(axis=0)[:, 0], range(len(distances[0]))], 0
-            )
+            first, warps = active.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
+            pattern = np.where(active.any(axis=0), distances[first, warps], 0)
             if not _are(distances, pattern, active):
                 return None
         begins = start if active.all() else start[np.broadcast_to(active, start.shape)]
