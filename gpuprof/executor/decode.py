@@ -199,6 +199,7 @@ class Program:
         follows_undefined: Whether its steps follow values that come from registers or memory never written.
         timed: Basic blocks that threads run equally often however long they wait for others.
         has_skeleton: Whether it can be launched without values.
+        deciding: Spaces, of "shared" and "local", whose content decides what its skeleton does.
     """
 
     kernel: str
@@ -229,6 +230,7 @@ class Program:
     follows_undefined: bool
     timed: tuple[int, ...]
     has_skeleton: bool
+    deciding: frozenset[str]
 
 
 def load_program(
@@ -280,6 +282,7 @@ class _Decoder:
     ) -> None:
         self.function = function
         self.with_skeleton = with_skeleton
+        self.deciding: frozenset[str] = frozenset()
         self.follow_undefined = follow_undefined
         self.shared = shared_layout(module, function)
         shared = [v for v in (*module.variables, *function.variables) if v.name in self.shared.offsets]
@@ -314,7 +317,8 @@ class _Decoder:
         """Decode every block of a kernel of this PTX text."""
         blocks = [self._block(block) for block in self.flow]
         if self.with_skeleton:
-            for block, bones in zip(blocks, skeleton(self.flow, _PURE), strict=True):
+            bones_of_blocks, self.deciding = skeleton(self.flow, _PURE)
+            for block, bones in zip(blocks, bones_of_blocks, strict=True):
                 block.skeleton = [step for bone in bones if (step := self._bone(bone)) is not None]
         for last, loops in waiting_loops(self.flow).items():
             blocks[last].turns = {loop.header: self._turn(loop) for loop in loops}
@@ -347,6 +351,7 @@ class _Decoder:
             self.follow_undefined,
             tuple(without_waiting(self.flow)),
             self.with_skeleton,
+            self.deciding,
         )
 
     def _turn(self, loop: WaitingLoop) -> Turn:

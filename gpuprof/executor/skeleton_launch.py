@@ -20,9 +20,13 @@ from gpuprof.executor.grid_launch import Argument, LaunchResult, launch
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.grid_trace import GridTrace, TracedShadow
+from gpuprof.executor.memory.shared_memory import SharedMemory
 from gpuprof.executor.memory.thread_order import ThreadOrder, Timeline
 from gpuprof.executor.sampling import Sample, Stratum
 from gpuprof.executor.steps.batch import Batch, EndOfSample
+
+#: Blocks of a sample that are run one by one. All may wait for each other.
+_FEW_BLOCKS = 12
 
 
 class TooMuchWork(Exception):
@@ -158,6 +162,11 @@ class _WithoutValues(_Traced):
         batch.guide = self
         self.follow(batch, first)
         batch.skeletal = True
+        if "shared" in self.program.deciding:
+            batch.hollow_shared = SharedMemory(batch.blocks, batch.shared.size)
+            batch.hollow_shared.content[:] = 0
+        if "local" in self.program.deciding:
+            batch.hollow_local = np.zeros_like(batch.local)
         batch.races.dismiss()
         batch.order = ThreadOrder(Timeline(), first, batch.blocks, batch.warps)
         batch.shadows = {buffer.address: TracedShadow(buffer, self.trace) for buffer in buffers}
@@ -176,12 +185,13 @@ class _WithoutValues(_Traced):
 class _AsFarAsWanted(_Traced):
     """Runs each block as far as it is wanted, and with values where these matter."""
 
-    #: Blocks that wait for each other at different times are cheaper one by one: each repeats itself.
-    most_together: int | None = 1
-
     def __init__(self, program: Program, trace: GridTrace, sample: ClosedSample) -> None:
         super().__init__(program, trace)
-        self._parts = sample.parts
+        self._horizon, self._begin, self._ahead = (
+            np.array([getattr(part, name) for part in sample.parts]) for name in ("horizon", "begin", "ahead")
+        )
+        # Blocks that differ in when they wait cost less one by one, since each repeats itself.
+        self.most_together: int | None = 1 if len(sample.parts) <= _FEW_BLOCKS else None
 
     def begin(self, batch: Batch, first: int, buffers: list[Buffer]) -> None:
         """As a guide does."""
@@ -194,10 +204,12 @@ class _AsFarAsWanted(_Traced):
 
     def advance(self, batch: Batch, block: int, mask: Mask) -> None:
         """As a guide does."""
-        part, (now,) = self._parts[batch.order.first], self.times(batch)
-        if now > part.horizon:
+        chosen = slice(batch.order.first, batch.order.first + batch.blocks)
+        now = self.times(batch)
+        living = np.broadcast_to(batch.live.lanes, (batch.blocks, batch.warps, WARP)).any(axis=(1, 2))
+        if not (living & (now <= self._horizon[chosen])).any():
             raise EndOfSample
-        self.trace.trusted[batch.order.first] = now >= part.begin
-        batch.skeletal = now < part.ahead
+        self.trace.trusted[chosen] = now >= self._begin[chosen]
+        batch.skeletal = bool((now < self._ahead[chosen]).all())
         if batch.skeletal and batch.races.judges:
             batch.races.dismiss()  # what is not seen cannot be judged later on

@@ -34,8 +34,8 @@ Clock = Callable[[], Numbers]
 class ValueNeeded(Exception):
     """A launch without values has come to where one decides what happens next."""
 
-    def __init__(self, buffer: str, line: int) -> None:
-        super().__init__(f"line {line} reads an element of {buffer} whose value decides what happens next")
+    def __init__(self, where: str, line: int) -> None:
+        super().__init__(f"line {line} reads an element of {where} whose value decides what happens next")
 
 
 @dataclass(frozen=True)
@@ -212,15 +212,29 @@ class GridTrace:
         now = self._clocks[order.first]()
         found = np.stack([readers[foreign], writers[foreign], events[foreign]])
         for reader, writer, event in np.unique(found, axis=1).T.tolist():
-            stored, key = known.time_of(event, writer), (reader, writer, not self.hollow)
-            if stored > self._latest.get(key, -1):
-                self._latest[key] = stored
-                time = int(now[reader - order.first])
-                self.takes[reader].append(Taken(time, writer, stored, control=not self.hollow))
+            self._take(reader, int(now[reader - order.first]), writer, known.time_of(event, writer))
+
+    def take_turns(self, order: ThreadOrder, place: Numbers, who: Numbers) -> None:
+        """Threads update `place` in one instruction, in turn: each finds what the one before it left."""
+        by_place = np.argsort(place, kind="stable")
+        blocks = (who // order.block_threads)[by_place]
+        same = np.diff(place[by_place]) == 0
+        after = np.flatnonzero(same & (blocks[1:] != blocks[:-1])) + 1
+        if after.size:
+            now = self._clocks[order.first]()
+            pairs = np.unique(np.stack([blocks[after], blocks[after - 1]]), axis=1)
+            for reader, writer in pairs.T.tolist():
+                self._take(reader, int(now[reader - order.first]), writer, int(now[writer - order.first]))
+
+    def _take(self, reader: int, time: int, writer: int, stored: int) -> None:
+        key = reader, writer, not self.hollow
+        if stored > self._latest.get(key, -1):
+            self._latest[key] = stored
+            self.takes[reader].append(Taken(time, writer, stored, control=not self.hollow))
 
 
 class TracedShadow:
-    """Tells a trace of the accesses to one buffer, and the buffer's own shadow of those that move values."""
+    """Tells a trace of the accesses to a buffer, and the buffer's own shadow of those that move values."""
 
     def __init__(
         self, buffer: Buffer, trace: GridTrace, shadow: "Shadow | TracedShadow | None" = None
@@ -254,6 +268,7 @@ class TracedShadow:
         """As `Shadow.update`."""
         if not self._trace.hollow:  # else it adds to whatever is there
             self._trace.read(self._buffer, order, place, who, size, line)
+            self._trace.take_turns(order, place, who)
         self._trace.store(self._buffer, order, place, who, size, combines=True)
         if self._judged is not None:
             self._judged.update(order, place, who, size, line, manner)

@@ -8,8 +8,9 @@ things. Other accesses to memory are *hollow*: they are counted and their addres
 moves. Other arithmetic is gone. So a skeleton counts what the kernel counts, at a fraction of its work.
 
 What is kept is found by following values back from every branch, barrier, guard and address. A load that is
-kept needs what was stored: of shared and local memory then all stores are kept too. In global memory integers
-are stored as they are and floats are hollow; that no kept load meets a hollow element is for the run to see.
+kept needs what was stored. So integers are stored as they are: to global memory always, to shared and local
+memory if anything is kept that loads from there. Floats are hollow; that no kept load meets a hollow element
+is for the run to see.
 """
 
 from collections.abc import Iterator
@@ -62,14 +63,19 @@ class Accesses:
 Bone = Accesses | tuple[Instruction, Role]
 
 
-def skeleton(blocks: list[BasicBlock], pure: frozenset[str]) -> list[list[Bone]]:
+def skeleton(blocks: list[BasicBlock], pure: frozenset[str]) -> tuple[list[list[Bone]], frozenset[str]]:
     """Return what is left of each basic block.
 
     Args:
         blocks: The kernel's.
         pure: Opcodes that do nothing but compute their targets from their sources.
+
+    Returns:
+        For each block what is done in it; and the spaces, of "shared" and "local", whose content decides
+        something.
     """
-    return _Skeleton(blocks, pure).bones()
+    found = _Skeleton(blocks, pure)
+    return found.bones(), frozenset(found.content)
 
 
 class _Skeleton:
@@ -78,14 +84,14 @@ class _Skeleton:
         self._pure = pure
         self._wanted = {name for block in blocks if block.last for name in reads_and_writes(block.last)[0]}
         #: The spaces whose content decides something.
-        self._content: set[str] = set()
+        self.content: set[str] = set()
         self._places = [_Places(block) for block in blocks]
         self._repeated = repeated(blocks)
 
     def bones(self) -> list[list[Bone]]:
         """Follow values back until nothing more is wanted."""
         before = None
-        while before != (before := (len(self._wanted), len(self._content))):
+        while before != (before := (len(self._wanted), len(self.content))):
             for number in reversed(range(len(self._blocks))):
                 for place in reversed(range(len(self._blocks[number].body))):
                     self._want(number, place)
@@ -97,11 +103,17 @@ class _Skeleton:
         if role is Role.KEPT:
             self._wanted.update(reads_and_writes(item)[0])
             if item.opcode[0] in (*_LOADS, *_ATOMICS, *_TILES) and self._is_wanted(item):
-                self._content |= _spaces(item)
-        elif role is Role.HOLLOW and (base := self._places[number].base(place)) is not None:
+                self.content |= _spaces(item)
+        elif role is Role.HOLLOW and (base := self._base(number, place)) is not None:
             self._wanted.update(_names(base[0]))
         elif role is Role.HOLLOW:
             self._wanted.update(_directing(item))
+
+    def _base(self, number: int, place: int) -> tuple[Operand, int, int] | None:
+        """Return the base of a hollow access that may be counted together with others."""
+        if "shared" in self.content and self._blocks[number].body[place].opcode[0] in _STORES:
+            return None  # where it leaves no value is remembered
+        return self._places[number].base(place)
 
     def _is_wanted(self, item: Instruction) -> bool:
         return not self._wanted.isdisjoint(reads_and_writes(item)[1])
@@ -109,32 +121,31 @@ class _Skeleton:
     def _role(self, item: Instruction) -> Role:
         name, words = item.opcode[0], set(item.opcode)
         wanted = self._is_wanted(item)
-        held = bool(self._content & _spaces(item))
         if name in _LOADS:
             unwanted = Role.GONE if _CONSTANT & words else Role.HOLLOW
             return Role.KEPT if wanted else unwanted
         if name in self._pure and not ("cc" in words or name in _CARRIED):
             return Role.KEPT if wanted else Role.GONE
         if name in _TILES:
-            return Role.KEPT if wanted or (held and _writes_tiles(item)) else Role.HOLLOW
+            return Role.KEPT if wanted else Role.HOLLOW
         if name in _STORES or name in _ATOMICS:
-            kept = wanted or held or not (_FLOATS & words or _inside(item))
-            return Role.KEPT if kept else Role.HOLLOW
+            inside = _inside(item) and not self.content & words
+            return Role.KEPT if wanted or not (_FLOATS & words or inside) else Role.HOLLOW
         if name == "cp" and not (_GROUPS & words or item.opcode[2] == "mbarrier"):
-            return Role.KEPT if "shared" in self._content else Role.HOLLOW
+            return Role.KEPT if "shared" in self.content else Role.HOLLOW
         if name in _EXCHANGES:
             return Role.KEPT if wanted else Role.HOLLOW
         return Role.KEPT
 
     def _of_block(self, number: int) -> Iterator[Bone]:
-        body, places = self._blocks[number].body, self._places[number]
+        body = self._blocks[number].body
         together: dict[tuple[Operand, int], list[tuple[Instruction, int]]] = {}
         order: list[tuple[Instruction | Operand, Role | list[tuple[Instruction, int]]]] = []
         for place, item in enumerate(body):
             role = self._role(item)
             if role is Role.GONE and number not in self._repeated:
                 role = Role.KEPT  # it costs nothing, and whoever goes on with values may need it
-            base = places.base(place) if role is Role.HOLLOW else None
+            base = self._base(number, place) if role is Role.HOLLOW else None
             if base is not None:
                 operand, version, distance = base
                 members = together.setdefault((operand, version), [])
@@ -206,10 +217,6 @@ def _spaces(item: Instruction) -> set[str]:
     if {"global", *_CONSTANT} & set(item.opcode):
         return set()
     return {"shared", "local"} & set(item.opcode) or {"shared", "local"}
-
-
-def _writes_tiles(item: Instruction) -> bool:
-    return item.opcode[0] == "stmatrix" or item.opcode[:2] == ("wmma", "store")
 
 
 def _inside(item: Instruction) -> bool:

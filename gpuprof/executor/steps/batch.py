@@ -168,6 +168,9 @@ class Batch:
         #: Whether basic blocks run as their skeleton, and what accesses of skeletons cost, by group.
         self.skeletal = False
         self.shared_groups: dict[int, SharedGroup] = {}
+        #: Where shared and local memory have no value, because a hollow store was last; None if nobody asks.
+        self.hollow_shared: SharedMemory | None = None
+        self.hollow_local: NDArray[np.uint8] | None = None
         #: What blocks do to global memory, and what decides how they run, where somebody asks.
         self.trace: GridTrace | None = None
         self.guide: Guide | None = None

@@ -21,6 +21,7 @@ from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.coalescing import Footprint, PatternMemo, atomic_sectors, footprint
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
+from gpuprof.executor.memory.grid_trace import ValueNeeded
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
@@ -78,6 +79,11 @@ def scatter(index: NDArray[np.intp], values: Lanes, mask: Mask) -> tuple[NDArray
     shape = np.broadcast_shapes(index.shape, values.shape, mask.lanes.shape)
     chosen = np.broadcast_to(mask.lanes, shape)
     return np.broadcast_to(index, shape)[chosen], np.broadcast_to(values, shape)[chosen]
+
+
+def _marks(size: int, *, set_to: bool) -> Lanes:
+    """Return an element of `size` bytes that are all marked, or none of them."""
+    return np.full(size, 0xFF if set_to else 0, dtype=np.uint8).view(moved_dtype(size)).reshape(1, 1, 1)
 
 
 def nothing(size: int) -> Lanes:
@@ -275,6 +281,7 @@ class SharedSpace:
         pattern = self.pattern(batch, address, mask, load=True)
         if batch.hollow:
             return nothing(self.request.size)
+        self._require_values(batch, pattern)
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
             batch.races.record(Access.READ, read, self.request.line)
@@ -285,6 +292,8 @@ class SharedSpace:
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""
         pattern = self.pattern(batch, address, mask)
+        if batch.hollow_shared is not None:
+            batch.hollow_shared.store(pattern, _marks(self.request.size, set_to=batch.hollow))
         if batch.hollow:
             return
         if batch.shared_order is not None:
@@ -306,11 +315,23 @@ class SharedSpace:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
         if batch.hollow:
+            if batch.hollow_shared is not None:
+                batch.hollow_shared.store(pattern, _marks(self.request.size, set_to=True))
             return np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
+        self._require_values(batch, pattern)
         batch.races.record(Access.ATOMIC, pattern, self.request.line)
         if batch.shared_order is not None:
             batch.shared_order.update(pattern, self.request.line, self.request.manner)
         return batch.shared.update(pattern, apply)
+
+    def _require_values(self, batch: Batch, pattern: SharedPattern) -> None:
+        """Stop where a value decides something that a hollow store has left out."""
+        if batch.hollow_shared is not None:
+            marks = batch.hollow_shared.load(pattern)
+            if (
+                (marks.view(np.uint8).reshape(*marks.shape, -1) != 0).any(axis=-1) & pattern.mask.lanes
+            ).any():
+                raise ValueNeeded("shared memory", self.request.line)
 
     def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
         """Count an access and return its pattern."""
@@ -357,11 +378,15 @@ class LocalSpace:
         index = self._index(batch, address, mask)
         if batch.hollow:
             return nothing(self.request.size)
+        self._require_values(batch, index, mask)
         return batch.local.view(moved_dtype(self.request.size)).take(index)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter, each lane to its own bytes."""
         places = self._index(batch, address, mask)
+        if batch.hollow_local is not None:
+            marked, _ = scatter(places, _marks(self.request.size, set_to=True), mask)
+            batch.hollow_local.reshape(-1, self.request.size)[marked] = batch.hollow
         if batch.hollow:
             return
         index, chosen = scatter(places, values, mask)
@@ -374,8 +399,16 @@ class LocalSpace:
         content = batch.local.view(moved_dtype(self.request.size))
         old = content[index]
         if not batch.hollow:
+            self._require_values(batch, index, mask)
             old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
         return old
+
+    def _require_values(self, batch: Batch, index: NDArray[np.intp], mask: Mask) -> None:
+        """Stop where a value decides something that a hollow store has left out."""
+        if batch.hollow_local is not None:
+            marks = batch.hollow_local.reshape(-1, self.request.size)[index]
+            if (marks.any(axis=-1) & mask.lanes).any():
+                raise ValueNeeded("local memory", self.request.line)
 
     def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:
         request = self.request
