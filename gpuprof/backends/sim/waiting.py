@@ -7,7 +7,6 @@ through every block that has a part in them.
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import cached_property
 
 import numpy as np
@@ -117,12 +116,11 @@ class WaitingGrid:
         missing = never_written(self.problem, self.buffers, self._trace)
         if missing is not None:
             return verification_of_missing(self.problem, *missing)
-        with suppress(ValueNeeded):
-            found = self._run(self._sample, references, unread)
+        # What was loaded before values moved is missing: only a run with all of them tells what is wrong.
+        for sample in dict.fromkeys((self._sample, self._sample.throughout())):
+            found = self._run(sample, references, unread)
             if found.passed and found.checked_elements:
-                return found
-        # Perhaps it began too late with values for what was loaded ahead.
-        found = self._run(self._sample.throughout(), references, unread)
+                break
         if not found.checked_elements:
             raise NotConclusive(self.counted.lane_instructions)
         return found
@@ -143,7 +141,9 @@ class WaitingGrid:
         """What to say of a verdict that a sample gave."""
         if never_written(self.problem, self.buffers, self._trace) is not None:
             return ()
-        x, y, _ = self.launch.grid
+        x, y, z = self.launch.grid
+        if len(self._sample.parts) == x * y * z:
+            return ()
         blocks = [part.block for part in self._sample.parts]
         names = [str((block % x, block // x % y, block // (x * y))) for block in blocks[:_NAMED]]
         more = f" and {len(blocks) - _NAMED} more" if len(blocks) > _NAMED else ""
