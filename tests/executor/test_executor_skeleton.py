@@ -62,6 +62,13 @@ CASES = {
     ),
     "lock": (sources.LOCK, [floats(9 * 64), zeros(1), np.zeros(64, np.float32)], (), (9, 1, 1), 2),
     "stream": (sources.stream(), *STREAM),
+    "copy engine": (
+        sources.COPIED,
+        [floats(5 * 64), zeros(5), np.zeros(64, np.float32)],
+        (),
+        (5, 1, 1),
+        2,
+    ),
 }
 
 
@@ -113,6 +120,9 @@ def test_a_skeleton_counts_what_its_kernel_counts(case):
     result, trace, buffers = case.traced()
     assert result.counters == whole.counters
     assert result.lines == whole.lines
+    assert result.busiest == whole.busiest
+    timed = list(case.program.timed)
+    np.testing.assert_array_equal(result.block_warps[timed], whole.block_warps[timed])
     assert result.lane_instructions == whole.lane_instructions
     assert result.exact_sample
     assert (trace.maps[buffers[case.output].address].stored() > 0).all()
@@ -229,3 +239,19 @@ def test_what_inputs_decide_is_followed():
     result, _, _ = case.traced()
     assert result.counters == whole.counters
     assert result.counters["branch_divergent_warps"] > 0
+
+
+@pytest.mark.parametrize(
+    ("limits", "statement"),
+    [
+        ("__cluster_dims__(2, 1, 1)", ""),
+        ("", "out[threadIdx.x] += tex1Dfetch<float>(texture, threadIdx.x);"),
+    ],
+    ids=["clusters of several blocks", "textures"],
+)
+def test_what_is_not_followed_has_no_skeleton(limits, statement):
+    text = 'extern "C" __global__ void {} k(unsigned long long texture, float *out) {{ *out = 1; {} }}'
+    plain = compile_cuda(text.format("", ""))[0]
+    assert load_program(plain, "k", with_skeleton=True).has_skeleton
+    ptx = compile_cuda(text.format(limits, statement))[0]
+    assert not load_program(ptx, "k", with_skeleton=True).has_skeleton

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels whose blocks build on each other: by tickets, flags, locks, queues and barriers of the grid."""
 
+from bulk_sources import cuda
+
 #: Four blocks share a row of sums; each leaves its part, and who comes last adds them up.
 LAST_BLOCK = """
 extern "C" __global__ void k(const float *in, float *parts, unsigned *tickets, float *out) {
@@ -168,3 +170,32 @@ def stream(
     """
     parts = [_STORE.replace("STORED", stored), _SIGNAL.replace("FENCE", fence).replace("TOLD", told)]
     return _STREAM.replace("ENDS", "".join(reversed(parts) if early else parts))
+
+
+#: The copy engine brings each block its row, and adds it to one that all share, in the order of the blocks.
+COPIED = cuda("""
+extern "C" __global__ void k(const float *in, volatile int *flags, float *out) {
+    __shared__ alignas(128) float row[64];
+    __shared__ u64 arrived;
+    const int t = threadIdx.x, b = blockIdx.x;
+    if (t == 0) {
+        init(&arrived, 1);
+        fence();
+    }
+    __syncthreads();
+    if (t == 0) {
+        expect(&arrived, 256);
+        load(row, in + b * 64, 256, &arrived);
+        wait(&arrived, 0);
+        while (b > 0 && flags[b - 1] == 0)
+            ;
+        __threadfence();
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], 256;"
+                     :: "l"(out), "r"(at(row)) : "memory");
+        commit();
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        __threadfence();
+        flags[b] = 1;
+    }
+}
+""")
