@@ -118,17 +118,14 @@ def _because(rung: Rung) -> str:
 def _alike(ladder: Ladder, fastest: Rung) -> Iterator[str]:
     """Those whose time the two intervals do not tell apart from the fastest one's.
 
-    A kernel that only chooses another is that kernel: neither is named beside the other.
+    A kernel that only chooses another runs that one's code: neither is named beside the other.
     """
     assert fastest.speed is not None
-    same = {fastest.kernel.id, fastest.case.chosen} - {None}
+    code = fastest.case.chosen or fastest.kernel.id
     for rung in ladder.rungs:
-        if (
-            rung is fastest
-            or rung.is_ceiling
-            or rung.speed is None
-            or same & {rung.kernel.id, rung.case.chosen}
-        ):
+        if rung is fastest or rung.is_ceiling or rung.speed is None:
+            continue
+        if (rung.case.chosen or rung.kernel.id) == code:
             continue
         gain = rung.speed.median_us / fastest.speed.median_us
         if abs(gain - 1.0) <= uncertainty(rung.speed) + uncertainty(fastest.speed):
