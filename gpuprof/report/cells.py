@@ -83,7 +83,7 @@ def cell_of(figure: Figure, subject: Subject, *, fine: bool = False) -> Cell:
         return Cell(reading.value, reading.value)
     digits = _MORE_DIGITS.get(figure.unit, 3) if fine else 3
     noisy = " ~" if figure.key == "median_us" and is_noisy(subject.case) else ""
-    counter = counters.held(subject.case).get(figure.key)
+    counter = counters.find(subject.case, figure.key)
     least = "≥ " if counter and counter.is_least and counter.value == reading.value else ""
     return Cell(least + figure.write(reading.value, digits) + noisy, reading.value)
 
@@ -201,7 +201,7 @@ def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
     """One column per counter that occurs, under a heading that says who counted."""
     columns = []
     for name in counters.names_in(cases):
-        held = [found[name] for case in cases if name in (found := counters.held(case))]
+        held = [counter for case in cases if (counter := counters.find(case, name)) is not None]
         sources = {counter.source for counter in held}
         figure = counter_figure(name)
         group, said = _COUNTED_BY[sources.pop()] if len(sources) == 1 else _BY_BOTH, ""

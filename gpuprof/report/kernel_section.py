@@ -259,5 +259,5 @@ def _is_zero(row: FigureRow) -> bool:
 
 def _counted_by(key: str, cases: tuple[Measurement, ...]) -> str:
     """Who counted; the tool's own name for the counter stands in its hint."""
-    sources = {counter.source for case in cases if (counter := counters.held(case).get(key))}
+    sources = {counter.source for case in cases if (counter := counters.find(case, key))}
     return " and ".join(_COUNTERS_OF[source] for source in sorted(sources))
