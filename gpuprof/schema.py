@@ -12,7 +12,7 @@ import functools
 import math
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -121,7 +121,7 @@ _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 
 
 @functools.cache
-def _field_names(kind: type) -> tuple[str, ...]:
+def _field_names(kind: Hashable) -> tuple[str, ...]:
     """Names of a dataclass's fields; none for any other class."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 

@@ -15,8 +15,8 @@ R = TypeVar("R")
 def remembered(function: Callable[[Run, T], R]) -> Callable[[Run, T], R]:
     """Keep what a pure function of a run and of one thing in it returned, until it is asked of another run.
 
-    Things are told apart by identity: they are immutable, and comparing two measurements takes longer than most
-    of what is worked out of them. One run at a time is held, so that no other one is kept alive.
+    Things are told apart by identity: they are immutable, and comparing two measurements takes longer than
+    most of what is worked out of them. One run at a time is held, so that no other one is kept alive.
 
     Args:
         function: Pure; both of its arguments are immutable.

@@ -13,11 +13,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.glossary import Glossary
 from gpuprof.analysis.status import status_of
 from gpuprof.report.agreement_text import agreement_headline, format_difference
 from gpuprof.report.cells import block_phrase, format_block
 from gpuprof.report.charts import SWEEP_LABELS, parameter_text, sweep_text
-from gpuprof.report.ladder_table import explanation
+from gpuprof.report.fragments import Fragments
+from gpuprof.report.ladder_table import remarks
 from gpuprof.report.page import build_page
 from gpuprof.report.profile_table import PROFILE_COLUMNS
 from gpuprof.report.shortened import shortened
@@ -25,7 +27,7 @@ from gpuprof.report.text import bound, finalize
 from gpuprof.results import Run
 from gpuprof.schema import to_json
 
-_SCRIPTS = ("charts.js", "page.js")
+_SCRIPTS = ("charts.js", "page.js", "tables.js", "highlight.js", "lazy.js", "glossary.js")
 
 
 def render_html(run: Run) -> str:
@@ -43,6 +45,7 @@ def render_html(run: Run) -> str:
     """
     whole, run = run, shortened(run)
     page = build_page(run)
+    fragments = Fragments(Glossary())
     scripts = [_plotly() if page.charts else "", "\n".join(_asset(name) for name in _SCRIPTS)]
     return (
         _environment()
@@ -50,6 +53,12 @@ def render_html(run: Run) -> str:
         .render(
             page=page,
             run=run,
+            glossary=fragments.glossary,
+            term=fragments.term,
+            not_measured=fragments.not_measured,
+            cell=fragments.cell,
+            cells=fragments.cells,
+            sortable_cells=fragments.sortable_cells,
             policy=_policy(scripts),
             style=Markup(_asset("style.css")),
             dark=Markup(_asset("dark.css")),
@@ -72,7 +81,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         status_of=status_of,
-        explanation=explanation,
+        remarks=remarks,
         agreement_headline=agreement_headline,
         format_difference=format_difference,
         format_block=format_block,

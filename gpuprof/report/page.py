@@ -3,7 +3,8 @@
 """The whole report as data for the template: what is shown, in which order, under which anchors."""
 
 import shlex
-from collections.abc import Callable
+from collections import Counter as Tally
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,9 +31,18 @@ from gpuprof.results import Run
 
 @dataclass(frozen=True, slots=True)
 class SizeView:
-    """One size's ladder."""
+    """One size's ladder.
+
+    Args:
+        anchor: Id of its panel.
+        everywhere: Cautions that concern each row.
+        tags: Those that concern some rows only, by kernel.
+    """
 
     label: str
+    anchor: str
+    everywhere: tuple[Banner, ...]
+    tags: Mapping[str, tuple[Banner, ...]]
     ladder: Ladder
     columns: tuple[RungColumn, ...]
     answer: Answer
@@ -61,6 +71,7 @@ class GroupView:
     """One problem family: its ladders and the charts across sizes and blocks."""
 
     title: str
+    short: str
     scalars: str
     group: Group
     sizes: tuple[SizeView, ...]
@@ -85,6 +96,7 @@ class Page:
     rates: tuple[tuple[str, tuple[RateRow, ...]], ...]
     rate_sources: tuple[tuple[str, str], ...]
     banners: tuple[Banner, ...]
+    caution: str
     groups: tuple[GroupView, ...]
     agreements: tuple[CaseAgreement, ...]
     figures: FiguresTable
@@ -97,7 +109,12 @@ def build_page(run: Run) -> Page:
     """Analyse a run and lay out its report."""
     charts: dict[str, Any] = {}
     anchors = anchors_of(run)
-    views = tuple(_group_view(run, group, anchors, charts) for group in groups(run))
+    cautions = banners(run)
+    held = groups(run)
+    views = tuple(
+        _group_view(run, group, f"group-{index}", anchors, charts, cautions)
+        for index, group in enumerate(held, 1)
+    )
     ladders = [size.ladder for view in views for size in view.sizes]
     names = dict.fromkeys(view.group.operation.title for view in views)
     return Page(
@@ -107,7 +124,8 @@ def build_page(run: Run) -> Page:
         environment=_environment(run),
         rates=tuple((device.name, rate_rows(device)) for device in run.devices if device.measured_rates),
         rate_sources=rate_sources(run),
-        banners=banners(run),
+        banners=cautions,
+        caution=_counted(cautions),
         groups=views,
         agreements=agreements(run),
         figures=figures_table(run, ladders, anchors),
@@ -117,19 +135,60 @@ def build_page(run: Run) -> Page:
     )
 
 
-def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[str, Any]) -> GroupView:
+def _counted(cautions: tuple[Banner, ...]) -> str:
+    """For example `1 error, 2 warnings and 3 notes`."""
+    tally = Tally(banner.level for banner in cautions)
+    words = {"bad": "error", "warning": "warning", "note": "note"}
+    parts = [
+        f"{tally[level]} {word}{'' if tally[level] == 1 else 's'}"
+        for level, word in words.items()
+        if tally[level]
+    ]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+def _tagged(
+    ladder: Ladder, cautions: tuple[Banner, ...]
+) -> tuple[tuple[Banner, ...], dict[str, tuple[Banner, ...]]]:
+    """Cautions that concern each of a ladder's own rows, and those that concern some, by kernel."""
+    own = {rung.kernel.id for rung in ladder.rungs if not rung.is_reference}
+    everywhere: list[Banner] = []
+    tags: dict[str, tuple[Banner, ...]] = {}
+    for banner in cautions:
+        cases = {id(case) for case in banner.cases} if banner.tag else set()
+        found = [rung.kernel.id for rung in ladder.rungs if id(rung.case) in cases]
+        if len(own) > 1 and own <= set(found):
+            everywhere.append(banner)
+            continue
+        for kernel in found:
+            tags[kernel] = (*tags.get(kernel, ()), banner)
+    return tuple(everywhere), tags
+
+
+def _group_view(
+    run: Run,
+    group: Group,
+    anchor: str,
+    anchors: dict[str, str],
+    charts: dict[str, Any],
+    cautions: tuple[Banner, ...],
+) -> GroupView:
     def add(chart: Any) -> str:
         key = f"chart-{len(charts) + 1}"
         charts[key] = chart
         return key
 
     sizes = []
-    for size in group.sizes:
+    for index, size in enumerate(group.sizes, 1):
         ladder = build_ladder(run, size)
+        everywhere, tags = _tagged(ladder, cautions)
         chart = ladder_chart(run, group, ladder, anchors)
         sizes.append(
             SizeView(
                 label=size.label,
+                anchor=f"{anchor}-size-{index}",
+                everywhere=everywhere,
+                tags=tags,
                 ladder=ladder,
                 columns=rung_columns(run, group, ladder),
                 answer=answer_of(run, group, ladder),
@@ -143,6 +202,7 @@ def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[st
     roofline = build_roofline(run, group)
     return GroupView(
         title=group.title,
+        short=group.operation.title,
         scalars=group.scalars,
         group=group,
         sizes=tuple(sizes),
@@ -192,12 +252,7 @@ def _facts(run: Run) -> tuple[tuple[str, str], ...]:
         ("Device", f"{run.device.name}, {run.device.arch}"),
         ("Mode", MODES[run.backend].ran),
         ("Date", run.created_utc.replace("T", " ").replace("Z", " UTC")),
-        ("gpuprof", run.tool.version),
     ]
-    for name, label in (("driver", "Driver"), ("nvrtc", "NVRTC")):
-        found = [value for key, value in run.environment.items() if key.lower() == name]
-        found += [value for key, value in run.environment.items() if key.lower().startswith(f"{name}_")]
-        facts += [(label, value) for value in found[:1]]
     named = run.argv and run.argv[0].endswith("gpuprof")
     facts.append(("Command", shlex.join(run.argv if named else ("gpuprof", *run.argv))))
     return tuple(facts)

@@ -7,7 +7,7 @@ Renderers work on this copy; an HTML report's data block keeps every character.
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from gpuprof.results import Run
@@ -49,7 +49,7 @@ def _shortened(value: Any) -> Any:
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[str, ...]:
+def _fields(kind: Hashable) -> tuple[str, ...]:
     """Names of a dataclass's fields; none for any other class."""
     return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
 
