@@ -64,22 +64,11 @@
     const panels = [...tabs.querySelectorAll(":scope > .panel")];
     const show = (index) => {
       panels.forEach((panel, at) => { panel.hidden = at !== index; });
-      gpuprof.drawAll(panels[index]);
     };
     if (panels.length < 2) return;
     const opened = Number(tabs.dataset.open);
     chooser(tabs.querySelector(":scope > .choosers"), tabs.dataset.tabs, panels.map((panel) => panel.dataset.label), opened, show);
     show(opened);
-  });
-
-  document.querySelectorAll("[data-metrics]").forEach((holder) => {
-    const { metrics } = gpuprof.data.charts[holder.dataset.metrics];
-    const plot = holder.parentElement.querySelector(".plot");
-    if (metrics.length < 2) return;
-    chooser(holder, holder.dataset.title || "Show", metrics.map((metric) => metric.label), 0, (index) => {
-      plot.gpuprofMetric = index;
-      gpuprof.draw(plot);
-    });
   });
 
   // ---------------------------------------------------------------- sorting
@@ -115,7 +104,7 @@
     });
   });
 
-  // ---------------------------------------------------------------- arriving at a kernel, resizing, printing
+  // ---------------------------------------------------------------- arriving at a kernel, printing
 
   function reveal() {
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -127,29 +116,15 @@
   }
   window.addEventListener("hashchange", reveal);
 
-  let timer = 0;
-  let width = window.innerWidth;
-  window.addEventListener("resize", () => {
-    if (window.innerWidth === width) return;
-    width = window.innerWidth;
-    clearTimeout(timer);
-    timer = setTimeout(() => gpuprof.drawAll(), 120);
-  });
-
-  // The text width of an A4 sheet within the style sheet's margins, at 96 pixels to the inch.
-  const PRINT_PX = 680;
-  const plots = () => document.querySelectorAll(".plot[data-chart]");
   let hidden = [];
   let themeBefore = "auto";
   window.addEventListener("beforeprint", () => {
     hidden = [...document.querySelectorAll(".panel[hidden]")];
     hidden.forEach((panel) => { panel.hidden = false; });
     themeBefore = currentTheme();
-    plots().forEach((plot) => { plot.style.width = `${PRINT_PX}px`; });
     applyTheme("light");
   });
   window.addEventListener("afterprint", () => {
-    plots().forEach((plot) => { plot.style.width = ""; });
     hidden.forEach((panel) => { panel.hidden = true; });
     applyTheme(themeBefore);
   });
