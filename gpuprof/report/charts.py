@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What each chart shows, as plain JSON data: what `svg` draws, and what the page's script draws to look closer.
+"""What each chart shows, as plain JSON data: what `svg` draws, and the page's script to look closer.
 
 Every text is written here, so that a chart and the table beside it never disagree about a figure.
 """
@@ -79,6 +79,8 @@ def scaling_chart(group: Group, series: tuple[Series, ...], anchors: dict[str, s
     write = numbers.gflops if flops else numbers.gbps
     largest = max(point.rate for item in series for point in item.points)
     divisor, unit = numbers.unit_for(largest, numbers.COMPUTE_UNITS) if flops else (1.0, "GB/s")
+    # Lines that are drawn from the start have colours of their own.
+    ranked = sorted(series, key=lambda item: not item.is_shown)
     return {
         "kind": "scaling",
         "title": group.title,
@@ -89,6 +91,7 @@ def scaling_chart(group: Group, series: tuple[Series, ...], anchors: dict[str, s
             {
                 "name": visible(item.kernel),
                 "anchor": anchors[item.kernel],
+                "look": ranked.index(item),
                 "reference": item.is_reference,
                 "shown": item.is_shown,
                 "x": [point.edge for point in item.points],
@@ -227,6 +230,7 @@ def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
         "shape": visible(rung.kernel.title if rung.is_reference else block_phrase(rung.case)),
         "status": f"{status.symbol} {status.word}",
         "usable": status.usable,
+        "is_fault": status.tone == "bad",
         "reason": "" if status.usable else visible(rung.case.reason or ""),
         "reference": rung.is_reference,
         "ceiling": rung.is_ceiling,

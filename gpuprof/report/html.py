@@ -18,11 +18,11 @@ from gpuprof.analysis import numbers
 from gpuprof.analysis.status import status_of
 from gpuprof.report.agreement_text import agreement_headline, format_difference
 from gpuprof.report.cells import block_phrase, format_block
-from gpuprof.report.charts import SWEEP_LABELS, parameter_text, sweep_text
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.page import build_page
 from gpuprof.report.profile_table import PROFILE_COLUMNS
 from gpuprof.report.shortened import shortened
+from gpuprof.report.svg.sample_strip import sample_strip
 from gpuprof.report.text import bound, finalize
 from gpuprof.results import Run
 from gpuprof.schema import to_json
@@ -65,7 +65,11 @@ def render_html(run: Run) -> str:
             script=Markup(script),
             blocks={
                 page_data.RUN_BLOCK: block,
-                **({"gpuprof-charts": page_data.packed(_json(charts)), "gpuprof-plotly": packed_plotly} if charts else {}),
+                **(
+                    {"gpuprof-charts": page_data.packed(_json(charts)), "gpuprof-plotly": packed_plotly}
+                    if charts
+                    else {}
+                ),
             },
         )
     )
@@ -90,9 +94,7 @@ def _environment() -> Environment:
         format_block=format_block,
         block_phrase=block_phrase,
         profile_columns=PROFILE_COLUMNS,
-        sweep_labels=SWEEP_LABELS,
-        sweep_text=sweep_text,
-        parameter_text=parameter_text,
+        sample_strip=sample_strip,
         count=numbers.count,
         bound=bound,
         exact=numbers.exact,

@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from itertools import groupby
 
-from markupsafe import Markup
-
 from gpuprof.analysis import counters, numbers
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.claims import Claim
@@ -29,7 +27,6 @@ from gpuprof.report.cells import (
 )
 from gpuprof.report.ladder_table import explanation, moved
 from gpuprof.report.source import Line, difference, header_lines, source_lines
-from gpuprof.report.sparkline import sparkline
 from gpuprof.results import KernelRecord, Measurement, Run
 from gpuprof.text import format_extent
 
@@ -50,7 +47,6 @@ class SizeColumn:
     waves: str
     status: Status
     case: Measurement
-    samples: Markup
     explanation: tuple[str, ...]
     bounds: BoundPicture | None
 
@@ -235,7 +231,6 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
         waves=numbers.significant(filled) if filled is not None else "",
         status=status_of(run, case),
         case=case,
-        samples=sparkline(rung.speed.timing) if rung.speed else Markup(""),
         explanation=(*case.remarks, *moved(rung)) if rung.limits else explanation(run, rung),
         bounds=bound_picture(rung.limits, rung, ladder.rung(rung.previous).limits if rung.previous else None)
         if rung.limits

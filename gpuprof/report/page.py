@@ -126,9 +126,7 @@ def build_page(run: Run) -> Page:
     )
 
 
-def _group_view(
-    run: Run, group: Group, anchors: dict[str, str], charts: dict[str, ChartView]
-) -> GroupView:
+def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[str, ChartView]) -> GroupView:
     def add(chart: Any) -> ChartView:
         key = f"chart-{len(charts) + 1}"
         charts[key] = chart_view(key, chart)

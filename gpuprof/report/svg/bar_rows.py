@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gpuprof.report.svg.elements import element, joined, number, place
+from gpuprof.report.svg.elements import element, number, place
 from gpuprof.report.svg.scales import Scale, tick_text, width_of
 
 #: A limit up to so many times the longest bar is worth the axis that it takes.
@@ -18,7 +18,7 @@ _TICKS = 6
 _NAME_PX, _LABEL_PX = 12.5, 12.0
 _LONGEST_NAME_PX = 230.0
 _AROUND_LABEL = 14.0
-#: The narrowest tracks in which a label stands in full, and in short: the style sheet's breaks less the names.
+#: The narrowest tracks with a label in full, and in short: the style sheet's breaks less the names.
 _WIDE_TRACK, _TRACK = 650.0, 330.0
 _LONGEST_REASON = 90
 
@@ -97,7 +97,9 @@ def _key(shown: list[tuple[int, dict[str, Any]]], beyond: list[str]) -> Markup:
     if not shown and not beyond:
         return Markup("")
     items = [
-        element("span", element("svg", _upright(index, "50%"), class_="swatch", aria_hidden="true"), line["label"])
+        element(
+            "span", element("svg", _upright(index, "50%"), class_="swatch", aria_hidden="true"), line["label"]
+        )
         for index, line in shown
     ]
     items += [element("span", f"→ beyond this axis: {label}") for label in beyond]
@@ -128,8 +130,9 @@ def _axis(scale: Scale) -> Markup:
 
 def _row(row: dict[str, Any], bar: dict[str, Any] | None, scale: Scale) -> Markup:
     kinds = [name for name in ("fastest", "reference", "ceiling") if row[name]]
-    if bar is None and not row["usable"]:
-        kinds.append("bad" if not row["status"].startswith("○") else "skipped")
+    if bar is None:
+        kinds.append("without")
+        kinds += ["bad"] if not row["usable"] and row["is_fault"] else []
     link = element(
         "a",
         element("b", row["name"]),
@@ -163,13 +166,13 @@ def _label(bar: dict[str, Any]) -> Markup:
     if bar["text"].startswith(short):
         rest = bar["text"].removeprefix(short)
         return element("span", short, element("i", rest)) if rest else element("span", short)
-    return element("span", element("i", bar["text"]), element("em", short))
+    return element("span", element("i", bar["text"], class_="whole"), element("em", short))
 
 
 def _without(row: dict[str, Any]) -> Markup:
     if row["usable"]:
         return element("span", element("span", "not measured"), class_="track")
     reason = row["reason"] if len(row["reason"]) <= _LONGEST_REASON else f"{row['reason'][:_LONGEST_REASON]}…"
-    return element("span", element("span", f"{row['status']}{': ' if reason else ''}{reason}"), class_="track")
-
-
+    return element(
+        "span", element("span", f"{row['status']}{': ' if reason else ''}{reason}"), class_="track"
+    )

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elements as text: whatever a text or an attribute holds, it stays text.
 
-Places are shares of the drawing's width and height in percent, so that a drawing follows the page's width while
-its text and its marks keep their size.
+Places are shares of the drawing's width and height in percent, so that a drawing follows the page's width
+while its text and its marks keep their size.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ def element(name: str, *content: Markup | str, **attributes: object) -> Markup:
     Args:
         name: Its name.
         content: Markup stays as it is; text is escaped and made visible.
-        attributes: By name; `_` stands for `-`, and a leading or trailing `_` is left out. None leaves one out.
+        attributes: By name; `_` stands for `-`, and one at the end for nothing. None leaves one out.
     """
     written = "".join(
         f' {key.strip("_").replace("_", "-")}="{text(value)}"'

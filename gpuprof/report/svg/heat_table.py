@@ -55,7 +55,10 @@ def bar_table(chart: dict[str, Any]) -> Markup:
                 class_=best,
             )
         )
-    head = [element("th", chart["x_title"], scope="col"), element("th", chart["figure"], scope="col", colspan="2")]
+    head = [
+        element("th", chart["x_title"], scope="col"),
+        element("th", chart["figure"], scope="col", colspan="2"),
+    ]
     return element(
         "table",
         element("caption", chart["caption"]),

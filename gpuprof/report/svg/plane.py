@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from gpuprof.report.svg.elements import element, joined, number, place
+from gpuprof.report.svg.elements import element, number, place
 from gpuprof.report.svg.scales import Scale, tick_text, width_of
 
 #: Marks within 5 pixels of their place; seven shapes and eight colours tell 56 series apart.
@@ -18,9 +18,11 @@ SHAPES = (
     "M0-5.2L5 4H-5Z",
     "M0 5.2L5-4H-5Z",
     "M-5-1.6H-1.6V-5H1.6V-1.6H5V1.6H1.6V5H-1.6V1.6H-5Z",
-    "M-1.2-5H1.2L5 5H2.2L0-.5L-2.2 5H-5Z",
+    "M-4.5-4.5H4.5L-4.5 4.5H4.5Z",
 )
-REFERENCE_SHAPE = "M-4.6-3.2L-3.2-4.6L0-1.4L3.2-4.6L4.6-3.2L1.4 0L4.6 3.2L3.2 4.6L0 1.4L-3.2 4.6L-4.6 3.2L-1.4 0Z"
+REFERENCE_SHAPE = (
+    "M-4.6-3.2L-3.2-4.6L0-1.4L3.2-4.6L4.6-3.2L1.4 0L4.6 3.2L3.2 4.6L0 1.4L-3.2 4.6L-4.6 3.2L-1.4 0Z"
+)
 _COLOURS = 8
 #: Pixels that a plane is sure to have between its axes, on a phone and on a screen.
 NARROW_PX, WIDE_PX = 270.0, 560.0
@@ -66,7 +68,9 @@ def shape(index: int, is_reference: bool) -> str:
 def mark(at: tuple[str, str], outline: str, class_: str, title: str) -> Markup:
     """A mark that keeps its size, with what it stands for."""
     x, y = at
-    return element("svg", element("path", element("title", title), d=outline), x=x, y=y, class_=f"mark {class_}")
+    return element(
+        "svg", element("path", element("title", title), d=outline), x=x, y=y, class_=f"mark {class_}"
+    )
 
 
 def swatch(outline: str, class_: str, *, lined: bool = False) -> Markup:
@@ -87,7 +91,13 @@ def swatch(outline: str, class_: str, *, lined: bool = False) -> Markup:
 def stretched(*paths: Markup) -> Markup:
     """Lines given by `Plane.path`: their shape follows the plane, their width does not."""
     return element(
-        "svg", *paths, viewBox="0 0 1000 1000", preserveAspectRatio="none", width="100%", height="100%", class_="lines"
+        "svg",
+        *paths,
+        viewBox="0 0 1000 1000",
+        preserveAspectRatio="none",
+        width="100%",
+        height="100%",
+        class_="lines",
     )
 
 
@@ -110,6 +120,7 @@ def drawn(plane: Plane, content: Sequence[Markup], frame: "Frame") -> Markup:
                 class_="plane",
             ),
             class_="plane-box",
+            style=f"--left:{number(_left(plane))}px",
         ),
         element("p", frame.x_title, class_="axis-title across"),
         class_="plane-chart",
@@ -138,14 +149,16 @@ class Frame:
 def _vertical(plane: Plane, named: tuple[tuple[float, str], ...]) -> list[Markup]:
     """Grid lines across, each with its value where there is room for it."""
     ticks = named or tuple((value, tick_text(value)) for value in plane.x.ticks(8))
-    narrow, wide = ({index for index in _fitting(plane, ticks, width)} for width in (NARROW_PX, WIDE_PX))
+    narrow, wide = (set(_fitting(plane, ticks, width)) for width in (NARROW_PX, WIDE_PX))
     found = []
     for index, (value, label) in enumerate(ticks):
         x = place(plane.x.share(value))
         found.append(element("line", x1=x, x2=x, y1="0", y2="100%", class_="rule"))
         if index in wide:
             only = None if index in narrow else "wide-only"
-            found.append(element("text", label, x=x, y=number(plane.height + 17), text_anchor="middle", class_=only))
+            found.append(
+                element("text", label, x=x, y=number(plane.height + 17), text_anchor="middle", class_=only)
+            )
     return found
 
 
@@ -161,9 +174,18 @@ def _fitting(plane: Plane, ticks: tuple[tuple[float, str], ...], width: float) -
     return found
 
 
+def _heights(plane: Plane) -> tuple[float, ...]:
+    return plane.y.ticks(max(2, int(plane.height / 60)))
+
+
+def _left(plane: Plane) -> float:
+    """Room for the texts of the vertical axis."""
+    return max((width_of(tick_text(value), _TICK_PX) for value in _heights(plane)), default=0.0) + 10
+
+
 def _horizontal(plane: Plane) -> list[Markup]:
     found = []
-    for value in plane.y.ticks(max(2, int(plane.height / 60))):
+    for value in _heights(plane):
         y = place(1 - plane.y.share(value))
         found.append(element("line", x1="0", x2="100%", y1=y, y2=y, class_="rule"))
         found.append(element("text", tick_text(value), x="-7", y=y, dy="4", text_anchor="end"))
@@ -173,5 +195,3 @@ def _horizontal(plane: Plane) -> list[Markup]:
 def key(items: Sequence[Markup]) -> Markup:
     """A legend that wraps like text."""
     return element("p", *items, class_="key")
-
-

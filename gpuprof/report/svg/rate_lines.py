@@ -34,7 +34,7 @@ def rate_lines(chart: dict[str, Any], logarithmic: bool) -> Markup:
         chart: As `charts.scaling_chart` makes it.
         logarithmic: Whether the rates' axis is logarithmic, as the sizes' is.
     """
-    shown = [(index, item) for index, item in enumerate(chart["series"]) if item["shown"]]
+    shown = [(item["look"], item) for item in chart["series"] if item["shown"]]
     plane = _plane(chart, [item for _, item in shown], logarithmic)
     content = [stretched(*(_line(plane, index, item) for index, item in shown))]
     for index, item in shown:
@@ -44,7 +44,7 @@ def rate_lines(chart: dict[str, Any], logarithmic: bool) -> Markup:
     last = "; ".join(f"{item['name']} {item['text'][-1]}" for _, item in shown)
     frame = Frame(
         title=f"Rate over size, {chart['title']}",
-        description=f"{len(shown)} of {len(chart['series'])} kernels are drawn. At its largest size each reaches: {last}.",
+        description=f"{len(shown)} of {len(chart['series'])} kernels, each at its largest size: {last}.",
         x_title="problem size (logarithmic)",
         y_title=f"{chart['unit']}, cold median; whiskers p05–p95",
         x_ticks=tuple((edge, label) for edge, label in chart["ticks"]),

@@ -54,7 +54,9 @@ def roofs(chart: dict[str, Any], number_of_level: int) -> Markup:
         index = kernels.index(point["kernel"])
         class_ = f"{series_class(index, point['reference'])}{' open' if point['bound'] else ''}"
         title = f"{point['kernel']} at {point['size']}: {point['text']}, {point['intensity']}"
-        content.append(mark(plane.at(point["x"], point["y"]), shape(index, point["reference"]), class_, title))
+        content.append(
+            mark(plane.at(point["x"], point["y"]), shape(index, point["reference"]), class_, title)
+        )
     content += names
     words = "; ".join(f"{point['kernel']} {point['text']} at {point['intensity']}" for point in shown)
     frame = Frame(
@@ -65,7 +67,9 @@ def roofs(chart: dict[str, Any], number_of_level: int) -> Markup:
         if any(point["bound"] for point in shown)
         else "GFLOP/s, cold median (logarithmic)",
     )
-    return joined([key(_lines_in_words(level, peak)), drawn(plane, content, frame), key(_legend(kernels, shown))])
+    return joined(
+        [key(_lines_in_words(level, peak)), drawn(plane, content, frame), key(_legend(kernels, shown))]
+    )
 
 
 def _plane(level: dict[str, Any], shown: list[dict[str, Any]], peak: float) -> Plane:
@@ -133,7 +137,9 @@ def _names(plane: Plane, shown: list[dict[str, Any]]) -> list[Markup]:
         x, y = plane.at(ranked[number]["x"], ranked[number]["y"])
         class_ = "name" if narrow.get(number) == side else "name wide-only"
         found.append(
-            element("text", ranked[number]["kernel"], x=x, y=y, dx=dx, dy=dy, text_anchor=anchor, class_=class_)
+            element(
+                "text", ranked[number]["kernel"], x=x, y=y, dx=dx, dy=dy, text_anchor=anchor, class_=class_
+            )
         )
     return found
 
@@ -141,7 +147,8 @@ def _names(plane: Plane, shown: list[dict[str, Any]]) -> list[Markup]:
 def _places(plane: Plane, ranked: list[dict[str, Any]], width: float) -> dict[int, tuple[float, float, str]]:
     """On which side of its mark each name is free, in a plane of so many pixels."""
     middles = [
-        (plane.x.share(point["x"]) * width, (1 - plane.y.share(point["y"])) * plane.height) for point in ranked
+        (plane.x.share(point["x"]) * width, (1 - plane.y.share(point["y"])) * plane.height)
+        for point in ranked
     ]
     taken: list[_Box] = [(x - _MARK_PX, y - _MARK_PX, x + _MARK_PX, y + _MARK_PX) for x, y in middles]
     found = {}
@@ -151,8 +158,10 @@ def _places(plane: Plane, ranked: list[dict[str, Any]], width: float) -> dict[in
             left = x + dx - {"start": 0.0, "middle": length / 2, "end": length}[anchor]
             box = (left, y + dy - _LINE_PX + 3, left + length, y + dy + 3)
             own = number
-            if 0 <= box[0] and box[2] <= width and not any(
-                _touch(box, other) for index, other in enumerate(taken) if index != own
+            if (
+                box[0] >= 0
+                and box[2] <= width
+                and not any(_touch(box, other) for index, other in enumerate(taken) if index != own)
             ):
                 taken.append(box)
                 found[number] = (dx, dy, anchor)

@@ -29,7 +29,7 @@ class Scale:
     logarithmic: bool = False
 
     def share(self, value: float) -> float:
-        """Where a value lies: 0 at the foot, 1 at the end; what lies below the foot of a logarithm is at it."""
+        """Where a value lies: 0 at the foot, 1 at the end; a logarithm has nothing below its foot."""
         if not self.logarithmic:
             return (value - self.low) / (self.high - self.low)
         if value <= self.low:
@@ -51,7 +51,9 @@ class Scale:
         decades = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
         within = _WITHIN_DECADE if log10(self.high / self.low) <= _FEW_DECADES else (1.0,)
         values = [factor * 10.0**decade for decade in decades for factor in within]
-        shown = [value for value in values if self.low <= value * (1 + 1e-9) and value <= self.high * (1 + 1e-9)]
+        shown = [
+            value for value in values if self.low <= value * (1 + 1e-9) and value <= self.high * (1 + 1e-9)
+        ]
         stride = ceil(len(shown) / most) if shown else 1
         return tuple(shown[::stride])
 
@@ -72,7 +74,13 @@ def width_of(text: str, size: float) -> float:
         text: On one line.
         size: The font's, in pixels.
     """
-    return sum(_WIDE if letter in "MWmw@%—" else _NARROW if letter in "il.,:;|' ()·" else _USUAL for letter in text) * size
+    return (
+        sum(
+            _WIDE if letter in "MWmw@%—" else _NARROW if letter in "il.,:;|' ()·" else _USUAL
+            for letter in text
+        )
+        * size
+    )
 
 
 #: Widths of letters in font sizes: those of the widest of the fonts that the page may be shown in.

@@ -5,10 +5,13 @@
 "use strict";
 
 const gpuprof = (() => {
-  const SHAPES = ["circle", "diamond", "square", "triangle-up", "triangle-down", "cross", "y-up-open"];
+  const SHAPES = ["circle", "diamond", "square", "triangle-up", "triangle-down", "cross", "hourglass"];
   const DASHES = ["solid", "dash", "dot", "dashdot"];
   const COLOURS = 8;
-  const CONFIG = { responsive: true, displaylogo: false, showTips: false };
+  const CONFIG = {
+    responsive: true, displaylogo: false, showTips: false, displayModeBar: true,
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "autoScale2d", "resetScale2d"]],
+  };
 
   // ---------------------------------------------------------------- what the page keeps compressed
 
@@ -38,10 +41,11 @@ const gpuprof = (() => {
     title: { text: plain(title) }, gridcolor: colour("rule"), linecolor: colour("rule"), zeroline: false, automargin: true, ...more,
   });
 
-  function layout(height, more) {
+  function layout(uirevision, height, more) {
     return {
       height,
-      margin: { l: 50, r: 16, t: 30, b: 40 },
+      margin: { l: 50, r: 16, t: 44, b: 40 },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("soft"), activecolor: colour("ink") },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("ink") },
@@ -49,7 +53,7 @@ const gpuprof = (() => {
       hovermode: "closest",
       legend: { orientation: "h", y: -0.18 },
       // What the reader zoomed, added or removed stays so when a change of theme draws anew.
-      uirevision: "kept",
+      uirevision,
       ...more,
     };
   }
@@ -66,7 +70,7 @@ const gpuprof = (() => {
           type: "bar", orientation: "h", y: names, x: drawn.map(({ bar }) => bar.value), textposition: "none",
           marker: { color: drawn.map(({ row }) => colour(row.reference || row.ceiling ? "reference" : row.fastest ? "accent-strong" : "accent")) },
           error_x: {
-            type: "data", symmetric: false, color: colour("ink"), thickness: 1.2, width: 3,
+            type: "data", visible: drawn.some(({ bar }) => bar.high > bar.low), symmetric: false, color: colour("ink"), thickness: 1.2, width: 3,
             array: drawn.map(({ bar }) => bar.high - bar.value), arrayminus: drawn.map(({ bar }) => bar.value - bar.low),
           },
           hovertext: drawn.map(({ row, bar }) => `<b>${plain(row.name)}</b>  ${plain(row.shape)}<br>${plain(bar.text)}`),
@@ -77,7 +81,7 @@ const gpuprof = (() => {
           marker: { symbol: "line-ns-open", size: 16, color: colour("bad"), line: { width: 2 } }, hoverinfo: "skip",
         },
       ],
-      layout: layout(120 + 24 * drawn.length, {
+      layout: layout(choice, 120 + 24 * drawn.length, {
         showlegend: false,
         xaxis: axis(metric.axis, { type }),
         yaxis: axis("", { autorange: "reversed" }),
@@ -91,18 +95,18 @@ const gpuprof = (() => {
 
   function scaling(spec, choice) {
     return {
-      traces: spec.series.map((series, index) => ({
+      traces: spec.series.map((series) => ({
         type: "scatter", mode: "lines+markers", name: plain(series.name), visible: series.shown || "legendonly", x: series.x, y: series.y,
         line: {
-          color: seriesColour(index, series.reference), width: 1.8,
-          dash: series.reference ? "dash" : DASHES[Math.floor(index / COLOURS) % DASHES.length],
+          color: seriesColour(series.look, series.reference), width: 1.8,
+          dash: series.reference ? "dash" : DASHES[Math.floor(series.look / COLOURS) % DASHES.length],
         },
-        marker: { size: 8, symbol: series.reference ? "x" : SHAPES[index % SHAPES.length] },
+        marker: { size: 8, symbol: series.reference ? "x" : SHAPES[series.look % SHAPES.length] },
         error_y: { type: "data", symmetric: false, array: series.up, arrayminus: series.down, thickness: 1, width: 3 },
         hovertext: series.text.map((text) => `<b>${plain(series.name)}</b><br>${plain(text)}`),
         hovertemplate: "%{hovertext}<extra></extra>",
       })),
-      layout: layout(540, {
+      layout: layout(choice, 540, {
         xaxis: axis("problem size (logarithmic)", {
           type: "log", tickvals: spec.ticks.map(([edge]) => edge), ticktext: spec.ticks.map(([, label]) => plain(label)),
         }),
@@ -135,7 +139,7 @@ const gpuprof = (() => {
     });
     return {
       traces: [...roofs, ...points],
-      layout: layout(620, {
+      layout: layout(choice, 620, {
         xaxis: axis(`arithmetic intensity, FLOP per byte: ${level.label}`, { type: "log" }),
         yaxis: axis("GFLOP/s", { type: "log" }),
       }),
@@ -170,6 +174,7 @@ const gpuprof = (() => {
     const [drawing, closer] = [chart.querySelector(".drawing"), chart.querySelector(".closer")];
     const opening = closer.hidden;
     button.setAttribute("aria-pressed", String(opening));
+    button.textContent = opening ? "Back to the drawing" : "Look closer";
     closer.hidden = !opening;
     drawing.hidden = opening;
     if (!opening) return;
