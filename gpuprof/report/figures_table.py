@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of every figure: one row per case."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -20,6 +21,11 @@ class FiguresRow:
     status: Status
     is_reference: bool
     cells: tuple[Cell, ...]
+
+    def pairs(self, columns: tuple[Column, ...]) -> Iterator[tuple[Cell, bool]]:
+        """Each cell but the first, which heads the row, with whether it is a number."""
+        for cell, column in zip(self.cells[1:], columns[1:], strict=True):
+            yield cell, column.numeric
 
 
 @dataclass(frozen=True, slots=True)

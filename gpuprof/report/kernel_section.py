@@ -30,7 +30,6 @@ from gpuprof.report.cells import (
 from gpuprof.report.ladder_table import explanation
 from gpuprof.report.occupancy_table import OccupancyTable, occupancy_tables
 from gpuprof.report.source import Listing, difference, header_lines, line_count, listing
-from gpuprof.report.sparkline import sparkline
 from gpuprof.results import KernelRecord, Measurement, Run
 from gpuprof.text import format_extent
 
@@ -51,7 +50,6 @@ class SizeColumn:
     waves: str
     status: Status
     case: Measurement
-    samples: Markup
     explanation: tuple[str, ...]
     bounds: BoundPicture | None
 
@@ -268,7 +266,6 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
         waves=numbers.significant(filled) if filled is not None else "",
         status=status_of(run, case),
         case=case,
-        samples=sparkline(rung.speed.timing) if rung.speed else Markup(""),
         explanation=() if rung.limits else explanation(run, rung),
         bounds=bound_picture(rung.limits, rung, ladder.rung(rung.previous).limits if rung.previous else None)
         if rung.limits

@@ -4,9 +4,11 @@
 
 import shlex
 from collections import Counter as Tally
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from markupsafe import Markup
 
 from gpuprof.analysis.agreement import CaseAgreement, agreements
 from gpuprof.analysis.answer import Answer, answer_of
@@ -16,16 +18,25 @@ from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
 from gpuprof.analysis.limits import rate_sources
 from gpuprof.analysis.modes import MODES
-from gpuprof.analysis.parameters import Panel, ParameterSweep, build_parameter_sweeps
+from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
-from gpuprof.report.charts import ladder_chart, parameter_chart, roofline_chart, scaling_chart, sweep_chart
+from gpuprof.report.charts import (
+    ChartView,
+    chart_view,
+    ladder_chart,
+    parameter_chart,
+    roofline_chart,
+    scaling_chart,
+    sweep_chart,
+)
 from gpuprof.report.device_facts import RateRow, device_facts, rate_rows
 from gpuprof.report.figures_table import FiguresTable, figures_table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
 from gpuprof.report.ladder_table import RungColumn, rung_columns
 from gpuprof.report.parameters_text import sweep_sentence
 from gpuprof.report.profile_table import ProfileRow, profile_rows
+from gpuprof.report.svg.drawings import drawings
 from gpuprof.results import Run
 
 
@@ -46,7 +57,7 @@ class SizeView:
     ladder: Ladder
     columns: tuple[RungColumn, ...]
     answer: Answer
-    chart: str | None
+    chart: ChartView | None
     profile: tuple[ProfileRow, ...]
 
 
@@ -55,7 +66,7 @@ class SweepView:
     """One heat map."""
 
     sweep: Sweep
-    chart: str
+    table: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +74,7 @@ class ParametersView:
     """All sets of parameters of one kernel: sizes, each with its sentence, its panels and their charts."""
 
     kernel: str
-    sizes: tuple[tuple[ParameterSweep, str, tuple[tuple[Panel, str], ...]], ...]
+    sizes: tuple[tuple[ParameterSweep, str, tuple[Markup, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +88,9 @@ class GroupView:
     sizes: tuple[SizeView, ...]
     opened: int
     scaling: tuple[Series, ...]
-    scaling_chart: str | None
+    scaling_chart: ChartView | None
     roofline: Roofline | None
-    roofline_chart: str | None
+    roofline_chart: ChartView | None
     sweeps: tuple[SweepView, ...]
     opened_sweep: int
     parameters: tuple[ParametersView, ...]
@@ -87,7 +98,7 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything the template shows; `charts` also goes into the page's data block."""
+    """Everything the template shows; what `charts` hold goes into a block of the page's too."""
 
     title: str
     mode: str
@@ -102,12 +113,12 @@ class Page:
     figures: FiguresTable
     kernels: tuple[KernelSection, ...]
     anchors: dict[str, str]
-    charts: dict[str, Any]
+    charts: dict[str, ChartView]
 
 
 def build_page(run: Run) -> Page:
     """Analyse a run and lay out its report."""
-    charts: dict[str, Any] = {}
+    charts: dict[str, ChartView] = {}
     anchors = anchors_of(run)
     cautions = banners(run)
     held = groups(run)
@@ -170,13 +181,13 @@ def _group_view(
     group: Group,
     anchor: str,
     anchors: dict[str, str],
-    charts: dict[str, Any],
+    charts: dict[str, ChartView],
     cautions: tuple[Banner, ...],
 ) -> GroupView:
-    def add(chart: Any) -> str:
+    def add(chart: Any) -> ChartView:
         key = f"chart-{len(charts) + 1}"
-        charts[key] = chart
-        return key
+        charts[key] = chart_view(key, chart)
+        return charts[key]
 
     sizes = []
     for index, size in enumerate(group.sizes, 1):
@@ -208,16 +219,16 @@ def _group_view(
         sizes=tuple(sizes),
         opened=opened,
         scaling=scaling,
-        scaling_chart=add(scaling_chart(group, scaling)) if scaling else None,
+        scaling_chart=add(scaling_chart(group, scaling, anchors)) if scaling else None,
         roofline=roofline,
-        roofline_chart=add(roofline_chart(roofline)) if roofline else None,
-        sweeps=tuple(SweepView(sweep, add(sweep_chart(sweep))) for sweep in sweeps),
+        roofline_chart=add(roofline_chart(group, roofline, anchors)) if roofline else None,
+        sweeps=tuple(SweepView(sweep, drawings(sweep_chart(sweep))[0]) for sweep in sweeps),
         opened_sweep=_most_telling(sweeps, sizes[opened]),
-        parameters=_parameters(run, group, add),
+        parameters=_parameters(run, group),
     )
 
 
-def _parameters(run: Run, group: Group, add: Callable[[Any], str]) -> tuple[ParametersView, ...]:
+def _parameters(run: Run, group: Group) -> tuple[ParametersView, ...]:
     sweeps = build_parameter_sweeps(run, group)
     return tuple(
         ParametersView(
@@ -226,7 +237,7 @@ def _parameters(run: Run, group: Group, add: Callable[[Any], str]) -> tuple[Para
                 (
                     sweep,
                     sweep_sentence(run, sweep),
-                    tuple((panel, add(parameter_chart(sweep, panel))) for panel in sweep.panels),
+                    tuple(drawings(parameter_chart(sweep, panel))[0] for panel in sweep.panels),
                 )
                 for sweep in sweeps
                 if sweep.kernel == kernel
