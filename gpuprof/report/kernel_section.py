@@ -161,7 +161,7 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
     old = older.source if older and not older.choices and not record.choices else ""
     binding = next(
         (
-            rung.limits.binding.label
+            rung.limits.binding.short
             for rung in rungs
             if rung.case is shown and rung.limits and rung.limits.hot
         ),

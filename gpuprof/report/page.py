@@ -21,6 +21,7 @@ from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
+from gpuprof.analysis.status import status_of
 from gpuprof.report.charts import (
     ChartView,
     chart_view,
@@ -46,13 +47,13 @@ class SizeView:
 
     Args:
         anchor: Id of its panel.
-        everywhere: Cautions that concern each row.
-        tags: Those that concern some rows only, by kernel.
+        common: Cautions that concern most rows, each with how many.
+        tags: Those that concern single rows, by kernel.
     """
 
     label: str
     anchor: str
-    everywhere: tuple[Banner, ...]
+    common: tuple[tuple[str, Banner], ...]
     tags: Mapping[str, tuple[Banner, ...]]
     ladder: Ladder
     columns: tuple[RungColumn, ...]
@@ -159,21 +160,27 @@ def _counted(cautions: tuple[Banner, ...]) -> str:
 
 
 def _tagged(
-    ladder: Ladder, cautions: tuple[Banner, ...]
-) -> tuple[tuple[Banner, ...], dict[str, tuple[Banner, ...]]]:
-    """Cautions that concern each of a ladder's own rows, and those that concern some, by kernel."""
-    own = {rung.kernel.id for rung in ladder.rungs if not rung.is_reference}
-    everywhere: list[Banner] = []
+    run: Run, ladder: Ladder, cautions: tuple[Banner, ...]
+) -> tuple[tuple[tuple[str, Banner], ...], dict[str, tuple[Banner, ...]]]:
+    """Cautions that concern most of a ladder's rows, with how many, and those of single rows, by kernel.
+
+    A note that stands beside more than half of the rows would hide the warnings that stand beside a few.
+    """
+    own = [rung for rung in ladder.rungs if not rung.is_reference and status_of(run, rung.case).usable]
+    common: list[tuple[str, Banner]] = []
     tags: dict[str, tuple[Banner, ...]] = {}
     for banner in cautions:
         cases = {id(case) for case in banner.cases} if banner.tag else set()
-        found = [rung.kernel.id for rung in ladder.rungs if id(rung.case) in cases]
-        if len(own) > 1 and own <= set(found):
-            everywhere.append(banner)
-            continue
-        for kernel in found:
-            tags[kernel] = (*tags.get(kernel, ()), banner)
-    return tuple(everywhere), tags
+        found = [rung for rung in ladder.rungs if id(rung.case) in cases]
+        count = sum(id(rung.case) in cases for rung in own)
+        if len(own) > 1 and count == len(own):
+            common.append(("Every row", banner))
+        elif len(own) > 1 and banner.level == "note" and 2 * count > len(own):
+            common.append((f"{count} of {len(own)} rows", banner))
+        else:
+            for rung in found:
+                tags[rung.kernel.id] = (*tags.get(rung.kernel.id, ()), banner)
+    return tuple(common), tags
 
 
 def _group_view(
@@ -192,13 +199,13 @@ def _group_view(
     sizes = []
     for index, size in enumerate(group.sizes, 1):
         ladder = build_ladder(run, size)
-        everywhere, tags = _tagged(ladder, cautions)
+        common, tags = _tagged(run, ladder, cautions)
         chart = ladder_chart(run, group, ladder, anchors)
         sizes.append(
             SizeView(
                 label=size.label,
                 anchor=f"{anchor}-size-{index}",
-                everywhere=everywhere,
+                common=common,
                 tags=tags,
                 ladder=ladder,
                 columns=rung_columns(run, group, ladder),

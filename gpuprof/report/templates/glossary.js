@@ -14,9 +14,10 @@
 
   function fill(entry) {
     const [label, meaning] = [entry.querySelector("dt"), entry.querySelector("dd")];
-    box.setAttribute("aria-label", label ? label.textContent : "Why this was not measured");
+    const [word, group] = label ? [label.firstChild.data.trim(), label.children[0]?.textContent] : ["Not measured"];
+    box.setAttribute("aria-label", word);
     const head = document.createElement("strong");
-    head.textContent = label ? label.textContent : "Not measured";
+    head.textContent = group ? `${word} (${group})` : word;
     const text = document.createElement("p");
     text.textContent = (meaning || entry).textContent;
     box.replaceChildren(head, text);
