@@ -8,11 +8,10 @@ offending value instead of failing later. Unknown keys are ignored, so that adde
 
 import base64
 import dataclasses
-import functools
 import math
 import re
 import types
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -120,10 +119,16 @@ class SchemaError(ValueError):
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 
 
-@functools.cache
-def _field_names(kind: Hashable) -> tuple[str, ...]:
-    """Names of a dataclass's fields; none for any other class."""
-    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+#: Names of the fields of each class met; none for one that is no dataclass.
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _field_names(kind: type) -> tuple[str, ...]:
+    found = _FIELDS.get(kind)
+    if found is None:
+        fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+        found = _FIELDS[kind] = tuple(field.name for field in fields)
+    return found
 
 
 def to_json(value: Any) -> Any:
@@ -134,6 +139,10 @@ def to_json(value: Any) -> Any:
     """
     kind = type(value)
     if kind in _AS_THEY_ARE:
+        return value
+    if kind is float:
+        if not math.isfinite(value):
+            raise ValueError(f"{value} has no JSON form")
         return value
     if names := _field_names(kind):
         return {name: to_json(getattr(value, name)) for name in names}

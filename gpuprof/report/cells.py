@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every figure of a case as a table cell: human text, the raw value it sorts by, or why it is missing."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ from gpuprof.analysis import counters
 from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
+from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
@@ -127,9 +129,16 @@ def column_of(figure: Figure, *, group: str = "", label: str = "", fine: bool = 
         label or figure.label,
         group or figure.group,
         figure.meaning,
-        lambda run, case: cell_of(figure, Subject(run, case), fine=fine),
+        _reader(figure.key, fine),
         numeric=not figure.is_text,
     )
+
+
+@functools.cache
+def _reader(key: str, fine: bool) -> Callable[[Run, Measurement], Cell]:
+    """Makes a case's cell of a figure, once a report: the same cell stands in several tables."""
+    figure = FIGURES.get(key) or counter_figure(key)
+    return remembered(lambda run, case: cell_of(figure, Subject(run, case), fine=fine))
 
 
 def _columns(*keys: str) -> tuple[Column, ...]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from gpuprof.analysis.agreement import CaseAgreement, agreements
 from gpuprof.analysis.answer import Answer, answer_of
-from gpuprof.analysis.banners import Banner, banners
+from gpuprof.analysis.banners import Banner, Level, banners
 from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
@@ -150,7 +150,7 @@ def build_page(run: Run) -> Page:
 def _counted(cautions: tuple[Banner, ...]) -> str:
     """For example `1 error, 2 warnings and 3 notes`."""
     tally = Tally(banner.level for banner in cautions)
-    words = {"bad": "error", "warning": "warning", "note": "note"}
+    words: dict[Level, str] = {"bad": "error", "warning": "warning", "note": "note"}
     parts = [
         f"{tally[level]} {word}{'' if tally[level] == 1 else 's'}"
         for level, word in words.items()

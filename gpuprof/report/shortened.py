@@ -6,8 +6,7 @@ Renderers work on this copy; an HTML report's data block keeps every character.
 """
 
 import dataclasses
-import functools
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gpuprof.results import Run
@@ -48,10 +47,16 @@ def _shortened(value: Any) -> Any:
     return value
 
 
-@functools.cache
-def _fields(kind: Hashable) -> tuple[str, ...]:
-    """Names of a dataclass's fields; none for any other class."""
-    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+#: Names of the fields of each class met; none for one that is no dataclass.
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _fields(kind: type) -> tuple[str, ...]:
+    found = _FIELDS.get(kind)
+    if found is None:
+        fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+        found = _FIELDS[kind] = tuple(field.name for field in fields)
+    return found
 
 
 def _with_shortened_fields(value: Any, names: tuple[str, ...]) -> Any:
