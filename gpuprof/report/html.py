@@ -19,9 +19,9 @@ from gpuprof.analysis.glossary import Glossary
 from gpuprof.analysis.status import status_of
 from gpuprof.report.agreement_text import agreement_headline, counted_twice, format_difference
 from gpuprof.report.cells import block_phrase, format_block
-from gpuprof.report.fragments import Fragments
 from gpuprof.report.ladder_table import remarks
 from gpuprof.report.page import build_page
+from gpuprof.report.pieces import Pieces
 from gpuprof.report.profile_table import PROFILE_COLUMNS
 from gpuprof.report.shortened import shortened
 from gpuprof.report.svg.sample_strip import sample_strip
@@ -55,19 +55,19 @@ def render_html(run: Run) -> str:
         charts = {view.key: view.data for view in page.charts.values()}
         block, (packed_plotly, plotly_hash) = data.result(), plotly.result()
     script = "\n".join(_asset(name) for name in _SCRIPTS)
-    fragments = Fragments(Glossary())
+    pieces = Pieces(Glossary())
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             page=page,
             run=shown,
-            glossary=fragments.glossary,
-            term=fragments.term,
-            not_measured=fragments.not_measured,
-            cell=fragments.cell,
-            cells=fragments.cells,
-            sortable_cells=fragments.sortable_cells,
+            glossary=pieces.glossary,
+            term=pieces.term,
+            not_measured=pieces.not_measured,
+            cell=pieces.cell,
+            cells=pieces.cells,
+            sortable_cells=pieces.sortable_cells,
             policy=_policy([_hash(script), *([plotly_hash] if charts else [])]),
             style=Markup("\n".join(map(_asset, ("style.css", "charts.css")))),
             dark=Markup("\n".join(map(_asset, ("dark.css", "charts-dark.css")))),

@@ -15,7 +15,7 @@ EDGES = (128, 256, 512, 1024, 2048, 4096, 6144, 8192)
 
 
 def wide_run(kernels: int = 60, edges: tuple[int, ...] = EDGES) -> Run:
-    """Ladder of the shipped GEMM kernels' sources under new names; figures are invented, counters real ones."""
+    """The shipped kernels' sources under new names; times are invented, counters are real ones."""
     held = counted_run()
     like = [case for case in held.cases if case.outcome == "ok" and case.lines]
     sources = [kernel for kernel in shipped_ladder("gemm").kernels if kernel.source]
