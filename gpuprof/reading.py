@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Read results files of every schema version, and up to the last whole case where a run died."""
+"""Read results files of every schema version, up to the last whole case of a run that died, or out of reports."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gpuprof import page_data
 from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, reason
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.problems.problem import Problem
@@ -25,7 +26,7 @@ _CASE_END = re.compile(r"^  \}", re.MULTILINE)
 
 
 def read_run(path: Path) -> Run:
-    """Read and check a results file.
+    """Read and check a results file, or the results that an HTML report holds.
 
     Raises:
         ResultsError: The file is missing, not JSON, of a newer schema, or does not match the schema.
@@ -36,6 +37,8 @@ def read_run(path: Path) -> Run:
         raise ResultsError(
             f"Cannot read {path}: {reason(error)}.", fix="Name a results.json that gpuprof wrote."
         ) from error
+    if page_data.is_page(text):
+        return parse_run(_document_of_page(text, path), str(path))
     try:
         return parse_run(_document(text), str(path))
     except json.JSONDecodeError as error:
@@ -46,6 +49,16 @@ def read_run(path: Path) -> Run:
     except (ValueError, RecursionError) as error:
         raise ResultsError(
             f"{path} is not a gpuprof results file: it is nested too deeply, or a number is too long."
+        ) from error
+
+
+def _document_of_page(text: str, path: Path) -> Any:
+    try:
+        return page_data.run_of_page(text)
+    except (ValueError, RecursionError) as error:
+        raise ResultsError(
+            f"{path} is an HTML page that holds no results of gpuprof: {error}.",
+            fix="Name a report that gpuprof wrote, or a results.json.",
         ) from error
 
 

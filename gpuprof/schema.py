@@ -115,14 +115,37 @@ class SchemaError(ValueError):
         self.path = path
 
 
+#: Kinds of values that JSON has too. Most values are of these, so that they are looked for first.
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
+
+
+#: Names of the fields of each class met; none for one that is no dataclass.
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _field_names(kind: type) -> tuple[str, ...]:
+    found = _FIELDS.get(kind)
+    if found is None:
+        fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+        found = _FIELDS[kind] = tuple(field.name for field in fields)
+    return found
+
+
 def to_json(value: Any) -> Any:
     """Turn dataclasses, tuples and mappings into plain JSON values, bytes into base 64.
 
     Raises:
         ValueError: A float is NaN or infinite; JSON has neither, and no measurement may be one.
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if kind is float:
+        if not math.isfinite(value):
+            raise ValueError(f"{value} has no JSON form")
+        return value
+    if names := _field_names(kind):
+        return {name: to_json(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

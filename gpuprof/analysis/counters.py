@@ -43,6 +43,14 @@ def held(case: Measurement) -> Mapping[str, Counter]:
     return {**case.counters, **case.executor_counters, **measured}
 
 
+def find(case: Measurement, name: str) -> Counter | None:
+    """One of them, without gathering the others; None where the case has none of that name."""
+    measured = case.counters.get(name)
+    if measured is not None and measured.value is not None:
+        return measured
+    return case.executor_counters.get(name, measured)
+
+
 def names_in(cases: tuple[Measurement, ...]) -> tuple[str, ...]:
     """Every counter name that occurs, known ones first, in the order shown, then some foreign ones."""
     found = {name for case in cases for name in held(case)}
@@ -59,14 +67,13 @@ def left_out(cases: tuple[Measurement, ...]) -> int:
 
 def value(case: Measurement, name: str) -> float | None:
     """A counter's value, or None where it was not measured."""
-    counter = held(case).get(name)
+    counter = find(case, name)
     return counter.value if counter else None
 
 
 def total(case: Measurement, *names: str) -> float | None:
     """The sum of several counters, or None unless at least one was measured and none is unmeasured."""
-    found = held(case)
-    values = [found[name].value for name in names if name in found]
+    values = [counter.value for name in names if (counter := find(case, name)) is not None]
     known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None
 
@@ -121,7 +128,8 @@ def address_conflicts(case: Measurement, *kinds: str) -> float | None:
         wavefronts, extra = (value(case, name) for name in names)
         if wavefronts is None or extra is None:
             return None
-        if held(case)[names[1]].source == "ncu" and 0 < extra <= ARBITRATION * wavefronts:
+        counted = find(case, names[1])
+        if counted is not None and counted.source == "ncu" and 0 < extra <= ARBITRATION * wavefronts:
             return None
         found += extra
     return found

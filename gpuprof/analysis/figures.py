@@ -100,7 +100,7 @@ def _derived(read: Callable[[Measurement], float | None]) -> Read:
 def _counter(name: str) -> Read:
     def reading(subject: Subject) -> Reading:
         case = subject.case
-        counter = counters.held(case).get(name)
+        counter = counters.find(case, name)
         if counter is None:
             return _missing(case.counters_reason, case.reason, "this case has no such counter")
         return _missing(counter.reason) if counter.value is None else Reading(counter.value)

@@ -11,6 +11,7 @@ from gpuprof.analysis.claims import Claim, claims
 from gpuprof.analysis.groups import SizeSlice, kernel_record
 from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
 from gpuprof.analysis.limits import LatencyShift, Limits, Shift, limits_of, shifts
+from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, speed_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import Verdict, verdict_of
@@ -88,6 +89,7 @@ class Ladder:
         return next(rung for rung in self.rungs if rung.kernel.id == kernel_id)
 
 
+@remembered
 def build_ladder(run: Run, size: SizeSlice) -> Ladder:
     """Put the kernels of one size in order and compare neighbours."""
     rungs = _in_order(run, size)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gpuprof.analysis import counters, numbers
 from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.latency import Flight, flight, sentences
+from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
 from gpuprof.bounds.parts import LAUNCH, PARTS, SECTOR_BYTES, SECTORS_PER_PASS, WARP_LANES
 from gpuprof.results import Bound, Measurement, Run
@@ -182,6 +183,7 @@ class Limits:
         return f"bound by {label}: {least} at least, {numbers.percent(100 / self.ratio)} of the time it takes"
 
 
+@remembered
 def limits_of(run: Run, case: Measurement) -> Limits | None:
     """The bounds of a case; None where exact counts are missing."""
     if case.bound_by is None or case.bound_by not in case.bounds or on_host(run, case):

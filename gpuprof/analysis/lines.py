@@ -21,6 +21,8 @@ class LineFigures:
         wavefronts: Shared-memory passes.
         bank_conflicts: Extra passes among them.
         ffma: Fused multiply-adds over all threads.
+        barriers: Block-wide barriers, counted by the warps that reach them.
+        async_copies: Warp-level copies from global to shared memory that nobody waits for at once.
         most_traffic: No line touches more global sectors.
         most_conflicts: No line causes more bank conflicts.
         binding_pct: Share of what the part that binds the kernel has to do; None where it has no such work.
@@ -35,6 +37,8 @@ class LineFigures:
     wavefronts: float
     bank_conflicts: float
     ffma: float
+    barriers: float
+    async_copies: float
     most_traffic: bool
     most_conflicts: bool
     binding_pct: float | None
@@ -66,6 +70,8 @@ def line_figures(case: Measurement) -> dict[int, LineFigures]:
             wavefronts=_sum(line, *SHARED_WAVEFRONTS),
             bank_conflicts=conflicts[line.line],
             ffma=_sum(line, "ffma_thread_instructions", "dfma_thread_instructions"),
+            barriers=_sum(line, "barriers"),
+            async_copies=_sum(line, "async_copy_requests"),
             most_traffic=bool(touched) and touched == top_sectors,
             most_conflicts=bool(conflicts[line.line]) and conflicts[line.line] == top_conflicts,
             binding_pct=100.0 * work[line.line] / all_work if work[line.line] else None,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from gpuprof.analysis.counters import value
 from gpuprof.analysis.kinds import on_host
+from gpuprof.analysis.memo import remembered
 from gpuprof.devices.device import Device
 from gpuprof.results import Measurement, ProblemRecord, Run, Throughput, Timing
 
@@ -116,6 +117,7 @@ def _roof(
     )
 
 
+@remembered
 def speed_of(run: Run, case: Measurement) -> Speed | None:
     """A case's rates, or None where it has none.
 

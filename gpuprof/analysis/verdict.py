@@ -7,6 +7,7 @@ from typing import Literal
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.kinds import blocks_of, is_reference
+from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
 from gpuprof.analysis.why import reasons
 from gpuprof.results import Measurement, Run
@@ -52,6 +53,7 @@ class Verdict:
         return f"{self.label}: {self.evidence}" if self.evidence else self.label
 
 
+@remembered
 def verdict_of(run: Run, case: Measurement) -> Verdict | None:
     """What limits a timed case; None where it has no speed or the device's peaks are unknown."""
     speed = speed_of(run, case)

@@ -37,6 +37,82 @@ class TheoreticalOccupancy:
     blocks_per_sm: int
 
 
+@dataclass(frozen=True, slots=True)
+class OccupancyLimit:
+    """How many blocks one resource of an SM holds.
+
+    Args:
+        name: `registers`, `shared memory`, `threads` or `blocks`.
+        blocks: Resident blocks that it allows; None where a block takes none of it.
+        reckoned: The arithmetic, in words and figures.
+    """
+
+    name: str
+    blocks: int | None
+    reckoned: str
+
+
+def occupancy_limits(
+    device: Device, *, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int
+) -> tuple[OccupancyLimit, ...]:
+    """What each resource of an SM allows: the least of them is the occupancy.
+
+    Args:
+        device: The limits to respect.
+        threads_per_block: At least 1.
+        registers_per_thread: From the compiler; 0 for a kernel that uses none.
+        shared_bytes_per_block: Static and dynamic shared memory together, without what CUDA reserves.
+
+    Returns:
+        0 blocks where not even one fits an SM; what a device allows a single block besides is not looked at.
+    """
+    units = granularity(device.capability)
+    warps = _divide_up(threads_per_block, _WARP_THREADS)
+    most_warps = device.max_threads_per_sm // _WARP_THREADS
+    return (
+        OccupancyLimit(
+            "registers",
+            _blocks_by_registers(device, units, warps, registers_per_thread),
+            _registers_reckoned(device, units, warps, registers_per_thread),
+        ),
+        OccupancyLimit(
+            "shared memory",
+            _blocks_by_shared_memory(device, units, shared_bytes_per_block),
+            _shared_reckoned(device, units, shared_bytes_per_block),
+        ),
+        OccupancyLimit(
+            "threads",
+            most_warps // warps,
+            f"{threads_per_block} threads are {warps} warps; an SM holds {most_warps} warps",
+        ),
+        OccupancyLimit("blocks", device.max_blocks_per_sm, "an SM holds so many blocks of any size"),
+    )
+
+
+def _registers_reckoned(device: Device, units: Granularity, warps: int, per_thread: int) -> str:
+    if per_thread == 0:
+        return "the kernel uses none"
+    asked = per_thread * _WARP_THREADS
+    per_warp = _round_up(asked, units.registers_per_warp)
+    share = device.registers_per_sm // units.sub_partitions
+    rounded = f", rounded up to {per_warp:,}" if per_warp != asked else ""
+    return (
+        f"{per_thread} a thread x {_WARP_THREADS} = {asked:,} a warp{rounded}; each of the SM's"
+        f" {units.sub_partitions} parts has {share:,}, which hold {share // per_warp} warps;"
+        f" {share // per_warp * units.sub_partitions} warps / {warps} a block"
+    )
+
+
+def _shared_reckoned(device: Device, units: Granularity, per_block: int) -> str:
+    reserved = device.reserved_shared_bytes_per_block
+    allocated = _round_up(per_block + reserved, units.shared_bytes_per_block)
+    if not allocated:
+        return "the kernel uses none"
+    rounded = f", rounded up to {allocated:,}" if allocated != per_block + reserved else ""
+    own = f"{per_block:,} + {reserved:,} reserved" if reserved else f"{per_block:,}"
+    return f"{own} bytes a block{rounded}; {device.shared_bytes_per_sm:,} an SM / {allocated:,}"
+
+
 def theoretical_occupancy(
     device: Device, *, threads_per_block: int, registers_per_thread: int, shared_bytes_per_block: int
 ) -> TheoreticalOccupancy:
@@ -54,16 +130,18 @@ def theoretical_occupancy(
     units = granularity(device.capability)
     warps = _divide_up(threads_per_block, _WARP_THREADS)
     _check_threads(device, threads_per_block)
-    limits = {
-        "registers": _blocks_by_registers(device, units, warps, registers_per_thread),
-        "shared memory": _blocks_by_shared_memory(device, units, shared_bytes_per_block),
-        "threads": device.max_threads_per_sm // _WARP_THREADS // warps,
-        "blocks": device.max_blocks_per_sm,
-    }
-    blocks = min(limit for limit in limits.values() if limit is not None)
+    _check_registers(device, units, warps, registers_per_thread)
+    _check_shared_memory(device, units, shared_bytes_per_block)
+    limits = occupancy_limits(
+        device,
+        threads_per_block=threads_per_block,
+        registers_per_thread=registers_per_thread,
+        shared_bytes_per_block=shared_bytes_per_block,
+    )
+    blocks = min(limit.blocks for limit in limits if limit.blocks is not None)
     return TheoreticalOccupancy(
         theoretical_pct=100.0 * blocks * warps / (device.max_threads_per_sm // _WARP_THREADS),
-        limiter=" and ".join(name for name, limit in limits.items() if limit == blocks),
+        limiter=" and ".join(limit.name for limit in limits if limit.blocks == blocks),
         blocks_per_sm=blocks,
     )
 
@@ -81,13 +159,19 @@ def _check_threads(device: Device, threads: int) -> None:
 def _blocks_by_registers(device: Device, units: Granularity, warps: int, per_thread: int) -> int | None:
     """Blocks that the register file holds; None for a kernel without registers.
 
-    Registers are handed out by the warp, in units, from the sub-partition that the warp runs on. The check
-    of a single block counts its warps as if they filled all sub-partitions equally.
+    Registers are handed out by the warp, in units, from the sub-partition that the warp runs on.
     """
     if per_thread == 0:
         return None
     per_warp = _round_up(per_thread * _WARP_THREADS, units.registers_per_warp)
-    needed = per_warp * _round_up(warps, units.sub_partitions)
+    warps_per_partition = device.registers_per_sm // units.sub_partitions // per_warp
+    return warps_per_partition * units.sub_partitions // warps
+
+
+def _check_registers(device: Device, units: Granularity, warps: int, per_thread: int) -> None:
+    """A single block is checked as if its warps filled all sub-partitions equally."""
+    needed = _round_up(per_thread * _WARP_THREADS, units.registers_per_warp)
+    needed *= _round_up(warps, units.sub_partitions)
     if per_thread > _MAX_REGISTERS_PER_THREAD:
         raise CaseFailure(
             f"{per_thread} registers per thread do not fit: a thread has at most"
@@ -101,12 +185,15 @@ def _blocks_by_registers(device: Device, units: Granularity, warps: int, per_thr
             over_limit=True,
             fix="Use a smaller block, or limit registers with __launch_bounds__.",
         )
-    warps_per_partition = device.registers_per_sm // units.sub_partitions // per_warp
-    return warps_per_partition * units.sub_partitions // warps
 
 
 def _blocks_by_shared_memory(device: Device, units: Granularity, per_block: int) -> int | None:
     """Blocks that the largest shared-memory carve-out holds; None where a block takes none of it."""
+    allocated = _round_up(per_block + device.reserved_shared_bytes_per_block, units.shared_bytes_per_block)
+    return device.shared_bytes_per_sm // allocated if allocated else None
+
+
+def _check_shared_memory(device: Device, units: Granularity, per_block: int) -> None:
     reserved = device.reserved_shared_bytes_per_block
     allocated = _round_up(per_block + reserved, units.shared_bytes_per_block)
     if allocated > device.shared_bytes_per_block_optin + reserved:
@@ -117,7 +204,6 @@ def _blocks_by_shared_memory(device: Device, units: Granularity, per_block: int)
             over_limit=True,
             fix="Use a smaller tile.",
         )
-    return device.shared_bytes_per_sm // allocated if allocated else None
 
 
 def _registers(count: int) -> str:

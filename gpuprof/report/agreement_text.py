@@ -22,6 +22,11 @@ def agreement_headline(found: tuple[CaseAgreement, ...]) -> str:
     return ", ".join(parts) + "."
 
 
+def counted_twice(value: float, unit: str) -> str:
+    """One of the two figures: counts in full, shares as far as they can differ."""
+    return numbers.percent(value, 6) if unit == "%" else numbers.exact(value)
+
+
 def format_difference(item: Comparison) -> str:
     """Hardware against executor; where the executor counted none, the count itself."""
     if item.hardware == item.executor:

@@ -20,8 +20,8 @@ class BoundBar:
     """One part of the GPU. Places are shares of the axis in percent.
 
     Args:
+        key: The part's, which its definition goes by.
         label: The part.
-        meaning: What it does.
         least: Where its floor ends.
         even: Where it would end if all SMs shared the work evenly; None where they do.
         most: Where it would end if caches absorbed nothing; None where they have no part in it.
@@ -34,8 +34,8 @@ class BoundBar:
         binds: Whether no other ends later.
     """
 
+    key: str
     label: str
-    meaning: str
     least: float
     even: float | None
     most: float | None
@@ -132,8 +132,8 @@ def _bar(floor: Floor, axis: float, before_us: float | None) -> BoundBar:
     bound = floor.bound
     reachable = bound.reachable_us if bound.reachable_us and bound.reachable_us <= axis else None
     return BoundBar(
+        key=floor.key,
         label=floor.label,
-        meaning=floor.meaning,
         least=place(bound.least_us) or 0.0,
         even=place(bound.even_us),
         most=place(bound.most_us),

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every figure of a case as a table cell: human text, the raw value it sorts by, or why it is missing."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ from gpuprof.analysis import counters
 from gpuprof.analysis.banners import is_noisy
 from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
+from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.status import status_of
 from gpuprof.results import Measurement, Run
 from gpuprof.text import format_extent
@@ -83,7 +85,7 @@ def cell_of(figure: Figure, subject: Subject, *, fine: bool = False) -> Cell:
         return Cell(reading.value, reading.value)
     digits = _MORE_DIGITS.get(figure.unit, 3) if fine else 3
     noisy = " ~" if figure.key == "median_us" and is_noisy(subject.case) else ""
-    counter = counters.held(subject.case).get(figure.key)
+    counter = counters.find(subject.case, figure.key)
     least = "≥ " if counter and counter.is_least and counter.value == reading.value else ""
     return Cell(least + figure.write(reading.value, digits) + noisy, reading.value)
 
@@ -127,9 +129,16 @@ def column_of(figure: Figure, *, group: str = "", label: str = "", fine: bool = 
         label or figure.label,
         group or figure.group,
         figure.meaning,
-        lambda run, case: cell_of(figure, Subject(run, case), fine=fine),
+        _reader(figure.key, fine),
         numeric=not figure.is_text,
     )
+
+
+@functools.cache
+def _reader(key: str, fine: bool) -> Callable[[Run, Measurement], Cell]:
+    """Makes a case's cell of a figure, once a report: the same cell stands in several tables."""
+    figure = FIGURES.get(key) or counter_figure(key)
+    return remembered(lambda run, case: cell_of(figure, Subject(run, case), fine=fine))
 
 
 def _columns(*keys: str) -> tuple[Column, ...]:
@@ -201,7 +210,7 @@ def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
     """One column per counter that occurs, under a heading that says who counted."""
     columns = []
     for name in counters.names_in(cases):
-        held = [found[name] for case in cases if name in (found := counters.held(case))]
+        held = [counter for case in cases if (counter := counters.find(case, name)) is not None]
         sources = {counter.source for counter in held}
         figure = counter_figure(name)
         group, said = _COUNTED_BY[sources.pop()] if len(sources) == 1 else _BY_BOTH, ""

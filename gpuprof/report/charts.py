@@ -1,11 +1,14 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What each chart shows, as plain JSON data; colours and layout belong to the page's script.
+"""What each chart shows, as plain JSON data: what `svg` draws, and the page's script to look closer.
 
 Every text is written here, so that a chart and the table beside it never disagree about a figure.
 """
 
+from dataclasses import dataclass
 from typing import Any
+
+from markupsafe import Markup
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.blocks import Sweep
@@ -15,8 +18,9 @@ from gpuprof.analysis.parameters import Panel, ParameterSweep, Point
 from gpuprof.analysis.roofline import Level, Roofline
 from gpuprof.analysis.scaling import Series
 from gpuprof.analysis.status import status_of
-from gpuprof.report.cells import block_phrase, format_block
+from gpuprof.report.cells import block_phrase
 from gpuprof.report.metrics import Bar, Metric, ladder_metrics
+from gpuprof.report.svg.drawings import drawings
 from gpuprof.results import Run
 from gpuprof.text import visible
 
@@ -33,30 +37,61 @@ SWEEP_LABELS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ChartView:
+    """A chart as the page shows it.
+
+    Args:
+        key: Its id on the page.
+        choices: Labels of its drawings, where there are several.
+        drawing: The first.
+        data: What the page's script draws to look closer, with the other drawings.
+    """
+
+    key: str
+    choices: tuple[str, ...]
+    drawing: Markup
+    data: Chart
+
+
+def chart_view(key: str, chart: Chart) -> ChartView:
+    """A chart and its drawings."""
+    named = {**chart, "id": key}
+    drawn = drawings(named)
+    choices = tuple(metric["label"] for metric in chart["metrics"])
+    return ChartView(key, choices, drawn[0], {**named, "drawings": drawn})
+
+
 def ladder_chart(run: Run, group: Group, ladder: Ladder, anchors: dict[str, str]) -> Chart:
     """A bar per kernel for each figure the reader can choose."""
     metrics = ladder_metrics(run, group, ladder)
     return {
         "kind": "ladder",
+        "title": f"Ladder at {ladder.size.label}, {group.title}",
         "rows": [_row(run, rung, anchors) for rung in ladder.rungs],
         "metrics": [_metric(metric, ladder) for metric in metrics],
     }
 
 
-def scaling_chart(group: Group, series: tuple[Series, ...]) -> Chart:
+def scaling_chart(group: Group, series: tuple[Series, ...], anchors: dict[str, str]) -> Chart:
     """Rates over the size of the problem."""
     flops = group.rate_is_flops
     write = numbers.gflops if flops else numbers.gbps
     largest = max(point.rate for item in series for point in item.points)
     divisor, unit = numbers.unit_for(largest, numbers.COMPUTE_UNITS) if flops else (1.0, "GB/s")
+    # Lines that are drawn from the start have colours of their own.
+    ranked = sorted(series, key=lambda item: not item.is_shown)
     return {
         "kind": "scaling",
+        "title": group.title,
         "unit": unit,
         "metrics": [{"label": "Linear"}, {"label": "Logarithmic"}],
         "ticks": [[size.problem.edge, size.label] for size in group.sizes],
         "series": [
             {
                 "name": visible(item.kernel),
+                "anchor": anchors[item.kernel],
+                "look": ranked.index(item),
                 "reference": item.is_reference,
                 "shown": item.is_shown,
                 "x": [point.edge for point in item.points],
@@ -70,20 +105,21 @@ def scaling_chart(group: Group, series: tuple[Series, ...]) -> Chart:
     }
 
 
-def roofline_chart(roofline: Roofline) -> Chart:
+def roofline_chart(group: Group, roofline: Roofline, anchors: dict[str, str]) -> Chart:
     """Roofs and points of each level, for two logarithmic axes."""
     return {
         "kind": "roofline",
+        "title": group.title,
         "peak": {
             "value": roofline.peak_gflops,
             "label": f"theoretical compute peak {numbers.gflops(roofline.peak_gflops)}",
         },
         "metrics": [{"label": level.label} for level in roofline.levels],
-        "levels": [_level(level) for level in roofline.levels],
+        "levels": [_level(level, anchors) for level in roofline.levels],
     }
 
 
-def _level(level: Level) -> Chart:
+def _level(level: Level, anchors: dict[str, str]) -> Chart:
     last = level.points[-1].size
     places = {(point.kernel, point.size): index for index, point in enumerate(level.points)}
     return {
@@ -99,6 +135,7 @@ def _level(level: Level) -> Chart:
         "points": [
             {
                 "kernel": visible(point.kernel),
+                "anchor": anchors[point.kernel],
                 "size": point.size,
                 "x": point.flop_per_byte,
                 "y": point.gflops,
@@ -131,20 +168,16 @@ def sweep_chart(sweep: Sweep) -> Chart:
     return {
         "kind": "matrix",
         "logarithmic": False,
-        "label": SWEEP_LABELS[sweep.metric],
+        "caption": f"{SWEEP_LABELS[sweep.metric]}: {visible(sweep.kernel)} at {sweep.size}",
         "reversed": sweep.lower_is_better,
-        "x_title": "block.x, threads",
-        "y_title": "block.y, threads",
+        "x_title": "block.x",
+        "y_title": "block.y",
         "xs": list(sweep.xs),
         "ys": list(sweep.ys),
         "low": min(values, default=0.0),
         "high": max(values, default=0.0),
         "z": [[cell.value if cell else None for cell in row] for row in sweep.cells],
         "text": texts,
-        "hover": [
-            [f"block {x}x{y}: {text or 'not run'}" for x, text in zip(sweep.xs, row, strict=True)]
-            for y, row in zip(sweep.ys, texts, strict=True)
-        ],
         "best": [[bool(cell and cell.is_best) for cell in row] for row in sweep.cells],
         "default": [[False for _ in row] for row in sweep.cells],
     }
@@ -153,34 +186,28 @@ def sweep_chart(sweep: Sweep) -> Chart:
 def parameter_chart(sweep: ParameterSweep, panel: Panel) -> Chart:
     """One of several small charts: bars over one parameter, or a matrix over two.
 
-    Colours and heights share one scale within a size.
+    Colours and lengths share one scale within a size.
     """
+    fixed = ", ".join(f"{name}={value}" for name, value in panel.fixed.items())
     values = [point.value for point in sweep.points if point.value is not None]
     points = panel.points
     return {
         "kind": "matrix" if sweep.ys else "bars",
         "logarithmic": bool(values) and 0.0 < _WIDE * min(values) < max(values),
-        "label": "",
+        "caption": f"{sweep.size}{', ' if fixed else ''}{visible(fixed)}",
+        "figure": sweep.figure.label,
         "reversed": sweep.figure.better == "lower",
-        "x_title": sweep.names[0],
-        "y_title": sweep.names[1] if sweep.ys else "",
+        "x_title": visible(sweep.names[0]),
+        "y_title": visible(sweep.names[1]) if sweep.ys else "",
         "xs": list(sweep.xs),
         "ys": list(sweep.ys),
         "low": min(values, default=0.0),
         "high": max(values, default=0.0),
         "z": [[point.value if point else None for point in row] for row in points],
         "text": [[parameter_text(sweep, point) for point in row] for row in points],
-        "hover": [[parameter_hover(sweep, point) for point in row] for row in points],
         "best": [[bool(point and point.is_best) for point in row] for row in points],
         "default": [[bool(point and point.is_default) for point in row] for row in points],
     }
-
-
-def parameter_hover(sweep: ParameterSweep, point: Point | None) -> str:
-    """A point in full."""
-    if point is None:
-        return "not run"
-    return visible(f"{format_block(point.case)}: {parameter_text(sweep, point)}")
 
 
 def parameter_text(sweep: ParameterSweep, point: Point | None) -> str:
@@ -203,6 +230,7 @@ def _row(run: Run, rung: Rung, anchors: dict[str, str]) -> Chart:
         "shape": visible(rung.kernel.title if rung.is_reference else block_phrase(rung.case)),
         "status": f"{status.symbol} {status.word}",
         "usable": status.usable,
+        "is_fault": status.tone == "bad",
         "reason": "" if status.usable else visible(rung.case.reason or ""),
         "reference": rung.is_reference,
         "ceiling": rung.is_ceiling,

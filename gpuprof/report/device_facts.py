@@ -15,8 +15,8 @@ class RateRow:
     """One rate of a device: what was reached, and what its documents promise.
 
     Args:
+        key: Its name, which its definition goes by.
         label: For a reader.
-        meaning: How it is measured.
         measured: Empty where it was not.
         theoretical: Empty where no document tells.
         share: Of the theoretical one; empty without both.
@@ -24,8 +24,8 @@ class RateRow:
         reason: Why it was not measured.
     """
 
+    key: str
     label: str
-    meaning: str
     measured: str
     theoretical: str
     share: str
@@ -45,8 +45,8 @@ def rate_rows(device: Device) -> tuple[RateRow, ...]:
         reached, limit = device.measured_rates.get(key), limits.get(key)
         rows.append(
             RateRow(
+                key,
                 info.label,
-                info.meaning,
                 "" if reached is None else numbers.significant(reached, 4),
                 "" if limit is None else numbers.significant(limit, 4),
                 "" if limit is None or reached is None else numbers.percent(100 * reached / limit),

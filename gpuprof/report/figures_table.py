@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The table of every figure: one row per case, footnotes for what was not measured."""
+"""The table of every figure: one row per case."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -14,13 +15,17 @@ from gpuprof.results import Run
 
 @dataclass(frozen=True, slots=True)
 class FiguresRow:
-    """One case: its cells, in column order, and the number of each cell's footnote (0 for none)."""
+    """One case: its cells, in column order."""
 
     anchor: str
     status: Status
     is_reference: bool
     cells: tuple[Cell, ...]
-    notes: tuple[int, ...]
+
+    def pairs(self, columns: tuple[Column, ...]) -> Iterator[tuple[Cell, bool]]:
+        """Each cell but the first, which heads the row, with whether it is a number."""
+        for cell, column in zip(self.cells[1:], columns[1:], strict=True):
+            yield cell, column.numeric
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,6 @@ class FiguresTable:
         columns: Those that at least one case has a figure for.
         spans: Heading and width of each run of columns that share a group.
         rows: Cases in ladder order.
-        notes: Reasons, numbered from 1.
         absent: Columns without any figure, with their reasons.
         zero: Counters that were counted and are 0 in every case.
         left_out: How many counters that gpuprof does not describe have no column.
@@ -40,7 +44,6 @@ class FiguresTable:
     columns: tuple[Column, ...]
     spans: tuple[tuple[str, int], ...]
     rows: tuple[FiguresRow, ...]
-    notes: tuple[str, ...]
     absent: tuple[tuple[str, str], ...]
     zero: tuple[str, ...]
     left_out: int
@@ -58,22 +61,15 @@ def figures_table(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> F
     ]
     shown = [full and not nought for full, nought in zip(filled, zero, strict=True)]
     kept = tuple(column for column, keep in zip(columns, shown, strict=True) if keep)
-    notes: dict[str, int] = {}
-    rows = []
-    for (rung, case), cells in zip(cases, grid, strict=True):
-        visible = tuple(cell for cell, keep in zip(cells, shown, strict=True) if keep)
-        rows.append(
-            FiguresRow(
-                anchor=anchors[case.kernel],
-                status=status_of(run, case),
-                is_reference=rung.is_reference,
-                cells=visible,
-                notes=tuple(
-                    notes.setdefault(cell.reason, len(notes) + 1) if cell.text is None else 0
-                    for cell in visible
-                ),
-            )
+    rows = [
+        FiguresRow(
+            anchor=anchors[case.kernel],
+            status=status_of(run, case),
+            is_reference=rung.is_reference,
+            cells=tuple(cell for cell, keep in zip(cells, shown, strict=True) if keep),
         )
+        for (rung, case), cells in zip(cases, grid, strict=True)
+    ]
     absent = []
     if cases:
         for index, column in enumerate(columns):
@@ -84,7 +80,6 @@ def figures_table(run: Run, ladders: list[Ladder], anchors: dict[str, str]) -> F
         columns=kept,
         spans=tuple((name, len(list(held))) for name, held in groupby(kept, key=lambda column: column.group)),
         rows=tuple(rows),
-        notes=tuple(notes),
         absent=tuple(absent),
         zero=tuple(column.label for column, nought in zip(columns, zero, strict=True) if nought),
         left_out=counters.left_out(tuple(case for _, case in cases)),

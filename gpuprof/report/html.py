@@ -6,34 +6,39 @@ import base64
 import functools
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from gpuprof import page_data
 from gpuprof.analysis import numbers
+from gpuprof.analysis.glossary import Glossary
 from gpuprof.analysis.status import status_of
-from gpuprof.report.agreement_text import agreement_headline, format_difference
+from gpuprof.report.agreement_text import agreement_headline, counted_twice, format_difference
 from gpuprof.report.cells import block_phrase, format_block
-from gpuprof.report.charts import SWEEP_LABELS, parameter_text, sweep_text
-from gpuprof.report.ladder_table import explanation
+from gpuprof.report.ladder_table import remarks
 from gpuprof.report.page import build_page
+from gpuprof.report.pieces import Pieces
 from gpuprof.report.profile_table import PROFILE_COLUMNS
 from gpuprof.report.shortened import shortened
-from gpuprof.report.text import bound, finalize
+from gpuprof.report.svg.sample_strip import sample_strip
+from gpuprof.report.text import bound, finalize, linked
 from gpuprof.results import Run
 from gpuprof.schema import to_json
 
-_SCRIPTS = ("charts.js", "page.js")
+_SCRIPTS = ("charts.js", "page.js", "tables.js", "highlight.js", "lazy.js", "glossary.js")
 
 
 def render_html(run: Run) -> str:
     """A run as one HTML document.
 
-    The document holds the run's whole data as one JSON block (`run`, readable as a results file, and
-    `charts`), Plotly once, and tables that need no script. Its content security policy allows only the
-    scripts whose hashes it names, and no network at all.
+    The charts are drawn in it, and every table needs no script. It holds the run's whole data (readable as a
+    results file), the charts' other drawings and Plotly, each compressed: its script inflates what a reader
+    asks for. Its content security policy allows only the scripts whose hashes it names, Plotly's among them,
+    and no network at all.
 
     Args:
         run: What to show; nothing is measured or changed.
@@ -41,20 +46,40 @@ def render_html(run: Run) -> str:
     Returns:
         The document's text.
     """
-    whole, run = run, shortened(run)
-    page = build_page(run)
-    scripts = [_plotly() if page.charts else "", "\n".join(_asset(name) for name in _SCRIPTS)]
+    shown = shortened(run)
+    with ThreadPoolExecutor(1) as beside:
+        # Compressing takes as long as half of the page, and holds no lock while it does.
+        plotly = beside.submit(_plotly)
+        data = beside.submit(page_data.packed, _json({"run": to_json(run)}))
+        page = build_page(shown)
+        charts = {view.key: view.data for view in page.charts.values()}
+        block, (packed_plotly, plotly_hash) = data.result(), plotly.result()
+    script = "\n".join(_asset(name) for name in _SCRIPTS)
+    pieces = Pieces(Glossary())
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             page=page,
-            run=run,
-            policy=_policy(scripts),
-            style=Markup(_asset("style.css")),
-            dark=Markup(_asset("dark.css")),
-            scripts=[Markup(script) for script in scripts if script],
-            data=_data_block({"run": to_json(whole), "charts": page.charts}),
+            run=shown,
+            glossary=pieces.glossary,
+            term=pieces.term,
+            not_measured=pieces.not_measured,
+            cell=pieces.cell,
+            cells=pieces.cells,
+            sortable_cells=pieces.sortable_cells,
+            policy=_policy([_hash(script), *([plotly_hash] if charts else [])]),
+            style=Markup("\n".join(map(_asset, ("style.css", "charts.css")))),
+            dark=Markup("\n".join(map(_asset, ("dark.css", "charts-dark.css")))),
+            script=Markup(script),
+            blocks={
+                page_data.RUN_BLOCK: block,
+                **(
+                    {"gpuprof-charts": page_data.packed(_json(charts)), "gpuprof-plotly": packed_plotly}
+                    if charts
+                    else {}
+                ),
+            },
         )
     )
 
@@ -70,17 +95,17 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+    environment.filters["linked"] = linked
     environment.globals.update(
         status_of=status_of,
-        explanation=explanation,
+        remarks=remarks,
         agreement_headline=agreement_headline,
+        counted_twice=counted_twice,
         format_difference=format_difference,
         format_block=format_block,
         block_phrase=block_phrase,
         profile_columns=PROFILE_COLUMNS,
-        sweep_labels=SWEEP_LABELS,
-        sweep_text=sweep_text,
-        parameter_text=parameter_text,
+        sample_strip=sample_strip,
         count=numbers.count,
         bound=bound,
         exact=numbers.exact,
@@ -97,26 +122,26 @@ def _asset(name: str) -> str:
 
 
 @functools.cache
-def _plotly() -> str:
-    # Importing Plotly takes longer than anything else here, so that only a report with charts pays for it.
+def _plotly() -> tuple[str, str]:
+    """Plotly compressed, and the hash of its text, by which a page allows it."""
+    # Importing Plotly takes longer than anything else here, so that only a report pays for it.
     from plotly.offline import get_plotlyjs
 
-    return str(get_plotlyjs())
+    text = str(get_plotlyjs())
+    return page_data.packed(text), _hash(text)
 
 
-def _policy(scripts: list[str]) -> str:
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-        for script in scripts
-        if script
-    )
+def _hash(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _policy(hashes: list[str]) -> str:
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:;"
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:;"
         " base-uri 'none'; form-action 'none'"
     )
 
 
-def _data_block(document: dict[str, Any]) -> Markup:
-    """JSON that cannot end the script element it stands in, whatever its strings hold."""
-    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, allow_nan=False, separators=(",", ":"))

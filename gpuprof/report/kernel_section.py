@@ -27,9 +27,9 @@ from gpuprof.report.cells import (
     counter_columns,
     format_block,
 )
-from gpuprof.report.ladder_table import explanation, moved
-from gpuprof.report.source import Line, difference, header_lines, source_lines
-from gpuprof.report.sparkline import sparkline
+from gpuprof.report.ladder_table import explanation
+from gpuprof.report.occupancy_table import OccupancyTable, occupancy_tables
+from gpuprof.report.source import Listing, difference, header_lines, line_count, listing
 from gpuprof.results import KernelRecord, Measurement, Run
 from gpuprof.text import format_extent
 
@@ -50,7 +50,6 @@ class SizeColumn:
     waves: str
     status: Status
     case: Measurement
-    samples: Markup
     explanation: tuple[str, ...]
     bounds: BoundPicture | None
 
@@ -87,13 +86,15 @@ class KernelSection:
     """Everything shown of one kernel.
 
     Args:
-        lines: The whole source; the first `folded` of them are licence and header. A header that is all there
-            is to the file is not folded.
+        brief: Its answer in a few words, at the largest size that it has one for.
+        header: Licence and header of its source; None where there is neither, or nothing else.
+        code: The rest of it, with counts; None without a source.
         counted_size: The size whose counts stand beside the lines, empty without any.
         bound_by: The part that binds at that size; empty where no line is known to work for it.
         claims: What the header says that its step moves.
         claims_measured: Whether any size measured any of it.
         figures: By the heading their columns share.
+        occupancy: The arithmetic of each launch shape.
         shares: Sizes with Nsight Compute's shares, the largest size first.
         zero_counters: Counters that were counted and are 0 at every size.
         before: Id of the rung it is compared with, whose source `difference` starts from.
@@ -106,17 +107,19 @@ class KernelSection:
     sizes: tuple[SizeColumn, ...]
     claims: tuple[ClaimRow, ...]
     claims_measured: bool
+    brief: str
     figures: tuple[tuple[str, tuple[FigureRow, ...]], ...]
+    occupancy: tuple[OccupancyTable, ...]
     counters: tuple[FigureRow, ...]
     shares: tuple[ShareList, ...]
     zero_counters: tuple[str, ...]
     no_counters: tuple[str, ...]
-    lines: tuple[Line, ...]
-    folded: int
+    header: Listing | None
+    code: Listing | None
     counted_size: str
     bound_by: str
     before: str | None
-    difference: tuple[tuple[str, str], ...]
+    difference: Markup
     options: tuple[str, ...]
     logs: tuple[str, ...]
     other_cases: int
@@ -156,6 +159,15 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
     older = kernel_record(run, before) if before else None
     # A file that only chooses has no code to differ.
     old = older.source if older and not older.choices and not record.choices else ""
+    binding = next(
+        (
+            rung.limits.binding.short
+            for rung in rungs
+            if rung.case is shown and rung.limits and rung.limits.hot
+        ),
+        "",
+    )
+    header, code = _listings(record, anchors[record.id], shown, binding, rungs)
     counted_rows = [
         row for row in _rows(run, counter_columns(cases), cases) if not row.column.key.startswith(_AS_BARS)
     ]
@@ -177,6 +189,8 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
             )
         ),
         counters=tuple(row for row in counted_rows if not _is_zero(row)),
+        brief=_brief(run, found),
+        occupancy=occupancy_tables(run, cases),
         shares=_shares(found),
         zero_counters=tuple(row.column.label for row in counted_rows if _is_zero(row)),
         no_counters=tuple(
@@ -186,25 +200,42 @@ def _section(run: Run, found: list[tuple[Ladder, Rung]], anchors: dict[str, str]
                 if not counted(case) and not rungs[0].is_reference
             )
         ),
-        lines=tuple(source_lines(record.source, shown)) if record.source else (),
-        folded=0 if record.choices else header_lines(record.source),
+        header=header,
+        code=code,
         counted_size=shown.problem.label if shown else "",
-        bound_by=next(
-            (
-                rung.limits.binding.label
-                for rung in rungs
-                if rung.case is shown and rung.limits and rung.limits.hot
-            ),
-            "",
-        ),
+        bound_by=binding,
         before=before,
-        difference=tuple(difference(old, record.source)) if old and record.source else (),
+        difference=difference(old, record.source) if old and record.source else Markup(""),
         options=tuple(
             dict.fromkeys(" ".join(case.compile_options) for case in cases if case.compile_options)
         ),
         logs=tuple(dict.fromkeys(case.log for case in cases if case.log)),
         other_cases=sum(len(rung.cases) - 1 for rung in rungs),
     )
+
+
+def _listings(
+    record: KernelRecord, anchor: str, shown: Measurement | None, binding: str, rungs: list[Rung]
+) -> tuple[Listing | None, Listing | None]:
+    """Licence and header, which are folded, and the code; a file that only chooses is shown whole."""
+    if not record.source:
+        return None, None
+    folded = 0 if record.choices else header_lines(record.source)
+    named = frozenset(rung.limits.hot.line for rung in rungs if rung.limits and rung.limits.hot)
+    span = (folded, line_count(record.source))
+    code = listing(record.source, anchor, span, shown, binding, named)
+    return (listing(record.source, anchor, (0, folded)) if folded else None), code
+
+
+def _brief(run: Run, found: list[tuple[Ladder, Rung]]) -> str:
+    """For example `4096: 2.50 ms`; a bound is said to be one."""
+    for ladder, rung in reversed(found):
+        if rung.speed is not None:
+            return f"{ladder.size.label}: {numbers.time_us(rung.speed.median_us)}"
+        if rung.limits is not None and status_of(run, rung.case).usable:
+            return f"{ladder.size.label}: at least {numbers.time_us(rung.limits.least_us)}"
+    ladder, rung = found[-1]
+    return f"{ladder.size.label}: {status_of(run, rung.case).word}"
 
 
 def _shares(found: list[tuple[Ladder, Rung]]) -> tuple[ShareList, ...]:
@@ -235,8 +266,7 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
         waves=numbers.significant(filled) if filled is not None else "",
         status=status_of(run, case),
         case=case,
-        samples=sparkline(rung.speed.timing) if rung.speed else Markup(""),
-        explanation=(*case.remarks, *moved(rung)) if rung.limits else explanation(run, rung),
+        explanation=() if rung.limits else explanation(run, rung),
         bounds=bound_picture(rung.limits, rung, ladder.rung(rung.previous).limits if rung.previous else None)
         if rung.limits
         else None,
@@ -259,5 +289,5 @@ def _is_zero(row: FigureRow) -> bool:
 
 def _counted_by(key: str, cases: tuple[Measurement, ...]) -> str:
     """Who counted; the tool's own name for the counter stands in its hint."""
-    sources = {counter.source for case in cases if (counter := counters.held(case).get(key))}
+    sources = {counter.source for case in cases if (counter := counters.find(case, key))}
     return " and ".join(_COUNTERS_OF[source] for source in sorted(sources))

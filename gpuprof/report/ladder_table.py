@@ -16,10 +16,6 @@ from gpuprof.analysis.verdict import clues_of
 from gpuprof.report.cells import Cell, cell_of, format_block
 from gpuprof.results import Run
 
-#: Bounds within this factor count as equal.
-_SAME_BOUND = 1.01
-_MOST_NAMED = 3
-
 
 @dataclass(frozen=True, slots=True)
 class RungColumn:
@@ -27,13 +23,13 @@ class RungColumn:
 
     Args:
         label: Heading.
-        meaning: One sentence for the reader.
+        term: Key of its definition in the glossary.
         read: Makes a rung's cell.
         bar: True where the cell is a share that a small bar supports.
     """
 
     label: str
-    meaning: str
+    term: str
     read: Callable[[Rung], Cell]
     bar: bool = False
 
@@ -42,7 +38,7 @@ def rung_columns(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ..
     """The columns between a rung's name and its explanation, by what the backend can know."""
     block = RungColumn(
         "Block",
-        "Threads per block, and tile parameters; of several, the fastest.",
+        "block",
         # An arrow alone on its line would point at nothing.
         lambda rung: Cell(format_block(rung.case, brief=True).replace("→ ", "→\u00a0")),
     )
@@ -73,6 +69,19 @@ def explanation(run: Run, rung: Rung) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def remarks(run: Run, rung: Rung) -> tuple[str, ...]:
+    """What a rung's row adds to its columns: what moved, what they cannot say of its bound, and the line."""
+    if rung.limits is None or not status_of(run, rung.case).usable:
+        return explanation(run, rung)
+    far = rung.limits.latency
+    return (
+        *rung.case.remarks,
+        *shifted(rung),
+        *((rung.limits.text,) if far else ()),
+        *_hot_line(rung.limits),
+    )
+
+
 def moved(rung: Rung) -> Iterator[str]:
     """What moved since the rung that it is compared with."""
     if rung.changes:
@@ -80,15 +89,6 @@ def moved(rung: Rung) -> Iterator[str]:
     elif rung.gain is not None:
         what = "no recorded figure but the time moved" if rung.gain_is_clear else "nothing recorded moved"
         yield f"vs {rung.previous}: {what}"
-
-
-def headline(run: Run, group: Group, ladder: Ladder) -> str:
-    """The answer in one sentence; empty where the run cannot give one."""
-    if ladder.fastest is not None:
-        return _fastest(run, group, ladder, ladder.rung(ladder.fastest))
-    if run.backend != "sim":
-        return ""
-    return _least_bound(ladder)
 
 
 def shifted(rung: Rung) -> Iterator[str]:
@@ -100,70 +100,22 @@ def shifted(rung: Rung) -> Iterator[str]:
 def of_limits(limits: Limits) -> Iterator[str]:
     """What binds, where its work is done, and what less of it would allow."""
     yield limits.text
-    if limits.hot:
-        yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of its work"
+    yield from _hot_line(limits)
     if limits.steps:
         yield f"next: {limits.steps[0].text}"
 
 
-def _least_bound(ladder: Ladder) -> str:
-    """The order of a ladder that nobody timed: by bounds, and said to be bounds."""
-    bounded = sorted(
-        (
-            (rung.limits.least_us, rung.limits, rung.kernel.id)
-            for rung in ladder.rungs
-            if rung.limits is not None and not rung.is_ceiling
-        ),
-        key=lambda item: (item[0], item[2]),
-    )
-    if not bounded:
-        return ""
-    least, limits, _ = bounded[0]
-    alike = [kernel for us, _, kernel in bounded if us <= least * _SAME_BOUND]
-    who = ", ".join(alike) if len(alike) <= _MOST_NAMED else f"{len(alike)} kernels alike"
-    text = (
-        f"By bounds, no times: {who} cannot be faster than {numbers.time_us(least)} ({limits.binding.label})"
-    )
-    most, last, slowest = bounded[-1]
-    if most > least * _SAME_BOUND:
-        text += f"; {slowest} not than {numbers.time_us(most)} ({last.binding.label})"
-    return f"{text}."
+def _hot_line(limits: Limits) -> Iterator[str]:
+    if limits.hot:
+        yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of its work"
 
 
-def _fastest(run: Run, group: Group, ladder: Ladder, rung: Rung) -> str:
-    speed = rung.speed
-    if speed is None:
-        return ""
-    rate = cell_of(headline_rate(run, rung.case), Subject(run, rung.case)).text
-    chosen = f" → {rung.case.chosen}" if rung.case.chosen else ""
-    parts = [f"Fastest: {rung.kernel.id}{chosen}, {numbers.time_us(speed.median_us)}, {rate}"]
-    if speed.limit is not None and speed.pct_of_limit is not None:
-        share = f"{numbers.percent(speed.pct_of_limit)} of the {speed.limit.name}"
-        if speed.pct_of_measured_limit is not None:
-            share += f", {numbers.percent(speed.pct_of_measured_limit)} of what this device reaches"
-        parts.append(share)
-    if not group.rate_is_flops and speed.pct_of_copy_bandwidth is not None:
-        parts.append(f"{numbers.percent(speed.pct_of_copy_bandwidth)} of the measured copy")
-    if rung.pct_of_reference is not None:
-        parts.append(f"{numbers.percent(rung.pct_of_reference)} of {ladder.reference}")
-    slowest = max(
-        (other for other in ladder.rungs if other.speed and not other.is_reference and not other.is_ceiling),
-        key=lambda other: other.speed.median_us if other.speed else 0.0,
-    )
-    if rung.limits is not None:
-        parts.append(rung.limits.text)
-    if slowest is not rung and slowest.speed:
-        factor = slowest.speed.median_us / speed.median_us
-        parts.append(f"{numbers.ratio(factor)} as fast as {slowest.kernel.id}")
-    return "; ".join(parts) + "."
-
-
-def _column(run: Run, key: str, *, label: str = "", meaning: str = "", bar: bool = False) -> RungColumn:
+def _column(run: Run, key: str, *, label: str = "", bar: bool = False) -> RungColumn:
     """A column of one figure."""
     figure = FIGURES[key]
     return RungColumn(
         label or figure.short,
-        meaning or figure.meaning,
+        key,
         lambda rung: cell_of(figure, Subject(run, rung.case, rung)),
         bar,
     )
@@ -176,7 +128,7 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
         if median.text is None:
             return median
         value, mark = median.text.removesuffix(" ~"), " ~" if median.text.endswith(" ~") else ""
-        return Cell(f"{value} {interval.text or 'n/a'}{mark}")
+        return Cell(f"{value} {interval.text or 'n/a'}{mark}", median.sort)
 
     def rate(rung: Rung) -> Cell:
         return cell_of(headline_rate(run, rung.case), Subject(run, rung.case, rung))
@@ -191,21 +143,19 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
         return Cell(f"{mark} {cell.text}", cell.sort)
 
     columns = [
-        RungColumn("Time", "Cold median and its 95 % confidence interval; ~ marks a noisy one.", time),
-        RungColumn("Rate", "From the cold median.", rate),
+        RungColumn("Time", "median", time),
+        RungColumn("Rate", "gflops" if group.rate_is_flops else "gbps", rate),
         _column(run, "pct_of_limit", bar=True),
     ]
     if not group.rate_is_flops and run.device.measured_copy_bandwidth_gbps:
         columns.append(_column(run, "pct_of_copy", bar=True))
     if any(rung.limits is not None for rung in ladder.rungs):
         columns += [_column(run, "bound_by"), _column(run, "pct_of_bound", bar=True)]
-    columns.append(RungColumn(FIGURES["gain"].short, FIGURES["gain"].meaning, gain))
+    columns.append(RungColumn(FIGURES["gain"].short, "gain", gain))
     if ladder.reference is not None:
-        meaning = f"Speed relative to {ladder.reference}, the fastest reference on this GPU."
-        columns.append(_column(run, "pct_of_reference", label=f"Of {ladder.reference}", meaning=meaning))
+        columns.append(_column(run, "pct_of_reference", label=f"Of {ladder.reference}"))
     elif ladder.fastest is not None:
-        meaning = f"Speed relative to {ladder.fastest}, the fastest here."
-        columns.append(_column(run, "pct_of_fastest", meaning=meaning))
+        columns.append(_column(run, "pct_of_fastest"))
     return tuple(columns)
 
 

@@ -3,39 +3,62 @@
 """The whole report as data for the template: what is shown, in which order, under which anchors."""
 
 import shlex
-from collections.abc import Callable
+from collections import Counter as Tally
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from gpuprof.analysis.agreement import CaseAgreement, agreements
-from gpuprof.analysis.banners import Banner, banners
+from gpuprof.analysis.answer import Answer, answer_of
+from gpuprof.analysis.banners import Banner, Level, banners
 from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
 from gpuprof.analysis.limits import rate_sources
 from gpuprof.analysis.modes import MODES
-from gpuprof.analysis.parameters import Panel, ParameterSweep, build_parameter_sweeps
+from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
-from gpuprof.report.charts import ladder_chart, parameter_chart, roofline_chart, scaling_chart, sweep_chart
+from gpuprof.analysis.status import status_of
+from gpuprof.report.charts import (
+    ChartView,
+    chart_view,
+    ladder_chart,
+    parameter_chart,
+    roofline_chart,
+    scaling_chart,
+    sweep_chart,
+)
 from gpuprof.report.device_facts import RateRow, device_facts, rate_rows
 from gpuprof.report.figures_table import FiguresTable, figures_table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
-from gpuprof.report.ladder_table import RungColumn, headline, rung_columns
+from gpuprof.report.ladder_table import RungColumn, rung_columns
 from gpuprof.report.parameters_text import sweep_sentence
 from gpuprof.report.profile_table import ProfileRow, profile_rows
+from gpuprof.report.svg.drawings import drawings
 from gpuprof.results import Run
 
 
 @dataclass(frozen=True, slots=True)
 class SizeView:
-    """One size's ladder."""
+    """One size's ladder.
+
+    Args:
+        anchor: Id of its panel.
+        common: Cautions that concern most rows, each with how many.
+        tags: Those that concern single rows, by kernel.
+    """
 
     label: str
+    anchor: str
+    common: tuple[tuple[str, Banner], ...]
+    tags: Mapping[str, tuple[Banner, ...]]
     ladder: Ladder
     columns: tuple[RungColumn, ...]
-    headline: str
-    chart: str | None
+    answer: Answer
+    chart: ChartView | None
     profile: tuple[ProfileRow, ...]
 
 
@@ -44,7 +67,7 @@ class SweepView:
     """One heat map."""
 
     sweep: Sweep
-    chart: str
+    table: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +75,7 @@ class ParametersView:
     """All sets of parameters of one kernel: sizes, each with its sentence, its panels and their charts."""
 
     kernel: str
-    sizes: tuple[tuple[ParameterSweep, str, tuple[tuple[Panel, str], ...]], ...]
+    sizes: tuple[tuple[ParameterSweep, str, tuple[Markup, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +83,15 @@ class GroupView:
     """One problem family: its ladders and the charts across sizes and blocks."""
 
     title: str
+    short: str
     scalars: str
     group: Group
     sizes: tuple[SizeView, ...]
     opened: int
     scaling: tuple[Series, ...]
-    scaling_chart: str | None
+    scaling_chart: ChartView | None
     roofline: Roofline | None
-    roofline_chart: str | None
+    roofline_chart: ChartView | None
     sweeps: tuple[SweepView, ...]
     opened_sweep: int
     parameters: tuple[ParametersView, ...]
@@ -75,7 +99,7 @@ class GroupView:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything the template shows; `charts` also goes into the page's data block."""
+    """Everything the template shows; what `charts` hold goes into a block of the page's too."""
 
     title: str
     mode: str
@@ -84,19 +108,25 @@ class Page:
     rates: tuple[tuple[str, tuple[RateRow, ...]], ...]
     rate_sources: tuple[tuple[str, str], ...]
     banners: tuple[Banner, ...]
+    caution: str
     groups: tuple[GroupView, ...]
     agreements: tuple[CaseAgreement, ...]
     figures: FiguresTable
     kernels: tuple[KernelSection, ...]
     anchors: dict[str, str]
-    charts: dict[str, Any]
+    charts: dict[str, ChartView]
 
 
 def build_page(run: Run) -> Page:
     """Analyse a run and lay out its report."""
-    charts: dict[str, Any] = {}
+    charts: dict[str, ChartView] = {}
     anchors = anchors_of(run)
-    views = tuple(_group_view(run, group, anchors, charts) for group in groups(run))
+    cautions = banners(run)
+    held = groups(run)
+    views = tuple(
+        _group_view(run, group, f"group-{index}", anchors, charts, cautions)
+        for index, group in enumerate(held, 1)
+    )
     ladders = [size.ladder for view in views for size in view.sizes]
     names = dict.fromkeys(view.group.operation.title for view in views)
     return Page(
@@ -106,7 +136,8 @@ def build_page(run: Run) -> Page:
         environment=_environment(run),
         rates=tuple((device.name, rate_rows(device)) for device in run.devices if device.measured_rates),
         rate_sources=rate_sources(run),
-        banners=banners(run),
+        banners=cautions,
+        caution=_counted(cautions),
         groups=views,
         agreements=agreements(run),
         figures=figures_table(run, ladders, anchors),
@@ -116,22 +147,69 @@ def build_page(run: Run) -> Page:
     )
 
 
-def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[str, Any]) -> GroupView:
-    def add(chart: Any) -> str:
+def _counted(cautions: tuple[Banner, ...]) -> str:
+    """For example `1 error, 2 warnings and 3 notes`."""
+    tally = Tally(banner.level for banner in cautions)
+    words: dict[Level, str] = {"bad": "error", "warning": "warning", "note": "note"}
+    parts = [
+        f"{tally[level]} {word}{'' if tally[level] == 1 else 's'}"
+        for level, word in words.items()
+        if tally[level]
+    ]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+
+
+def _tagged(
+    run: Run, ladder: Ladder, cautions: tuple[Banner, ...]
+) -> tuple[tuple[tuple[str, Banner], ...], dict[str, tuple[Banner, ...]]]:
+    """Cautions that concern most of a ladder's rows, with how many, and those of single rows, by kernel.
+
+    A note that stands beside more than half of the rows would hide the warnings that stand beside a few.
+    """
+    own = [rung for rung in ladder.rungs if not rung.is_reference and status_of(run, rung.case).usable]
+    common: list[tuple[str, Banner]] = []
+    tags: dict[str, tuple[Banner, ...]] = {}
+    for banner in cautions:
+        cases = {id(case) for case in banner.cases} if banner.tag else set()
+        found = [rung for rung in ladder.rungs if id(rung.case) in cases]
+        count = sum(id(rung.case) in cases for rung in own)
+        if len(own) > 1 and count == len(own):
+            common.append(("Every row", banner))
+        elif len(own) > 1 and banner.level == "note" and 2 * count > len(own):
+            common.append((f"{count} of {len(own)} rows", banner))
+        else:
+            for rung in found:
+                tags[rung.kernel.id] = (*tags.get(rung.kernel.id, ()), banner)
+    return tuple(common), tags
+
+
+def _group_view(
+    run: Run,
+    group: Group,
+    anchor: str,
+    anchors: dict[str, str],
+    charts: dict[str, ChartView],
+    cautions: tuple[Banner, ...],
+) -> GroupView:
+    def add(chart: Any) -> ChartView:
         key = f"chart-{len(charts) + 1}"
-        charts[key] = chart
-        return key
+        charts[key] = chart_view(key, chart)
+        return charts[key]
 
     sizes = []
-    for size in group.sizes:
+    for index, size in enumerate(group.sizes, 1):
         ladder = build_ladder(run, size)
+        common, tags = _tagged(run, ladder, cautions)
         chart = ladder_chart(run, group, ladder, anchors)
         sizes.append(
             SizeView(
                 label=size.label,
+                anchor=f"{anchor}-size-{index}",
+                common=common,
+                tags=tags,
                 ladder=ladder,
                 columns=rung_columns(run, group, ladder),
-                headline=headline(run, group, ladder),
+                answer=answer_of(run, group, ladder),
                 chart=add(chart) if chart["metrics"] else None,
                 profile=profile_rows(run, ladder),
             )
@@ -142,21 +220,22 @@ def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[st
     roofline = build_roofline(run, group)
     return GroupView(
         title=group.title,
+        short=group.operation.title,
         scalars=group.scalars,
         group=group,
         sizes=tuple(sizes),
         opened=opened,
         scaling=scaling,
-        scaling_chart=add(scaling_chart(group, scaling)) if scaling else None,
+        scaling_chart=add(scaling_chart(group, scaling, anchors)) if scaling else None,
         roofline=roofline,
-        roofline_chart=add(roofline_chart(roofline)) if roofline else None,
-        sweeps=tuple(SweepView(sweep, add(sweep_chart(sweep))) for sweep in sweeps),
+        roofline_chart=add(roofline_chart(group, roofline, anchors)) if roofline else None,
+        sweeps=tuple(SweepView(sweep, drawings(sweep_chart(sweep))[0]) for sweep in sweeps),
         opened_sweep=_most_telling(sweeps, sizes[opened]),
-        parameters=_parameters(run, group, add),
+        parameters=_parameters(run, group),
     )
 
 
-def _parameters(run: Run, group: Group, add: Callable[[Any], str]) -> tuple[ParametersView, ...]:
+def _parameters(run: Run, group: Group) -> tuple[ParametersView, ...]:
     sweeps = build_parameter_sweeps(run, group)
     return tuple(
         ParametersView(
@@ -165,7 +244,7 @@ def _parameters(run: Run, group: Group, add: Callable[[Any], str]) -> tuple[Para
                 (
                     sweep,
                     sweep_sentence(run, sweep),
-                    tuple((panel, add(parameter_chart(sweep, panel))) for panel in sweep.panels),
+                    tuple(drawings(parameter_chart(sweep, panel))[0] for panel in sweep.panels),
                 )
                 for sweep in sweeps
                 if sweep.kernel == kernel
@@ -191,12 +270,7 @@ def _facts(run: Run) -> tuple[tuple[str, str], ...]:
         ("Device", f"{run.device.name}, {run.device.arch}"),
         ("Mode", MODES[run.backend].ran),
         ("Date", run.created_utc.replace("T", " ").replace("Z", " UTC")),
-        ("gpuprof", run.tool.version),
     ]
-    for name, label in (("driver", "Driver"), ("nvrtc", "NVRTC")):
-        found = [value for key, value in run.environment.items() if key.lower() == name]
-        found += [value for key, value in run.environment.items() if key.lower().startswith(f"{name}_")]
-        facts += [(label, value) for value in found[:1]]
     named = run.argv and run.argv[0].endswith("gpuprof")
     facts.append(("Command", shlex.join(run.argv if named else ("gpuprof", *run.argv))))
     return tuple(facts)

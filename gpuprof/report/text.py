@@ -5,12 +5,27 @@
 import re
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from gpuprof.text import visible
 
 #: The space before a unit or an SI letter.
 _UNIT = re.compile(r"(?<=\d) (?=(?:[kMGTPE]|%|[KMGT]iB|B|[nµm]?s|[MGT]B/s|[MGTP]FLOP/s|SMs)(?![\w-]))")
+
+
+#: An address as far as it can be told from the text around it.
+_ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]{}]+[^\s<>\"'()\[\]{}.,;:]")
+
+
+def linked(text: str) -> Markup:
+    """The text, escaped and made visible, with the web addresses in it as links."""
+    pieces, end = [], 0
+    shown = visible(text)
+    for match in _ADDRESS.finditer(shown):
+        address = escape(match[0])
+        pieces += [escape(shown[end : match.start()]), f'<a href="{address}">{address}</a>']
+        end = match.end()
+    return Markup("".join([*pieces, escape(shown[end:])]))
 
 
 def finalize(value: Any) -> Any:

@@ -34,6 +34,7 @@ HOUSE: dict[str, str] = {
     "files": "Writing files whole or not at all.",
     "json_schema": "The published schema of dataclasses.",
     "schema": "Dataclasses to JSON and back, with constraints.",
+    "page_data": "What a report keeps compressed, written and read.",
     "quantities": "Ranges of numbers that make sense.",
     "tables": "Typed fields out of TOML.",
     "devices": "What a device is, the known cards, theoretical occupancy.",
@@ -72,7 +73,7 @@ FEWER: dict[str, set[str]] = {
     "executor": {"errors", "copy_engine", "texture_units"},
     # A run is shown on any machine, without what measured it.
     "analysis": {"text", "counters", "operation", "devices", "problems", "results", "bounds"},
-    "report": {"text", "schema", "devices", "results", "analysis"},
+    "report": {"text", "schema", "page_data", "devices", "results", "analysis"},
     # The two backends know nothing of each other.
     "backends.sim": set(HOUSE) - {"backends.gpu"},
     # What a problem is does not depend on how it is computed, measured or kept.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
-// What the page does beyond its charts: theme, size selectors, sorting, printing.
+// The page's own controls: theme, selectors of sizes, printing.
 
 (() => {
   const root = document.documentElement;
@@ -49,111 +49,46 @@
       button.type = "button";
       button.textContent = label;
       button.setAttribute("aria-pressed", String(index === pressed));
-      button.addEventListener("click", () => {
-        [...group.children].forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
-        choose(index);
-      });
+      button.addEventListener("click", () => press(index));
       group.append(button);
     });
     const box = document.createElement("div");
     box.append(name, group);
     holder.append(box);
+    function press(chosen) {
+      [...group.children].forEach((button, index) => button.setAttribute("aria-pressed", String(index === chosen)));
+      choose(chosen);
+    }
+    return press;
   }
 
   document.querySelectorAll(".tabs").forEach((tabs) => {
     const panels = [...tabs.querySelectorAll(":scope > .panel")];
     const show = (index) => {
       panels.forEach((panel, at) => { panel.hidden = at !== index; });
-      gpuprof.drawAll(panels[index]);
     };
     if (panels.length < 2) return;
     const opened = Number(tabs.dataset.open);
-    chooser(tabs.querySelector(":scope > .choosers"), tabs.dataset.tabs, panels.map((panel) => panel.dataset.label), opened, show);
+    const labels = panels.map((panel) => panel.dataset.label);
+    const press = chooser(tabs.querySelector(":scope > .choosers"), tabs.dataset.tabs, labels, opened, show);
+    panels.forEach((panel, index) => panel.addEventListener("gpuprof:show", () => press(index)));
     show(opened);
   });
 
-  document.querySelectorAll("[data-metrics]").forEach((holder) => {
-    const { metrics } = gpuprof.data.charts[holder.dataset.metrics];
-    const plot = holder.parentElement.querySelector(".plot");
-    if (metrics.length < 2) return;
-    chooser(holder, holder.dataset.title || "Show", metrics.map((metric) => metric.label), 0, (index) => {
-      plot.gpuprofMetric = index;
-      gpuprof.draw(plot);
-    });
-  });
+  // ---------------------------------------------------------------- printing
 
-  // ---------------------------------------------------------------- sorting
-
-  function sortRows(table, column, ascending) {
-    const body = table.tBodies[0];
-    const key = (row) => row.cells[column].dataset.sort;
-    const rows = [...body.rows].sort((first, second) => {
-      const [a, b] = [key(first), key(second)];
-      // What was not measured stays at the end in both directions.
-      if (a === undefined || b === undefined) return (a === undefined) - (b === undefined);
-      const [x, y] = [Number(a), Number(b)];
-      const order = Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b) : x - y;
-      return ascending ? order : -order;
-    });
-    body.append(...rows);
-  }
-
-  document.querySelectorAll("table.sortable").forEach((table) => {
-    const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
-    heads.forEach((head, column) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.tabIndex = 0;
-      button.append(...head.childNodes);
-      head.append(button);
-      button.addEventListener("click", () => {
-        const ascending = head.getAttribute("aria-sort") !== "ascending";
-        heads.forEach((other) => other.removeAttribute("aria-sort"));
-        head.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-        sortRows(table, column, ascending);
-      });
-    });
-  });
-
-  // ---------------------------------------------------------------- arriving at a kernel, resizing, printing
-
-  function reveal() {
-    const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (!target) return;
-    const details = target.matches("details") ? target : target.querySelector(".source-details");
-    if (details) details.open = true;
-    // A line of source may stand within several that are closed.
-    for (let outer = target.closest("details"); outer; outer = outer.parentElement.closest("details")) outer.open = true;
-  }
-  window.addEventListener("hashchange", reveal);
-
-  let timer = 0;
-  let width = window.innerWidth;
-  window.addEventListener("resize", () => {
-    if (window.innerWidth === width) return;
-    width = window.innerWidth;
-    clearTimeout(timer);
-    timer = setTimeout(() => gpuprof.drawAll(), 120);
-  });
-
-  // The text width of an A4 sheet within the style sheet's margins, at 96 pixels to the inch.
-  const PRINT_PX = 680;
-  const plots = () => document.querySelectorAll(".plot[data-chart]");
   let hidden = [];
   let themeBefore = "auto";
   window.addEventListener("beforeprint", () => {
     hidden = [...document.querySelectorAll(".panel[hidden]")];
     hidden.forEach((panel) => { panel.hidden = false; });
     themeBefore = currentTheme();
-    plots().forEach((plot) => { plot.style.width = `${PRINT_PX}px`; });
     applyTheme("light");
   });
   window.addEventListener("afterprint", () => {
-    plots().forEach((plot) => { plot.style.width = ""; });
     hidden.forEach((panel) => { panel.hidden = true; });
     applyTheme(themeBefore);
   });
 
   applyTheme(stored.read() || currentTheme());
-  reveal();
 })();

@@ -1,0 +1,97 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a report's words mean, and why its gaps are gaps: one place each, which all their mentions link to.
+
+A mention is a link, so that it works with a finger, a keyboard, and without scripts.
+"""
+
+import functools
+import re
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+
+from gpuprof.analysis.figures import FIGURES, counter_figure
+from gpuprof.bounds.parts import PARTS
+from gpuprof.devices.measured import MEASURED_RATES
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One definition.
+
+    Args:
+        anchor: Id of its element.
+        label: The word.
+        group: What tells it from others of the same name; empty for terms.
+        meaning: One or two sentences.
+        metrics: Nsight Compute's names of a counter, as they occur in the run.
+    """
+
+    anchor: str
+    label: str
+    group: str
+    meaning: str
+    metrics: tuple[str, ...] = ()
+
+
+class Glossary:
+    """The words that one report mentions, gathered while it is written."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, dict[str, None]] = {}
+        self._used: dict[str, None] = {}
+        self._reasons: dict[str, int] = {}
+
+    def anchor(self, key: str, metric: str | None = None) -> str:
+        """The id that a mention of a word leads to; from then on the word is in `entries`.
+
+        Args:
+            key: Of a term, a figure, a counter, a part of the GPU (`part_KEY`) or a rate (`rate_KEY`).
+            metric: Nsight Compute's name, to be told with the definition.
+        """
+        self._used[key] = None
+        if metric:
+            self._metrics.setdefault(key, {}).update(dict.fromkeys(metric.split(", ")))
+        return _anchor(key)
+
+    def reason(self, text: str | None) -> str:
+        """The id of the reason why something was not measured; from then on it is among `reasons`."""
+        number = self._reasons.setdefault(text or "no reason was recorded", len(self._reasons) + 1)
+        return f"reason-{number}"
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """In the order first given: the first one's id is `reason-1`."""
+        return tuple(self._reasons)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Every term, and the other words that were mentioned, by label."""
+        found = [_defined(key, tuple(self._metrics.get(key, ()))) for key in {**_terms(), **self._used}]
+        return tuple(sorted(found, key=lambda entry: (entry.label.lower(), entry.group)))
+
+
+def _anchor(key: str) -> str:
+    return f"term-{re.sub('[^A-Za-z0-9_]+', '-', key)}"
+
+
+def _defined(key: str, metrics: tuple[str, ...]) -> Entry:
+    term = _terms().get(key)
+    if term is not None:
+        return Entry(_anchor(key), term["label"], "", term["meaning"])
+    if key.startswith("part_"):
+        part = PARTS.get(key.removeprefix("part_"))
+        name = key.removeprefix("part_")
+        return Entry(_anchor(key), part.label if part else name, "bound", part.meaning if part else "")
+    if key.startswith("rate_"):
+        rate = MEASURED_RATES[key.removeprefix("rate_")]
+        return Entry(_anchor(key), rate.label, "measured rate", rate.meaning)
+    figure = FIGURES.get(key) or counter_figure(key)
+    return Entry(_anchor(key), figure.label, figure.group, figure.meaning, metrics)
+
+
+@functools.cache
+def _terms() -> dict[str, dict[str, str]]:
+    text = files("gpuprof.analysis").joinpath("glossary.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)

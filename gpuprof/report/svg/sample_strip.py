@@ -1,0 +1,177 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Every cold sample of a case: in the order taken, by round, and beside it sorted, on one axis of time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from statistics import median
+
+from markupsafe import Markup
+
+from gpuprof.analysis import numbers
+from gpuprof.report.svg.elements import element, number, place
+from gpuprof.report.svg.scales import Scale
+from gpuprof.results import Timing
+
+_HEIGHT = 96
+#: Strokes of the strip and points of the curve; a stroke spans the samples that fall into it.
+_COLUMNS, _POINTS = 72, 40
+#: Half of the least span in shares of the median, so that a quiet kernel does not look restless.
+_LEAST_SPAN = 0.01
+#: How far beyond the 5th and 95th percentile the axis reaches, in their distance: one outlier hides no rest.
+_REACH = 1.5
+#: The field on which lines are drawn before they are stretched.
+_FIELD = 1000
+_GAP = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    scale: Scale
+    beyond: int
+
+    def y(self, sample: float) -> int:
+        """From above, on the field; what is beyond stands at the edge."""
+        return round(_FIELD * (1 - min(1.0, max(0.0, self.scale.share(sample)))))
+
+
+def sample_strip(timing: Timing, size: str) -> Markup:
+    """The samples of a case behind one line that tells their number.
+
+    Args:
+        timing: The cold samples.
+        size: The size at which they were taken.
+    """
+    samples = timing.samples_us
+    if not samples:
+        return Markup("")
+    axis = _axis(timing)
+    words = _words(timing, axis)
+    named = f"Samples at {size}: {count_phrase(timing)}"
+    return element(
+        "details",
+        element("summary", named),
+        element("p", words, class_="soft"),
+        element(
+            "div",
+            _panel(
+                axis, timing, _strip(timing, axis), "in the order taken" + _by_round(timing), labelled=True
+            ),
+            _panel(axis, timing, _sorted(samples, axis), "sorted: share of samples below", labelled=False),
+            class_="samples",
+        ),
+        class_="samples-of",
+    )
+
+
+def count_phrase(timing: Timing) -> str:
+    """For example `384 samples in 3 rounds`."""
+    count, rounds = len(timing.samples_us), len(timing.rounds_us)
+    samples = f"{count:,} sample{'' if count == 1 else 's'}"
+    return samples if rounds < 2 else f"{samples} in {rounds} rounds"
+
+
+def _by_round(timing: Timing) -> str:
+    return ", round by round; a bar is a round's median" if len(timing.rounds_us) > 1 else ""
+
+
+def _axis(timing: Timing) -> _Axis:
+    samples, middle = timing.samples_us, timing.median_us
+    reach = _REACH * (timing.p95_us - timing.p05_us)
+    low = min(max(min(samples), timing.p05_us - reach), middle * (1 - _LEAST_SPAN))
+    high = max(min(max(samples), timing.p95_us + reach), middle * (1 + _LEAST_SPAN))
+    beyond = sum(sample < low or sample > high for sample in samples)
+    return _Axis(Scale(low, high), beyond)
+
+
+def _words(timing: Timing, axis: _Axis) -> str:
+    def time(value: float) -> str:
+        return numbers.time_us(value, 4)
+
+    parts = [f"Median {time(timing.median_us)}"]
+    if timing.ci95_rel is None:
+        parts.append("too few samples for an interval")
+    else:
+        ends = (timing.median_us * (1 + sign * timing.ci95_rel) for sign in (-1, 1))
+        parts.append(f"95 % interval {' to '.join(map(time, ends))}")
+    parts.append(f"p05 {time(timing.p05_us)}, p95 {time(timing.p95_us)}")
+    if len(timing.rounds_us) > 1:
+        middles = [median(samples) for samples in timing.rounds_us if samples]
+        parts.append(f"medians of rounds {time(min(middles))} to {time(max(middles))}")
+    if axis.beyond:
+        least, most = time(min(timing.samples_us)), time(max(timing.samples_us))
+        parts.append(f"{axis.beyond:,} beyond the drawing; all lie from {least} to {most}")
+    if timing.dropped:
+        parts.append(f"{timing.dropped:,} set aside, taken while the GPU was throttled")
+    return f"{'; '.join(parts)}."
+
+
+def _panel(axis: _Axis, timing: Timing, paths: Sequence[Markup], below: str, *, labelled: bool) -> Markup:
+    """One part: the interval as a band, the median as a line, times at the left."""
+    middle = place(axis.y(timing.median_us) / _FIELD)
+    drawn = [element("line", x1="0", x2="100%", y1=middle, y2=middle, class_="median")]
+    if timing.ci95_rel:
+        top, foot = (axis.y(timing.median_us * (1 + sign * timing.ci95_rel)) for sign in (1, -1))
+        drawn.insert(
+            0, element("rect", width="100%", y=place(top / _FIELD), height=place((foot - top) / _FIELD))
+        )
+    lines = element(
+        "svg",
+        *paths,
+        viewBox=f"0 0 {_FIELD} {_FIELD}",
+        preserveAspectRatio="none",
+        width="100%",
+        height="100%",
+    )
+    texts = _times(axis, timing) if labelled else []
+    texts.append(element("text", below, x="0", y=_HEIGHT + 15))
+    title = element("title", f"{count_phrase(timing)}, {below}")
+    return element("svg", title, *drawn, lines, *texts, height=_HEIGHT, role="img")
+
+
+def _times(axis: _Axis, timing: Timing) -> list[Markup]:
+    """The ends of the axis, and the median where it does not touch them."""
+    values = [axis.scale.low, axis.scale.high]
+    if 0.18 < axis.scale.share(timing.median_us) < 0.82:
+        values.append(timing.median_us)
+    return [
+        element(
+            "text",
+            numbers.time_us(value, 4),
+            x="-6",
+            y=number(4 + _HEIGHT * axis.y(value) / _FIELD),
+            text_anchor="end",
+        )
+        for value in values
+    ]
+
+
+def _strip(timing: Timing, axis: _Axis) -> list[Markup]:
+    """Strokes of each round, one round beside the other."""
+    rounds = [samples for samples in timing.rounds_us if samples]
+    count = sum(map(len, rounds))
+    width = (_FIELD - _GAP * (len(rounds) - 1)) / count
+    starts = accumulate((len(samples) * width + _GAP for samples in rounds), initial=0.0)
+    strokes, middles = [], []
+    for start, samples in zip(starts, rounds, strict=False):
+        columns = min(len(samples), max(1, round(_COLUMNS * len(samples) / count)))
+        for column in range(columns):
+            held = samples[column * len(samples) // columns : (column + 1) * len(samples) // columns]
+            x = start + (column + 0.5) * len(samples) * width / columns
+            strokes.append(f"M{x:.0f} {axis.y(max(held)) - 8}V{axis.y(min(held)) + 8}")
+        middles.append(f"M{start:.0f} {axis.y(median(samples))}h{len(samples) * width:.0f}")
+    drawn = [element("path", d="".join(strokes))]
+    return [*drawn, element("path", d="".join(middles), class_="of-round")] if len(rounds) > 1 else drawn
+
+
+def _sorted(samples: Sequence[float], axis: _Axis) -> list[Markup]:
+    """The samples by rank: where the curve is level, many are alike."""
+    ordered = sorted(samples)
+    points = min(len(ordered), _POINTS)
+    last = max(1, points - 1)
+    ranks = [round(step * (len(ordered) - 1) / last) for step in range(points)]
+    steps = (
+        f"{_FIELD * (rank + 0.5) / len(ordered):.0f} {axis.y(ordered[rank])}" for rank in dict.fromkeys(ranks)
+    )
+    return [element("path", d="M" + "L".join(steps), class_="curve")]
