@@ -24,6 +24,8 @@ from gpuprof.text import format_extent
 #: What a verdict rests on: times by round, the exact bound where there are no times, or how the case ended.
 Basis = Literal["time", "bound", "outcome", "nothing"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+#: The same in the order in which they ask for attention.
+ATTENTION: tuple[Verdict, ...] = ("regressed", "improved", "uncertain", "same")
 #: A bound that moves by less is rounding: counts are exact, and no time is claimed.
 _LEAST_BOUND = 0.01
 #: By how much Nsight Compute's counters differ from one run of a kernel to the next.
@@ -152,8 +154,8 @@ class Comparison:
 
     @property
     def headline(self) -> str:
-        """For example `2 regressed, 1 improved, 37 same; 1 missing`."""
-        words = [f"{count} {verdict}" for verdict, count in self.counts.items() if count]
+        """For example `2 regressed, 37 same; 1 missing`."""
+        words = [f"{self.counts[verdict]} {verdict}" for verdict in ATTENTION if self.counts[verdict]]
         lists = [
             f"{len(cases)} {word}"
             for word, cases in (("missing", self.missing), ("new", self.added))
