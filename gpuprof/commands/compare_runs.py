@@ -80,7 +80,8 @@ def read_named(path: Path) -> Run:
     files = sorted(path.glob("*.json"))
     if not files:
         raise InputError(
-            f"{path} holds no results file, none that ends in .json.", fix="Name a results.json, or its folder."
+            f"{path} holds no results file, none that ends in .json.",
+            fix="Name a results.json, or its folder.",
         )
     return pooled([read_run(file) for file in files], str(path))
 

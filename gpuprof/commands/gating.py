@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuprof.console import say_lines
 from gpuprof.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on",
         metavar="GATE",
-        help="End with status 1 where a case meets this, e.g. 'spill_bytes > 0' or 'time > 3%'; may be repeated.",
+        help="End with status 1 where a case meets this, e.g. 'spill_bytes > 0'; may be repeated.",
     ),
 ]
 Strict = Annotated[
@@ -33,7 +34,7 @@ Rounds = Annotated[
         min=1,
         max=200,
         metavar="N",
-        help="On a GPU, measure every case in so many fresh processes, as gpuprof compare needs it: 16 tell 2 %.",
+        help="On a GPU: measure every case in N fresh processes, for gpuprof compare; from 16 it tells 2 %.",
     ),
 ]
 
@@ -56,8 +57,17 @@ def read_gates(texts: Sequence[str] | None, *, with_base: bool) -> "tuple[Gate, 
     return read(texts, with_base=with_base)
 
 
-def hold(run: "Run", gates: "Sequence[Gate]", *, strict: bool, quiet: bool) -> ExitCode:
+def hold(
+    run: "Run", gates: "Sequence[Gate]", *, strict: bool, quiet: bool = False, markdown: bool = False
+) -> ExitCode:
     """Hold one run against gates, and say what became of them.
+
+    Args:
+        run: The run.
+        gates: Conditions that no case may meet.
+        strict: Whether a gate that stays uncertain counts.
+        quiet: Whether to say so only where the status is not 0.
+        markdown: Whether to say it in Markdown.
 
     Returns:
         The exit status that they decide.
@@ -69,7 +79,11 @@ def hold(run: "Run", gates: "Sequence[Gate]", *, strict: bool, quiet: bool) -> E
 
     results = hold_run(gates, run)
     status = status_of_gates(results, strict=strict)
-    if not quiet or status is not ExitCode.OK:
+    if markdown:
+        from gpuprof.report.compared_markdown import render_gates_markdown
+
+        say_lines(render_gates_markdown(results))
+    elif not quiet or status is not ExitCode.OK:
         print_gates(results, file=sys.stdout)
     return status
 
@@ -87,5 +101,7 @@ def status_of_comparisons(
 ) -> ExitCode:
     """The same of comparisons; without gates, an uncertain verdict is what `--strict` minds."""
     status = status_of_gates([result for held in results for result in held], strict=strict)
-    undecided = any(comparison.counts["uncertain"] for comparison in comparisons)
+    undecided = any(
+        comparison.counts["uncertain"] or not any(comparison.counts.values()) for comparison in comparisons
+    )
     return UNCERTAIN if status is ExitCode.OK and strict and undecided else status

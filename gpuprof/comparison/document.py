@@ -13,11 +13,9 @@ from gpuprof.comparison.gates import Answer, GateResult
 from gpuprof.comparison.gates import Outcome as GateOutcome
 from gpuprof.comparison.judging import Verdict
 from gpuprof.comparison.surroundings import Difference
-from gpuprof.quantities import Count, Extent, Integer, NonNegative, Positive
+from gpuprof.quantities import Count, Extent, Integer, Positive
 from gpuprof.results import BackendName, Measurement, Outcome, Run, Tool
 from gpuprof.schema import to_json
-
-SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +146,7 @@ class ComparedWithBase:
 
     new: ComparedRun
     verdict: Verdict
-    counts: Mapping[str, NonNegative]
+    counts: Mapping[str, Count]
     differences: tuple[Difference, ...]
     cases: tuple[CaseDocument, ...]
     gates: tuple[GateDocument, ...]
@@ -176,7 +174,7 @@ def document(
     """
     first = comparisons[0]
     return ComparisonDocument(
-        SCHEMA_VERSION,
+        1,
         tool,
         _run(first.base_name, first.base),
         tuple(
@@ -197,16 +195,14 @@ def most_rounds(run: Run) -> int:
 
 def _run(name: str, run: Run) -> ComparedRun:
     devices = tuple(dict.fromkeys(device.name for device in run.devices))
-    return ComparedRun(
-        name, run.created_utc, run.tool, run.backend, devices, run.complete, most_rounds(run)
-    )
+    return ComparedRun(name, run.created_utc, run.tool, run.backend, devices, run.complete, most_rounds(run))
 
 
 def _with_base(comparison: Comparison, gates: Sequence[GateResult]) -> ComparedWithBase:
     return ComparedWithBase(
         _run(comparison.new_name, comparison.new),
         comparison.verdict,
-        dict(comparison.counts),
+        {str(verdict): count for verdict, count in comparison.counts.items()},
         comparison.differences,
         (
             *map(_matched, comparison.cases),

@@ -215,9 +215,7 @@ class Measuring:
             done(indices[position], measurement)
             self._progress.finished(measurement)
 
-        run_cases(
-            cases, worker, session, lambda position: self._progress.started(cases[position]), finished
-        )
+        run_cases(cases, worker, session, lambda position: self._progress.started(cases[position]), finished)
 
     def _again(self, index: int, measurement: Measurement) -> None:
         before = self._keeper.case(index)

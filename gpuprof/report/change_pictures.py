@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Small inline drawings of a comparison: where a change may lie, and how the rounds of both versions spread."""
+"""Small inline drawings of a comparison: where a change may lie, and how the rounds of both spread."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,17 +22,21 @@ _MOST_COLUMNS = 60
 #: Steps at which an axis of changes may end, in percent.
 _ENDS = (2, 5, 10, 20, 50, 100)
 _GAP = 14
+#: Share of a table's changes that its axis holds; the others are drawn at its end, with an arrow.
+_WITHIN = 0.85
 
 
 def axis_end(found: Sequence[Judgement]) -> float:
     """Where an axis of changes ends to both sides, in percent, for all of a table.
 
-    Judgements of too few rounds do not stretch it: their intervals are wide and say so.
+    The few that changed most do not stretch it, or small changes of the others could not be seen; neither do
+    intervals of too few rounds, which are wide and say so.
     """
-    widest = max(
-        (100 * max(abs(item.change), *((abs(item.low), abs(item.high)) if item.by_ranks else ())) for item in found),
-        default=0.0,
+    reaches = sorted(
+        100 * max(map(abs, (item.change, item.low, item.high) if item.by_ranks else (item.change,)))
+        for item in found
     )
+    widest = percentile(reaches, _WITHIN) if reaches else 0.0
     return next((end for end in _ENDS if widest <= end), float(_ENDS[-1]))
 
 
@@ -57,7 +61,8 @@ def change_picture(found: Judgement, verdict: str, end: float) -> Markup:
     label = f"{percent(found.change)}, {percent(found.low)} to {percent(found.high)}"
     return Markup(
         '<svg class="change {verdict}" viewBox="-5 0 {wide} {h}" width="{wide}" height="{h}" role="img"'
-        ' aria-label="{label}"><path class="zero" d="M{m} 0V{h}"/><path class="interval" d="M{low} {y}H{high}"/>'
+        ' aria-label="{label}"><path class="zero" d="M{m} 0V{h}"/>'
+        '<path class="interval" d="M{low} {y}H{high}"/>'
         '{beyond}<circle cx="{dot}" cy="{y}" r="3.5"/></svg>'
     ).format(
         verdict=verdict,
@@ -83,7 +88,7 @@ class _Column:
 
 
 def rounds_picture(base: Timing, new: Timing) -> Markup:
-    """Both versions side by side on one axis of time: a column a round, from p05 to p95, its median marked."""
+    """Both versions side by side on one axis of time: a column a round, p05 to p95, its median marked."""
     sides = [_columns(timing) for timing in (base, new)]
     low = min(column.low for side in sides for column in side)
     high = max(column.high for side in sides for column in side)
@@ -94,9 +99,7 @@ def rounds_picture(base: Timing, new: Timing) -> Markup:
 
     width = (_ROUNDS_WIDTH - _GAP) / 2
     parts = []
-    for number, (name, timing, columns) in enumerate(
-        zip(("base", "new"), (base, new), sides, strict=True)
-    ):
+    for number, (name, timing, columns) in enumerate(zip(("base", "new"), (base, new), sides, strict=True)):
         start = number * (width + _GAP)
         step = width / len(columns)
         half = max(1.0, min(7.0, step * 0.3))
@@ -117,8 +120,8 @@ def rounds_picture(base: Timing, new: Timing) -> Markup:
         f" new {numbers.time_us(new.median_us, 4)} in {_count(new)}"
     )
     return Markup(
-        '<svg class="rounds" viewBox="0 0 {w} {h}" role="img" aria-label="{label}" preserveAspectRatio="none">'
-        "{parts}</svg>"
+        '<svg class="rounds" viewBox="0 0 {w} {h}" role="img" aria-label="{label}"'
+        ' preserveAspectRatio="none">{parts}</svg>'
     ).format(w=_ROUNDS_WIDTH, h=_ROUNDS_HEIGHT, label=label, parts=Markup("".join(parts)))
 
 
@@ -135,9 +138,9 @@ def _columns(timing: Timing) -> list[_Column]:
         samples = [time for taken in timing.rounds_us for time in taken]
         each = ceil(len(samples) / _MOST_COLUMNS)
         rounds = [sorted(samples[start : start + each]) for start in range(0, len(samples), each)]
-    return [
-        _Column(*(percentile(samples, share) for share in (0.05, 0.5, 0.95))) for samples in rounds
-    ] or [_Column(timing.median_us, timing.median_us, timing.median_us)]
+    return [_Column(*(percentile(samples, share) for share in (0.05, 0.5, 0.95))) for samples in rounds] or [
+        _Column(timing.median_us, timing.median_us, timing.median_us)
+    ]
 
 
 def _count(timing: Timing) -> str:

@@ -195,11 +195,9 @@ def _view(number: int, comparison: Comparison, gates: Sequence[GateResult]) -> V
     )
 
 
-def _ladders(
-    number: int, comparison: Comparison, rows: list[Row], anchors: dict[int, str]
-) -> list[Ladders]:
+def _ladders(number: int, comparison: Comparison, rows: list[Row], anchors: dict[int, str]) -> list[Ladders]:
     by_case = {id(row.case.new.case): row for row in rows}
-    found = []
+    found: list[Ladders] = []
     for group in groups(comparison.new):
         for size in group.sizes:
             held = [by_case[id(case)] for case in size.cases if id(case) in by_case]
@@ -235,16 +233,20 @@ def _cards(number: int, rows: list[Row]) -> tuple[Card, ...]:
     ordered = sorted(rows, key=lambda row: ATTENTION.index(row.case.verdict))
     changed = [row for row in ordered if row.case.verdict != "same"]
     unchanged = [row for row in ordered if row.case.verdict == "same"][:_MOST_UNCHANGED_CARDS]
-    found = []
+    found: list[Card] = []
     for index, row in enumerate((*changed, *unchanged)):
         case = row.case
-        cold = [subject.case.timing.cold if subject.case.timing else None for subject in (case.base, case.new)]
+        cold = [
+            subject.case.timing.cold if subject.case.timing else None for subject in (case.base, case.new)
+        ]
         base, new = cold
         pictures, ends = Markup(""), ("", "")
         if case.judgement is not None and base is not None and new is not None:
             pictures, ends = rounds_picture(base, new), range_texts(base, new)
         opened = index < 3 and case.verdict in ("regressed", "improved")
-        found.append(Card(row, f"case-{number}-{index}", pictures, ends, bound_shift(case), case.moved, opened))
+        found.append(
+            Card(row, f"case-{number}-{index}", pictures, ends, bound_shift(case), case.moved, opened)
+        )
     return tuple(found)
 
 
@@ -254,7 +256,10 @@ def _sources(comparison: Comparison) -> list[SourceChange]:
     for case in comparison.cases:
         if case.same_source is not False or case.new.case.kernel in found:
             continue
-        before, after = (_source(comparison, subject.run is comparison.base, subject.case) for subject in (case.base, case.new))
+        before, after = (
+            _source(comparison, subject.run is comparison.base, subject.case)
+            for subject in (case.base, case.new)
+        )
         lines = difference(before, after)
         found[case.new.case.kernel] = SourceChange(
             case.new.case.kernel,

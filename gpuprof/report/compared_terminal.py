@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison in the terminal: the answer first, then what changed, what could not be seen, and the gates."""
+"""A comparison in the terminal: the answer first, then what changed, what did not, and the gates."""
 
 from collections.abc import Sequence
 from typing import TextIO

@@ -121,7 +121,8 @@ def surroundings(comparison: Comparison) -> tuple[str, ...]:
     for case in comparison.cases:
         if case.is_reference and case.verdict in ("regressed", "improved"):
             found.append(
-                f"{case.name}, which is no code of yours, is {case.sentence}: something besides the kernels changed"
+                f"{case.name}, which is no code of yours, is {case.sentence}:"
+                " something besides the kernels changed"
             )
     return tuple(found)
 

@@ -11,7 +11,7 @@ from gpuprof.report.compared_text import moved_texts
 from gpuprof.text import one_line
 
 #: What XML 1.0 cannot hold even escaped, and `one_line` leaves: lone surrogates and two noncharacters.
-_NO_XML = {code: "\ufffd" for code in (*range(0xD800, 0xE000), 0xFFFE, 0xFFFF)}
+_NO_XML = dict.fromkeys((*range(55296, 57344), 65534, 65535), "�")
 
 
 def render_junit(comparisons: Sequence[Comparison], gates: Sequence[Sequence[GateResult]]) -> str:
