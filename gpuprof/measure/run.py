@@ -26,6 +26,8 @@ from gpuprof.toolchain.nvrtc import nvrtc_version
 
 #: Opens the file in which a run is kept.
 Keep = Callable[[Run], ResultsFile]
+#: Most rounds of one run.
+MOST_ROUNDS = 200
 #: Kernel time of a case in each of many rounds: a median of some samples is what a round contributes.
 _LEAST_SECONDS = 0.01
 
