@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpuprof import __version__, console, signals
+from gpuprof.commands.compare_options import compare
+from gpuprof.commands.gating import FailOn, Strict, hold, read_gates
 from gpuprof.commands.options import Force, NcuPath, Quiet, measuring_command
 from gpuprof.errors import ExitCode, GpuprofError, reason
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
@@ -112,18 +114,21 @@ def report(
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is no report.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables instead.")] = False,
     quiet: Quiet = False,
+    fail_on: FailOn = None,
+    strict: Strict = False,
 ) -> None:
     """Render a results file again, on any machine."""
     from gpuprof.commands.output import check_report_path, print_written, write_report
     from gpuprof.files import check_distinct
     from gpuprof.reading import read_run
 
+    gates = read_gates(fail_on, with_base=False)
     run = read_run(results)
     if markdown:
         from gpuprof.report.markdown import render_markdown
 
         console.say_lines(render_markdown(run))
-        return
+        raise typer.Exit(hold(run, gates, strict=strict, markdown=True))
     path = output or results.with_suffix(".html")
     check_distinct(results, path)
     check_report_path(path, force)
@@ -133,6 +138,10 @@ def report(
         print_run(run, file=sys.stdout)
     write_report(run, path)
     print_written(path)
+    raise typer.Exit(hold(run, gates, strict=strict, quiet=quiet))
+
+
+app.command("compare")(compare)
 
 
 @app.command("import")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpuprof.commands.gating import FailOn, Rounds, Strict, read_gates
 from gpuprof.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,6 +144,9 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "poison_inout": (PoisonInout, True),
     "explain": (Explain, True),
     "reference": (Reference, "vendor"),
+    "rounds": (Rounds, 1),
+    "fail_on": (FailOn, None),
+    "strict": (Strict, False),
     "ncu": (Ncu, False),
     "ncu_set": (NcuSet, None),
     "ncu_clocks": (NcuClocks, "none"),
@@ -225,6 +229,7 @@ def _measure(find_ladder: "Callable[..., Ladder]", scalars: Mapping[str, float],
     from gpuprof.kernels.preprocessing import parse_preprocessing
     from gpuprof.measure.run import RunOptions
 
+    gates = read_gates(given["fail_on"], with_base=False)
     preprocessing = parse_preprocessing(given["include"] or [], given["define"] or [])
     request = build_request(
         find_ladder(command=preprocessing),
@@ -247,9 +252,12 @@ def _measure(find_ladder: "Callable[..., Ladder]", scalars: Mapping[str, float],
         lines=given["lines"],
         poison_inout=given["poison_inout"],
         explain=given["explain"],
+        rounds=given["rounds"],
     )
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]
     )
     destination = Destination(given["output"], given["json"], given["html"], given["force"])
-    return profile(request, options, destination, counting, quiet=given["quiet"])
+    return profile(
+        request, options, destination, counting, quiet=given["quiet"], gates=gates, strict=given["strict"]
+    )

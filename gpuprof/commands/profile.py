@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpuprof import signals
 from gpuprof.analysis.status import status_of
+from gpuprof.commands.gating import hold
 from gpuprof.commands.output import print_written, write_report
 from gpuprof.commands.progress import watch
 from gpuprof.console import tell
@@ -23,6 +24,9 @@ from gpuprof.results import Run
 from gpuprof.store import ResultsFile
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuprof.comparison.gates import Gate
     from gpuprof.ncu.invocation import NcuOptions
 
 
@@ -130,8 +134,10 @@ def profile(
     ncu: "NcuOptions | None",
     *,
     quiet: bool,
+    gates: "Sequence[Gate]" = (),
+    strict: bool = False,
 ) -> ExitCode:
-    """Measure, print the table, write the report and name the files.
+    """Measure, print the table, write the report, name the files and hold the run against gates.
 
     Args:
         request: What to measure.
@@ -139,6 +145,8 @@ def profile(
         destination: Where the files go.
         ncu: How to profile with Nsight Compute afterwards, or None.
         quiet: Whether to leave out progress and table.
+        gates: Conditions that no case may meet.
+        strict: Whether a gate that stays uncertain counts.
 
     Returns:
         The command's exit status.
@@ -172,7 +180,8 @@ def profile(
     if not run.complete:
         tell("Stopped early: the files hold what was measured until then.")
         return ExitCode.INTERRUPTED
-    return exit_code(run)
+    held = hold(run, gates, strict=strict, quiet=quiet)
+    return exit_code(run) or held
 
 
 def _with_counters(
