@@ -4,8 +4,11 @@
 
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 
-from gpuprof.measure.case import Case
+from gpuprof.devices.device import Device
+from gpuprof.errors import CaseSkipped
+from gpuprof.measure.case import Case, resolve
 
 #: What decides a kernel's code.
 _Code = tuple[object, ...]
@@ -14,14 +17,16 @@ _Code = tuple[object, ...]
 class Pending:
     """Cases in the order of the plan, for several workers.
 
-    A worker keeps what it decoded of a kernel, for the kernel's other sizes.
+    A worker keeps what it decoded of a kernel, for the kernel's other sizes, and what it found, for kernels
+    that choose this one.
 
     Args:
         cases: The plan.
+        device: What they run on.
     """
 
-    def __init__(self, cases: Iterable[Case]) -> None:
-        self._left = {index: _code(case) for index, case in enumerate(cases)}
+    def __init__(self, cases: Iterable[Case], device: Device) -> None:
+        self._left = {index: _code(case, device) for index, case in enumerate(cases)}
         self._taken_by: dict[_Code, object] = {}
         self._lock = threading.Lock()
 
@@ -42,5 +47,8 @@ class Pending:
             return index
 
 
-def _code(case: Case) -> _Code:
+def _code(case: Case, device: Device) -> _Code:
+    if not case.is_reference:
+        with suppress(CaseSkipped):  # it is told when the case's turn comes
+            case, _ = resolve(case, device)
     return case.name, case.block, tuple(sorted(case.params.items()))

@@ -64,7 +64,7 @@ def run_cases(
         GpuprofError: A worker cannot be replaced.
         KeyboardInterrupt: The run was asked to end; no worker is left.
     """
-    pending = Pending(cases)
+    pending = Pending(cases, first.opened.device)
     lock = threading.Lock()
     with suppress(WorkerDied):  # a worker that is gone already is replaced at its first case
         first.tell(Prepare(tuple(cases)))

@@ -3,10 +3,16 @@
 """A kernel that chooses another by size, executed: it counts what the chosen one counts."""
 
 import pytest
+from problem_support import Gemm, ladder
 from typer.testing import CliRunner
 
+from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.cli import app
+from gpuprof.devices.cards import load_card
 from gpuprof.errors import ExitCode
+from gpuprof.executor import launch
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.reading import read_run
 
 CHOICES = """/*gpuprof
@@ -47,6 +53,29 @@ def test_choice_measures_what_the_chosen_kernel_measures(executed, size, chosen)
     assert own.lines
     assert case.lines is None
     assert chosen in case.lines_reason
+
+
+def test_what_a_choice_and_its_kernel_share_is_executed_once(monkeypatch):
+    backend = SimBackend(load_card("h200"), seed=0)
+    compiler = Compiler(backend.compile_arch)
+    launches = []
+
+    def counted(*arguments, **named):
+        launches.append(arguments)
+        return launch(*arguments, **named)
+
+    monkeypatch.setattr("gpuprof.backends.sim.backend.launch", counted)
+    alternatives = tuple(ladder("gemm"))
+    kernels = {kernel.id: kernel for kernel in alternatives}
+    by_size = Case.of(kernels["by_size"], Gemm(64, 64, 64), alternatives=alternatives)
+    choice, _ = measure_case(by_size, backend, compiler)
+    assert len(launches) == 1
+    own, _ = measure_case(Case.of(kernels[choice.chosen], by_size.problem), backend, compiler)
+    assert len(launches) == 1
+    assert (own.counters, own.verification) == (choice.counters, choice.verification)
+    other, _ = measure_case(Case.of(kernels[choice.chosen], Gemm(64, 64, 32)), backend, compiler)
+    assert len(launches) == 2
+    assert other.counters != own.counters
 
 
 def test_choice_is_named_beside_its_block(executed):

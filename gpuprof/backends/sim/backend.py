@@ -75,6 +75,10 @@ _LONGEST_LINE = 120
 #: What to say of blocks that wait for each other where nothing else helps.
 _WAIT = "Its blocks wait for each other, so that the executor would have to run the whole grid."
 _NO_TIME = "the executor counts; it measures no time"
+#: Cases whose findings are kept: more than a ladder has kernels.
+_KEPT_FINDINGS = 128
+#: What decides all that executing a case finds: source, problem, launches and machine code.
+_Executable = tuple[str, Problem, LaunchShape, tuple[bytes, ...]]
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
 #: The architecture whose tensor cores were measured, and what to say on any other.
@@ -101,6 +105,7 @@ class SimBackend:
         self._references: References | None = None
         self._decoded = Programs()
         self._links = Links()
+        self._found: dict[_Executable, Findings] = {}
 
     @property
     def name(self) -> BackendName:
@@ -138,11 +143,24 @@ class SimBackend:
     def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
         """Execute one case, verify what it wrote, and report its counts.
 
+        What was executed before is not executed again: it would find the same.
+
         Raises:
             CaseFailure: The kernel broke a rule of CUDA; the message names line, block and thread.
             CaseSkipped: It uses an instruction that the executor does not know, or would have to run whole
                 and is too large for that.
         """
+        key = kernel.source_hash, problem, shape, tuple(function.cubin for function in compiled.values())
+        if key not in self._found:
+            self._found[key] = self._execute_first(kernel, problem, shape, compiled)
+            if len(self._found) > _KEPT_FINDINGS:
+                del self._found[next(iter(self._found))]
+        return self._found[key]
+
+    def _execute_first(
+        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+    ) -> Findings:
+        """Execute a case that was not executed before; see `run`."""
         try:
             samples = self._samples(problem, shape)
             sampled = any(sample is not None for sample in samples)
