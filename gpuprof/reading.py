@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, reason
+from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, nearest_file, reason
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.problems.problem import Problem
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
@@ -33,9 +33,8 @@ def read_run(path: Path) -> Run:
     try:
         text = path.read_text(encoding="utf-8")
     except PATH_ERRORS as error:
-        raise ResultsError(
-            f"Cannot read {path}: {reason(error)}.", fix="Name a results.json that gpuprof wrote."
-        ) from error
+        fix = nearest_file(path) or "Name a results.json that gpuprof wrote."
+        raise ResultsError(f"Cannot read {path}: {reason(error)}.", fix=fix) from error
     try:
         return parse_run(_document(text), str(path))
     except json.JSONDecodeError as error:
