@@ -16,10 +16,6 @@ from gpuprof.analysis.verdict import clues_of
 from gpuprof.report.cells import Cell, cell_of, format_block
 from gpuprof.results import Run
 
-#: Bounds within this factor count as equal.
-_SAME_BOUND = 1.01
-_MOST_NAMED = 3
-
 
 @dataclass(frozen=True, slots=True)
 class RungColumn:
@@ -82,15 +78,6 @@ def moved(rung: Rung) -> Iterator[str]:
         yield f"vs {rung.previous}: {what}"
 
 
-def headline(run: Run, group: Group, ladder: Ladder) -> str:
-    """The answer in one sentence; empty where the run cannot give one."""
-    if ladder.fastest is not None:
-        return _fastest(run, group, ladder, ladder.rung(ladder.fastest))
-    if run.backend != "sim":
-        return ""
-    return _least_bound(ladder)
-
-
 def shifted(rung: Rung) -> Iterator[str]:
     """Which bounds moved since the rung that it is compared with."""
     if rung.shifts:
@@ -104,58 +91,6 @@ def of_limits(limits: Limits) -> Iterator[str]:
         yield f"line {limits.hot.line} causes {numbers.percent(limits.hot.share_pct)} of its work"
     if limits.steps:
         yield f"next: {limits.steps[0].text}"
-
-
-def _least_bound(ladder: Ladder) -> str:
-    """The order of a ladder that nobody timed: by bounds, and said to be bounds."""
-    bounded = sorted(
-        (
-            (rung.limits.least_us, rung.limits, rung.kernel.id)
-            for rung in ladder.rungs
-            if rung.limits is not None and not rung.is_ceiling
-        ),
-        key=lambda item: (item[0], item[2]),
-    )
-    if not bounded:
-        return ""
-    least, limits, _ = bounded[0]
-    alike = [kernel for us, _, kernel in bounded if us <= least * _SAME_BOUND]
-    who = ", ".join(alike) if len(alike) <= _MOST_NAMED else f"{len(alike)} kernels alike"
-    text = (
-        f"By bounds, no times: {who} cannot be faster than {numbers.time_us(least)} ({limits.binding.label})"
-    )
-    most, last, slowest = bounded[-1]
-    if most > least * _SAME_BOUND:
-        text += f"; {slowest} not than {numbers.time_us(most)} ({last.binding.label})"
-    return f"{text}."
-
-
-def _fastest(run: Run, group: Group, ladder: Ladder, rung: Rung) -> str:
-    speed = rung.speed
-    if speed is None:
-        return ""
-    rate = cell_of(headline_rate(run, rung.case), Subject(run, rung.case)).text
-    chosen = f" → {rung.case.chosen}" if rung.case.chosen else ""
-    parts = [f"Fastest: {rung.kernel.id}{chosen}, {numbers.time_us(speed.median_us)}, {rate}"]
-    if speed.limit is not None and speed.pct_of_limit is not None:
-        share = f"{numbers.percent(speed.pct_of_limit)} of the {speed.limit.name}"
-        if speed.pct_of_measured_limit is not None:
-            share += f", {numbers.percent(speed.pct_of_measured_limit)} of what this device reaches"
-        parts.append(share)
-    if not group.rate_is_flops and speed.pct_of_copy_bandwidth is not None:
-        parts.append(f"{numbers.percent(speed.pct_of_copy_bandwidth)} of the measured copy")
-    if rung.pct_of_reference is not None:
-        parts.append(f"{numbers.percent(rung.pct_of_reference)} of {ladder.reference}")
-    slowest = max(
-        (other for other in ladder.rungs if other.speed and not other.is_reference and not other.is_ceiling),
-        key=lambda other: other.speed.median_us if other.speed else 0.0,
-    )
-    if rung.limits is not None:
-        parts.append(rung.limits.text)
-    if slowest is not rung and slowest.speed:
-        factor = slowest.speed.median_us / speed.median_us
-        parts.append(f"{numbers.ratio(factor)} as fast as {slowest.kernel.id}")
-    return "; ".join(parts) + "."
 
 
 def _column(run: Run, key: str, *, label: str = "", meaning: str = "", bar: bool = False) -> RungColumn:

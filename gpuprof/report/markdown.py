@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
+from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banners import banners, is_noisy
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
@@ -14,7 +15,7 @@ from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.speed import Speed, rate, why_no_speed
 from gpuprof.analysis.status import status_of
 from gpuprof.report.cells import Cell, format_block, missing
-from gpuprof.report.ladder_table import explanation, headline, resource_columns, rung_columns
+from gpuprof.report.ladder_table import explanation, resource_columns, rung_columns
 from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.profile_table import PROFILE_COLUMNS, profile_rows
 from gpuprof.report.shortened import shortened
@@ -78,9 +79,9 @@ def _section(run: Run, group: Group, ladder: Ladder) -> str:
         "|:--|" + "--:|" * len(columns),
         *(_row(run, rung, columns) for rung in ladder.rungs),
     ]
-    sentence = headline(run, group, ladder)
-    if sentence:
-        lines += ["", _text(sentence)]
+    answer = answer_of(run, group, ladder)
+    detail = f" {answer.detail}." if answer.detail else ""
+    lines += ["", _text(f"{ladder.size.label}: {answer.text}{detail}")]
     for line in parameter_lines(run, group, ladder.size.label):
         lines += ["", _text(line)]
     remarks = [(rung, remark) for rung in ladder.rungs for remark in rung.case.remarks]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import build_ladder
@@ -14,7 +15,6 @@ from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.status import status_of
 from gpuprof.report.case_columns import CaseColumn, CaseRow, case_columns, says_anything
 from gpuprof.report.cells import format_block
-from gpuprof.report.ladder_table import headline
 from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.shortened import shortened
 from gpuprof.report.text import finalize
@@ -70,9 +70,9 @@ def _table(run: Run, group: Group) -> _Table:
     title = group.title if len(ladders) > 1 else f"{group.title}, {ladders[0].size.label}"
     lines = [*_reasons(run, rows)]
     for ladder in ladders:
-        size = f"{ladder.size.label}: " if len(ladders) > 1 else ""
-        found = (headline(run, group, ladder), *parameter_lines(run, group, ladder.size.label))
-        lines += [size + line for line in found if line]
+        answer = answer_of(run, group, ladder)
+        found = (answer.text, *parameter_lines(run, group, answer.size))
+        lines += [f"{answer.size}: {line}" for line in found]
     if len(rows) > _MOST_ROWS:
         lines.append(f"{len(rows) - _MOST_ROWS} more cases are in the whole report: save(), show().")
     return _Table(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuprof.analysis.agreement import CaseAgreement, agreements
+from gpuprof.analysis.answer import Answer, answer_of
 from gpuprof.analysis.banners import Banner, banners
 from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.groups import Group, groups
@@ -21,7 +22,7 @@ from gpuprof.report.charts import ladder_chart, parameter_chart, roofline_chart,
 from gpuprof.report.device_facts import RateRow, device_facts, rate_rows
 from gpuprof.report.figures_table import FiguresTable, figures_table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
-from gpuprof.report.ladder_table import RungColumn, headline, rung_columns
+from gpuprof.report.ladder_table import RungColumn, rung_columns
 from gpuprof.report.parameters_text import sweep_sentence
 from gpuprof.report.profile_table import ProfileRow, profile_rows
 from gpuprof.results import Run
@@ -34,7 +35,7 @@ class SizeView:
     label: str
     ladder: Ladder
     columns: tuple[RungColumn, ...]
-    headline: str
+    answer: Answer
     chart: str | None
     profile: tuple[ProfileRow, ...]
 
@@ -131,7 +132,7 @@ def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[st
                 label=size.label,
                 ladder=ladder,
                 columns=rung_columns(run, group, ladder),
-                headline=headline(run, group, ladder),
+                answer=answer_of(run, group, ladder),
                 chart=add(chart) if chart["metrics"] else None,
                 profile=profile_rows(run, ladder),
             )

@@ -10,6 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
@@ -17,7 +18,6 @@ from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.status import status_of
 from gpuprof.report.case_columns import CaseColumn, CaseRow, case_columns, says_anything
 from gpuprof.report.cells import format_block
-from gpuprof.report.ladder_table import headline
 from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.shortened import shortened
 from gpuprof.results import Run
@@ -141,9 +141,9 @@ def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder])
         for remark in row.case.remarks:
             writer.wrapped("!", f"{row.case.kernel} {row.case.problem.label}: {remark}", "yellow")
     for ladder in ladders:
-        sentences = (headline(run, group, ladder), *parameter_lines(run, group, ladder.size.label))
-        for sentence in filter(None, sentences):
-            writer.wrapped("=", f"{ladder.size.label}: {sentence}" if len(ladders) > 1 else sentence, "bold")
+        answer = answer_of(run, group, ladder)
+        for sentence in (answer.text, *parameter_lines(run, group, answer.size)):
+            writer.wrapped("=", f"{answer.size}: {sentence}", "bold")
 
 
 def _print_cautions(writer: _Writer, run: Run) -> None:

@@ -28,6 +28,7 @@ from synthetic_runs import (
 )
 
 from gpuprof.analysis.agreement import CaseAgreement, agreements
+from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.blocks import build_sweeps
 from gpuprof.analysis.changes import changes
@@ -44,7 +45,6 @@ from gpuprof.analysis.why import reasons, speed_of_light, stalls
 from gpuprof.bounds import with_bounds
 from gpuprof.devices.cards import load_card
 from gpuprof.operation import ArrayDeclaration, ScalarDeclaration
-from gpuprof.report.ladder_table import headline
 from gpuprof.results import ClockState, Counter, Measurement, Run, TimingPair
 
 
@@ -90,8 +90,8 @@ class TestStanding:
             (group,) = groups(of)
             built = ladder(of, "64")
             assert built.rung("k").case.params == {"TILE": stands}
-            said = f"By bounds, no times: k cannot be faster than {least}.00 µs (Shared memory and L1)."
-            assert headline(of, group, built) == said
+            said = f"k TILE={stands} cannot be faster than {least}.00 µs (Shared memory and L1)."
+            assert answer_of(of, group, built).text == f"by bounds, no times: {said}"
 
 
 class TestSpeed:

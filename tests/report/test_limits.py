@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from synthetic_runs import DEVICE, Gemm, counted_run, run, sim_run
 
+from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.groups import groups
 from gpuprof.analysis.ladder import build_ladder
 from gpuprof.analysis.limits import limits_of, shifts
@@ -14,7 +15,6 @@ from gpuprof.analysis.lines import line_figures
 from gpuprof.analysis.roofline import build_roofline
 from gpuprof.bounds import with_bounds
 from gpuprof.report.bound_picture import bound_picture
-from gpuprof.report.ladder_table import headline
 from gpuprof.results import Counter, Measurement, Occupancy, SourceLine, Timing, TimingPair
 
 PROBLEM = Gemm(4096, 4096, 4096)
@@ -174,8 +174,8 @@ def test_the_picture_has_one_axis_for_bounds_and_time():
 def test_without_a_gpu_the_ladder_is_ordered_by_bounds_and_says_so():
     held = sim_run()
     group = groups(held)[0]
-    text = headline(held, group, build_ladder(held, group.sizes[-1]))
-    assert text.startswith("By bounds, no times: ")
+    text = answer_of(held, group, build_ladder(held, group.sizes[-1])).text
+    assert text.startswith("by bounds, no times: ")
     assert "cannot be faster than" in text
     assert "traffic" not in text
 

@@ -26,7 +26,7 @@ def test_a_row_for_each_case_and_the_answer() -> None:
     page = PageReader(render_notebook(run))
     assert [tag for tag, _ in page.tags].count("tr") == len(run.cases) + 1
     assert "naive_col | 8x32 | ✓ ok | 17.2 µs" in page.text.replace(" ~", "")
-    assert "Fastest: naive_col" in page.text
+    assert "2048: naive_col 8x32, 17.2 µs" in page.text
     assert "Best of 12 sets of parameters of mine" in PageReader(render_notebook(tuned_run())).text
 
 
