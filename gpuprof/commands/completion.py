@@ -5,6 +5,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from textwrap import shorten
 
 import typer
 
@@ -14,6 +15,8 @@ from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipp
 #: Extents that are tried most.
 _USUAL_EXTENTS = (128, 256, 512, 1024, 2048, 4096, 8192)
 _USUAL_BLOCKS = ("8x32", "16x16", "32x8", "32x32", "64", "128", "256", "512")
+#: Characters of a description: one line of a narrow terminal.
+_LONGEST = 60
 
 Offer = list[tuple[str, str]]
 
@@ -26,7 +29,7 @@ def operations(incomplete: str) -> Offer:
 def kernels(ctx: typer.Context, incomplete: str) -> Offer:
     """Kernels of the command's ladder, behind the ones that are typed already; then files."""
     ladder = _ladder(ctx)
-    held = [(kernel.id, kernel.idea or kernel.title) for kernel in ladder.kernels] if ladder else []
+    held = [(kernel.id, kernel.title) for kernel in ladder.kernels] if ladder else []
     files = [(str(path), "a kernel file") for path in _kernel_files(incomplete.rpartition(",")[2])]
     return _in_list([*held, *files], incomplete)
 
@@ -90,4 +93,9 @@ def _in_list(offered: Iterable[tuple[str, str]], incomplete: str) -> Offer:
 
 
 def _fitting(offered: Iterable[tuple[str, str]], incomplete: str) -> Offer:
-    return [(text, says) for text, says in offered if text.startswith(incomplete)]
+    # A description of two lines would be a word of its own to the shell.
+    return [
+        (text, shorten(says, _LONGEST, placeholder=" …"))
+        for text, says in offered
+        if text.startswith(incomplete)
+    ]

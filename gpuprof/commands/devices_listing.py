@@ -3,10 +3,10 @@
 """`gpuprof devices`: the GPUs here, and the cards that the executor can stand in for."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gpuprof.commands.tables_shown import add_row, open_console
+from gpuprof.commands.tables_shown import add_row, is_narrow, open_console
 from gpuprof.console import say_lines
 from gpuprof.devices.cards import card_names, load_card
 from gpuprof.devices.device import Device
@@ -19,12 +19,16 @@ def print_devices() -> None:
     """The GPUs that the driver shows, then the cards of the bundled table."""
     console = open_console()
     found, reason = _devices_here()
+    narrow = is_narrow(console)
+    numbered = {str(number): device for number, device in enumerate(found)}
     if found:
-        console.print(_device_table("GPUs here", {str(number): one for number, one in enumerate(found)}))
+        console.print(_device_table("GPUs here", numbered, narrow=narrow))
     else:
         console.print(one_line(f"No GPU here: {reason}"), markup=False)
     console.print()
-    console.print(_device_table("Known cards, executed on the CPU", _cards()))
+    console.print(
+        _device_table("Known cards, executed on the CPU: theoretical peaks", _cards(), narrow=narrow)
+    )
 
 
 def print_measured_rates() -> None:
@@ -105,24 +109,29 @@ def _rate_table(title: str, device: Device) -> object:
     return table
 
 
-def _device_table(title: str, devices: Mapping[str, Device]) -> object:
+def _device_table(title: str, devices: Mapping[str, Device], *, narrow: bool) -> object:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
     table.add_column("--device", no_wrap=True)
-    table.add_column("name", overflow="fold")
-    table.add_column("arch", no_wrap=True)
-    for column in ("SMs", "memory", "peak GB/s", "peak FP32 TFLOP/s"):
-        table.add_column(column, justify="right")
+    table.add_column("name", overflow="fold", min_width=11)
+    columns = {name: write for name, write in _COLUMNS.items() if not (narrow and name in _DISPENSABLE)}
+    for name in columns:
+        table.add_column(name, justify="left" if name == "arch" else "right", no_wrap=True)
     for selector, device in devices.items():
-        add_row(
-            table,
-            selector,
-            device.name,
-            device.arch,
-            str(device.sm_count),
-            f"{device.memory_bytes / 2**30:.0f} GiB",
-            "unknown" if device.peak_bandwidth_gbps is None else f"{device.peak_bandwidth_gbps:.0f}",
-            "unknown" if device.peak_fp32_gflops is None else f"{device.peak_fp32_gflops / 1e3:.1f}",
-        )
+        add_row(table, selector, device.name, *(write(device) for write in columns.values()))
     return table
+
+
+def _known(value: float | None, digits: int) -> str:
+    return "unknown" if value is None else f"{value:.{digits}f}"
+
+
+_COLUMNS: dict[str, Callable[[Device], str]] = {
+    "arch": lambda device: device.arch,
+    "SMs": lambda device: str(device.sm_count),
+    "memory": lambda device: f"{device.memory_bytes / 2**30:.0f} GiB",
+    "GB/s": lambda device: _known(device.peak_bandwidth_gbps, 0),
+    "FP32 TFLOP/s": lambda device: _known(device.peak_fp32_gflops and device.peak_fp32_gflops / 1e3, 1),
+}
+_DISPENSABLE = ("arch", "memory")

@@ -3,9 +3,10 @@
 """`gpuprof list`: the ladders that come with gpuprof."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
-from gpuprof.commands.tables_shown import add_row, open_console
+from gpuprof.commands.tables_shown import add_row, is_narrow, open_console
 from gpuprof.console import say_lines
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
@@ -66,23 +67,17 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
 def _print_ladder(ladder: Ladder) -> None:
     from rich.table import Table
 
+    console = open_console()
     title = f"gpuprof {ladder.operation.name}"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
-    for column in ("kernel", "published as", "study", "block", "types", "idea"):
+    narrow = is_narrow(console)
+    columns = [column for column in _COLUMNS if not (narrow and column in _DISPENSABLE)]
+    for column in columns:
         table.add_column(
             column, overflow="fold" if column == "idea" else "ellipsis", no_wrap=column != "idea"
         )
     for kernel in ladder.kernels:
-        add_row(
-            table,
-            kernel.id,
-            ", ".join(kernel.aliases) or "-",
-            kernel.study.name or "-",
-            _block(kernel),
-            "/".join(kernel.dtypes) or "varies",
-            kernel.idea or kernel.title,
-        )
-    console = open_console()
+        add_row(table, *(_COLUMNS[column](kernel) for column in columns))
     console.print(table)
     console.print("* any block with --block", style="dim")
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
@@ -95,3 +90,14 @@ def _block(kernel: Kernel) -> str:
     if kernel.choices:
         return "varies"
     return format_extent(kernel.launch.block) + (" *" if kernel.launch.any_block else "")
+
+
+_COLUMNS: dict[str, Callable[[Kernel], str]] = {
+    "kernel": lambda kernel: kernel.id,
+    "published as": lambda kernel: ", ".join(kernel.aliases) or "-",
+    "study": lambda kernel: kernel.study.name or "-",
+    "block": _block,
+    "types": lambda kernel: "/".join(kernel.dtypes) or "varies",
+    "idea": lambda kernel: kernel.idea or kernel.title,
+}
+_DISPENSABLE = ("study", "types")

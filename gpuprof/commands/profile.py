@@ -17,7 +17,7 @@ from gpuprof.commands.output import STANDARD_OUTPUT, check_table_path, print_wri
 from gpuprof.commands.progress import watch
 from gpuprof.commands.rendering import write_csv
 from gpuprof.console import tell
-from gpuprof.errors import ExitCode, InputError, reason
+from gpuprof.errors import ExitCode, InputError, did_you_mean, reason
 from gpuprof.files import check_distinct, check_writable
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
@@ -128,7 +128,8 @@ def ncu_options(
     from gpuprof.ncu.invocation import NcuOptions, patience
 
     if clocks not in ("none", "base"):
-        raise InputError(f"--ncu-clocks {clocks!r} is not a setting.", fix="Choose none or base.")
+        fix = did_you_mean(clocks, ("none", "base"), "Choose none or base.")
+        raise InputError(f"--ncu-clocks {clocks!r} is not a setting.", fix=fix)
     return NcuOptions(path, metric_set, clocks, patience(timeout_s))
 
 

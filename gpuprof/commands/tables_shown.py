@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables that commands print without a run to show."""
 
+import shutil
 import sys
 from typing import Any
 
@@ -9,6 +10,8 @@ from gpuprof.text import one_line
 
 #: Width of a pipe, which has none of its own.
 _PIPE_COLUMNS = 110
+#: Below this a table leaves out what a reader can do without.
+_NARROW = 80
 
 
 def add_row(table: Any, *cells: str) -> None:
@@ -19,8 +22,13 @@ def add_row(table: Any, *cells: str) -> None:
 
 
 def open_console() -> Any:
-    """Rich's console on standard output, at the terminal's width."""
+    """Rich's console on standard output, as wide as the terminal; a pipe is as wide as COLUMNS says."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else _PIPE_COLUMNS
-    return Console(width=width, highlight=False)
+    columns = None if sys.stdout.isatty() else shutil.get_terminal_size((_PIPE_COLUMNS, 24)).columns
+    return Console(width=columns, highlight=False)
+
+
+def is_narrow(console: Any) -> bool:
+    """Whether tables leave out what a reader can do without."""
+    return bool(console.width < _NARROW)
