@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpuprof import __version__, console, signals
+from gpuprof.commands import completion
 from gpuprof.commands.compare_options import compare
 from gpuprof.commands.gating import FailOn, Strict, hold, read_gates
-from gpuprof.commands.options import Force, NcuPath, Quiet, measuring_command
+from gpuprof.commands.options import Force, NcuPath, Open, Quiet, measuring_command
+from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.errors import ExitCode, GpuprofError, reason
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
 
@@ -26,7 +28,6 @@ app = typer.Typer(
     name="gpuprof",
     help="Compile, prove, time and explain ladders of CUDA kernels.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -58,7 +59,7 @@ def _add_ladder_commands() -> None:
     for name in shipped_names():
         operation = shipped_operation(name)
         command = measuring_command(partial(_shipped, name), operation.help, operation)
-        app.command(name)(command)
+        app.command(name, cls=ConfiguredCommand)(command)
 
 
 def _ladder_of(paths: list[Path], command: "Preprocessing") -> "Ladder":
@@ -68,7 +69,7 @@ def _ladder_of(paths: list[Path], command: "Preprocessing") -> "Ladder":
 
 
 _add_ladder_commands()
-app.command("run")(
+app.command("run", cls=ConfiguredCommand)(
     measuring_command(
         _ladder_of,
         "Measure kernels of your own: a folder with an operation.toml, or .cu files.",
@@ -90,7 +91,9 @@ def new(
     operation: Annotated[
         str,
         typer.Argument(
-            metavar="OPERATION", help="One that comes with gpuprof, or a folder with operation.toml."
+            metavar="OPERATION",
+            autocompletion=completion.operations,
+            help="One that comes with gpuprof, or a folder with operation.toml.",
         ),
     ],
     file: Annotated[Path, typer.Argument(metavar="FILE.cu", help="The kernel file to write.")],
@@ -102,46 +105,50 @@ def new(
     write_starting_point(operation, file, force=force)
 
 
-@app.command()
+@app.command(cls=ConfiguredCommand)
 def report(
     results: Annotated[
-        Path, typer.Argument(metavar="RESULTS.json", help="A results file that gpuprof wrote.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="[RESULTS.json]", help="A results file; that of gpuprof-results/latest by default."
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="The report; beside the results by default."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The report, - to print it; beside the results by default."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is no report.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables instead.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Markdown tables instead, printed or in the file of -o.")
+    ] = False,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv",
+            metavar="FILE",
+            help="The figures as CSV, a row a case (- prints them); no page without -o.",
+        ),
+    ] = None,
+    open_: Open = False,
     quiet: Quiet = False,
     fail_on: FailOn = None,
     strict: Strict = False,
 ) -> None:
     """Render a results file again, on any machine."""
-    from gpuprof.commands.output import check_report_path, print_written, write_report
-    from gpuprof.files import check_distinct
-    from gpuprof.reading import read_run
+    from gpuprof.commands.rendering import Rendering, render
 
     gates = read_gates(fail_on, with_base=False)
-    run = read_run(results)
-    if markdown:
-        from gpuprof.report.markdown import render_markdown
-
-        console.say_lines(render_markdown(run))
-        raise typer.Exit(hold(run, gates, strict=strict, markdown=True))
-    path = output or results.with_suffix(".html")
-    check_distinct(results, path)
-    check_report_path(path, force)
-    if not quiet:
-        from gpuprof.report.terminal import print_run
-
-        print_run(run, file=sys.stdout)
-    write_report(run, path)
-    print_written(path)
-    raise typer.Exit(hold(run, gates, strict=strict, quiet=quiet))
+    wanted = Rendering(output, csv, markdown, force, quiet, open_)
+    run = render(results, wanted)
+    printed = wanted.prints_markdown
+    raise typer.Exit(
+        hold(run, gates, strict=strict, quiet=quiet, markdown=printed, aside=wanted.is_piped and not printed)
+    )
 
 
-app.command("compare")(compare)
+app.command("compare", cls=ConfiguredCommand)(compare)
 
 
 @app.command("import")
@@ -174,13 +181,19 @@ def doctor(
 @app.command("list")
 def list_kernels(
     operation: Annotated[
-        str | None, typer.Argument(metavar=f"[{'|'.join(shipped_names())}]", help="One ladder only.")
+        str | None,
+        typer.Argument(
+            metavar=f"[{'|'.join(shipped_names())}]",
+            autocompletion=completion.operations,
+            help="One ladder only.",
+        ),
     ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """List the kernels of the ladders."""
-    from gpuprof.commands.listing import print_ladders
+    from gpuprof.commands.listing import print_ladders, print_ladders_as_json
 
-    print_ladders(operation)
+    (print_ladders_as_json if json else print_ladders)(operation)
 
 
 @app.command()
@@ -188,11 +201,14 @@ def devices(
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure what each GPU here reaches, and keep it.")
     ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """List the GPUs here and the cards that gpuprof knows."""
-    from gpuprof.commands.listing import print_devices, print_measured_rates
+    from gpuprof.commands.devices_listing import print_devices, print_devices_as_json, print_measured_rates
 
-    if measure:
+    if json:
+        print_devices_as_json(measure=measure)
+    elif measure:
         print_measured_rates()
     else:
         print_devices()

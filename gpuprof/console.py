@@ -29,6 +29,13 @@ def say_lines(text: str) -> None:
     print(visible(text), file=sys.stdout, flush=True)  # noqa: T201
 
 
+def hand_over(text: str) -> None:
+    """Write a file's text on standard output, byte for byte as the file would hold it."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", errors="backslashreplace"))
+    sys.stdout.buffer.flush()
+
+
 def tell(line: str) -> None:
     """Print one line on standard error, with nothing in it that steers the terminal."""
     print(one_line(_middle_cut(line)), file=sys.stderr)  # noqa: T201

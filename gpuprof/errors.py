@@ -9,6 +9,7 @@ traceback. Anything else that escapes is a bug in gpuprof.
 
 import errno
 import os
+from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
 from pathlib import Path
@@ -111,6 +112,20 @@ def reason(error: Exception) -> str:
 
 #: What an operation on a path of a user's may raise, for `reason` to explain.
 PATH_ERRORS = (OSError, ValueError, RuntimeError)
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, most: int = 3) -> str:
+    """A question that names what is spelled most like a word; another sentence where nothing is near.
+
+    Args:
+        word: What was typed.
+        known: What could have been meant.
+        otherwise: The sentence for a word that is like none of these.
+        most: How many to name.
+    """
+    spellings = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), spellings, n=most, cutoff=0.6)
+    return f"Did you mean {' or '.join(spellings[name] for name in near)}?" if near else otherwise
 
 
 def nearest_file(path: Path) -> str:

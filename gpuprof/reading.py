@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Read results files of every schema version, up to the last whole case of a run that died, or out of reports."""
+"""Read results files of every schema version, up to the last whole case of a run that died; reports too."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuprof import page_data
-from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, reason
+from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, nearest_file, reason
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.problems.problem import Problem
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
@@ -34,9 +34,8 @@ def read_run(path: Path) -> Run:
     try:
         text = path.read_text(encoding="utf-8")
     except PATH_ERRORS as error:
-        raise ResultsError(
-            f"Cannot read {path}: {reason(error)}.", fix="Name a results.json that gpuprof wrote."
-        ) from error
+        fix = nearest_file(path) or "Name a results.json that gpuprof wrote."
+        raise ResultsError(f"Cannot read {path}: {reason(error)}.", fix=fix) from error
     if page_data.is_page(text):
         return parse_run(_document_of_page(text, path), str(path))
     try:

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as Python programs see it: cases, their figures and counters as plain values."""
 
-import os
 import sys
 import webbrowser
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,7 @@ from gpuprof.analysis.ladder import Rung, build_ladder
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
+from gpuprof.commands.browser import has_browser
 from gpuprof.errors import GpuprofError, InputError
 from gpuprof.files import check_writable, replace_text
 from gpuprof.schema import to_json
@@ -356,6 +356,12 @@ class Run:
 
         return render_markdown(self.record)
 
+    def to_csv(self) -> str:
+        """One row a case, every figure in full with its unit in the heading, as `gpuprof report --csv`."""
+        from gpuprof.report.comma_separated import render_csv
+
+        return render_csv(self.record)
+
     def to_html(self) -> str:
         """The whole report as one self-contained page."""
         from gpuprof.report.html import render_html
@@ -372,7 +378,7 @@ class Run:
         Returns:
             The report, a temporary file that the system clears away; None where the tables were printed.
         """
-        if not (_has_desktop() if browser is None else browser):
+        if not (has_browser() if browser is None else browser):
             from gpuprof.report.terminal import print_run
 
             print_run(self.record, file=sys.stdout)
@@ -434,19 +440,6 @@ class Run:
         ok = sum(case.ok for case in self.cases)
         operations = ", ".join(dict.fromkeys(case.record.problem.operation for case in self.cases))
         return f"<gpuprof run: {operations} on {self.device} ({self.backend}), {ok} of {len(self)} cases ok>"
-
-
-def _has_desktop() -> bool:
-    """Whether a browser would open a window: one for the terminal would take it from the program."""
-    if os.environ.get("BROWSER"):
-        return True
-    if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
-        return False
-    try:
-        webbrowser.get()
-    except webbrowser.Error:
-        return False
-    return True
 
 
 _COUNTERS = {name: figure for name, figure in FIGURES.items() if figure.group == "Counters"}

@@ -3,10 +3,11 @@
 """Open the backend that `--device` names. Imports a backend only when it is chosen."""
 
 import re
+from contextlib import suppress
 
 from gpuprof.backends.base import Backend
 from gpuprof.devices.device import Device
-from gpuprof.errors import BackendUnavailable, InputError
+from gpuprof.errors import BackendUnavailable, InputError, did_you_mean
 from gpuprof.statistics import Budget
 
 #: Architecture that stands in where there is no GPU and none is named.
@@ -51,10 +52,7 @@ def open_backend(
     if kind == "sim":
         return _open_sim(_card(card, arch), seed, sim_blocks), None
     if selector != "auto":
-        raise InputError(
-            f"--device {selector} is not a device.",
-            fix="Use auto, sim, sim:CARD, none, or a GPU's number as `gpuprof devices` lists it.",
-        )
+        raise InputError(f"--device {selector} is not a device.", fix=_instead_of(selector))
     if arch:
         return _open_sim(_card("", arch), seed, sim_blocks), None
     try:
@@ -62,6 +60,17 @@ def open_backend(
     except BackendUnavailable as error:
         device = _card("", None)
         return _open_sim(device, seed, sim_blocks), error.what
+
+
+def _instead_of(selector: str) -> str:
+    """What to write instead of a selector that has none of the forms."""
+    from gpuprof.devices.cards import load_card
+
+    with suppress(InputError):
+        load_card(selector)
+        return f"Did you mean sim:{selector}, which executes on the CPU as that card would?"
+    usual = "Use auto, sim, sim:CARD, none, or a GPU's number as `gpuprof devices` lists it."
+    return did_you_mean(selector, ("auto", "sim", "none"), usual)
 
 
 def _card(name: str, arch: str | None) -> Device:

@@ -58,7 +58,13 @@ def read_gates(texts: Sequence[str] | None, *, with_base: bool) -> "tuple[Gate, 
 
 
 def hold(
-    run: "Run", gates: "Sequence[Gate]", *, strict: bool, quiet: bool = False, markdown: bool = False
+    run: "Run",
+    gates: "Sequence[Gate]",
+    *,
+    strict: bool,
+    quiet: bool = False,
+    markdown: bool = False,
+    aside: bool = False,
 ) -> ExitCode:
     """Hold one run against gates, and say what became of them.
 
@@ -68,6 +74,7 @@ def hold(
         strict: Whether a gate that stays uncertain counts.
         quiet: Whether to say so only where the status is not 0.
         markdown: Whether to say it in Markdown.
+        aside: Whether to say it on standard error, where standard output is a document.
 
     Returns:
         The exit status that they decide.
@@ -84,7 +91,7 @@ def hold(
 
         say_lines(render_gates_markdown(results))
     elif not quiet or status is not ExitCode.OK:
-        print_gates(results, file=sys.stdout)
+        print_gates(results, file=sys.stderr if aside else sys.stdout)
     return status
 
 

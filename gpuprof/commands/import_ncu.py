@@ -7,7 +7,7 @@ from pathlib import Path
 from gpuprof import signals
 from gpuprof.commands.output import print_written
 from gpuprof.console import say, tell
-from gpuprof.errors import PATH_ERRORS, InputError, reason
+from gpuprof.errors import PATH_ERRORS, InputError, nearest_file, reason
 from gpuprof.files import check_writable, same_file
 from gpuprof.reading import read_run
 from gpuprof.store import write_run
@@ -59,7 +59,7 @@ def _check_readable(report: Path) -> None:
     fix = "Name a .ncu-rep file that Nsight Compute wrote."
     try:
         if not report.is_file():
-            raise InputError(f"There is no file {report}.", fix=fix)
+            raise InputError(f"There is no file {report}.", fix=nearest_file(report) or fix)
         with report.open("rb"):
             return
     except PATH_ERRORS as error:

@@ -3,6 +3,7 @@
 """The command line's options, each declared once, and what the commands that measure share."""
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpuprof.commands import completion
 from gpuprof.commands.gating import FailOn, Rounds, Strict, read_gates
+from gpuprof.commands.settings import settings_as_arguments
 from gpuprof.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,20 +26,34 @@ Kernels = Annotated[
         "--kernel",
         "-k",
         metavar="ID[:P=V][,…]",
+        autocompletion=completion.kernels,
         help="Run only these kernels: ids or published names as `gpuprof list` shows them, or .cu files; with"
         " parameters as reg_8x8:BK=16, or BK=8|16 for a case each.",
     ),
 ]
 Everything = Annotated[bool, typer.Option("--all", help="The whole ladder (the default without --kernel).")]
 Block = Annotated[
-    str | None, typer.Option(metavar="XxY[,…]", help="Block or list of blocks, e.g. 8x32 or 8x32,16x16.")
+    str | None,
+    typer.Option(
+        metavar="XxY[,…]",
+        autocompletion=completion.blocks,
+        help="Block or list of blocks, e.g. 8x32 or 8x32,16x16.",
+    ),
 ]
-Dtype = Annotated[str, typer.Option(metavar="f32|f64|f16|bf16", help="Element type of a run.")]
+Dtype = Annotated[
+    str,
+    typer.Option(
+        metavar="f32|f64|f16|bf16",
+        autocompletion=completion.words("f32", "f64", "f16", "bf16"),
+        help="Element type of a run.",
+    ),
+]
 DeviceOption = Annotated[
     str,
     typer.Option(
         "--device",
         metavar="auto|N|sim|none",
+        autocompletion=completion.devices,
         help="auto: the first GPU, else sim; N: that GPU; sim, sim:CARD: run on the CPU; none: compile only.",
     ),
 ]
@@ -87,6 +104,7 @@ Reference = Annotated[
     typer.Option(
         "--reference",
         metavar="vendor|cpu|all|none",
+        autocompletion=completion.words("vendor", "cpu", "all", "none"),
         help="On a GPU: what to measure beside the kernels; cpu is NumPy.",
     ),
 ]
@@ -97,7 +115,10 @@ NcuSet = Annotated[
 NcuClocks = Annotated[
     str,
     typer.Option(
-        "--ncu-clocks", metavar="none|base", help="Clocks while ncu profiles: as they are, or base."
+        "--ncu-clocks",
+        metavar="none|base",
+        autocompletion=completion.words("none", "base"),
+        help="Clocks while ncu profiles: as they are, or base.",
     ),
 ]
 NcuPath = Annotated[str | None, typer.Option("--ncu-path", metavar="FILE", help="The ncu to use.")]
@@ -107,6 +128,11 @@ Output = Annotated[
 ]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Results file.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Report file.")]
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", metavar="FILE", help="Write the figures as CSV too, a row a case; - prints them."),
+]
+Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")]
 
@@ -154,6 +180,8 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "output": (Output, None),
     "json": (Json, None),
     "html": (Html, None),
+    "csv": (Csv, None),
+    "open_": (Open, False),
     "force": (Force, False),
     "quiet": (Quiet, False),
 }
@@ -175,17 +203,24 @@ def measuring_command(
         more: Further parameters in front of the shared ones: annotation and default.
     """
     sizes = "|".join(("N", "x".join(map(str.upper, operation.dimensions)))) if operation else "N|NxM"
-    parameters = {**more, **_MEASURING}
+    parameters = {"context": (typer.Context, inspect.Parameter.empty), **more, **_MEASURING}
     default = f"  [default: {operation.default_sizes}]" if operation else ""
     parameters["sizes"] = (
-        Annotated[str | None, typer.Option(metavar=f"{sizes}[,…]", help=f"Problem sizes.{default}")],
+        Annotated[
+            str | None,
+            typer.Option(
+                metavar=f"{sizes}[,…]",
+                autocompletion=completion.sizes,
+                help=f"Problem sizes.{default}",
+            ),
+        ],
         None,
     )
     for name, scalar in (operation.scalars if operation else {}).items():
         kind = Annotated[float | None, typer.Option(f"--{name}", metavar="NUMBER", help=_scalar_help(scalar))]
         parameters[f"scalar_{name}"] = (kind, None)
 
-    def command(**values: Any) -> None:
+    def command(context: typer.Context, **values: Any) -> None:
         own = {name: values.pop(name) for name in more}
         scalars = {
             name.removeprefix("scalar_"): values.pop(name)
@@ -195,7 +230,8 @@ def measuring_command(
         given = {name: value for name, value in scalars.items() if value is not None}
         if operation is not None:
             _check_own_kernels(values)
-        raise typer.Exit(_measure(partial(find_ladder, **own), given, **values))
+        argv = (*sys.argv[1:], *settings_as_arguments(context))
+        raise typer.Exit(_measure(partial(find_ladder, **own), given, argv, **values))
 
     command.__doc__ = help_text
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -222,7 +258,12 @@ def _check_own_kernels(given: Mapping[str, Any]) -> None:
         raise InputError("-I and -D are for kernels of your own.", fix="Name one with -k FILE.cu.")
 
 
-def _measure(find_ladder: "Callable[..., Ladder]", scalars: Mapping[str, float], **given: Any) -> int:
+def _measure(
+    find_ladder: "Callable[..., Ladder]",
+    scalars: Mapping[str, float],
+    argv: tuple[str, ...],
+    **given: Any,
+) -> int:
     """Measure as the options say; the exit status."""
     from gpuprof.commands.profile import Destination, ncu_options, profile
     from gpuprof.commands.texts import build_request, parse_assignments, parse_sim_blocks
@@ -257,7 +298,15 @@ def _measure(find_ladder: "Callable[..., Ladder]", scalars: Mapping[str, float],
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]
     )
-    destination = Destination(given["output"], given["json"], given["html"], given["force"])
+    destination = Destination(given["output"], given["json"], given["html"], given["force"], given["csv"])
     return profile(
-        request, options, destination, counting, quiet=given["quiet"], gates=gates, strict=given["strict"]
+        request,
+        options,
+        destination,
+        counting,
+        quiet=given["quiet"],
+        argv=argv,
+        browser=given["open_"],
+        gates=gates,
+        strict=given["strict"],
     )

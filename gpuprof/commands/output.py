@@ -1,14 +1,34 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Writing reports, and naming what was written on the last lines."""
+"""Writing reports and tables, and naming what was written on the last lines."""
 
 from pathlib import Path
 
 from gpuprof import signals
-from gpuprof.console import say
+from gpuprof.console import say, tell
 from gpuprof.errors import PATH_ERRORS, InputError, ToolError, reason
 from gpuprof.files import check_writable, replace_text
 from gpuprof.results import Run
+
+#: What stands for standard output where a file may be named.
+STANDARD_OUTPUT = Path("-")
+
+
+def page_of(run: Run) -> str:
+    """A run as one HTML file.
+
+    Raises:
+        ToolError: A package that rendering needs is missing.
+    """
+    from gpuprof.report.html import render_html
+
+    try:
+        return render_html(run)
+    except ModuleNotFoundError as error:
+        raise ToolError(
+            f"The report needs the package {error.name}, which is not installed; the results are saved.",
+            fix="Install it, then: gpuprof report RESULTS.json",
+        ) from error
 
 
 def write_report(run: Run, path: Path) -> None:
@@ -18,16 +38,17 @@ def write_report(run: Run, path: Path) -> None:
         InputError: The path cannot be written.
         ToolError: A package that rendering needs is missing.
     """
-    from gpuprof.report.html import render_html
-
-    try:
-        text = render_html(run)
-    except ModuleNotFoundError as error:
-        raise ToolError(
-            f"The report needs the package {error.name}, which is not installed; the results are saved.",
-            fix=f"Install it, then: gpuprof report RESULTS.json -o {path}",
-        ) from error
+    text = page_of(run)
     signals.postpone()
+    write_file(path, text)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole.
+
+    Raises:
+        InputError: The path cannot be written.
+    """
     try:
         replace_text(path, text)
     except PATH_ERRORS as error:
@@ -47,6 +68,15 @@ def check_report_path(path: Path, force: bool) -> None:
     check_writable(path, force or _is_report(path))
 
 
+def check_table_path(path: Path, force: bool) -> None:
+    """The same for Markdown and CSV: an empty file, as a CI system prepares one, may be replaced.
+
+    Raises:
+        InputError: A file with content is there and `force` is False, or the path cannot be written.
+    """
+    check_writable(path, force or _is_empty(path))
+
+
 def _is_report(path: Path) -> bool:
     try:
         with path.open("rb") as file:
@@ -55,7 +85,14 @@ def _is_report(path: Path) -> bool:
         return False
 
 
-def print_written(*paths: Path) -> None:
-    """Name files on standard output, one a line."""
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.is_file() and path.stat().st_size == 0
+    except PATH_ERRORS:
+        return False
+
+
+def print_written(*paths: Path, aside: bool = False) -> None:
+    """Name files on standard output, one a line; on standard error where the other one holds a file."""
     for path in paths:
-        say(f"Wrote {path}")
+        (tell if aside else say)(f"Wrote {path}")

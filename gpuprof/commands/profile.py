@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING
 
 from gpuprof import signals
 from gpuprof.analysis.status import status_of
+from gpuprof.commands.browser import open_report
 from gpuprof.commands.gating import hold
-from gpuprof.commands.output import print_written, write_report
+from gpuprof.commands.latest import directory_of, link_latest
+from gpuprof.commands.output import STANDARD_OUTPUT, check_table_path, print_written, write_report
 from gpuprof.commands.progress import watch
+from gpuprof.commands.rendering import write_csv
 from gpuprof.console import tell
-from gpuprof.errors import ExitCode, InputError, reason
+from gpuprof.errors import ExitCode, InputError, did_you_mean, reason
 from gpuprof.files import check_distinct, check_writable
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
@@ -39,6 +42,7 @@ class Destination:
         json: `--json`, when given.
         html: `--html`, when given.
         force: Whether existing files may be replaced.
+        csv: `--csv`, when given; `-` for standard output.
         started: Names the directory of a run that names none.
     """
 
@@ -46,6 +50,7 @@ class Destination:
     json: Path | None
     html: Path | None
     force: bool
+    csv: Path | None = None
     started: datetime = field(default_factory=datetime.now)
 
     def check(self, operation: str) -> None:
@@ -58,7 +63,11 @@ class Destination:
         check_distinct(json, html)
         for path in (json, html):
             # What stands where nothing was named is another run's of this second: `open` goes elsewhere.
-            check_writable(path, self.force or not self._is_named)
+            check_writable(path, self.force or not self.is_named)
+        if self.csv is not None and self.csv != STANDARD_OUTPUT:
+            for path in (json, html):
+                check_distinct(path, self.csv)
+            check_table_path(self.csv, self.force)
 
     def paths(self, operation: str) -> tuple[Path, Path]:
         """The results file and the report, unless another run takes their directory first."""
@@ -70,7 +79,7 @@ class Destination:
         Raises:
             InputError: It cannot be written, or belongs to another run by now.
         """
-        if self._is_named:
+        if self.is_named:
             return ResultsFile(self.paths(operation)[0], run, replace=self.force)
         directory = self._directory(operation)
         for number in count(2):
@@ -90,7 +99,7 @@ class Destination:
         return self._paths(json.parent)[1]
 
     @property
-    def _is_named(self) -> bool:
+    def is_named(self) -> bool:
         """Whether the user named a place."""
         return bool(self.directory or self.json or self.html)
 
@@ -99,7 +108,7 @@ class Destination:
         named = self.json or self.html
         if self.directory or named:
             return self.directory or (named.parent if named else Path())
-        return Path("gpuprof-results") / f"{operation}-{self.started:%Y%m%d-%H%M%S}"
+        return directory_of(operation, self.started)
 
     def _paths(self, directory: Path) -> tuple[Path, Path]:
         """The results file and the report; a lone `--json` or `--html` puts the other one beside it."""
@@ -123,7 +132,8 @@ def ncu_options(
     from gpuprof.ncu.invocation import NcuOptions, patience
 
     if clocks not in ("none", "base"):
-        raise InputError(f"--ncu-clocks {clocks!r} is not a setting.", fix="Choose none or base.")
+        fix = did_you_mean(clocks, ("none", "base"), "Choose none or base.")
+        raise InputError(f"--ncu-clocks {clocks!r} is not a setting.", fix=fix)
     return NcuOptions(path, metric_set, clocks, patience(timeout_s))
 
 
@@ -134,6 +144,8 @@ def profile(
     ncu: "NcuOptions | None",
     *,
     quiet: bool,
+    argv: tuple[str, ...],
+    browser: bool = False,
     gates: "Sequence[Gate]" = (),
     strict: bool = False,
 ) -> ExitCode:
@@ -145,6 +157,8 @@ def profile(
         destination: Where the files go.
         ncu: How to profile with Nsight Compute afterwards, or None.
         quiet: Whether to leave out progress and table.
+        argv: The command line, for the record.
+        browser: Whether to open the report in a browser at the end.
         gates: Conditions that no case may meet.
         strict: Whether a gate that stays uncertain counts.
 
@@ -164,23 +178,31 @@ def profile(
         return kept[0]
 
     with watch(quiet=quiet) as progress:
-        run = measure(request, options, progress, argv=tuple(sys.argv[1:]), keep=keep)
+        run = measure(request, options, progress, argv=argv, keep=keep)
         json_path = kept[0].path
         html_path = destination.report_beside(json_path)
         written = [json_path, html_path]
         if ncu is not None and run.complete:
             run, counted = _with_counters(run, request, options, ncu, json_path, progress)
             written += counted
+    # Where standard output is the CSV, whatever else there is to read goes to standard error.
+    piped = destination.csv == STANDARD_OUTPUT
     if not quiet:
         from gpuprof.report.terminal import print_run
 
-        print_run(run, file=sys.stdout)
+        print_run(run, file=sys.stderr if piped else sys.stdout)
     write_report(run, html_path)
-    print_written(*written)
+    if not destination.is_named:
+        link_latest(json_path.parent)
+    if destination.csv is not None:
+        written += write_csv(run, destination.csv)
+    print_written(*written, aside=piped)
+    if browser:
+        open_report(html_path)
     if not run.complete:
         tell("Stopped early: the files hold what was measured until then.")
         return ExitCode.INTERRUPTED
-    held = hold(run, gates, strict=strict, quiet=quiet)
+    held = hold(run, gates, strict=strict, quiet=quiet, aside=piped)
     return exit_code(run) or held
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from gpuprof.commands.pace import Pace, format_seconds
 from gpuprof.console import tell
 from gpuprof.measure.case import Case
 from gpuprof.measure.protocol import Opened
@@ -64,15 +65,21 @@ class _Lines(_Silent):
     def __init__(self) -> None:
         self._total = 0
         self._done = 0
+        self._pace = Pace(0)
 
     def opened(self, opened: Opened, cases: int) -> None:
         """Name the device."""
         super().opened(opened, cases)
         self._total = cases
+        self._pace = Pace(cases)
         tell(f"{opened.device.name}: {cases} {'case' if cases == 1 else 'cases'}")
 
+    def started(self, case: Case) -> None:
+        """Note when the case begins."""
+        self._pace.start(case)
+
     def finished(self, measurement: Measurement) -> None:
-        """Name the case and how it ended."""
+        """Name the case, how it ended, how long it took, and how long the others may take."""
         self._done += 1
         where = measurement.problem.label
         if measurement.chosen:
@@ -80,7 +87,12 @@ class _Lines(_Silent):
         if measurement.has_launch:
             where += f" {format_extent(measurement.block)}"
             where += "" if measurement.chosen else _parameters(measurement.params)
-        tell(f"[{self._done}/{self._total}] {measurement.kernel} {where}: {measurement.outcome}")
+        told = [f"[{self._done}/{self._total}] {measurement.kernel} {where}: {measurement.outcome}"]
+        if (took := self._pace.finish(measurement)) is not None:
+            told.append(format_seconds(took))
+        if (rest := self._pace.rest_s()) is not None:
+            told.append(f"about {format_seconds(rest)} left")
+        tell(", ".join(told))
 
     def profiling(self, case: Case) -> None:
         """Name the case under Nsight Compute."""
@@ -89,37 +101,46 @@ class _Lines(_Silent):
 
 
 class _Bar(_Silent):
-    """A bar that shows which kernel runs."""
+    """A bar that shows which kernel runs, what the last one took, and what is left."""
 
     def __init__(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
 
+        self._pace = Pace(0)
         self._progress = RichProgress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
+            TextColumn("{task.fields[told]}", markup=False),
             console=Console(stderr=True),
             transient=True,
         )
         self._progress.start()
-        self._task = self._progress.add_task("Opening the device", total=None)
+        self._task = self._progress.add_task("Opening the device", total=None, told="")
 
     def opened(self, opened: Opened, cases: int) -> None:
         """Show how many cases follow."""
         if why := _why(opened):
             self._progress.console.print(one_line(why), markup=False)
+        self._pace = Pace(cases)
         self._progress.update(self._task, description=one_line(opened.device.name), total=cases)
 
     def started(self, case: Case) -> None:
         """Show the case's name."""
+        self._pace.start(case)
         self._progress.update(self._task, description=one_line(f"{case.name} {case.problem.label}"))
 
     def finished(self, measurement: Measurement) -> None:
         """One more."""
-        self._progress.advance(self._task)
+        told = []
+        if (took := self._pace.finish(measurement)) is not None:
+            told.append(f"last {format_seconds(took)}")
+        if (rest := self._pace.rest_s()) is not None:
+            told.append(f"about {format_seconds(rest)} left")
+        self._progress.update(self._task, advance=1, told=", ".join(told))
 
     def profiling(self, case: Case) -> None:
         """Show the case under Nsight Compute; the bar goes back to counting up."""
@@ -127,6 +148,7 @@ class _Bar(_Silent):
             self._task,
             description=one_line(f"Nsight Compute: {case.name} {case.problem.label}"),
             total=None,
+            told="",
         )
 
     def stop(self) -> None:

@@ -5,7 +5,7 @@
 import re
 from collections.abc import Mapping
 
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, did_you_mean
 from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
@@ -13,6 +13,8 @@ from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.sizes import NUMBER, is_size, parse_sizes, split_list
 from gpuprof.text import Extent
 
+#: What `--reference` takes.
+REFERENCES = ("vendor", "cpu", "all", "none")
 _PARAMETER = re.compile(r"(?P<name>[A-Za-z_]\w*)=(?P<values>-?[0-9]{1,18}(?:\|-?[0-9]{1,18})*)\Z")
 
 
@@ -130,8 +132,9 @@ def choose_references(operation: Operation, text: str) -> tuple[ReferenceDeclara
     """
     words = [word.strip().lower() for word in text.split(",")]
     for word in words:
-        if word not in ("vendor", "cpu", "all", "none"):
-            raise InputError(f"--reference {word!r} is no reference.", fix="Choose vendor, cpu, all or none.")
+        if word not in REFERENCES:
+            fix = did_you_mean(word, REFERENCES, "Choose vendor, cpu, all or none.")
+            raise InputError(f"--reference {word!r} is no reference.", fix=fix)
     return tuple(
         reference
         for reference in operation.references

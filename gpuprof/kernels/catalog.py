@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, nearest_file, reason
+from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
 from gpuprof.kernels.header import KernelFile, entry_in_header, read_kernels
 from gpuprof.kernels.kernel import Kernel, Study
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
@@ -68,11 +68,9 @@ def shipped_operation(name: str) -> Operation:
         InputError: There is none of that name.
     """
     if name not in shipped_names():
-        near = get_close_matches(name, shipped_names(), n=1, cutoff=0.5)
-        raise InputError(
-            f"There is no operation {name!r}.",
-            fix=f"Did you mean {near[0]}?" if near else f"Choose one of {', '.join(shipped_names())}.",
-        )
+        listed = f"Choose one of {', '.join(shipped_names())}."
+        fix = did_you_mean(name, shipped_names(), listed, most=1)
+        raise InputError(f"There is no operation {name!r}.", fix=fix)
     return load_operation(KERNEL_ROOT / name / FILE_NAME)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
-from gpuprof.errors import HeaderError, InputError
+from gpuprof.errors import HeaderError, InputError, did_you_mean
 from gpuprof.kernels.catalog import Ladder, check_choices, in_order, load_kernels
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
@@ -118,6 +118,7 @@ def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Se
         if parameter not in kernel.parameters:
             known = ", ".join(f"{key} (now {value})" for key, value in kernel.parameters.items())
             fix = f"It has {known}." if known else "It has none."
+            fix = did_you_mean(parameter, kernel.parameters, fix)
             if parameter in kernel.constants:
                 fix = f"{parameter} is a constant of its source. {fix}"
             raise InputError(f"{kernel.id} has no parameter {parameter!r}.", fix=fix)
@@ -188,7 +189,8 @@ def make_request(
         InputError: One of them makes no sense; the message says which, and why.
     """
     if dtype not in RUN_TYPES:
-        raise InputError(f"{dtype!r} is not a type of a run.", fix=f"Choose one of {', '.join(RUN_TYPES)}.")
+        fix = did_you_mean(dtype, RUN_TYPES, f"Choose one of {', '.join(RUN_TYPES)}.")
+        raise InputError(f"{dtype!r} is not a type of a run.", fix=fix)
     operation = ladder.operation
     for size in sizes:
         _check_extents(size, operation.dimensions)
@@ -272,10 +274,10 @@ def _checked_scalars(operation: Operation, given: Mapping[str, float], dtype: st
     scalars = {}
     for name, value in given.items():
         if name not in operation.scalars:
-            known = ", ".join(operation.scalars)
+            known = f"It has {', '.join(operation.scalars) or 'sizes only'}."
             raise InputError(
                 f"{operation.name} has no scalar {name!r}.",
-                fix=f"It has {known}." if known else "It has sizes only.",
+                fix=did_you_mean(name, operation.scalars, known),
             )
         declared = operation.scalars[name].type
         kind = dtype if declared == "real" else declared

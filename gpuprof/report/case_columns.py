@@ -29,11 +29,20 @@ class CaseRow:
 
 @dataclass(frozen=True, slots=True)
 class CaseColumn:
-    """A column; of those that do not fit, the ones with the highest `rank` go first."""
+    """A column; of those that do not fit, the ones with the highest `rank` go first.
+
+    Args:
+        label: Heading.
+        rank: How soon it goes.
+        read: Makes a row's cell.
+        meaning: One sentence for the reader.
+        right: Whether cells align right.
+    """
 
     label: str
     rank: int
     read: Callable[[CaseRow], str]
+    meaning: str
     right: bool = True
 
 
@@ -58,13 +67,33 @@ def case_columns(run: Run, ladders: list[Ladder], *, ascii_only: bool = False) -
     def kernel(row: CaseRow) -> str:
         return f"{row.case.kernel} (ref)" if row.rung.is_reference else row.case.kernel
 
-    # Where a kernel has several rows, nothing else tells them apart.
+    # Where a kernel has several rows, only sizes and blocks tell them apart: they stay longest.
     several = any(len(rung.cases) > 1 for ladder in ladders for rung in ladder.rungs)
     case = [
-        CaseColumn("kernel", 0, kernel, right=False),
-        CaseColumn("size", 2, lambda row: row.case.problem.label, right=False),
-        CaseColumn("block", 1 if several else 5, lambda row: format_block(row.case, brief=True), right=False),
-        CaseColumn("outcome", 1, outcome, right=False),
+        CaseColumn(
+            "kernel", 0, kernel, "In rung order; (ref) is somebody else's, to compare with.", right=False
+        ),
+        CaseColumn(
+            "size",
+            1,
+            lambda row: row.case.problem.label,
+            f"{_extents(run, ladders)}; one number for all.",
+            right=False,
+        ),
+        CaseColumn(
+            "block",
+            1 if several else 7,
+            lambda row: format_block(row.case, brief=True),
+            "Threads of a block, and the kernel's parameters.",
+            right=False,
+        ),
+        CaseColumn(
+            "outcome",
+            2,
+            outcome,
+            "ok is a right result, element by element; the others say why.",
+            right=False,
+        ),
     ]
     if len(ladders) == 1:
         del case[1]
@@ -73,10 +102,13 @@ def case_columns(run: Run, ladders: list[Ladder], *, ascii_only: bool = False) -
     return [*case, *(_COUNTED if run.backend == "sim" else ()), *_RESOURCES]
 
 
-def _timed(run: Run, ladders: list[Ladder]) -> list[CaseColumn]:
-    def figure(key: str, rank: int, label: str = "") -> CaseColumn:
-        return CaseColumn(label or _heading(key), rank, lambda row: _text_of(FIGURES[key], row))
+def _extents(run: Run, ladders: list[Ladder]) -> str:
+    """The names of the sizes."""
+    computed = dict.fromkeys(rung.case.problem.operation for ladder in ladders for rung in ladder.rungs)
+    return " or ".join("x".join(run.operations[name].dimensions) for name in computed)
 
+
+def _timed(run: Run, ladders: list[Ladder]) -> list[CaseColumn]:
     references = {ladder.reference for ladder in ladders if ladder.reference}
     # Each size has its own fastest reference; a name in the heading must hold for all of them.
     yardstick = "reference" if len(references) > 1 else next(iter(references), "fastest")
@@ -91,16 +123,29 @@ def _timed(run: Run, ladders: list[Ladder]) -> list[CaseColumn]:
         return ("" if row.shown.gain_is_clear else "≈ ") + _text_of(FIGURES["gain"], row)
 
     return [
-        figure("median_us", 0),
-        figure("ci95_pct", 7),
-        figure("warm_us", 8),
-        CaseColumn("rate", 1, lambda row: _text_of(headline_rate(run, row.case), row)),
-        figure("pct_of_limit", 3),
-        figure("bound_by", 5),
-        figure("pct_of_bound", 5),
-        CaseColumn("gain", 4, gain),
-        CaseColumn(f"of {yardstick}", 6, relative),
+        _of_figure(
+            "median_us", 0, "Cold median: the L2 cache is flushed before each launch; ~ is a noisy one."
+        ),
+        _of_figure("ci95_pct", 9, "Half the median's 95 % confidence interval."),
+        _of_figure("warm_us", 10),
+        CaseColumn(
+            "rate",
+            3,
+            lambda row: _text_of(headline_rate(run, row.case), row),
+            "Work that the problem needs over the cold median.",
+        ),
+        _of_figure("pct_of_limit", 5, "Of the theoretical roof over this size: bandwidth or arithmetic."),
+        _of_figure("bound_by", 7),
+        _of_figure("pct_of_bound", 7),
+        CaseColumn("gain", 6, gain, FIGURES["gain"].meaning),
+        CaseColumn(f"of {yardstick}", 8, relative, f"Speed relative to {_whose(yardstick)}."),
     ]
+
+
+def _whose(yardstick: str) -> str:
+    return {"reference": "each size's fastest reference", "fastest": "the fastest here"}.get(
+        yardstick, f"{yardstick}, the fastest reference"
+    )
 
 
 def _text_of(figure: Figure, row: CaseRow) -> str:
@@ -112,24 +157,26 @@ def _heading(key: str) -> str:
     return short[:1].lower() + short[1:]
 
 
+def _of_figure(key: str, rank: int, meaning: str = "") -> CaseColumn:
+    """A column of one figure."""
+    figure = FIGURES[key]
+    return CaseColumn(_heading(key), rank, lambda row: _text_of(figure, row), meaning or figure.meaning)
+
+
 def _plain(ranks: dict[str, int]) -> tuple[CaseColumn, ...]:
     """Columns of figures, each with its rank."""
-
-    def column(key: str, rank: int) -> CaseColumn:
-        return CaseColumn(_heading(key), rank, lambda row: _text_of(FIGURES[key], row))
-
-    return tuple(column(key, rank) for key, rank in ranks.items())
+    return tuple(_of_figure(key, rank) for key, rank in ranks.items())
 
 
 _COUNTED = _plain(
     {
-        "bound_us": 1,
-        "bound_by": 2,
-        "sector_ratio": 2,
-        "global_load_efficiency_pct": 2,
-        "global_store_efficiency_pct": 3,
-        "shared_wavefronts_per_step": 4,
-        "bank_conflicts": 6,
+        "bound_us": 3,
+        "bound_by": 4,
+        "sector_ratio": 4,
+        "global_load_efficiency_pct": 4,
+        "global_store_efficiency_pct": 5,
+        "shared_wavefronts_per_step": 6,
+        "bank_conflicts": 8,
     }
 )
-_RESOURCES = _plain({"registers_per_thread": 9, "shared_bytes": 11, "theoretical_occupancy_pct": 10})
+_RESOURCES = _plain({"registers_per_thread": 11, "shared_bytes": 13, "theoretical_occupancy_pct": 12})

@@ -20,6 +20,7 @@ from gpuprof.report.case_columns import CaseColumn, CaseRow, case_columns, says_
 from gpuprof.report.cells import format_block
 from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.shortened import shortened
+from gpuprof.report.text import bound
 from gpuprof.results import Run
 from gpuprof.text import one_line, visible
 
@@ -85,7 +86,9 @@ class _Writer:
     def wrapped(self, mark: str, text: str, style: str) -> None:
         """A paragraph hanging behind its mark."""
         indent = " " * (cell_len(mark) + 1)
-        lines = textwrap.wrap(self.text(text), self.width - len(indent), break_on_hyphens=False) or [""]
+        whole = bound(self.text(text))
+        wrapped = textwrap.wrap(whole, self.width - len(indent), break_on_hyphens=False)
+        lines = [line.replace("\u00a0", " ") for line in wrapped] or [""]
         first = Text().append(f"{mark} ", style=style).append(lines[0])
         self._console.print(first, soft_wrap=True)
         for line in lines[1:]:
@@ -108,18 +111,25 @@ def print_run(run: Run, *, file: TextIO, width: int | None = None, color: bool |
     run = shortened(run)
     writer = _Writer(file, width, color)
     writer.title(f"{run.device.name} ({run.device.arch}) · {MODES[run.backend].ran}")
+    shown: dict[str, str] = {}
     for group in groups(run):
         ladders = [build_ladder(run, size) for size in group.sizes]
         writer.gap()
-        _print_group(writer, run, group, ladders)
+        shown |= _print_group(writer, run, group, ladders)
+    _print_legend(writer, shown)
     _print_cautions(writer, run)
 
 
-def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder]) -> None:
+def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder]) -> dict[str, str]:
+    """Answers, table and reasons of one group; the columns that were shown, each with its meaning."""
     title = group.title
     if len(ladders) == 1:
         title += f", {ladders[0].size.label}"
     writer.title(title)
+    for ladder in ladders:
+        answer = answer_of(run, group, ladder)
+        fastest = "fastest is " if ladder.fastest is not None else ""
+        writer.wrapped("=", f"{answer.size}: {fastest}{answer.text}", "bold")
     rows = [[CaseRow(run, rung, case) for rung in ladder.rungs for case in rung.cases] for ladder in ladders]
     everything = [row for held in rows for row in held]
     columns = [
@@ -127,7 +137,9 @@ def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder])
         for column in case_columns(run, ladders, ascii_only=writer.ascii)
         if says_anything(column, everything)
     ]
-    _print_table(writer, _fitting(writer, columns, everything), rows)
+    kept = _fitting(writer, columns, everything)
+    _print_table(writer, kept, rows)
+    _print_hidden(writer, columns, kept, everything)
     for row in everything:
         status = status_of(run, row.case)
         if not status.usable:
@@ -141,9 +153,30 @@ def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder])
         for remark in row.case.remarks:
             writer.wrapped("!", f"{row.case.kernel} {row.case.problem.label}: {remark}", "yellow")
     for ladder in ladders:
-        answer = answer_of(run, group, ladder)
-        for sentence in (answer.text, *parameter_lines(run, group, answer.size)):
-            writer.wrapped("=", f"{answer.size}: {sentence}", "bold")
+        for sentence in parameter_lines(run, group, ladder.size.label):
+            writer.wrapped("=", f"{ladder.size.label}: {sentence}", "bold")
+    return {column.label: column.meaning for column in kept}
+
+
+def _print_hidden(
+    writer: _Writer, columns: list[CaseColumn], kept: list[CaseColumn], rows: list[CaseRow]
+) -> None:
+    """Name the columns that did not fit, and the width at which all of them do."""
+    hidden = [column.label for column in columns if column not in kept]
+    if hidden:
+        needed = _needed(writer, columns, rows)
+        writer.wrapped("-", f"hidden at this width: {', '.join(hidden)}; {needed} columns show all", "dim")
+
+
+def _print_legend(writer: _Writer, shown: dict[str, str]) -> None:
+    """What each column means that was shown."""
+    if not shown:
+        return
+    writer.gap()
+    indent = max(cell_len(writer.cell(label)) for label in shown)
+    for label, meaning in shown.items():
+        text = writer.cell(label)
+        writer.wrapped(text + " " * (indent - cell_len(text) + 1), meaning, "dim")
 
 
 def _print_cautions(writer: _Writer, run: Run) -> None:
@@ -205,11 +238,15 @@ def _width(writer: _Writer, column: CaseColumn, rows: list[CaseRow]) -> int:
 
 def _fitting(writer: _Writer, columns: list[CaseColumn], rows: list[CaseRow]) -> list[CaseColumn]:
     """Drop the least important columns until the rest fit."""
-    widths = {column.label: _width(writer, column, rows) for column in columns}
     kept = list(columns)
-    while len(kept) > 2 and sum(widths[column.label] + _GAP for column in kept) - _GAP > writer.width:
+    while len(kept) > 2 and _needed(writer, kept, rows) > writer.width:
         kept.remove(max(kept, key=lambda column: column.rank))
     return kept
+
+
+def _needed(writer: _Writer, columns: list[CaseColumn], rows: list[CaseRow]) -> int:
+    """How wide a table of these columns is."""
+    return sum(_width(writer, column, rows) + _GAP for column in columns) - _GAP
 
 
 def _holds_unicode(file: TextIO) -> bool:

@@ -15,7 +15,7 @@ from synthetic_runs import RUNS, all_failed_run, chosen_run, gemm_run
 from gpuprof.report.terminal import print_run
 from gpuprof.results import Run
 
-WIDTHS = (60, 80, 140)
+WIDTHS = (60, 80, 120, 140)
 
 
 def printed(run: Run, width: int | None = None, color: bool | None = None) -> str:
@@ -81,7 +81,7 @@ def test_the_kernel_that_was_chosen_is_named_with_its_block() -> None:
     assert "→ reg_2x1 32x16" in shown["128"]
     assert "→ float4_4x4 16x16  " in shown["4096"]
     assert "1x1" not in shown["4095"]
-    assert "4096: by_size → float4_4x4, 4.42 ms" in " ".join(lines)
+    assert "= 4096: fastest is by_size → float4_4x4, 4.42 ms" in " ".join(lines)
 
 
 @pytest.mark.parametrize("name", ["sim", "compiled"])
@@ -102,3 +102,58 @@ def test_importing_the_reports_does_not_load_plotly() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["gemm", "sim", "compiled", "tuned"])
+def test_every_column_is_explained_or_named_as_hidden(name: str, width: int) -> None:
+    text = printed(RUNS[name](), width)
+    widest = printed(RUNS[name](), 400)
+    columns = list(legend(widest))
+    shown = list(legend(text))
+    assert set(shown) <= set(columns)
+    assert "hidden at this width" not in widest
+    hidden = re.search(r"^- hidden at this width: (.*?); ([0-9]+) +columns", folded(text), re.MULTILINE)
+    assert (hidden is not None) == (len(shown) < len(columns))
+    if hidden:
+        assert [column for column in columns if column not in shown] == hidden[1].split(", ")
+        assert list(legend(printed(RUNS[name](), int(hidden[2])))) == columns
+        assert list(legend(printed(RUNS[name](), int(hidden[2]) - 1))) != columns
+
+
+def legend(text: str) -> dict[str, str]:
+    """The columns that the legend explains: the paragraph that begins with the kernel's."""
+    (paragraph,) = [
+        part for part in text.split("\n\n") if part.startswith("kernel ") and "rung order" in part
+    ]
+    found = (re.match(r"(\S.*?)  +(\S.*)", line) for line in paragraph.splitlines())
+    return {match[1]: match[2] for match in found if match}
+
+
+def folded(text: str) -> str:
+    """Paragraphs that hang behind a mark, on one line each."""
+    return re.sub(r"\n  (?=\S)", " ", text)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_answer_stands_above_its_table(width: int) -> None:
+    lines = folded(printed(gemm_run(), width)).splitlines()
+    answers = [index for index, line in enumerate(lines) if line.startswith("= ")]
+    heading = next(index for index, line in enumerate(lines) if line.startswith("kernel "))
+    assert [lines[index].split(",")[0] for index in answers] == [
+        "= 128: fastest is reg_2x1",
+        "= 4096: fastest is reg_2x1",
+    ]
+    assert max(answers) < heading
+    assert "of the theoretical compute peak" in lines[answers[1]]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["gemm", "tuned"])
+def test_a_table_of_several_sizes_names_them_at_every_width(name: str, width: int) -> None:
+    assert "size" in legend(printed(RUNS[name](), width))
+
+
+def test_a_figure_stays_on_a_line_with_its_unit() -> None:
+    for width in range(40, 100):
+        assert not [line for line in printed(gemm_run(), width).splitlines() if line.strip().startswith("% ")]

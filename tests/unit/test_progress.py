@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress in a pipe: one line for each case, which tells the cases of one kernel apart."""
 
+import re
 from dataclasses import replace
 
+import pytest
 from problem_support import Gemm
 from unit_support import DEVICE
 
+from gpuprof.commands.pace import Pace, format_seconds
 from gpuprof.commands.progress import watch
 from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure.case import Case, unmeasured
@@ -42,3 +45,88 @@ def test_of_a_kernel_that_was_chosen_the_header_says_the_parameters(capsys):
 def test_nsight_compute_turns_to_a_case_by_its_parameters(capsys):
     case = Case.of(KERNEL, Gemm(64, 64, 64), params={"BK": 8})
     assert lines(capsys, lambda progress: progress.profiling(case)) == ["ncu: reg_8x8 64 256x1 BK=8"]
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def ended(case, **changes):
+    return replace(unmeasured(case, KERNEL, "ok", None, "not run"), **changes)
+
+
+def test_cases_side_by_side_are_told_apart_by_their_parameters():
+    clock = Clock()
+    pace = Pace(2, clock)
+    slow, fast = (Case.of(KERNEL, Gemm(64, 64, 64), params=params) for params in ({"BK": 8}, {}))
+    pace.start(slow)
+    clock.now += 3
+    pace.start(fast)
+    clock.now += 1
+    assert pace.finish(ended(fast)) == 1
+    clock.now += 2
+    assert pace.finish(ended(slow)) == 6
+
+
+def test_a_kernel_that_chose_another_is_known_by_its_name():
+    clock = Clock()
+    pace = Pace(1, clock)
+    pace.start(replace(Case.of(KERNEL, Gemm(64, 64, 64)), name="by_size", block=(1, 1, 1)))
+    clock.now += 2
+    done = ended(Case.of(KERNEL, Gemm(64, 64, 64)), kernel="by_size", chosen="reg_8x8")
+    assert pace.finish(done) == 2
+    assert pace.finish(replace(done, kernel="other")) is None
+
+
+def test_the_rest_is_reckoned_from_what_went_before():
+    clock = Clock()
+    pace = Pace(10, clock)
+    case = Case.of(KERNEL, Gemm(64, 64, 64))
+    rests = []
+    for _ in range(10):
+        pace.start(case)
+        clock.now += 4
+        pace.finish(ended(case))
+        rests.append(pace.rest_s())
+    assert rests == [None, None, 28, 24, 20, 16, 12, 8, 4, None]
+
+
+def test_a_rest_that_is_over_at_once_is_not_told():
+    clock = Clock()
+    pace = Pace(100, clock)
+    case = Case.of(KERNEL, Gemm(64, 64, 64))
+    for _ in range(50):
+        clock.now += 0.01
+        pace.finish(ended(case))
+    assert pace.rest_s() is None
+
+
+def test_a_line_tells_what_its_case_took(capsys):
+    case = Case.of(KERNEL, Gemm(64, 64, 64))
+
+    def act(progress):
+        progress.started(case)
+        progress.finished(ended(case))
+
+    (line,) = lines(capsys, act)
+    assert re.fullmatch(r"\[1/2\] reg_8x8 64 256x1 BK=16: ok, [0-9.]+ s", line)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.04, "0.0 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (59.6, "1 min 0 s"),
+        (190, "3 min 10 s"),
+        (3900, "1 h 5 min"),
+    ],
+)
+def test_durations_are_written_as_people_say_them(seconds, text):
+    assert format_seconds(seconds) == text

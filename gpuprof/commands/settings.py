@@ -1,0 +1,270 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`[tool.gpuprof]` of a pyproject.toml: defaults of a project for the options of commands.
+
+The nearest such table holds, of the working directory or of a folder above it. A key is an option's long name
+without its dashes; `[tool.gpuprof.COMMAND]` is for one command. What the command line says wins.
+"""
+
+import os
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from gpuprof.console import tell
+from gpuprof.errors import PATH_ERRORS, InputError, did_you_mean
+
+FILE_NAME = "pyproject.toml"
+_TABLE = "tool.gpuprof"
+#: What a person decides for one run: a project that decided it would lose files, or write into one place.
+_NEVER = {
+    "force": "--force replaces files: it is for the command line only.",
+    "json": "--json names one run's file: it is for the command line only.",
+    "html": "--html names one run's file: it is for the command line only.",
+    "csv": "--csv names one run's file: it is for the command line only.",
+    "help": "--help is for the command line only.",
+}
+
+#: Folders, which stand beside the file that names them wherever the command runs.
+_FOLDERS = ("include", "output")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a project's file says for one command.
+
+    Args:
+        path: The file.
+        values: As written, by the command's parameters.
+    """
+
+    path: Path
+    values: Mapping[str, Any]
+
+
+class ConfiguredCommand(TyperCommand):
+    """A command whose options have defaults in a project's file."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        if not extra.get("resilient_parsing") and not {"-h", "--help"} & set(args):
+            settings = find_settings(self, siblings_of(self, parent))
+            if settings is not None:
+                extra["default_map"] = dict(settings.values)
+                try:
+                    context = super().make_context(info_name, args, parent, **extra)
+                except typer.BadParameter as error:
+                    raise _refused(error, settings, args) from error
+                _drop_what_gives_way(context)
+                _tell_what_holds(context, settings.path)
+                return context
+        return super().make_context(info_name, args, parent, **extra)
+
+
+def _refused(error: typer.BadParameter, settings: Settings, args: list[str]) -> Exception:
+    """A value that an option does not take: the file is told of where nobody typed it."""
+    parameter: Any = error.param
+    if parameter is None or parameter.name not in settings.values:
+        return error
+    if any(text == option or text.startswith(f"{option}=") for text in args for option in parameter.opts):
+        return error
+    key = parameter.opts[0].removeprefix("--")
+    return InputError(
+        f"{_shown(settings.path)}: {key} of [{_TABLE}]: {error.message}", fix=f"Write what --{key} takes."
+    )
+
+
+def siblings_of(command: ConfiguredCommand, parent: Any) -> dict[str, ConfiguredCommand]:
+    """Every command that takes settings, by name, a command that stands alone included."""
+    held = getattr(getattr(parent, "command", None), "commands", {})
+    found = {name: one for name, one in held.items() if isinstance(one, ConfiguredCommand)}
+    return found or {str(command.name): command}
+
+
+def find_settings(command: ConfiguredCommand, commands: Mapping[str, ConfiguredCommand]) -> Settings | None:
+    """The settings of the nearest file that has any, checked.
+
+    Args:
+        command: The command that runs.
+        commands: All that take settings, by name.
+
+    Raises:
+        InputError: The file cannot be read, or holds a key or a value that no option takes.
+    """
+    found = _nearest_table()
+    if found is None:
+        return None
+    path, table = found
+    name = next(key for key, one in commands.items() if one is command)
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            _check_command(path, key, value, commands)
+        elif not any(key in _options(one) for one in commands.values()):
+            raise _unknown(path, _TABLE, key, {known for one in commands.values() for known in _options(one)})
+    own = _options(command)
+    values = {
+        **{key: value for key, value in table.items() if not isinstance(value, Mapping)},
+        **table.get(name, {}),
+    }
+    return Settings(
+        path,
+        {
+            parameter.name: _checked(path, key, value, parameter)
+            for key, value in values.items()
+            if (parameter := own.get(key)) is not None
+        },
+    )
+
+
+def settings_as_arguments(context: Any) -> tuple[str, ...]:
+    """What a project's file added to a command line, as one would have typed it, for the record."""
+    return tuple(_typed(context, _held(context)))
+
+
+def _nearest_table() -> tuple[Path, Mapping[str, Any]] | None:
+    for folder in _folders():
+        path = folder / FILE_NAME
+        try:
+            text = path.read_text(encoding="utf-8")
+        except PATH_ERRORS:
+            continue
+        if "gpuprof" not in text:  # somebody else's file, whatever ails it
+            continue
+        try:
+            table = tomllib.loads(text).get("tool", {}).get("gpuprof")
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{_shown(path)} is not valid TOML: {error}.") from error
+        if isinstance(table, Mapping):
+            return path, table
+        if table is not None:
+            raise InputError(f"{_shown(path)}: {_TABLE} is no table.", fix="Write [tool.gpuprof].")
+    return None
+
+
+def _folders() -> Iterator[Path]:
+    try:
+        here = Path.cwd()
+    except PATH_ERRORS:  # the working directory is gone
+        return
+    yield from (here, *here.parents)
+
+
+def _check_command(
+    path: Path, name: str, table: Mapping[str, Any], commands: Mapping[str, ConfiguredCommand]
+) -> None:
+    if name not in commands:
+        raise InputError(
+            f"{_shown(path)}: [{_TABLE}.{name}] names no command that takes settings.",
+            fix=did_you_mean(name, commands, f"These do: {', '.join(commands)}."),
+        )
+    known = _options(commands[name])
+    for key in table:
+        if key not in known:
+            raise _unknown(path, f"{_TABLE}.{name}", key, known)
+
+
+def _unknown(path: Path, table: str, key: str, known: Any) -> InputError:
+    if key in _NEVER:
+        return InputError(f"{_shown(path)}: [{table}] holds {key}. {_NEVER[key]}", fix="Take it out.")
+    return InputError(
+        f"{_shown(path)}: [{table}] has an unknown key {key!r}.",
+        fix=did_you_mean(key, known, "A key is an option's long name, for example device."),
+    )
+
+
+def _options(command: Any) -> dict[str, Any]:
+    """A command's parameters by the long names of its options."""
+    return {
+        option.removeprefix("--"): parameter
+        for parameter in command.params
+        for option in parameter.opts
+        if option.startswith("--") and option.removeprefix("--") not in _NEVER
+    }
+
+
+def _checked(path: Path, key: str, value: Any, parameter: Any) -> Any:
+    """A value as an option's text; what the text must be is the option's own affair.
+
+    Raises:
+        InputError: No option takes such a value.
+    """
+    where = f"{_shown(path)}: {key} of [{_TABLE}]"
+    if parameter.is_flag:
+        if isinstance(value, bool):
+            return value
+        raise InputError(f"{where} is {value!r}.", fix=f"Write {key} = true or false.")
+    listed = value if isinstance(value, list) else [value]
+    if any(isinstance(item, bool) or not isinstance(item, str | int | float) for item in listed):
+        raise InputError(f"{where} is neither text nor a number.", fix=f"Write what --{key} takes.")
+    if parameter.name in _FOLDERS:
+        listed = [os.path.join(path.parent, str(item)) for item in listed]
+    return [str(item) for item in listed] if parameter.multiple else ",".join(map(str, listed))
+
+
+#: Settings that give way to what is asked for: the setting, and whether a command line rules it out.
+_GIVES_WAY: tuple[tuple[str, Callable[[Any], bool]], ...] = (
+    ("kernel", lambda context: _typed_by_hand(context, "everything")),
+    ("everything", lambda context: _typed_by_hand(context, "kernel")),
+    ("device", lambda context: _typed_by_hand(context, "arch")),
+    ("arch", lambda context: _typed_by_hand(context, "device")),
+    # Without effect, which a command line that asked for them would be told.
+    *((name, lambda context: not context.params["ncu"]) for name in ("ncu_set", "ncu_clocks", "ncu_path")),
+    *((name, lambda context: not _has_own_kernels(context.params)) for name in ("include", "define")),
+)
+
+
+def _drop_what_gives_way(context: Any) -> None:
+    held = {parameter.name: parameter for parameter in _held(context)}
+    for name, gives_way in _GIVES_WAY:
+        if name in held and gives_way(context):
+            context.default_map.pop(name)
+            context.params[name] = held[name].get_default(context)
+
+
+def _has_own_kernels(params: Mapping[str, Any]) -> bool:
+    return "paths" in params or any(".cu" in text for text in params["kernel"] or ())
+
+
+def _typed_by_hand(context: Any, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _held(context: Any) -> list[Any]:
+    """Parameters whose value came from the file."""
+    return [
+        parameter
+        for parameter in context.command.params
+        if parameter.name in (context.default_map or {})
+        and context.get_parameter_source(parameter.name).name == "DEFAULT_MAP"
+    ]
+
+
+def _typed(context: Any, parameters: list[Any]) -> Iterator[str]:
+    for parameter in parameters:
+        value = context.default_map[parameter.name]
+        option = next(name for name in parameter.opts if name.startswith("--"))
+        if isinstance(value, bool):
+            opposite = [name for name in parameter.secondary_opts if name.startswith("--")]
+            yield from [option] if value else opposite[:1]
+        else:
+            for item in value if isinstance(value, list) else [value]:
+                yield from (option, item)
+
+
+def _tell_what_holds(context: Any, path: Path) -> None:
+    """Say where an option came from that nobody typed."""
+    if arguments := settings_as_arguments(context):
+        tell(f"From {_shown(path)}: {shlex.join(arguments)}")
+
+
+def _shown(path: Path) -> str:
+    try:
+        return os.path.relpath(path)
+    except (OSError, ValueError):
+        return str(path)

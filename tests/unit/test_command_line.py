@@ -1,0 +1,306 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What people expect of a command line: files and pipes, JSON and CSV, the newest run, near words."""
+
+import csv
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from unit_support import gpuprof, write_transpose_kernel
+
+from gpuprof import load
+from gpuprof.analysis.figures import FIGURES
+from gpuprof.devices.cards import card_names, load_card
+from gpuprof.errors import ExitCode, did_you_mean
+from gpuprof.kernels.catalog import shipped_ladder, shipped_names
+from gpuprof.reading import read_run
+from gpuprof.report.comma_separated import heading, render_csv
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+TINY = ("transpose", "-k", "naive_row", "--sizes", "64", "--device", "none", "--quiet")
+NO_BROWSER = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """A folder with a results file that came from a GPU."""
+    (tmp_path / "r.json").write_bytes((SAMPLES / "transpose-h200.json").read_bytes())
+    return tmp_path
+
+
+# Files and standard output.
+
+
+def test_the_page_goes_to_standard_output_byte_for_byte(measured):
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuprof", "report", "r.json", "-o", "-"],
+        cwd=measured,
+        env={"PATH": "", "PYTHONIOENCODING": "latin-1", "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stderr == b""
+    assert gpuprof("report", "r.json", "-q", "-o", "r.html", cwd=measured).returncode == ExitCode.OK
+    assert done.stdout == (measured / "r.html").read_bytes()
+
+
+def test_markdown_goes_to_a_file(measured):
+    printed = gpuprof("report", "r.json", "--markdown", cwd=measured).stdout
+    process = gpuprof("report", "r.json", "--markdown", "-o", "r.md", cwd=measured)
+    assert process.stdout == "Wrote r.md\n"
+    assert (measured / "r.md").read_text(encoding="utf-8").strip() == printed.strip()
+    again = gpuprof("report", "r.json", "--markdown", "-o", "r.md", cwd=measured)
+    assert "r.md exists already." in again.stderr
+    assert again.returncode == ExitCode.BAD_INPUT
+    assert not (measured / "r.html").exists()
+
+
+def test_an_empty_file_that_a_ci_system_prepared_is_filled(measured):
+    (measured / "summary").touch()
+    process = gpuprof("report", "r.json", "--markdown", "-o", "summary", cwd=measured)
+    assert process.returncode == ExitCode.OK, process.stderr
+    assert (measured / "summary").stat().st_size > 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--markdown", "--csv", "-"], "Two things cannot both go to standard output."),
+        (["-o", "-", "--csv", "-"], "Two things cannot both go to standard output."),
+        (["-o", "-", "--open"], "--open needs a page in a file."),
+        (["--markdown", "--open"], "--open needs a page in a file."),
+        (["--csv", "same", "-o", "same"], "cannot both be same."),
+        (["--csv", "r.json"], "cannot both be r.json."),
+        (["--markdown", "-o", "r.json"], "cannot both be r.json."),
+    ],
+)
+def test_what_contradicts_itself_is_refused(measured, arguments, words):
+    before = (measured / "r.json").read_bytes()
+    process = gpuprof("report", "r.json", *arguments, cwd=measured)
+    assert words in process.stderr
+    assert process.returncode == ExitCode.BAD_INPUT
+    assert process.stdout == ""
+    assert [path.name for path in measured.iterdir()] == ["r.json"]
+    assert (measured / "r.json").read_bytes() == before
+
+
+def test_a_file_in_a_folder_that_is_not_there_brings_it_along_and_one_that_cannot_be_says_why(measured):
+    assert (
+        gpuprof("report", "r.json", "-q", "--csv", "new/deep/r.csv", cwd=measured).returncode == ExitCode.OK
+    )
+    assert (measured / "new" / "deep" / "r.csv").is_file()
+    process = gpuprof("report", "r.json", "--csv", "/proc/r.csv", cwd=measured)
+    assert process.stderr.startswith("gpuprof: Cannot write /proc/r.csv: ")
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+@pytest.mark.parametrize("arguments", [["-o", "-"], ["--csv", "-"], ["--markdown"]])
+def test_head_ends_a_report_in_peace(measured, arguments):
+    command = " ".join([sys.executable, "-m", "gpuprof", "report", "r.json", *arguments, "| head -1"])
+    done = subprocess.run(
+        command, shell=True, cwd=measured, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+
+
+# A browser.
+
+
+def test_open_without_a_browser_says_so_and_is_no_failure(measured):
+    process = gpuprof("report", "r.json", "-q", "--open", cwd=measured, environment=NO_BROWSER)
+    assert process.returncode == ExitCode.OK
+    assert process.stdout == "Wrote r.html\n"
+    assert process.stderr == (
+        "There is no browser here: copy r.html to where there is one; it needs no other file.\n"
+    )
+
+
+def test_open_hands_the_report_to_the_browser(tmp_path):
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f"#!{sys.executable}\nimport sys\nopen({str(tmp_path / 'asked')!r}, 'w').write(sys.argv[1])\n"
+    )
+    browser.chmod(0o755)
+    process = gpuprof(*TINY, "-o", "a b", "--open", cwd=tmp_path, environment={"BROWSER": f"{browser} %s"})
+    assert process.returncode == ExitCode.OK, process.stderr
+    assert (tmp_path / "asked").read_text() == (tmp_path / "a b" / "report.html").as_uri()
+
+
+# The newest run.
+
+
+def test_latest_leads_to_the_newest_run_that_named_no_place(tmp_path):
+    for _ in range(2):
+        process = gpuprof(*TINY, cwd=tmp_path)
+        written = Path(re.match(r"Wrote (.*)", process.stdout)[1])
+        latest = tmp_path / "gpuprof-results" / "latest"
+        assert latest.is_symlink()
+        assert latest.resolve() == (tmp_path / written.parent).resolve()
+    named = gpuprof(*TINY, "-o", "elsewhere", cwd=tmp_path)
+    assert named.returncode == ExitCode.OK
+    assert latest.resolve() == (tmp_path / written.parent).resolve()
+    process = gpuprof("report", "-q", cwd=tmp_path)
+    assert process.stdout == "Wrote gpuprof-results/latest/report.html\n"
+
+
+def test_what_is_called_latest_and_is_no_link_stays(tmp_path):
+    (tmp_path / "gpuprof-results" / "latest").mkdir(parents=True)
+    assert gpuprof(*TINY, cwd=tmp_path).returncode == ExitCode.OK
+    assert not (tmp_path / "gpuprof-results" / "latest").is_symlink()
+    process = gpuprof("report", cwd=tmp_path)
+    assert process.stderr.startswith("gpuprof: No run is named, and there is none at gpuprof-results/latest/")
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+# CSV.
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("name", ["gemm-h200", "transpose-h200", "softmax-h200"])
+def test_csv_holds_every_figure_of_every_case_in_full(name):
+    run = load(SAMPLES / f"{name}.json")
+    table = rows(run.to_csv())
+    assert len(table) == len(run.cases)
+    assert {heading(figure) for figure in FIGURES.values()} <= set(table[0])
+    for row, case in zip(table, run.cases, strict=True):
+        assert (row["kernel"], row["size"], row["outcome"]) == (case.kernel, case.size, case.outcome)
+        assert {key: int(row[f"size_{key}"]) for key in case.sizes} == dict(case.sizes)
+        for key, figure in FIGURES.items():
+            field, value = row[heading(figure)], case.figures.get(key)
+            if value is None:
+                assert field == "", (case, key)
+            elif figure.is_text:
+                assert field == value
+            else:
+                assert float(field) == value, (case, key)
+
+
+def test_a_heading_tells_its_unit():
+    token = {"us": "us", "%": "pct", "±%": "pct", "GB/s": "gbps", "GFLOP/s": "gflops", "bytes": "bytes"}
+    for figure in FIGURES.values():
+        name = heading(figure)
+        assert re.fullmatch("[a-z0-9_]+", name)
+        if figure.unit in token:
+            assert token[figure.unit] in name.split("_"), figure.key
+    headings = [heading(figure) for figure in FIGURES.values()]
+    assert len(set(headings)) == len(headings)
+    assert heading(FIGURES["gain"]) == "gain_ratio"
+    assert heading(FIGURES["stall_wait"]) == "stall_wait_cycles_per_instruction"
+
+
+def test_csv_beside_a_run_and_on_standard_output(tmp_path):
+    process = gpuprof(*TINY, "-o", "out", "--csv", "t.csv", cwd=tmp_path)
+    assert process.stdout.splitlines()[-1] == "Wrote t.csv"
+    held = (tmp_path / "t.csv").read_text()
+    assert held == render_csv(read_run(tmp_path / "out" / "results.json"))
+    piped = gpuprof(*TINY[:-1], "-o", "out2", "--csv", "-", cwd=tmp_path)
+    (row,) = rows(piped.stdout)
+    assert row["kernel"] == "naive_row"
+    assert "Wrote out2/results.json" in piped.stderr
+    assert "compiled" in piped.stderr
+    refused = gpuprof(*TINY, "-o", "out3", "--csv", "t.csv", cwd=tmp_path)
+    assert "t.csv exists already." in refused.stderr
+    assert not (tmp_path / "out3").exists()
+    same = gpuprof(*TINY, "-o", "out3", "--csv", "out3/results.json", cwd=tmp_path)
+    assert same.returncode == ExitCode.BAD_INPUT
+
+
+def test_no_field_is_a_formula_to_a_spreadsheet(tmp_path):
+    path = write_transpose_kernel(tmp_path, "plain").rename(tmp_path / "=cmd()|x.cu")
+    path.write_text(path.read_text().replace("[launch]", 'entry = "plain"\n[launch]'))
+    process = gpuprof("run", path.name, "--sizes", "32", "--device", "none", "-q", "--csv", "-", cwd=tmp_path)
+    assert process.returncode == ExitCode.OK, process.stderr
+    (row,) = rows(process.stdout)
+    assert row["kernel"] == "'=cmd()|x"
+
+
+# Lists for programs.
+
+
+def test_list_as_json_holds_every_kernel(tmp_path):
+    document = json.loads(gpuprof("list", "--json", cwd=tmp_path).stdout)
+    assert [one["operation"] for one in document] == list(shipped_names())
+    for one in document:
+        ladder = shipped_ladder(one["operation"])
+        assert [kernel["id"] for kernel in one["kernels"]] == [kernel.id for kernel in ladder.kernels]
+        assert one["dimensions"] == list(ladder.operation.dimensions)
+        for kernel, known in zip(one["kernels"], ladder.kernels, strict=True):
+            assert kernel["published_as"] == list(known.aliases)
+            assert kernel["block"] == (None if known.choices else list(known.launch.block))
+            assert kernel["parameters"] == dict(known.parameters)
+    (softmax,) = json.loads(gpuprof("list", "softmax", "--json", cwd=tmp_path).stdout)
+    assert softmax["operation"] == "softmax"
+    assert gpuprof("list", "sofmax", "--json", cwd=tmp_path).stderr.endswith("Did you mean softmax?\n")
+
+
+def test_devices_as_json_and_as_a_table_tell_what_to_write(tmp_path):
+    document = json.loads(gpuprof("devices", "--json", cwd=tmp_path).stdout)
+    assert [card["device"] for card in document["cards"]] == [f"sim:{name}" for name in card_names()]
+    assert document["cards"][0]["sm_count"] == load_card(card_names()[0]).sm_count
+    assert (document["gpus"] == []) == bool(document["gpus_reason"])
+    lines = gpuprof("devices", cwd=tmp_path).stdout.splitlines()
+    for name in card_names():
+        assert any(line.startswith(f"sim:{name} ") and load_card(name).name in line for line in lines)
+    selector = document["cards"][-1]["device"].replace("sim", "none")
+    process = gpuprof(*TINY, "--device", selector, "-o", "out", cwd=tmp_path)
+    assert process.returncode == ExitCode.OK, process.stderr
+
+
+# Near words.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fix"),
+    [
+        (["gemmm"], "gemm"),
+        (["gemm", "--device", "simm"], "Did you mean sim?"),
+        (["gemm", "--device", "h200"], "Did you mean sim:h200,"),
+        (["gemm", "--device", "none:h20"], "h200"),
+        (["gemm", "--dtype", "f33"], "Did you mean f32?"),
+        (["gemm", "--set", "alhpa=2"], "Did you mean alpha?"),
+        (["gemm", "-k", "reg_8x8:BKK=8"], "Did you mean BK?"),
+        (["gemm", "-k", "naiv"], "Did you mean naive"),
+        (["gemm", "--reference", "vendr"], "Did you mean vendor?"),
+        (["gemm", "--ncu", "--ncu-clocks", "bas"], "Did you mean base?"),
+        (["new", "sofmax", "x.cu"], "Did you mean softmax?"),
+        (["run", "softmx"], "Did you mean `gpuprof softmax`"),
+        (["report", "resluts.json"], "Did you mean results.json?"),
+        (["import", "x.ncu-re", "results.json"], "Did you mean x.ncu-rep?"),
+    ],
+)
+def test_a_slip_of_the_finger_is_answered_with_the_word_that_was_meant(tmp_path, arguments, fix):
+    (tmp_path / "results.json").write_text("{}")
+    (tmp_path / "x.ncu-rep").write_bytes(b"")
+    process = gpuprof(*arguments, cwd=tmp_path)
+    assert fix in process.stderr
+    assert "Traceback" not in process.stderr
+    assert process.returncode == ExitCode.BAD_INPUT
+
+
+def test_did_you_mean():
+    assert did_you_mean("NAIVE", ["naive", "other"]) == "Did you mean naive?"
+    assert did_you_mean("abcd", ["abce", "abcf", "zzzz"]) == "Did you mean abcf or abce?"
+    assert did_you_mean("abcd", ["abce", "abcf"], most=1).count(" or ") == 0
+    assert did_you_mean("qqq", ["naive"], "There is only naive.") == "There is only naive."
+
+
+# Colour and width.
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("arguments", [["list", "softmax"], ["devices"], ["report", "r.json"]])
+def test_nothing_is_wider_than_the_terminal(measured, arguments, columns):
+    process = gpuprof(*arguments, cwd=measured, environment={"COLUMNS": str(columns), "TERM": "dumb"})
+    assert process.returncode == ExitCode.OK
+    assert "\x1b" not in process.stdout
+    assert max(len(line) for line in process.stdout.splitlines()) <= columns

@@ -1,0 +1,178 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`[tool.gpuprof]`: a project's defaults, which the command line overrides and which are told of."""
+
+import json
+
+import pytest
+from unit_support import gpuprof
+
+from gpuprof.errors import ExitCode
+from gpuprof.reading import read_run
+
+TINY = ("transpose", "--quiet")
+
+
+def settings(folder, text):
+    (folder / "pyproject.toml").write_text(f"[project]\nname = 'mine'\n\n{text}")
+
+
+def ran(folder, *arguments):
+    """What a command said on standard error, and the run that it left, if any."""
+    process = gpuprof(*TINY, "-o", "out", *arguments, cwd=folder)
+    assert "Traceback" not in process.stderr, process.stderr
+    path = folder / "out" / "results.json"
+    return process, read_run(path) if path.exists() else None
+
+
+def test_settings_are_defaults_which_are_told_and_recorded(tmp_path):
+    settings(
+        tmp_path,
+        """[tool.gpuprof]
+device = "none:rtx3090"
+sizes = [64, "32x96"]
+explain = false
+
+[tool.gpuprof.transpose]
+kernel = ["naive_row", "naive_col"]
+seed = 3
+
+[tool.gpuprof.gemm]
+sizes = "7"
+""",
+    )
+    below = tmp_path / "deep" / "down"
+    below.mkdir(parents=True)
+    process, run = ran(below)
+    assert process.returncode == ExitCode.OK
+    told = (
+        "--kernel naive_row --kernel naive_col --sizes 64,32x96 --device none:rtx3090 --seed 3 --no-explain"
+    )
+    assert process.stderr.splitlines()[0] == f"From ../../pyproject.toml: {told}"
+    assert run.argv == ("transpose", "--quiet", "-o", "out", *told.split())
+    assert run.seed == 3
+    assert [(case.kernel, case.problem.label) for case in run.cases] == [
+        (kernel, size) for size in ("64", "32x96") for kernel in ("naive_row", "naive_col")
+    ]
+
+
+def test_the_command_line_wins(tmp_path):
+    settings(
+        tmp_path,
+        """[tool.gpuprof]
+device = "none"
+sizes = 64
+kernel = "naive_row"
+""",
+    )
+    process, run = ran(tmp_path, "-k", "naive_col", "--sizes", "32")
+    assert process.stderr.splitlines()[0] == "From pyproject.toml: --device none"
+    assert [(case.kernel, case.problem.label) for case in run.cases] == [("naive_col", "32")]
+
+
+@pytest.mark.parametrize(
+    ("setting", "arguments"),
+    [
+        ('kernel = "naive_row"', ["--all", "--device", "none"]),
+        ('device = "none:h200"', ["--arch", "sm_80", "-k", "naive_row", "--device", "none"]),
+        ('arch = "sm_80"', ["--device", "none:h200", "-k", "naive_row"]),
+        ('ncu-set = "full"', ["-k", "naive_row", "--device", "none"]),
+        ('include = ["headers"]', ["-k", "naive_row", "--device", "none"]),
+    ],
+)
+def test_a_setting_gives_way_to_what_rules_it_out(tmp_path, setting, arguments):
+    settings(tmp_path, f"[tool.gpuprof]\n{setting}\n")
+    process, _ = ran(tmp_path, "--sizes", "32", *arguments)
+    assert process.returncode == ExitCode.OK, process.stderr
+    assert "From pyproject.toml" not in process.stderr
+
+
+def test_folders_stand_beside_the_file_that_names_them(tmp_path):
+    settings(tmp_path, '[tool.gpuprof]\noutput = "measured"\n')
+    (tmp_path / "sub").mkdir()
+    process = gpuprof(*TINY, "-k", "naive_row", "--sizes", "32", "--device", "none", cwd=tmp_path / "sub")
+    assert process.returncode == ExitCode.OK, process.stderr
+    assert (tmp_path / "measured" / "results.json").is_file()
+
+
+def test_the_nearest_table_holds(tmp_path):
+    settings(tmp_path, "[tool.gpuprof]\nseed = 1\n")
+    (tmp_path / "near").mkdir()
+    settings(tmp_path / "near", "[tool.other]\ngpuprof = 1\n")
+    arguments = ("-k", "naive_row", "--sizes", "32", "--device", "none")
+    assert ran(tmp_path / "near", *arguments)[1].seed == 1
+    settings(tmp_path / "near", "[tool.gpuprof]\nseed = 2\n")
+    assert ran(tmp_path / "near", *arguments, "--force")[1].seed == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        (
+            "[tool.gpuprof]\ndevise = 'sim'\n",
+            "pyproject.toml: [tool.gpuprof] has an unknown key 'devise'.\n  Did you mean device?\n",
+        ),
+        (
+            "[tool.gpuprof.transpose]\nalpha = 1\n",
+            "pyproject.toml: [tool.gpuprof.transpose] has an unknown key 'alpha'.\n"
+            "  A key is an option's long name, for example device.\n",
+        ),
+        (
+            "[tool.gpuprof.transpos]\nseed = 1\n",
+            "pyproject.toml: [tool.gpuprof.transpos] names no command that takes settings.\n"
+            "  Did you mean transpose?\n",
+        ),
+        (
+            "[tool.gpuprof]\nforce = true\n",
+            "pyproject.toml: [tool.gpuprof] holds force. --force replaces files: it is for the command line"
+            " only.\n  Take it out.\n",
+        ),
+        (
+            "[tool.gpuprof]\nlines = 3\n",
+            "pyproject.toml: lines of [tool.gpuprof] is 3.\n  Write lines = true or false.\n",
+        ),
+        (
+            "[tool.gpuprof]\nsizes = true\n",
+            "pyproject.toml: sizes of [tool.gpuprof] is neither text nor a number.\n"
+            "  Write what --sizes takes.\n",
+        ),
+        ("[tool]\ngpuprof = 3\n", "pyproject.toml: tool.gpuprof is no table.\n  Write [tool.gpuprof].\n"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_before_anything_runs(tmp_path, text, sentences):
+    settings(tmp_path, text)
+    process, run = ran(tmp_path, "-k", "naive_row", "--sizes", "32", "--device", "none")
+    assert process.stderr == f"gpuprof: {sentences}"
+    assert process.returncode == ExitCode.BAD_INPUT
+    assert run is None
+
+
+def test_a_value_out_of_range_is_told_of_the_file(tmp_path):
+    settings(tmp_path, "[tool.gpuprof]\nseed = -3\n")
+    process, _ = ran(tmp_path)
+    assert process.stderr.startswith("gpuprof: pyproject.toml: seed of [tool.gpuprof]: ")
+    assert process.returncode == ExitCode.BAD_INPUT
+    mistyped, _ = ran(tmp_path, "--seed", "-4")
+    assert "pyproject" not in mistyped.stderr
+    assert mistyped.returncode == ExitCode.BAD_INPUT
+
+
+def test_a_file_that_is_no_toml_is_told_only_where_it_may_hold_settings(tmp_path):
+    settings(tmp_path, "[tool.gpuprof]\nseed = \n")
+    process, _ = ran(tmp_path)
+    assert process.stderr.startswith("gpuprof: pyproject.toml is not valid TOML: ")
+    assert process.returncode == ExitCode.BAD_INPUT
+    assert gpuprof("transpose", "--help", cwd=tmp_path).returncode == ExitCode.OK
+    assert gpuprof("list", "transpose", cwd=tmp_path).returncode == ExitCode.OK
+    settings(tmp_path, "[tool.other]\nseed = \n")
+    process, _ = ran(tmp_path, "-k", "naive_row", "--sizes", "32", "--device", "none")
+    assert process.returncode == ExitCode.OK, process.stderr
+
+
+def test_a_report_takes_its_settings_too(tmp_path):
+    settings(tmp_path, "[tool.gpuprof.report]\nquiet = true\nmarkdown = true\n")
+    gpuprof(*TINY, "-k", "naive_row", "--sizes", "32", "--device", "none", cwd=tmp_path)
+    process = gpuprof("report", cwd=tmp_path)
+    assert process.stderr == "From pyproject.toml: --markdown --quiet\n"
+    assert process.stdout.startswith("**")
+    assert json.loads((tmp_path / "gpuprof-results/latest/results.json").read_text())["complete"]
