@@ -18,6 +18,7 @@ from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
+from gpuprof.report.blocks_text import block_sentence
 from gpuprof.report.charts import (
     ChartView,
     chart_view,
@@ -54,6 +55,7 @@ class SweepView:
     """One heat map."""
 
     sweep: Sweep
+    sentence: str
     table: Markup
 
 
@@ -160,7 +162,7 @@ def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[st
         scaling_chart=add(scaling_chart(group, scaling, anchors)) if scaling else None,
         roofline=roofline,
         roofline_chart=add(roofline_chart(group, roofline, anchors)) if roofline else None,
-        sweeps=tuple(SweepView(sweep, drawings(sweep_chart(sweep))[0]) for sweep in sweeps),
+        sweeps=tuple(SweepView(sweep, block_sentence(run, sweep), drawings(sweep_chart(sweep))[0]) for sweep in sweeps),
         opened_sweep=_most_telling(sweeps, sizes[opened]),
         parameters=_parameters(run, group),
     )
