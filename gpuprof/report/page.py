@@ -162,7 +162,9 @@ def _group_view(run: Run, group: Group, anchors: dict[str, str], charts: dict[st
         scaling_chart=add(scaling_chart(group, scaling, anchors)) if scaling else None,
         roofline=roofline,
         roofline_chart=add(roofline_chart(group, roofline, anchors)) if roofline else None,
-        sweeps=tuple(SweepView(sweep, block_sentence(run, sweep), drawings(sweep_chart(sweep))[0]) for sweep in sweeps),
+        sweeps=tuple(
+            SweepView(sweep, block_sentence(run, sweep), drawings(sweep_chart(sweep))[0]) for sweep in sweeps
+        ),
         opened_sweep=_most_telling(sweeps, sizes[opened]),
         parameters=_parameters(run, group),
     )

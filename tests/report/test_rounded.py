@@ -19,7 +19,9 @@ SAMPLES = {path.name: path for path in (Path(__file__).parents[2] / "samples").g
 NUMBER = re.compile(r"(?<![\w.:/])\d[\d,]*\.\d+(?![\w.]*\w)")
 MOST_DIGITS = 5
 #: What others wrote, and is shown as they wrote it: sources, differences between them, compilers' words.
-VERBATIM = re.compile(r'<table class="source".*?</table>|<pre.*?</pre>|<code>.*?</code>|<style.*?</style>', re.DOTALL)
+VERBATIM = re.compile(
+    r'<table class="source".*?</table>|<pre.*?</pre>|<code>.*?</code>|<style.*?</style>', re.DOTALL
+)
 DRAWN = re.compile(r"<(text|title|desc)[^>]*>([^<]*)</")
 
 
