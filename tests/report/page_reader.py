@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a report the way a browser with scripts blocked does: text, links and attributes, no layout."""
 
+import json
 from html.parser import HTMLParser
+from typing import Any
+
+from gpuprof import page_data
 
 _SILENT = {"style", "script", "svg"}
 _BREAKS = {
@@ -75,7 +79,16 @@ class PageReader(HTMLParser):
         """The values of one attribute throughout the page."""
         return [attributes[name] for _, attributes in self.tags if name in attributes]
 
+    def block(self, name: str) -> str:
+        """The text that a block of the page holds compressed."""
+        (found,) = [text for attributes, text in self.scripts if attributes.get("id") == name]
+        return page_data.unpacked(found)
+
     def data_block(self) -> str:
-        """The text of the page's one JSON block."""
-        (found,) = [text for attributes, text in self.scripts if attributes.get("type") == "application/json"]
-        return found
+        """The run's data as JSON."""
+        return self.block(page_data.RUN_BLOCK)
+
+    def charts(self) -> dict[str, dict[str, Any]]:
+        """What the page's script can draw, by the chart's id; nothing in a page without charts."""
+        held = any(attributes.get("id") == "gpuprof-charts" for attributes, _ in self.scripts)
+        return dict(json.loads(self.block("gpuprof-charts"))) if held else {}
