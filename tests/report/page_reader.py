@@ -41,6 +41,7 @@ class PageReader(HTMLParser):
         self.scripts: list[tuple[dict[str, str], str]] = []
         self._pieces: list[str] = []
         self._silent = 0
+        self._verbatim = 0
         self.feed(page)
         self.close()
 
@@ -52,6 +53,7 @@ class PageReader(HTMLParser):
         if tag in _SILENT:
             self._silent += 1
         elif tag in _BREAKS:
+            self._verbatim += tag == "pre"
             self._pieces.append("\n")
         elif tag in ("td", "th", "dd", "span"):
             self._pieces.append(" | " if tag in ("td", "th") else " ")
@@ -60,13 +62,16 @@ class PageReader(HTMLParser):
         if tag in _SILENT:
             self._silent -= 1
         elif tag in _BREAKS:
+            self._verbatim -= tag == "pre"
             self._pieces.append("\n")
 
     def handle_data(self, data: str) -> None:
         if self.scripts and self.lasttag == "script" and self._silent:
             attributes, text = self.scripts[-1]
             self.scripts[-1] = (attributes, text + data)
-        if not self._silent:
+        if self._verbatim:
+            self._pieces.append(data)
+        elif not self._silent:
             self._pieces.append(" ".join(data.split()) if data.strip() else " ")
 
     @property

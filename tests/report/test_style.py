@@ -14,7 +14,7 @@ AA = 4.5
 #: WCAG's least contrast of what is no text.
 GRAPHICS = 3.0
 #: Custom properties that are no colours, and the one that a class sets to a colour.
-LENGTHS = {"names", "room", "short-room", "end", "gap", "left", "series"}
+LENGTHS = {"share", "names", "room", "short-room", "end", "gap", "left", "series"}
 TEXT_ON = [
     (text, surface)
     for text in ("ink", "soft", "faint", "accent-strong", "good", "bad", "warning")
