@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Read results files of every schema version, up to the last whole case of a run that died; reports too."""
+"""Read results files of every schema version, up to the last whole case where a run died, or of a report."""
 
 import json
 import re

@@ -174,7 +174,7 @@ def _by_bound(run: Run, ladder: Ladder) -> Answer | None:
     most, _, slowest, last = bounded[-1]
     alike = [rung for us, _, rung, _ in bounded if us <= least * _SAME_BOUND]
     who = _some(tuple(map(_named, alike)))
-    slower = (f"{_named(slowest)} not than {numbers.time_us(most)} ({last.binding.label})",)
+    slower = (f"{_named(slowest)} cannot be faster than {numbers.time_us(most)} ({last.binding.label})",)
     return Answer(
         size=ladder.size.label,
         kernel=kernel,

@@ -46,6 +46,11 @@ class Sweep:
     cells: tuple[tuple[Cell | None, ...], ...]
 
     @property
+    def all_cells(self) -> tuple[Cell, ...]:
+        """Every block that ran, row by row."""
+        return tuple(cell for row in self.cells for cell in row if cell is not None)
+
+    @property
     def lower_is_better(self) -> bool:
         """True for a cost, such as traffic."""
         return FIGURES[self.metric].better == "lower"

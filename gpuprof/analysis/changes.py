@@ -72,8 +72,18 @@ def changes(run: Run, before: Measurement, after: Measurement) -> tuple[Change, 
 
     Counters come first because they say what the hardware did; resources only say what it was given.
     """
-    subjects = Subject(run, before), Subject(run, after)
-    moved = _moved(_COUNTED, *subjects) or _moved(_GIVEN, *subjects)
+    return changed_counts(run, before, after) or _most_telling(_GIVEN, run, before, after)
+
+
+def changed_counts(run: Run, before: Measurement, after: Measurement) -> tuple[Change, ...]:
+    """The same of counters alone: what hardware did, and not what it was given."""
+    return _most_telling(_COUNTED, run, before, after)
+
+
+def _most_telling(
+    keys: tuple[str, ...], run: Run, before: Measurement, after: Measurement
+) -> tuple[Change, ...]:
+    moved = _moved(keys, Subject(run, before), Subject(run, after))
     return tuple(sorted(moved, key=lambda item: -item.weight)[:_MOST_SHOWN])
 
 

@@ -11,6 +11,7 @@ BANDWIDTH_UNITS: Units = ((1e-3, "MB/s"), (1.0, "GB/s"), (1e3, "TB/s"))
 _SI = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 _LARGEST_EXACT_COUNT = 99_999
+_DIGITS_TO_COMPARE = 5
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -67,8 +68,8 @@ def count(value: float) -> str:
 
 
 def exact(value: float) -> str:
-    """An event count in full."""
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,}"
+    """An event count in full; what is no whole number has as many digits as a reader can compare."""
+    return f"{value:,.0f}" if float(value).is_integer() else significant(value, _DIGITS_TO_COMPARE)
 
 
 def size(byte_count: float) -> str:

@@ -23,8 +23,8 @@ def agreement_headline(found: tuple[CaseAgreement, ...]) -> str:
 
 
 def counted_twice(value: float, unit: str) -> str:
-    """One of the two figures: counts in full, shares as far as they can differ."""
-    return numbers.percent(value, 6) if unit == "%" else numbers.exact(value)
+    """One of the two figures: a count in full."""
+    return f"{numbers.exact(value)} %" if unit == "%" else numbers.exact(value)
 
 
 def format_difference(item: Comparison) -> str:

@@ -102,10 +102,10 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """A kernel whose source is another one: its lines, with a sign each."""
+    """A kernel whose source is another one, and the lines that differ."""
 
     kernel: str
-    lines: tuple[tuple[str, str], ...]
+    lines: Markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ def _sources(comparison: Comparison) -> list[SourceChange]:
         lines = difference(before, after)
         found[case.new.case.kernel] = SourceChange(
             case.new.case.kernel,
-            tuple(lines) or (("@", "Its code is the same; header or included files differ."),),
+            lines or Markup("Its code is the same; header or included files differ."),
         )
     return list(found.values())
 

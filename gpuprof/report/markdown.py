@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from gpuprof.analysis import numbers
 from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banners import banners, is_noisy
+from gpuprof.analysis.blocks import build_sweeps
+from gpuprof.analysis.figure import Subject
+from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
 from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.speed import Speed, rate, why_no_speed
 from gpuprof.analysis.status import status_of
-from gpuprof.report.cells import Cell, format_block, missing
+from gpuprof.report.blocks_text import BLOCK_COLUMNS, block_sentence
+from gpuprof.report.cells import Cell, cell_of, format_block, missing
 from gpuprof.report.ladder_table import explanation, resource_columns, rung_columns
 from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.profile_table import PROFILE_COLUMNS, profile_rows
@@ -84,6 +88,7 @@ def _section(run: Run, group: Group, ladder: Ladder) -> str:
     lines += ["", _text(f"{ladder.size.label}: {answer.text}{detail}")]
     for line in parameter_lines(run, group, ladder.size.label):
         lines += ["", _text(line)]
+    lines += _blocks(run, group, ladder.size.label)
     remarks = [(rung, remark) for rung in ladder.rungs for remark in rung.case.remarks]
     if remarks:
         lines += ["", *(f"- {_code(rung.kernel.id)}: {_text(remark)}" for rung, remark in remarks)]
@@ -94,6 +99,26 @@ def _section(run: Run, group: Group, ladder: Ladder) -> str:
         reason = " ".join(explanation(run, rung))
         lines.append(f"- {_code(rung.kernel.id)} {status_of(run, rung.case).word}: {_text(reason)}")
     return "\n".join([*lines, *_profile(run, ladder)])
+
+
+def _blocks(run: Run, group: Group, size: str) -> Iterator[str]:
+    """Every block of each kernel that ran with several, the best in bold."""
+    for sweep in build_sweeps(run, group):
+        if sweep.size != size:
+            continue
+        yield from ("", f"Blocks of {_code(sweep.kernel)}. {_text(block_sentence(run, sweep))}", "")
+        columns = (sweep.metric, *BLOCK_COLUMNS[run.backend])
+        yield "| Block | " + " | ".join(_text(FIGURES[key].short) for key in columns) + " |"
+        yield "|:--|" + "--:|" * len(columns)
+        for cell in sweep.all_cells:
+            name = _text(format_block(cell.case))
+            status = status_of(run, cell.case)
+            if status.usable:
+                found = (cell_of(FIGURES[key], Subject(run, cell.case)) for key in columns)
+                texts = [_NOT_MEASURED if one.text is None else _text(one.text) for one in found]
+            else:
+                texts = [f"{status.symbol} {status.word}", *["–"] * (len(columns) - 1)]
+            yield f"| {f'**{name}** ★' if cell.is_best else name} | {' | '.join(texts)} |"
 
 
 def _profile(run: Run, ladder: Ladder) -> Iterator[str]:

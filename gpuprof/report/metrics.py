@@ -30,7 +30,7 @@ class Bar:
         low: Lower end of its error bar; equal to `value` without one.
         high: Upper end.
         text: Its label.
-        short: Its label where space is scarce.
+        short: The beginning of it that stands where space is scarce.
         mark: A second value of the same unit, marked beside the bar's end; None without one.
     """
 
@@ -149,12 +149,10 @@ def _bound_metric(run: Run, ladder: Ladder) -> Metric:
         if limits is None:
             return None
         least, measured = limits.least_us, limits.measured_us
-        parts = [numbers.time_us(least), limits.binding.label]
+        parts = [numbers.time_us(least), limits.binding.short]
         if measured is not None:
             parts.append(f"{numbers.percent(100 * least / measured)} of {numbers.time_us(measured)}")
-        return Bar(
-            least, least, least, " · ".join(parts), " · ".join([parts[0], limits.binding.short]), measured
-        )
+        return Bar(least, least, least, " · ".join(parts), " · ".join(parts[:2]), measured)
 
     divisor, unit = numbers.unit_for(_largest(bar, ladder), numbers.TIME_UNITS)
     marked = "; a line marks the measured time" if run.backend == "gpu" else ", no measured time"

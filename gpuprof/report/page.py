@@ -22,6 +22,7 @@ from gpuprof.analysis.parameters import ParameterSweep, build_parameter_sweeps
 from gpuprof.analysis.roofline import Roofline, build_roofline
 from gpuprof.analysis.scaling import Series, build_scaling
 from gpuprof.analysis.status import status_of
+from gpuprof.report.blocks_text import block_sentence
 from gpuprof.report.charts import (
     ChartView,
     chart_view,
@@ -67,6 +68,7 @@ class SweepView:
     """One heat map."""
 
     sweep: Sweep
+    sentence: str
     table: Markup
 
 
@@ -229,7 +231,9 @@ def _group_view(
         scaling_chart=add(scaling_chart(group, scaling, anchors)) if scaling else None,
         roofline=roofline,
         roofline_chart=add(roofline_chart(group, roofline, anchors)) if roofline else None,
-        sweeps=tuple(SweepView(sweep, drawings(sweep_chart(sweep))[0]) for sweep in sweeps),
+        sweeps=tuple(
+            SweepView(sweep, block_sentence(run, sweep), drawings(sweep_chart(sweep))[0]) for sweep in sweeps
+        ),
         opened_sweep=_most_telling(sweeps, sizes[opened]),
         parameters=_parameters(run, group),
     )

@@ -15,7 +15,7 @@ from gpuprof.report.text import bound
 from gpuprof.text import visible
 
 
-class Fragments:
+class Pieces:
     """Writes the pieces of one report, and tells its glossary what they mention."""
 
     def __init__(self, glossary: Glossary) -> None:

@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a report the way a browser with scripts blocked does: text, links and attributes, no layout."""
 
+import json
 from html.parser import HTMLParser
+from typing import Any
+
+from gpuprof import page_data
 
 _SILENT = {"style", "script", "svg"}
 _BREAKS = {
@@ -37,6 +41,7 @@ class PageReader(HTMLParser):
         self.scripts: list[tuple[dict[str, str], str]] = []
         self._pieces: list[str] = []
         self._silent = 0
+        self._verbatim = 0
         self.feed(page)
         self.close()
 
@@ -48,6 +53,7 @@ class PageReader(HTMLParser):
         if tag in _SILENT:
             self._silent += 1
         elif tag in _BREAKS:
+            self._verbatim += tag == "pre"
             self._pieces.append("\n")
         elif tag in ("td", "th", "dd", "span"):
             self._pieces.append(" | " if tag in ("td", "th") else " ")
@@ -56,13 +62,16 @@ class PageReader(HTMLParser):
         if tag in _SILENT:
             self._silent -= 1
         elif tag in _BREAKS:
+            self._verbatim -= tag == "pre"
             self._pieces.append("\n")
 
     def handle_data(self, data: str) -> None:
         if self.scripts and self.lasttag == "script" and self._silent:
             attributes, text = self.scripts[-1]
             self.scripts[-1] = (attributes, text + data)
-        if not self._silent:
+        if self._verbatim:
+            self._pieces.append(data)
+        elif not self._silent:
             self._pieces.append(" ".join(data.split()) if data.strip() else " ")
 
     @property
@@ -75,7 +84,16 @@ class PageReader(HTMLParser):
         """The values of one attribute throughout the page."""
         return [attributes[name] for _, attributes in self.tags if name in attributes]
 
+    def block(self, name: str) -> str:
+        """The text that a block of the page holds compressed."""
+        (found,) = [text for attributes, text in self.scripts if attributes.get("id") == name]
+        return page_data.unpacked(found)
+
     def data_block(self) -> str:
-        """The text of the page's one JSON block."""
-        (found,) = [text for attributes, text in self.scripts if attributes.get("type") == "application/json"]
-        return found
+        """The run's data as JSON."""
+        return self.block(page_data.RUN_BLOCK)
+
+    def charts(self) -> dict[str, dict[str, Any]]:
+        """What the page's script can draw, by the chart's id; nothing in a page without charts."""
+        held = any(attributes.get("id") == "gpuprof-charts" for attributes, _ in self.scripts)
+        return dict(json.loads(self.block("gpuprof-charts"))) if held else {}

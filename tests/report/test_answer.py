@@ -64,7 +64,7 @@ def of_times(**times_us: float) -> Answer:
             sim_run(),
             "128",
             "by bounds, no times: naive cannot be faster than 62.7 ns (FMA (f32));"
-            " smem_tiled not than 533 ns (Shared memory and L1).",
+            " smem_tiled cannot be faster than 533 ns (Shared memory and L1).",
         ),
         (compiled_run(), "128", "nothing ran: 2 of 2 kernels compiled."),
         (

@@ -7,8 +7,14 @@ from importlib.resources import files
 
 import pytest
 
+from gpuprof.report.svg.heat_table import SHADES
+
 TEMPLATES = files("gpuprof.report") / "templates"
 AA = 4.5
+#: WCAG's least contrast of what is no text.
+GRAPHICS = 3.0
+#: Custom properties that are no colours, and the one that a class sets to a colour.
+LENGTHS = {"share", "names", "room", "short-room", "end", "gap", "left", "series"}
 TEXT_ON = [
     (text, surface)
     for text in ("ink", "soft", "faint", "accent-strong", "good", "bad", "warning")
@@ -30,8 +36,8 @@ def colours(name: str) -> dict[str, str]:
     return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", text))
 
 
-LIGHT = colours("style.css")
-DARK = colours("dark.css")
+LIGHT = colours("style.css") | colours("charts.css")
+DARK = colours("dark.css") | colours("charts-dark.css")
 
 
 def luminance(colour: str) -> float:
@@ -55,8 +61,27 @@ def test_both_themes_define_the_same_colours() -> None:
     assert LIGHT.keys() == DARK.keys()
 
 
+@pytest.mark.parametrize("shade", range(SHADES))
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_ink_can_be_read_on_every_colour_of_a_map(theme: dict[str, str], shade: int) -> None:
+    assert contrast(theme[f"heat-ink-{shade}"], theme[f"heat-{shade}"]) >= AA
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_colours_of_a_map_grow_from_the_surface(theme: dict[str, str]) -> None:
+    steps = [contrast(theme[f"heat-{shade}"], theme["surface"]) for shade in range(SHADES)]
+    assert steps == sorted(steps)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_bars_and_lines_stand_out_from_the_surface(theme: dict[str, str]) -> None:
+    drawn = ["accent", "accent-strong", "bad", *(f"series-{number}" for number in range(1, 9))]
+    assert [name for name in drawn if contrast(theme[name], theme["surface"]) < GRAPHICS] == []
+
+
 def test_scripts_and_styles_use_only_colours_that_exist() -> None:
     scripts = (TEMPLATES / "charts.js").read_text(encoding="utf-8")
     used = set(re.findall(r'colour\("([\w-]+)"\)', scripts))
-    used |= set(re.findall(r"var\(--([\w-]+)\)", (TEMPLATES / "style.css").read_text(encoding="utf-8")))
+    styles = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "charts.css"))
+    used |= set(re.findall(r"var\(--([\w-]+)\)", styles)) - LENGTHS
     assert used <= LIGHT.keys()

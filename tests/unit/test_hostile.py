@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_support import DEVICE, MINIMAL, busy_runs, parse_kernel, runs
 
+from gpuprof import page_data
 from gpuprof.analysis.counters import MOST_FOREIGN
 from gpuprof.cuda_source.host_code import device_parts
 from gpuprof.errors import HeaderError, InputError, ResultsError
@@ -44,7 +45,7 @@ LONG = 2_000_000
 def without_plotly():
     """Its megabytes have no part in what is tested here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(html, "_plotly", lambda: "")
+        patch.setattr(html, "_plotly", lambda: ("", ""))
         yield
 
 
@@ -362,11 +363,10 @@ def test_long_text_is_shown_cut_and_kept_whole_in_the_data(sample, change):
     with soon():
         page, markdown, *terminal = render(run)
     assert "more characters" in page
-    shown, _, data = page.partition('<script type="application/json" id="gpuprof-data">')
+    shown = page.partition('id="gpuprof-data">')[0]
     assert len(shown) < LONG
     assert len(markdown) + sum(map(len, terminal)) < 100_000
-    document = json.JSONDecoder().raw_decode(data)[0]["run"]
-    assert document == json.loads(dumps(run))
+    assert page_data.run_of_page(page) == json.loads(dumps(run))
 
 
 def test_reason_is_shown_up_to_its_2000th_character(sample):

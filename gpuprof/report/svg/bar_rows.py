@@ -162,11 +162,8 @@ def _bar(bar: dict[str, Any], scale: Scale) -> Markup:
 
 def _label(bar: dict[str, Any]) -> Markup:
     """What stands in narrow places too, and the rest."""
-    short = bar["short"]
-    if bar["text"].startswith(short):
-        rest = bar["text"].removeprefix(short)
-        return element("span", short, element("i", rest)) if rest else element("span", short)
-    return element("span", element("i", bar["text"], class_="whole"), element("em", short))
+    rest = bar["text"].removeprefix(bar["short"])
+    return element("span", bar["short"], element("i", rest)) if rest else element("span", bar["short"])
 
 
 def _without(row: dict[str, Any]) -> Markup:

@@ -175,7 +175,7 @@ def _fitting(plane: Plane, ticks: tuple[tuple[float, str], ...], width: float) -
 
 
 def _heights(plane: Plane) -> tuple[float, ...]:
-    return plane.y.ticks(max(2, int(plane.height / 60)))
+    return plane.y.ticks(max(2, int(plane.height / 45)))
 
 
 def _left(plane: Plane) -> float:
