@@ -30,6 +30,7 @@ def wide_run(kernels: int = 60, edges: tuple[int, ...] = EDGES) -> Run:
             shown = replace(
                 case,
                 kernel=name,
+                counters={},
                 problem=Gemm(edge, edge, edge),
                 timing=TimingPair(samples, samples),
                 clocks=gemm_case(name, case.problem, time_us).clocks,

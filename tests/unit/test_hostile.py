@@ -28,7 +28,7 @@ from gpuprof.reading import parse_run, read_run
 from gpuprof.report import html
 from gpuprof.report.html import render_html
 from gpuprof.report.markdown import render_markdown
-from gpuprof.report.source import difference, header_lines, highlight
+from gpuprof.report.source import difference, header_lines, line_count, listing
 from gpuprof.report.terminal import print_run
 from gpuprof.results import Counter, dumps
 from gpuprof.toolchain.includes import _names_in
@@ -431,7 +431,7 @@ def test_source_is_shown_in_linear_time(begin):
     for piece in PIECES:
         text = repeated(piece, begin, MANY // 2)
         with soon(SECONDS / 4):
-            highlight(text)
+            listing(text, "k", (0, line_count(text)))
         with soon(SECONDS / 4):
             header_lines(text)
 
@@ -478,8 +478,8 @@ def test_output_of_tools_is_searched_in_linear_time():
 def test_sources_that_are_too_long_to_compare_are_not_compared():
     many = "\n".join(f"x{index % 97}" for index in range(300_000))
     with soon():
-        assert difference(many, many + "\ny") == [("@", "not compared: more than 2,000 lines")]
-    assert difference("a\nb\n", "a\nc\n")[-2:] == [("-", "b"), ("+", "c")]
+        assert difference(many, many + "\ny") == "not compared: more than 2,000 lines"
+    assert difference("a\nb\n", "a\nc\n").endswith("\n<del>-b</del>\n<ins>+c</ins>")
 
 
 def test_source_is_shown_up_to_so_many_lines(sample):

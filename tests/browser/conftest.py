@@ -1,0 +1,88 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Reports in an installed Chromium; every test here is skipped, with the reason, where there is none."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# The runs that all tests of reports share.
+sys.path.append(str(Path(__file__).parents[1] / "report"))
+
+from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run  # noqa: E402
+from wide_run import wide_run  # noqa: E402
+
+from gpuprof.reading import read_run  # noqa: E402
+from gpuprof.report.html import render_html  # noqa: E402
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SAMPLES = Path(__file__).parents[2] / "samples"
+REPORTS = {
+    "ladder": lambda: read_run(SAMPLES / "gemm-h200.json"),
+    "gemm": gemm_run,
+    "counted": counted_run,
+    "sim": sim_run,
+    "hostile": hostile_run,
+    "wide": wide_run,
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker takes all of them: a browser and the pages are made once."""
+    for item in items:
+        if Path(item.path).parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[object]:
+    """A browser without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    path = os.environ.get("GPUPROF_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if path is None:
+        pytest.skip("no Chromium is installed, and GPUPROF_CHROMIUM names none")
+    with playwright.sync_playwright() as held:
+        browser = held.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Where a report lies; it is rendered when it is first asked for."""
+    folder = tmp_path_factory.mktemp("reports")
+
+    def of(name: str) -> str:
+        path = folder / f"{name}.html"
+        if not path.exists():
+            path.write_text(render_html(REPORTS[name]()), encoding="utf-8")
+        return path.as_uri()
+
+    return of
+
+
+@pytest.fixture
+def visit(chromium: object, address: Callable[[str], str]) -> Iterator[Callable[..., object]]:
+    """Opens a report; in the end no page may have asked for anything or complained of anything."""
+    contexts, heard = [], []
+
+    def opened(name: str, *, size: tuple[int, int] = (1400, 900), at: str = "", **options: object) -> object:
+        context = chromium.new_context(viewport=dict(zip(("width", "height"), size)), **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: heard.append(request.url))
+        page.on("console", lambda message: heard.append(message.text))
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        page.on("dialog", lambda dialog: heard.append(dialog.message))
+        page.goto(address(name) + at)
+        heard.remove(address(name))
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert heard == []

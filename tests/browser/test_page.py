@@ -1,0 +1,314 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader meets in a browser: the answer first, a light page, keyboard and screen reader, no scripts."""
+
+import pytest
+from synthetic_runs import HOSTILE
+
+from gpuprof.text import visible
+
+PHONE = (390, 844)
+ELEMENTS = "document.querySelectorAll('*').length"
+HEIGHT = "document.documentElement.scrollHeight"
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def bottom(page, selector):
+    box = page.locator(selector).first.bounding_box()
+    return box["y"] + box["height"]
+
+
+def open_part(page, selector):
+    part = page.locator(selector).first
+    part.locator(":scope > summary").click()
+    part.locator(":scope > noscript").wait_for(state="detached")
+
+
+def open_all(page):
+    """Opens every part, cards that close each other included."""
+    page.evaluate(
+        """document.querySelectorAll("details").forEach((part) => {
+          part.removeAttribute("name");
+          part.open = true;
+        })"""
+    )
+    page.locator("noscript.lazy").first.wait_for(state="detached")
+
+
+class TestFirstScreen:
+    @pytest.mark.parametrize("name", ["ladder", "sim", "wide"])
+    def test_the_answer_of_every_size_and_the_ladder_are_in_it(self, visit, name):
+        page = visit(name)
+        assert bottom(page, "#answer") < 500
+        assert bottom(page, "h3:visible:has-text('Ladder at')") < 900
+
+    def test_the_answer_is_in_a_phones(self, visit):
+        page = visit("ladder", size=PHONE)
+        assert bottom(page, ".answers li >> nth=0") < 500
+        assert bottom(page, ".cautions summary") < 844
+
+    def test_cautions_take_one_line_and_open_to_all(self, visit):
+        page = visit("ladder")
+        assert page.locator(".cautions > summary").bounding_box()["height"] < 30
+        assert page.locator(".banner:visible").count() == 0
+        page.locator(".cautions > summary").click()
+        assert page.locator(".banner:visible").count() == page.locator(".banner").count() > 2
+
+    def test_a_caution_stands_beside_the_rows_that_it_concerns(self, visit):
+        page = visit("gemm")
+        page.locator(".answers .size").first.click()
+        row = page.locator("#group-1-size-1 tr:has(bdi:text-is('naive'))").first
+        row.locator(".tag.caution:text-is('noisy')").click()
+        assert page.locator("#caution-noise").is_visible()
+
+    def test_a_size_in_the_answer_leads_to_its_ladder(self, visit):
+        page = visit("ladder")
+        assert page.locator("#group-1-size-1").is_hidden()
+        page.locator(".answers .size").first.click()
+        assert page.locator("#group-1-size-1").is_visible()
+        assert page.locator("#group-1-size-2").is_hidden()
+
+
+class TestWeight:
+    @pytest.mark.parametrize(
+        ("name", "elements", "height"), [("ladder", 6_000, 20_000), ("wide", 25_000, 35_000)]
+    )
+    def test_elements_and_height(self, visit, name, elements, height):
+        page = visit(name)
+        assert page.evaluate(ELEMENTS) < elements
+        assert page.evaluate(HEIGHT) < height
+
+    def test_a_card_holds_a_source_in_few_elements(self, visit):
+        page = visit("ladder")
+        before = page.evaluate(ELEMENTS)
+        open_part(page, "#kernel-reg_8x16")
+        assert page.locator("#kernel-reg_8x16 .source .code pre").last.inner_text().count("\n") > 80
+        assert page.evaluate(ELEMENTS) - before < 1200
+
+    def test_sources_are_coloured_without_an_element_a_token(self, visit):
+        page = visit("counted")
+        open_part(page, "#kernel-naive")
+        assert page.evaluate("CSS.highlights.get('token-keyword').size") > 5
+        assert page.locator("#kernel-naive .source .code pre").last.locator("*").count() == 2
+
+    @pytest.mark.parametrize("piece", ['"', "/*", "0x", "int ", "#", "1.e"])
+    def test_any_source_is_coloured_in_linear_time(self, visit, piece):
+        page = visit("counted")
+        spent = page.evaluate(
+            """(text) => {
+              const part = document.createElement("div");
+              part.innerHTML = '<div class="source"><div class="code"><pre></pre></div></div>';
+              part.querySelector("pre").textContent = text;
+              const start = performance.now();
+              gpuprof.highlight(part);
+              return performance.now() - start;
+            }""",
+            piece * (190_000 // len(piece)),
+        )
+        assert spent < 3000
+
+
+class TestShape:
+    @pytest.mark.parametrize("part", ["top", "#kernel-reg_2x1", ".figures-details"])
+    def test_nothing_is_wider_than_a_phone(self, visit, part):
+        page = visit("counted", size=PHONE)
+        if part != "top":
+            open_part(page, part)
+        assert page.evaluate(OVERFLOW) == 0
+
+    def test_contents_stay_in_sight_and_lead_to_every_part(self, visit):
+        page = visit("counted", size=PHONE)
+        links = page.locator("nav.contents a")
+        for index in range(links.count()):
+            target = links.nth(index).get_attribute("href")
+            links.nth(index).click()
+            assert 0 <= page.locator("nav.contents").bounding_box()["y"] < 400
+            assert page.locator(target).is_visible()
+        assert page.evaluate("scrollY") > 0
+        page.locator("nav.contents a[href='#top']").click()
+        assert page.evaluate("scrollY") == 0
+
+    def test_one_card_is_open_at_a_time(self, visit):
+        page = visit("ladder")
+        open_part(page, "#kernel-naive")
+        open_part(page, "#kernel-reg_2x1")
+        assert page.locator("details.kernel[open]").count() == 1
+
+    def test_an_address_opens_what_hides_its_target(self, visit):
+        page = visit("counted", at="#kernel-naive-L47")
+        line = page.locator("#kernel-naive-L47")
+        assert line.is_visible()
+        assert 0 < line.bounding_box()["y"] < 900
+        assert "sum += a[k]" in line.inner_text()
+
+    def test_the_difference_is_open_and_the_counters_sources_are_not(self, visit):
+        page = visit("counted")
+        open_part(page, "#kernel-smem_tiled")
+        card = page.locator("#kernel-smem_tiled")
+        assert card.locator("pre.diff").is_visible()
+        assert card.locator(".formulas:visible").count() == 0
+
+    def test_the_self_test_is_last_and_nothing_has_two_places(self, visit):
+        page = visit("counted")
+        parts = page.locator("main > section").evaluate_all("(parts) => parts.map((part) => part.id)")
+        assert parts == [
+            *("answer", "group-1", "kernels", "figures", "environment", "glossary", "agreement"),
+        ]
+        open_all(page)
+        ids = page.evaluate("[...document.querySelectorAll('[id]')].map((held) => held.id)")
+        assert len(ids) == len(set(ids))
+
+
+class TestTables:
+    def test_sorting_by_keyboard_keeps_remarks_with_their_rows(self, visit):
+        page = visit("counted")
+        table = page.locator("#group-1-size-1 table.sortable")
+        names = "(rows) => rows.map((row) => row.querySelector('bdi')?.textContent ?? '+')"
+        before = table.locator("tbody tr").evaluate_all(names)
+        table.get_by_role("button", name="Sort by Time").focus()
+        page.keyboard.press("Enter")
+        assert table.locator("th[aria-sort]").get_attribute("aria-sort") == "ascending"
+        after = table.locator("tbody tr").evaluate_all(names)
+        kernels = [name for name in after if name != "+"]
+        assert kernels == ["reg_2x1", "smem_tiled", "naive", "smem_panel"]
+        assert [after[after.index(name) + 1 : after.index(name) + 2] for name in kernels[:3]] == [["+"]] * 3
+        table.get_by_role("button", name="Sort by Kernel").press("Enter")
+        assert table.locator("tbody tr").evaluate_all(names) == before
+
+    def test_filtering_one_size_filters_all(self, visit):
+        page = visit("ladder")
+        page.locator(".panel:visible .filter input").fill("splitk")
+        rows = page.locator(".panel:visible table.ladder.sortable tbody th:visible")
+        assert rows.count() == 5  # by_size chose one
+        assert page.locator(".panel:visible [role=status]").inner_text() == "5 of 34 rows"
+        page.locator(".answers .size").first.click()
+        assert rows.count() == 5
+        page.locator(".panel:visible .filter input").fill("")
+        assert rows.count() == 34
+
+    def test_all_figures_are_built_when_asked_for(self, visit):
+        page = visit("ladder")
+        assert page.locator("table.figures").count() == 0
+        open_part(page, ".figures-details")
+        assert page.locator("table.figures tbody tr").count() == 68
+        page.locator(".figures-details .filter input").fill("streamk_12x16 4096")
+        assert page.locator("table.figures tbody tr:visible").count() == 2
+
+
+class TestWords:
+    @pytest.mark.parametrize("way", ["click", "tap", "Enter"])
+    def test_a_word_shows_its_definition_where_it_stands(self, visit, way):
+        page = visit("counted", has_touch=True)
+        link = page.locator("#group-1-size-1 a.term:text-is('Of bound')")
+        if way == "Enter":
+            link.press("Enter")
+        else:
+            getattr(link, way)()
+        box = page.get_by_role("dialog")
+        assert "share of the measured one" in box.inner_text()
+        assert page.url.endswith(".html")
+        page.keyboard.press("Escape")
+        assert box.count() == 0
+        assert page.evaluate("document.activeElement.textContent") == "Of bound"
+
+    def test_what_is_missing_says_why(self, visit):
+        page = visit("gemm")
+        open_part(page, "#kernel-smem_panel")
+        page.locator("#kernel-smem_panel a.missing").first.click()
+        assert page.get_by_role("dialog").inner_text() == "Not measured\n\noccupancy is unknown"
+
+
+class TestKeyboard:
+    def test_the_first_stop_skips_to_the_answer(self, visit):
+        page = visit("ladder")
+        page.keyboard.press("Tab")
+        skip = page.locator(".skip")
+        assert skip.evaluate("(link) => link === document.activeElement")
+        assert skip.bounding_box()["y"] >= 0
+        page.keyboard.press("Enter")
+        assert page.evaluate("location.hash") == "#answer"
+
+    def test_stops_follow_the_page_and_can_be_seen(self, visit):
+        page = visit("gemm")
+        seen = []
+        for _ in range(30):
+            page.keyboard.press("Tab")
+            seen.append(
+                page.evaluate(
+                    """(() => {
+                      const held = document.activeElement;
+                      const ring = getComputedStyle(held);
+                      return [held.getBoundingClientRect().top + scrollY, ring.outlineStyle];
+                    })()"""
+                )
+            )
+        tops = [top for top, _ in seen[1:]]  # the skip link stands above the page
+        assert all(later >= earlier - 60 for earlier, later in zip(tops, tops[1:], strict=False))
+        assert {style for _, style in seen} <= {"solid", "auto"}
+
+    def test_cards_open_by_keyboard(self, visit):
+        page = visit("gemm")
+        page.locator("#kernel-naive > summary").focus()
+        page.keyboard.press("Enter")
+        assert page.locator("#kernel-naive .texts").is_visible()
+
+
+class TestAxe:
+    @pytest.mark.parametrize(
+        ("name", "options"),
+        [
+            ("counted", {}),
+            ("counted", {"color_scheme": "dark"}),
+            ("counted", {"size": PHONE, "has_touch": True}),
+            ("gemm", {}),
+            ("sim", {"color_scheme": "dark"}),
+            ("wide", {}),
+        ],
+    )
+    def test_nothing_serious(self, visit, name, options):
+        axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+        page = visit(name, **options)
+        if name != "wide":
+            for part in (".cautions", ".figures-details", "details.kernel"):
+                open_part(page, part)
+        else:
+            open_part(page, "details.kernel")
+        options = {"resultTypes": ["violations"]}
+        if name == "wide":
+            # Its colours are those of the others, and to look at all takes axe a minute.
+            options["rules"] = {"color-contrast": {"enabled": False}}
+        found = axe.run(page, options=options).response["violations"]
+        assert [
+            (item["id"], [node["html"][:120] for node in item["nodes"][:3]])
+            for item in found
+            if item["impact"] in ("serious", "critical")
+        ] == []
+
+
+class TestHostileText:
+    def test_names_titles_and_paths_stay_text(self, visit):
+        page = visit("hostile")
+        open_all(page)
+        assert page.locator("img").count() == 0
+        assert page.locator("script").count() == 4
+        assert visible(HOSTILE) in page.locator("details.kernel h3").first.inner_text()
+        assert visible(HOSTILE) in page.locator("details.kernel").first.inner_text()
+
+
+class TestWithoutScripts:
+    def test_ladders_cards_and_sources_are_there(self, visit):
+        page = visit("counted", java_script_enabled=False)
+        assert page.locator("#group-1-size-1 table.ladder tbody th").first.is_visible()
+        assert page.locator(".sort, .filter, .needs-script:visible").count() == 0
+        page.locator("#kernel-reg_2x1 > summary").click()
+        card = page.locator("#kernel-reg_2x1")
+        assert card.locator("table.bounds").first.is_visible()
+        assert "binds: most of shared/L1" in card.locator(".source .code pre").last.inner_text()
+        page.locator(".figures-details > summary").click()
+        assert page.locator("table.figures tbody tr").first.is_visible()
+
+    def test_a_word_leads_to_the_glossary(self, visit):
+        page = visit("counted", java_script_enabled=False)
+        page.locator("#group-1-size-1 a.term:text-is('Of bound')").click()
+        assert page.url.endswith("#term-pct_of_bound")
+        assert 0 <= page.locator("#term-pct_of_bound").bounding_box()["y"] < 900
