@@ -54,6 +54,21 @@ def words(item: Element) -> str:
     return "".join(item.itertext())
 
 
+def ends_of(path: str) -> list[tuple[int, int]]:
+    """The points that a path of a strip goes through."""
+    x, y, found = 0, 0, []
+    for command, numbers in re.findall(r"([MLmvh])([^MLmvh]*)", path):
+        first, *rest = map(int, re.findall(r"-?\d+", numbers))
+        if command in "ML":
+            x, y = first, rest[0]
+        elif command == "m":
+            x, y = x + first, y + rest[0]
+        else:
+            x, y = (x + first, y) if command == "h" else (x, y + first)
+        found.append((x, y))
+    return found
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_every_drawing_is_whole_xml_without_a_script(name: str) -> None:
     page = page_of(name)
@@ -378,11 +393,11 @@ class TestSamples:
             p95_us=ordered[-1 - len(ordered) // 20],
         )
         drawn = sample_strip(cold, "4096")
-        assert len(drawn) < 5000
+        assert len(drawn) < 2600
         for path in parsed(drawn).iter("path"):
-            for x, y in re.findall(r"[ML](-?\d+) (-?\d+)", path.attrib["d"]):
-                assert -10 <= int(x) <= 1010
-                assert -10 <= int(y) <= 1010
+            for x, y in ends_of(path.attrib["d"]):
+                assert -4 <= x <= 404
+                assert -4 <= y <= 404
 
 
 class TestScale:
