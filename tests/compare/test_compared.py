@@ -52,7 +52,7 @@ def everything(comparison, file):
     return {
         "terminal": file.getvalue(),
         "markdown": render_comparison_markdown(comparison, gates),
-        "html": render_comparison_html([(comparison, gates)]),
+        "html": render_comparison_html([(comparison, gates)], Tool("gpuprof", "0")),
         "junit": junit,
         "json": text,
     }
