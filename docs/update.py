@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Write what the documentation takes from the code and the samples: tables, studies, the results schema.
+"""Write what the documentation takes from the code and the samples: tables, studies, the schemas.
 
 Usage: python docs/update.py
 """
@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpuprof.comparison.document import ComparisonDocument
 from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
@@ -63,7 +64,9 @@ def generated() -> Iterator[tuple[Path, str]]:
     for page in PAGES:
         yield page, with_tables(page.read_text(encoding="utf-8"))
     yield DOCS / "studies.md", studies()
-    yield DOCS / "results.schema.json", json.dumps(json_schema(Run), indent=1, ensure_ascii=False) + "\n"
+    for name, kind in (("results", Run), ("compare", ComparisonDocument)):
+        schema = json.dumps(json_schema(kind), indent=1, ensure_ascii=False)
+        yield DOCS / f"{name}.schema.json", f"{schema}\n"
 
 
 if __name__ == "__main__":
