@@ -56,22 +56,23 @@ class ConfiguredCommand(TyperCommand):
             settings = find_settings(self, siblings_of(self, parent))
             if settings is not None:
                 extra["default_map"] = dict(settings.values)
+                typed = tuple(args)  # parsing consumes them
                 try:
                     context = super().make_context(info_name, args, parent, **extra)
                 except typer.BadParameter as error:
-                    raise _refused(error, settings, args) from error
+                    raise _refused(error, settings, typed) from error
                 _drop_what_gives_way(context)
                 _tell_what_holds(context, settings.path)
                 return context
         return super().make_context(info_name, args, parent, **extra)
 
 
-def _refused(error: typer.BadParameter, settings: Settings, args: list[str]) -> Exception:
+def _refused(error: typer.BadParameter, settings: Settings, typed: tuple[str, ...]) -> Exception:
     """A value that an option does not take: the file is told of where nobody typed it."""
     parameter: Any = error.param
     if parameter is None or parameter.name not in settings.values:
         return error
-    if any(text == option or text.startswith(f"{option}=") for text in args for option in parameter.opts):
+    if any(text == option or text.startswith(f"{option}=") for text in typed for option in parameter.opts):
         return error
     key = parameter.opts[0].removeprefix("--")
     return InputError(

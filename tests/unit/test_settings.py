@@ -110,7 +110,7 @@ def test_the_nearest_table_holds(tmp_path):
     [
         (
             "[tool.gpuprof]\ndevise = 'sim'\n",
-            "pyproject.toml: [tool.gpuprof] has an unknown key 'devise'.\n  Did you mean device?\n",
+            "pyproject.toml: [tool.gpuprof] has an unknown key 'devise'.\n  Did you mean device or define?\n",
         ),
         (
             "[tool.gpuprof.transpose]\nalpha = 1\n",
