@@ -116,10 +116,10 @@ def results_page() -> str:
     schema = json_schema(Run)
     parts = [
         "# results.json",
-        "Everything that a run learnt, in one file: whatever a report shows follows from it. Units are in the"
-        " names. What was not measured is `null`, with its reason in the field of the same name and `_reason`."
-        " Files of every earlier version are read. Programs validate with [results.schema.json]"
-        "(results.schema.json); this page is made of it by `python docs/update.py`.",
+        "Everything that a run learnt, in one file: whatever a report shows follows from it. Units are in"
+        " the names. What was not measured is `null`, with its reason in the field of the same name and"
+        " `_reason`. Files of every earlier version are read. Programs validate with"
+        " [results.schema.json](results.schema.json); this page is made of it by `python docs/update.py`.",
         "## The whole file",
         _fields(schema),
     ]

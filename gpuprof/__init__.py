@@ -12,6 +12,7 @@ Names are loaded when they are first used, so that the command line starts fast.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gpuprof.api.comparing import ComparedCase, Comparison, compare
     from gpuprof.api.measuring import Interrupted, load, operations, profile
     from gpuprof.api.run import Case, Figures, NotMeasured, Run
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
@@ -23,6 +24,9 @@ __version__ = "0.1.0"
 _PLACES = {
     "profile": "gpuprof.api.measuring",
     "load": "gpuprof.api.measuring",
+    "compare": "gpuprof.api.comparing",
+    "Comparison": "gpuprof.api.comparing",
+    "ComparedCase": "gpuprof.api.comparing",
     "operations": "gpuprof.api.measuring",
     "Interrupted": "gpuprof.api.measuring",
     "Run": "gpuprof.api.run",
@@ -40,6 +44,8 @@ _PLACES = {
 __all__ = [
     "BackendUnavailable",
     "Case",
+    "ComparedCase",
+    "Comparison",
     "Figures",
     "GpuprofError",
     "HeaderError",
@@ -50,6 +56,7 @@ __all__ = [
     "Run",
     "Source",
     "__version__",
+    "compare",
     "load",
     "operations",
     "profile",

@@ -13,6 +13,8 @@ import typer
 
 from gpuprof import __version__, console, signals
 from gpuprof.commands import completion
+from gpuprof.commands.compare_options import compare
+from gpuprof.commands.gating import FailOn, Strict
 from gpuprof.commands.options import Force, NcuPath, Open, Quiet, measuring_command
 from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.errors import ExitCode, GpuprofError, reason
@@ -131,11 +133,17 @@ def report(
     ] = None,
     open_: Open = False,
     quiet: Quiet = False,
+    fail_on: FailOn = None,
+    strict: Strict = False,
 ) -> None:
     """Render a results file again, on any machine."""
     from gpuprof.commands.rendering import Rendering, render
 
-    render(results, Rendering(output, csv, markdown, force, quiet, open_))
+    wanted = Rendering(output, csv, markdown, force, quiet, open_, tuple(fail_on or ()), strict)
+    raise typer.Exit(render(results, wanted))
+
+
+app.command("compare", cls=ConfiguredCommand)(compare)
 
 
 @app.command("import")

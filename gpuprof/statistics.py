@@ -4,9 +4,10 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpuprof.results import Timing
+from gpuprof.devices.device import Device
+from gpuprof.results import Measurement, Throughput, Timing, TimingPair
 
 #: Two-sided 95 % quantile of the normal distribution.
 _Z95 = 1.959963984540054
@@ -73,6 +74,70 @@ def summarise(
         launches_per_sample=launches_per_sample,
         throttled=throttled,
     )
+
+
+def joined(timings: Sequence[Timing]) -> Timing:
+    """The timing of several rounds: what each of a case's measurements brought, in order.
+
+    The headline is the median of the rounds' medians, since processes differ from each other by more than
+    samples of one do, and a round that took more samples knows no better. From six rounds on its interval is
+    that of order statistics of those medians; of fewer, which have none, the widest that the samples of one
+    round suggest, or half the range of the medians where that is more.
+
+    Args:
+        timings: At least one.
+    """
+    if len(timings) == 1:
+        return timings[0]
+    rounds = [samples for timing in timings for samples in timing.rounds_us]
+    medians = sorted(round_medians_us(rounds))
+    median = percentile(medians, 0.5)
+    everything = sorted(sample for samples in rounds for sample in samples)
+    interval = median_interval(medians)
+    if interval is not None:
+        ci95_rel = (interval[1] - interval[0]) / 2 / median if median else None
+    else:
+        within = [timing.ci95_rel for timing in timings if timing.ci95_rel is not None]
+        between = (medians[-1] - medians[0]) / 2 / median if median else 0.0
+        ci95_rel = max((*within, between)) if within else None
+    return Timing(
+        median_us=median,
+        p05_us=percentile(everything, 0.05),
+        p95_us=percentile(everything, 0.95),
+        ci95_rel=ci95_rel,
+        rounds_us=tuple(tuple(samples) for samples in rounds),
+        dropped=sum(timing.dropped for timing in timings),
+        launches_per_sample=timings[0].launches_per_sample,
+        throttled=sum(timing.throttled for timing in timings),
+    )
+
+
+def with_round(case: Measurement, again: Measurement, device: Device) -> Measurement:
+    """A case with one more round; where that went wrong, the case is what went wrong.
+
+    Args:
+        case: What the rounds before brought.
+        again: The same case, measured once more.
+        device: What it ran on.
+    """
+    if case.outcome != "ok":
+        return case
+    if again.outcome != "ok":
+        rounds = len(case.timing.cold.rounds_us) if case.timing and case.timing.cold else 1
+        why = again.reason or f"It ended as {again.outcome}."
+        return replace(again, reason=f"{why} This was round {rounds + 1}: before, it was right.")
+    if case.timing is None or again.timing is None:
+        return case
+    pairs = ((case.timing.cold, again.timing.cold), (case.timing.warm, again.timing.warm))
+    cold, warm = (joined([old, new]) if old and new else old or new for old, new in pairs)
+    clocks = replace(case.clocks, after=again.clocks.after) if case.clocks and again.clocks else case.clocks
+    rates = Throughput.of(case.problem, device, cold.median_us) if cold else case.throughput
+    return replace(case, timing=TimingPair(cold, warm), clocks=clocks, throughput=rates)
+
+
+def round_medians_us(rounds_us: Sequence[Sequence[float]]) -> list[float]:
+    """The median of each round that has samples, in microseconds."""
+    return [percentile(sorted(samples), 0.5) for samples in rounds_us if samples]
 
 
 @dataclass(frozen=True, slots=True)

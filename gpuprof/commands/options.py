@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gpuprof.commands import completion
+from gpuprof.commands.gating import FailOn, Rounds, Strict, read_gates
 from gpuprof.commands.settings import settings_as_arguments
 from gpuprof.errors import InputError
 
@@ -169,6 +170,9 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "poison_inout": (PoisonInout, True),
     "explain": (Explain, True),
     "reference": (Reference, "vendor"),
+    "rounds": (Rounds, 1),
+    "fail_on": (FailOn, None),
+    "strict": (Strict, False),
     "ncu": (Ncu, False),
     "ncu_set": (NcuSet, None),
     "ncu_clocks": (NcuClocks, "none"),
@@ -266,6 +270,7 @@ def _measure(
     from gpuprof.kernels.preprocessing import parse_preprocessing
     from gpuprof.measure.run import RunOptions
 
+    gates = read_gates(given["fail_on"], with_base=False)
     preprocessing = parse_preprocessing(given["include"] or [], given["define"] or [])
     request = build_request(
         find_ladder(command=preprocessing),
@@ -288,6 +293,7 @@ def _measure(
         lines=given["lines"],
         poison_inout=given["poison_inout"],
         explain=given["explain"],
+        rounds=given["rounds"],
     )
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]
@@ -301,4 +307,6 @@ def _measure(
         quiet=given["quiet"],
         argv=argv,
         browser=given["open_"],
+        gates=gates,
+        strict=given["strict"],
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpuprof import signals
 from gpuprof.analysis.status import status_of
 from gpuprof.commands.browser import open_report
+from gpuprof.commands.gating import hold
 from gpuprof.commands.latest import directory_of, link_latest
 from gpuprof.commands.output import STANDARD_OUTPUT, check_table_path, print_written, write_report
 from gpuprof.commands.progress import watch
@@ -26,6 +27,9 @@ from gpuprof.results import Run
 from gpuprof.store import ResultsFile
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuprof.comparison.gates import Gate
     from gpuprof.ncu.invocation import NcuOptions
 
 
@@ -142,8 +146,10 @@ def profile(
     quiet: bool,
     argv: tuple[str, ...],
     browser: bool = False,
+    gates: "Sequence[Gate]" = (),
+    strict: bool = False,
 ) -> ExitCode:
-    """Measure, print the table, write the report and name the files.
+    """Measure, print the table, write the report, name the files and hold the run against gates.
 
     Args:
         request: What to measure.
@@ -153,6 +159,8 @@ def profile(
         quiet: Whether to leave out progress and table.
         argv: The command line, for the record.
         browser: Whether to open the report in a browser at the end.
+        gates: Conditions that no case may meet.
+        strict: Whether a gate that stays uncertain counts.
 
     Returns:
         The command's exit status.
@@ -194,7 +202,8 @@ def profile(
     if not run.complete:
         tell("Stopped early: the files hold what was measured until then.")
         return ExitCode.INTERRUPTED
-    return exit_code(run)
+    held = hold(run, gates, strict=strict, quiet=quiet, aside=piped)
+    return exit_code(run) or held
 
 
 def _with_counters(

@@ -4,7 +4,6 @@
 
 import platform
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -21,11 +20,16 @@ from gpuprof.measure.request import Request, without_poison
 from gpuprof.measure.session import SessionOptions, run_cases
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Run, Tool
+from gpuprof.statistics import with_round
 from gpuprof.store import ResultsFile
 from gpuprof.toolchain.nvrtc import nvrtc_version
 
 #: Opens the file in which a run is kept.
 Keep = Callable[[Run], ResultsFile]
+#: Most rounds of one run.
+MOST_ROUNDS = 200
+#: Kernel time of a case in each of many rounds: a median of some samples is what a round contributes.
+_LEAST_SECONDS = 0.01
 
 
 class Progress(Protocol):
@@ -63,6 +67,8 @@ class RunOptions:
         poison_inout: Whether kernels' own `poison_inout` holds; if not, it is off for all of them.
         given_arrays: Folder of the arrays that a program gave, for operations made of them.
         explain: Whether cases that fail, hang or are wrong are run again on the executor, to see where.
+        rounds: How often a GPU measures every case, each time in a fresh process; they share
+            `seconds_per_case`.
     """
 
     device: str = "auto"
@@ -75,6 +81,7 @@ class RunOptions:
     poison_inout: bool = True
     given_arrays: str = ""
     explain: bool = True
+    rounds: int = 1
 
 
 def measure(
@@ -103,49 +110,122 @@ def measure(
         InputError: A size does not fit in memory, or the results cannot be written.
         BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.
     """
-    if not options.poison_inout:
-        request = without_poison(request)
-    open_request = Open(
-        device=options.device,
-        arch=options.arch,
-        seed=options.seed,
-        seconds_per_case=options.seconds_per_case,
-        sim_blocks=options.sim_blocks,
-        libraries=tuple(dict.fromkeys(reference.library for reference in request.references)),
-        given_arrays=options.given_arrays,
-    )
-    worker = WorkerProcess(open_request)
-    try:
-        opened = worker.opened
-        cases = plan_cases(request, references=opened.backend == "gpu")
-        problems = list(dict.fromkeys(case.problem for case in cases))
-        sized = worker.ask(Size(tuple(problems)), options.timeout_s)
-        check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
-        run = _empty_run(request, options, opened, argv)
-        keeper = _Keeper(run, tuple(_choosable(request)), len(cases), keep)
-    except (WorkerDied, WorkerTimeout) as error:
-        worker.close()
-        raise BackendUnavailable(f"The worker process was lost before the first case: {error}.") from error
-    except BaseException:
-        worker.close()
-        raise
-    progress.opened(opened, len(cases))
-
-    def done(index: int, measurement: Measurement) -> None:
-        keeper.add(index, measurement)
-        progress.finished(measurement)
-
-    workers = _workers(opened, max(sized.bytes_needed, default=0))
-    session = SessionOptions(
-        open_request, options.timeout_s, workers, options.explain, keeper.replace if options.lines else None
-    )
-    complete = True
-    with closing(keeper):
+    with Measuring(request, options, progress, argv=argv, keep=keep) as measuring:
         try:
-            run_cases(cases, worker, session, lambda index: progress.started(cases[index]), done)
+            for number in range(measuring.rounds):
+                measuring.round(number)
         except KeyboardInterrupt:
-            complete = False
-        return keeper.finish(complete=complete)
+            return measuring.finish(complete=False)
+        return measuring.finish(complete=True)
+
+
+class Measuring:
+    """A request on its way to a run, a round at a time: whoever measures two can take turns.
+
+    A round is every case once, in a process of its own: arrays and code lie elsewhere each time. Cases take
+    turns within a round, so that what drifts hits all of them, and every other round runs backwards.
+
+    Args:
+        request: What to measure.
+        options: How.
+        progress: Told about every step.
+        argv: The command line, for the record.
+        keep: Opens the results file, given the run before its first case; without, there is none.
+
+    Raises:
+        InputError: A size does not fit in memory, or the results cannot be written.
+        BackendUnavailable: The device cannot be used.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        options: RunOptions,
+        progress: Progress,
+        *,
+        argv: tuple[str, ...] = (),
+        keep: Keep | None = None,
+    ) -> None:
+        if not options.poison_inout:
+            request = without_poison(request)
+        self._progress = progress
+        self._open_request = Open(
+            device=options.device,
+            arch=options.arch,
+            seed=options.seed,
+            seconds_per_case=max(options.seconds_per_case / options.rounds, _LEAST_SECONDS),
+            sim_blocks=options.sim_blocks,
+            libraries=tuple(dict.fromkeys(reference.library for reference in request.references)),
+            given_arrays=options.given_arrays,
+        )
+        self._worker: WorkerProcess | None = WorkerProcess(self._open_request)
+        try:
+            self.opened = opened = self._worker.opened
+            self._cases = plan_cases(request, references=opened.backend == "gpu")
+            problems = list(dict.fromkeys(case.problem for case in self._cases))
+            sized = self._worker.ask(Size(tuple(problems)), options.timeout_s)
+            check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
+            run = _empty_run(request, options, opened, argv)
+            self._keeper = _Keeper(run, tuple(_choosable(request)), len(self._cases), keep)
+        except (WorkerDied, WorkerTimeout) as error:
+            self._worker.close()
+            raise BackendUnavailable(
+                f"The worker process was lost before the first case: {error}."
+            ) from error
+        except BaseException:
+            self._worker.close()
+            raise
+        # The executor counts the same every time.
+        self.rounds = options.rounds if opened.backend == "gpu" else 1
+        progress.opened(opened, len(self._cases) * self.rounds)
+        workers = _workers(opened, max(sized.bytes_needed, default=0))
+        on_counted = self._keeper.replace if options.lines else None
+        self._session = SessionOptions(
+            self._open_request, options.timeout_s, workers, options.explain, on_counted
+        )
+
+    def __enter__(self) -> "Measuring":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the worker that no round took, and close the file."""
+        if self._worker is not None:
+            self._worker.close()
+        self._keeper.close()
+
+    def round(self, number: int) -> None:
+        """Measure every case once, or, after the first time, every case that was right so far.
+
+        Args:
+            number: Which round it is, from 0.
+
+        Raises:
+            GpuprofError: A worker cannot be replaced.
+            KeyboardInterrupt: The run was asked to end; what was measured is kept.
+        """
+        worker, self._worker = self._worker or WorkerProcess(self._open_request), None
+        if number == 0:
+            session, indices, done = self._session, list(range(len(self._cases))), self._keeper.add
+        else:
+            # What a case counts and why it fails is known from the first round.
+            session = replace(self._session, explain=False, on_counted=None)
+            indices, done = self._keeper.right(), self._again
+            indices = indices[::-1] if number % 2 else indices
+        cases = [self._cases[index] for index in indices]
+
+        def finished(position: int, measurement: Measurement) -> None:
+            done(indices[position], measurement)
+            self._progress.finished(measurement)
+
+        run_cases(cases, worker, session, lambda position: self._progress.started(cases[position]), finished)
+
+    def _again(self, index: int, measurement: Measurement) -> None:
+        before = self._keeper.case(index)
+        self._keeper.replace(index, with_round(before, measurement, self.opened.device))
+
+    def finish(self, *, complete: bool) -> Run:
+        """The run, in its file too."""
+        return self._keeper.finish(complete=complete)
 
 
 def _workers(opened: Opened, largest_case_bytes: int) -> int:
@@ -184,6 +264,16 @@ class _Keeper:
     def replace(self, index: int, measurement: Measurement) -> None:
         """Put a case that is known better in the place of what was added; the file gets it at the end."""
         self._done[index] = measurement
+
+    def case(self, index: int) -> Measurement:
+        """What is known of a case that was added."""
+        found = self._done[index]
+        assert found is not None
+        return found
+
+    def right(self) -> list[int]:
+        """Which cases have ended well so far."""
+        return [index for index, case in enumerate(self._done) if case is not None and case.outcome == "ok"]
 
     def finish(self, *, complete: bool) -> Run:
         """The run, in the file too: in plan order, with those of the choosable kernels that were chosen."""

@@ -110,6 +110,19 @@ def test_head_ends_a_report_in_peace(measured, arguments):
     assert len(done.stdout.splitlines()) == 1
 
 
+def test_gates_of_a_report_stand_in_what_it_makes_and_decide_its_status(measured):
+    gate = "registers_per_thread > 10"
+    process = gpuprof("report", "r.json", "--fail-on", gate, "--markdown", "-o", "r.md", cwd=measured)
+    assert process.returncode == ExitCode.CASES_FAILED
+    assert gate in (measured / "r.md").read_text(encoding="utf-8")
+    printed = gpuprof("report", "r.json", "--fail-on", gate, "--csv", "-", cwd=measured)
+    assert printed.returncode == ExitCode.CASES_FAILED
+    assert len(rows(printed.stdout)) == len(read_run(measured / "r.json").cases)
+    assert gate in printed.stderr
+    fine = gpuprof("report", "r.json", "--fail-on", "registers_per_thread > 300", "-q", cwd=measured)
+    assert fine.returncode == ExitCode.OK
+
+
 # A browser.
 
 

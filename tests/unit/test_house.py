@@ -54,6 +54,7 @@ HOUSE: dict[str, str] = {
     "measure": "From request to run: plan, workers, cases.",
     "ncu": "Nsight Compute collects counters for cases.",
     "analysis": "Figures, roofline, reasons and claims: pure functions over a run.",
+    "comparison": "What differs between runs: cases matched, verdicts, gates. Pure functions over runs.",
     "report": "HTML, terminal and Markdown: pick figures, never compute them.",
     "commands": "What each command does.",
     "api": "What each command does, for Python programs.",
@@ -72,7 +73,8 @@ FEWER: dict[str, set[str]] = {
     "executor": {"errors", "copy_engine", "texture_units"},
     # A run is shown on any machine, without what measured it.
     "analysis": {"text", "counters", "operation", "devices", "problems", "results", "bounds"},
-    "report": {"text", "schema", "devices", "results", "analysis"},
+    "comparison": {"text", "errors", "devices", "results", "bounds", "statistics", "analysis"},
+    "report": {"text", "schema", "devices", "results", "analysis", "comparison"},
     # The two backends know nothing of each other.
     "backends.sim": set(HOUSE) - {"backends.gpu"},
     # What a problem is does not depend on how it is computed, measured or kept.

@@ -1,0 +1,268 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compare runs from Python: verdicts, changes and gates as plain values."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuprof import __version__
+from gpuprof.api.run import Case, Run
+from gpuprof.comparison.compared import ComparedCase as Record
+from gpuprof.comparison.compared import Comparison as Compared
+from gpuprof.comparison.compared import case_name, compare_runs
+from gpuprof.comparison.document import document
+from gpuprof.comparison.gates import hold_comparison, read_gates
+from gpuprof.comparison.pooling import pooled
+from gpuprof.errors import InputError
+from gpuprof.reading import read_run
+from gpuprof.results import Tool
+from gpuprof.schema import to_json
+
+if TYPE_CHECKING:
+    from gpuprof.comparison.surroundings import Difference
+
+#: A run, its results file, or several that are rounds of one code.
+Runs = Run | str | Path | Sequence[Run | str | Path]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What became of a gate.
+
+    Args:
+        text: The gate.
+        outcome: `passed`, `failed`, `uncertain`, or `not judged` where no case has the figure.
+        sentence: What decided it.
+        failing: Names of the cases that meet its condition.
+    """
+
+    text: str
+    outcome: str
+    sentence: str
+    failing: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether it passed for every case."""
+        return self.outcome == "passed"
+
+
+class ComparedCase:
+    """One case that both runs have, and what became of it."""
+
+    def __init__(self, record: Record, base: Case, new: Case) -> None:
+        self.record = record
+        self.base = base
+        self.new = new
+
+    @property
+    def kernel(self) -> str:
+        """Id of the kernel or of the reference."""
+        return self.new.kernel
+
+    @property
+    def size(self) -> str:
+        """The problem's size as users type it."""
+        return self.new.size
+
+    @property
+    def name(self) -> str:
+        """Kernel, size, block and parameters on one line."""
+        return self.record.name
+
+    @property
+    def verdict(self) -> str:
+        """`improved`, `same`, `regressed` or `uncertain`."""
+        return self.record.verdict
+
+    @property
+    def basis(self) -> str:
+        """What says so: `time`, exact `bound`s where nothing was timed, the `outcome`, or `nothing`."""
+        return self.record.basis
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words, with its figures."""
+        return self.record.sentence
+
+    @property
+    def change(self) -> float | None:
+        """Best estimate of the change of time: 0.02 is 2 % slower; None where it was not timed."""
+        return self.record.judgement.change if self.record.judgement else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Between what that change lies; None where it was not timed."""
+        found = self.record.judgement
+        return (found.low, found.high) if found else None
+
+    @property
+    def detectable(self) -> float | None:
+        """Smallest slowdown that these rounds would have shown 95 times of 100; None if not timed."""
+        return self.record.judgement.detectable if self.record.judgement else None
+
+    @property
+    def moved(self) -> Mapping[str, tuple[Any, Any]]:
+        """Resources, occupancy, bounds and counters that changed: before and after, by the figure's name."""
+        return {moved.figure.key: (moved.before, moved.after) for moved in self.record.moved}
+
+    @property
+    def same_source(self) -> bool | None:
+        """Whether its code is that of the base; None where that is not known."""
+        return self.record.same_source
+
+    def __repr__(self) -> str:
+        """The verdict in short."""
+        return f"<{self.name}: {self.verdict}, {self.sentence}>"
+
+
+class Comparison:
+    """What became of every case of a base, in a new run."""
+
+    def __init__(self, record: Compared, base: Run, new: Run) -> None:
+        self.record = record
+        self.base = base
+        self.new = new
+
+    @cached_property
+    def cases(self) -> tuple[ComparedCase, ...]:
+        """Cases that both runs have, in the new run's order."""
+        bases = {id(case.record): case for case in self.base.cases}
+        news = {id(case.record): case for case in self.new.cases}
+        return tuple(
+            ComparedCase(record, bases[id(record.base.case)], news[id(record.new.case)])
+            for record in self.record.cases
+        )
+
+    @property
+    def verdict(self) -> str:
+        """The gravest of the kernels' verdicts: `regressed`, `uncertain`, `improved` or `same`."""
+        return self.record.verdict
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many kernels' cases have each verdict."""
+        return {str(verdict): count for verdict, count in self.record.counts.items()}
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the cases that only the base has."""
+        return tuple(map(case_name, self.record.missing))
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """Names of the cases that only the new run has."""
+        return tuple(map(case_name, self.record.added))
+
+    @property
+    def differences(self) -> "tuple[Difference, ...]":
+        """What differs besides the kernels; `misleads` of one is empty where it only is worth knowing."""
+        return self.record.differences
+
+    def find(self, **wanted: Any) -> tuple[ComparedCase, ...]:
+        """The cases whose attributes have these values, for example `verdict="regressed"`.
+
+        Raises:
+            AttributeError: Cases have no such attribute.
+        """
+        return tuple(
+            case for case in self.cases if all(getattr(case, name) == value for name, value in wanted.items())
+        )
+
+    def case(self, kernel: str | None = None, **wanted: Any) -> ComparedCase:
+        """The one case of a kernel, or that these attributes single out.
+
+        Raises:
+            InputError: None or several fit.
+        """
+        asked = wanted if kernel is None else {"kernel": kernel, **wanted}
+        found = self.find(**asked)
+        if len(found) != 1:
+            text = ", ".join(f"{name}={value!r}" for name, value in asked.items()) or "no condition"
+            raise InputError(f"{len(found)} cases fit {text}.", fix="Say which one, or use find().")
+        return found[0]
+
+    def hold(self, *gates: str) -> tuple[Gate, ...]:
+        """Hold the comparison against gates, written as behind `--fail-on`.
+
+        Raises:
+            InputError: One cannot be read.
+        """
+        results = hold_comparison(read_gates(gates, with_base=True), self.record)
+        return tuple(
+            Gate(
+                result.gate.text,
+                result.outcome,
+                result.sentence,
+                tuple(held.name for held in result.of("yes")),
+            )
+            for result in results
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of docs/compare.schema.json."""
+        found: dict[str, Any] = to_json(document([self.record], [()], Tool("gpuprof", __version__)))
+        return found
+
+    def to_markdown(self) -> str:
+        """The tables as Markdown."""
+        from gpuprof.report.compared_markdown import render_comparison_markdown
+
+        return render_comparison_markdown(self.record, ())
+
+    def to_html(self) -> str:
+        """The page."""
+        from gpuprof.report.compared_html import render_comparison_html
+
+        return render_comparison_html([(self.record, ())])
+
+    def __len__(self) -> int:
+        """How many cases both runs have."""
+        return len(self.record.cases)
+
+    def __iter__(self) -> Iterator[ComparedCase]:
+        """Those cases."""
+        return iter(self.cases)
+
+    def __repr__(self) -> str:
+        """The verdict in short."""
+        return f"<{self.record.new_name} against {self.record.base_name}: {self.record.headline}>"
+
+
+def compare(base: Runs, new: Runs, *, force: bool = False) -> Comparison:
+    """Say which cases regressed, improved or stayed the same from one run to another.
+
+    Verdicts on times need rounds, `profile(rounds=16)`: with fewer than eight a side only large changes are
+    told. Runs without times are compared by their exact bounds and counters.
+
+    Args:
+        base: What to compare with: a run, a results file, or several of one code, whose samples are rounds.
+        new: What to compare, likewise.
+        force: Whether to compare what misleads, such as runs on different devices.
+
+    Raises:
+        InputError: The two must not be compared, or several files are not of one code.
+        ResultsError: A file is no results file.
+    """
+    old, now = (_run(runs) for runs in (base, new))
+    names = _name(base, "base"), _name(new, "new")
+    record = compare_runs(old.record, now.record, base_name=names[0], new_name=names[1], force=force)
+    return Comparison(record, old, now)
+
+
+def _run(runs: Runs) -> Run:
+    if isinstance(runs, Run):
+        return runs
+    if isinstance(runs, str | os.PathLike):
+        return Run(read_run(Path(runs)))
+    if not runs:
+        raise InputError("There is no run to compare.", fix="Name a run, or its results file.")
+    return Run(pooled([_run(run).record for run in runs], "this list"))
+
+
+def _name(runs: Runs, otherwise: str) -> str:
+    return str(runs) if isinstance(runs, str | os.PathLike) else otherwise

@@ -1,0 +1,322 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compare the working tree with a revision of its repository: both versions measured in turns."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuprof import signals
+from gpuprof.commands.compare_runs import Outputs, show
+from gpuprof.commands.profile import exit_code
+from gpuprof.commands.progress import watch
+from gpuprof.commands.texts import build_request
+from gpuprof.console import say, tell
+from gpuprof.errors import ExitCode, InputError, ToolError
+from gpuprof.kernels.catalog import Ladder, shipped_names
+from gpuprof.kernels.paths import ladder_of
+from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
+from gpuprof.measure.case import Case
+from gpuprof.measure.interleaved import measure_in_turns
+from gpuprof.measure.protocol import Opened
+from gpuprof.measure.request import Request, Selection
+from gpuprof.measure.run import Progress, RunOptions
+from gpuprof.problems.declaration import FILE_NAME
+from gpuprof.results import Measurement, Run
+from gpuprof.store import ResultsFile
+
+if TYPE_CHECKING:
+    from gpuprof.comparison.gates import Gate
+
+#: Where gpuprof's own ladders stand in a checkout of it.
+_OWN_LADDERS = Path("gpuprof", "kernels")
+#: Longest that git may take.
+_GIT_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to measure of both versions, as the command line says it.
+
+    Args:
+        paths: Folders and files of kernels, or one operation of a gpuprof checkout.
+        kernels: As `-k`.
+        sizes: As `--sizes`.
+        block: As `--block`.
+        dtype: As `--dtype`.
+        scalars: As `--set`.
+        command: As `-I` and `-D`.
+    """
+
+    paths: tuple[Path, ...]
+    kernels: tuple[str, ...] = ()
+    sizes: str | None = None
+    block: str | None = None
+    dtype: str = "f32"
+    scalars: Mapping[str, float] | None = None
+    command: Preprocessing = NOTHING
+
+
+def compare_against(
+    revision: str,
+    wanted: Wanted,
+    options: RunOptions,
+    gates: "Sequence[Gate]",
+    outputs: Outputs,
+    directory: Path | None,
+    *,
+    strict: bool,
+    quiet: bool,
+) -> ExitCode:
+    """Measure kernels as they are here and as they were at a revision, in turns, and compare.
+
+    Both versions are compiled and measured by this gpuprof: only kernels differ, their headers and what they
+    include from the repository included.
+
+    Args:
+        revision: A commit, branch or tag of the repository that the kernels are in.
+        wanted: What to measure.
+        options: How.
+        gates: Conditions that no case may meet.
+        outputs: What to write besides both results files.
+        directory: Where those go; a new one when None.
+        strict: Whether what stays uncertain counts.
+        quiet: Whether to leave out progress and tables.
+
+    Returns:
+        The command's exit status.
+    """
+    signals.postpone()
+    repository = _Repository.around(wanted.paths)
+    folder = directory or Path("gpuprof-results") / f"compare-{datetime.now():%Y%m%d-%H%M%S}"
+    files = [folder / "base.json", folder / "new.json"]
+    if outputs.html is None:
+        outputs = replace(outputs, html=folder / "comparison.html")
+    outputs.check(files)
+    replace(outputs, html=None, json=files[0], markdown=files[1], junit=None).check()
+    commit = repository.commit(revision)
+    with repository.checked_out(commit) as checkout:
+        requests = _requests(repository, wanted, checkout, revision)
+        with watch(quiet=quiet) as progress:
+            base, new = measure_in_turns(
+                requests,
+                options,
+                _Both(progress),
+                argv=tuple(sys.argv[1:]),
+                keep=(_keeper(files[0], outputs.force), _keeper(files[1], outputs.force)),
+            )
+    return _told(revision, commit, (base, new), files, gates, outputs, strict=strict, quiet=quiet)
+
+
+def _told(
+    revision: str,
+    commit: str,
+    runs: tuple[Run, Run],
+    files: list[Path],
+    gates: "Sequence[Gate]",
+    outputs: Outputs,
+    *,
+    strict: bool,
+    quiet: bool,
+) -> ExitCode:
+    from gpuprof.comparison.compared import compare_runs
+
+    name = revision if commit.startswith(revision) else f"{revision} ({commit[:9]})"
+    compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)
+    status = show([compared], gates, outputs, strict=strict, quiet=quiet)
+    for file in files:
+        (say if outputs.markdown != Path("-") else tell)(f"Wrote {file}")
+    if not runs[1].complete:
+        tell("Stopped early: the files hold what was measured until then.")
+        return ExitCode.INTERRUPTED
+    return exit_code(runs[1]) or status
+
+
+def _keeper(path: Path, replace_it: bool) -> Any:
+    def keep(run: Run) -> ResultsFile:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return ResultsFile(path, run, replace=replace_it)
+
+    return keep
+
+
+def _requests(
+    repository: "_Repository", wanted: Wanted, checkout: Path, revision: str
+) -> tuple[Request, Request]:
+    """What to measure of the base, and of the working tree."""
+    here = [repository.root / path for path in repository.paths]
+    there = [checkout / path for path in repository.paths]
+    for path, old in zip(repository.paths, there, strict=True):
+        if not old.exists():
+            raise InputError(
+                f"There is no {path} at {revision}.", fix="Name what both versions have, or another revision."
+            )
+    new = _request(ladder_of(here, command=wanted.command), wanted)
+    base_ladder = ladder_of(there, command=wanted.command)
+    if base_ladder.operation.name != new.operation.name:
+        raise InputError(
+            f"At {revision} it is the operation {base_ladder.operation.name}, here {new.operation.name}.",
+            fix="Compare versions of one operation.",
+        )
+    if not wanted.kernels:
+        same_sizes = replace(wanted, sizes=wanted.sizes or new.operation.default_sizes)
+        return _request(base_ladder, same_sizes), new
+    known = {kernel.id: kernel for kernel in base_ladder.kernels}
+    selections = tuple(
+        Selection(known[selection.kernel.id], _known_params(selection, known), selection.name)
+        for selection in new.selections
+        if selection.kernel.id in known
+    )
+    if not selections:
+        raise InputError(f"None of these kernels is there at {revision}.", fix="Drop -k, or name others.")
+    return replace(new, ladder=base_ladder, selections=selections), new
+
+
+def _known_params(selection: Selection, known: Mapping[str, Any]) -> tuple[Mapping[str, int], ...]:
+    """The parameters asked for, without those that the kernel did not have then."""
+    parameters = known[selection.kernel.id].parameters
+    found = [
+        {name: value for name, value in values.items() if name in parameters} for values in selection.params
+    ]
+    return tuple(values for index, values in enumerate(found) if values not in found[:index])
+
+
+def _request(ladder: Ladder, wanted: Wanted) -> Request:
+    return build_request(
+        ladder,
+        list(wanted.kernels),
+        False,
+        wanted.sizes,
+        wanted.block,
+        wanted.dtype,
+        scalars=wanted.scalars,
+        command=wanted.command,
+    )
+
+
+class _Both:
+    """One display for two runs: their cases are counted together, and the device is named once."""
+
+    def __init__(self, shown: Progress) -> None:
+        self._shown = shown
+        self._cases: list[int] = []
+
+    def opened(self, opened: Opened, cases: int) -> None:
+        """Pass on the sum when both are open."""
+        self._cases.append(cases)
+        if len(self._cases) == 2:
+            self._shown.opened(opened, sum(self._cases))
+
+    def started(self, case: Case) -> None:
+        """A case begins."""
+        self._shown.started(case)
+
+    def finished(self, measurement: Measurement) -> None:
+        """A case is done."""
+        self._shown.finished(measurement)
+
+    def profiling(self, case: Case) -> None:
+        """Nsight Compute turns to a case."""
+        self._shown.profiling(case)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repository:
+    """The git repository that kernels are in.
+
+    Args:
+        root: Its working tree.
+        paths: The kernels' folders and files, from there.
+    """
+
+    root: Path
+    paths: tuple[Path, ...]
+
+    @classmethod
+    def around(cls, wanted: Sequence[Path]) -> "_Repository":
+        """The one repository of several paths; a lone name may be an operation of a gpuprof checkout."""
+        if not wanted:
+            raise InputError(
+                "There is nothing to measure.", fix="Name a folder or .cu files after --against REVISION."
+            )
+        if len(wanted) == 1 and str(wanted[0]) in shipped_names() and not wanted[0].exists():
+            root = Path(_git(Path(), "rev-parse", "--show-toplevel"))
+            own = _OWN_LADDERS / wanted[0]
+            if not (root / own / FILE_NAME).exists():
+                raise InputError(
+                    f"{wanted[0]} comes with gpuprof, and this is no checkout of gpuprof's repository.",
+                    fix="--against is for kernels in a git repository: name their folder, or .cu files.",
+                )
+            return cls(root, (own,))
+        roots, paths = set(), []
+        for path in wanted:
+            if not path.exists():
+                raise InputError(
+                    f"There is no {path}.", fix="Name a folder with operation.toml, or .cu files."
+                )
+            resolved = path.resolve()
+            root = Path(
+                _git(resolved if resolved.is_dir() else resolved.parent, "rev-parse", "--show-toplevel")
+            )
+            roots.add(root)
+            paths.append(resolved.relative_to(root.resolve()))
+        if len(roots) > 1:
+            raise InputError(
+                "These paths are in several git repositories.", fix="Compare kernels of one repository."
+            )
+        return cls(roots.pop(), tuple(paths))
+
+    def commit(self, revision: str) -> str:
+        """The commit that a revision names.
+
+        Raises:
+            InputError: There is none.
+        """
+        try:
+            return _git(
+                self.root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
+            )
+        except InputError as error:
+            raise InputError(
+                f"{revision!r} names no commit of {self.root}.",
+                fix="Name a commit, branch or tag; a shallow clone may have to fetch it first.",
+            ) from error
+
+    @contextmanager
+    def checked_out(self, commit: str) -> Iterator[Path]:
+        """A folder that holds the commit, for the length of a comparison."""
+        with tempfile.TemporaryDirectory(prefix="gpuprof-base-") as scratch:
+            checkout = Path(scratch, "tree")
+            _git(self.root, "worktree", "add", "--detach", "--quiet", str(checkout), commit)
+            try:
+                yield checkout
+            finally:
+                _git(self.root, "worktree", "remove", "--force", str(checkout))
+
+
+def _git(where: Path, *arguments: str) -> str:
+    """What a git command prints; hooks of the repository do not run.
+
+    Raises:
+        InputError: It fails, as it does outside of a repository.
+        ToolError: There is no git, or it does not end.
+    """
+    command = ["git", "-C", str(where), "-c", "core.hooksPath=/dev/null", *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_GIT_TIMEOUT_S, check=False
+        )
+    except FileNotFoundError as error:
+        raise ToolError("--against needs git, which was not found.", fix="Install git.") from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(f"git {arguments[0]} does not end.", fix="Look at the repository.") from error
+    if done.returncode:
+        why = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
+        raise InputError(f"git {arguments[0]} failed: {why[0]}.", fix="--against needs a git repository.")
+    return done.stdout.strip()

@@ -1,0 +1,180 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Compare results files: read, match, judge, hold against gates, show, write."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuprof import __version__
+from gpuprof.commands.gating import status_of_comparisons
+from gpuprof.console import say, say_lines, tell
+from gpuprof.errors import PATH_ERRORS, ExitCode, InputError, ToolError, nearest_file, reason
+from gpuprof.files import check_writable, replace_text, same_file
+from gpuprof.results import Run, Tool
+
+if TYPE_CHECKING:
+    from gpuprof.comparison.compared import Comparison
+    from gpuprof.comparison.gates import Gate
+
+#: Where `--markdown` writes to standard output.
+STDOUT = Path("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Files to write besides what the terminal shows; None for none.
+
+    Args:
+        html: The page.
+        json: The document of docs/compare.schema.json.
+        markdown: Tables; `-` for standard output, in place of the terminal's.
+        junit: Tests for a CI system.
+        force: Whether existing files may be replaced.
+    """
+
+    html: Path | None = None
+    json: Path | None = None
+    markdown: Path | None = None
+    junit: Path | None = None
+    force: bool = False
+
+    @property
+    def paths(self) -> list[Path]:
+        """Every file to write."""
+        found = (self.html, self.json, self.markdown, self.junit)
+        return [path for path in found if path is not None and path != STDOUT]
+
+    def check(self, inputs: Sequence[Path] = ()) -> None:
+        """Refuse what cannot be written, before any work is done.
+
+        Raises:
+            InputError: A file exists and may not be replaced, cannot be written, or is named twice.
+        """
+        for number, path in enumerate(self.paths):
+            for other in (*inputs, *self.paths[:number]):
+                if same_file(path, other):
+                    raise InputError(f"{path} is named twice.", fix="Give every file a name of its own.")
+            check_writable(path, self.force)
+
+
+def read_named(path: Path) -> Run:
+    """One run: of a results file, or of a folder whose results files are rounds of one code.
+
+    Raises:
+        InputError: There is no such file, or the files of the folder do not belong together.
+        ResultsError: A file is no results file.
+    """
+    from gpuprof.reading import read_run
+
+    if not path.is_dir():
+        if not path.exists():
+            raise InputError(
+                f"There is no {path}.", fix=nearest_file(path) or "Name a results.json that gpuprof wrote."
+            )
+        return read_run(path)
+    from gpuprof.comparison.pooling import pooled
+
+    files = sorted(path.glob("*.json"))
+    if not files:
+        raise InputError(
+            f"{path} holds no results file, none that ends in .json.",
+            fix="Name a results.json, or its folder.",
+        )
+    return pooled([read_run(file) for file in files], str(path))
+
+
+def compare_files(
+    base: Path,
+    new: Sequence[Path],
+    gates: "Sequence[Gate]",
+    outputs: Outputs,
+    *,
+    strict: bool,
+    quiet: bool,
+) -> ExitCode:
+    """Compare results files with a base.
+
+    Args:
+        base: A results file, or a folder of them.
+        new: Likewise, each compared with the base.
+        gates: Conditions that no case may meet.
+        outputs: What to write; its `force` also compares what misleads.
+        strict: Whether what stays uncertain counts.
+        quiet: Whether to print gates that failed only.
+
+    Returns:
+        The command's exit status.
+    """
+    from gpuprof.comparison.compared import compare_runs
+
+    outputs.check([base, *new])
+    base_run = read_named(base)
+    comparisons = [
+        compare_runs(base_run, read_named(path), base_name=str(base), new_name=str(path), force=outputs.force)
+        for path in new
+    ]
+    return show(comparisons, gates, outputs, strict=strict, quiet=quiet)
+
+
+def show(
+    comparisons: "Sequence[Comparison]",
+    gates: "Sequence[Gate]",
+    outputs: Outputs,
+    *,
+    strict: bool,
+    quiet: bool,
+) -> ExitCode:
+    """Print comparisons, write their files and name them.
+
+    Returns:
+        The exit status that verdicts and gates decide.
+    """
+    from gpuprof.comparison.document import document, dumps
+    from gpuprof.comparison.gates import hold_comparison
+    from gpuprof.report.compared_markdown import render_comparison_markdown
+    from gpuprof.report.compared_terminal import print_comparison, print_gates
+    from gpuprof.report.junit import render_junit
+
+    results = [hold_comparison(gates, comparison) for comparison in comparisons]
+    status = status_of_comparisons(comparisons, results, strict=strict)
+    pairs = list(zip(comparisons, results, strict=True))
+    markdown = "\n".join(render_comparison_markdown(*pair) for pair in pairs)
+    if outputs.markdown == STDOUT:
+        say_lines(markdown)
+    elif not quiet:
+        for comparison, held in pairs:
+            print_comparison(comparison, held, file=sys.stdout)
+    elif status is not ExitCode.OK:
+        for _, held in pairs:
+            print_gates([result for result in held if result.outcome != "passed"], file=sys.stdout)
+    if outputs.json is not None:
+        _write(outputs.json, dumps(document(comparisons, results, Tool("gpuprof", __version__))))
+    if outputs.markdown is not None and outputs.markdown != STDOUT:
+        _write(outputs.markdown, markdown)
+    if outputs.junit is not None:
+        _write(outputs.junit, render_junit(comparisons, results))
+    if outputs.html is not None:
+        _write(outputs.html, _page(pairs))
+    for path in outputs.paths:
+        (tell if outputs.markdown == STDOUT else say)(f"Wrote {path}")
+    return status
+
+
+def _page(pairs: "Sequence[tuple[Comparison, object]]") -> str:
+    try:
+        from gpuprof.report.compared_html import render_comparison_html
+    except ModuleNotFoundError as error:
+        raise ToolError(
+            f"The page needs the package {error.name}, which is not installed.", fix="Install it."
+        ) from error
+    return render_comparison_html(pairs)  # type: ignore[arg-type]
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        replace_text(path, text)
+    except PATH_ERRORS as error:
+        raise InputError(f"Cannot write {path}: {reason(error)}.", fix="Name another path.") from error

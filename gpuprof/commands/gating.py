@@ -1,0 +1,114 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Gates on the command line: their options, their lines, and the exit status that they decide."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuprof.console import say_lines
+from gpuprof.errors import ExitCode
+
+if TYPE_CHECKING:
+    from gpuprof.comparison.compared import Comparison
+    from gpuprof.comparison.gates import Gate, GateResult
+    from gpuprof.results import Run
+
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-on",
+        metavar="GATE",
+        help="End with status 1 where a case meets this, e.g. 'spill_bytes > 0'; may be repeated.",
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="End with status 3 where a gate or a verdict stays uncertain.")
+]
+Rounds = Annotated[
+    int,
+    typer.Option(
+        "--rounds",
+        min=1,
+        max=200,
+        metavar="N",
+        help="On a GPU: measure every case in N fresh processes, for gpuprof compare; from 16 it tells 2 %.",
+    ),
+]
+
+#: A gate failed, or could be held against no case.
+GATE_FAILED = ExitCode.CASES_FAILED
+#: Under `--strict`: nothing failed, and something stayed uncertain.
+UNCERTAIN = ExitCode.ENVIRONMENT
+
+
+def read_gates(texts: Sequence[str] | None, *, with_base: bool) -> "tuple[Gate, ...]":
+    """The gates of a command line, checked before anything is measured.
+
+    Raises:
+        InputError: One cannot be read, or needs a base.
+    """
+    if not texts:
+        return ()
+    from gpuprof.comparison.gates import read_gates as read
+
+    return read(texts, with_base=with_base)
+
+
+def hold(
+    run: "Run",
+    gates: "Sequence[Gate]",
+    *,
+    strict: bool,
+    quiet: bool = False,
+    markdown: bool = False,
+    aside: bool = False,
+) -> ExitCode:
+    """Hold one run against gates, and say what became of them.
+
+    Args:
+        run: The run.
+        gates: Conditions that no case may meet.
+        strict: Whether a gate that stays uncertain counts.
+        quiet: Whether to say so only where the status is not 0.
+        markdown: Whether to say it in Markdown.
+        aside: Whether standard output holds a file, so that standard error is told.
+
+    Returns:
+        The exit status that they decide.
+    """
+    if not gates:
+        return ExitCode.OK
+    from gpuprof.comparison.gates import hold_run
+    from gpuprof.report.compared_terminal import print_gates
+
+    results = hold_run(gates, run)
+    status = status_of_gates(results, strict=strict)
+    if markdown:
+        from gpuprof.report.compared_markdown import render_gates_markdown
+
+        say_lines(render_gates_markdown(results))
+    elif not quiet or status is not ExitCode.OK:
+        print_gates(results, file=sys.stderr if aside else sys.stdout)
+    return status
+
+
+def status_of_gates(results: "Sequence[GateResult]", *, strict: bool) -> ExitCode:
+    """0 where no gate failed; 1 where one did or guards nothing; 3 where one is uncertain and that counts."""
+    outcomes = {result.outcome for result in results}
+    if outcomes & {"failed", "not judged"}:
+        return GATE_FAILED
+    return UNCERTAIN if strict and "uncertain" in outcomes else ExitCode.OK
+
+
+def status_of_comparisons(
+    comparisons: "Sequence[Comparison]", results: "Sequence[Sequence[GateResult]]", *, strict: bool
+) -> ExitCode:
+    """The same of comparisons; without gates, an uncertain verdict is what `--strict` minds."""
+    status = status_of_gates([result for held in results for result in held], strict=strict)
+    undecided = any(
+        comparison.counts["uncertain"] or not any(comparison.counts.values()) for comparison in comparisons
+    )
+    return UNCERTAIN if status is ExitCode.OK and strict and undecided else status

@@ -1,0 +1,332 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Two runs, case by case: what became of each, by how much, and what moved with it."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.analysis.figure import Figure, Subject
+from gpuprof.analysis.figures import FIGURES, counter_figure
+from gpuprof.analysis.kinds import is_reference, on_host
+from gpuprof.analysis.status import status_of
+from gpuprof.comparison.judging import Judgement, Verdict, judge
+from gpuprof.comparison.matching import match
+from gpuprof.comparison.surroundings import Difference, differences
+from gpuprof.errors import InputError
+from gpuprof.results import Measurement, Run
+from gpuprof.statistics import round_medians_us
+from gpuprof.text import format_extent
+
+#: What a verdict rests on: times by round, the exact bound where there are no times, or how the case ended.
+Basis = Literal["time", "bound", "outcome", "nothing"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+#: The same in the order in which they ask for attention.
+ATTENTION: tuple[Verdict, ...] = ("regressed", "improved", "uncertain", "same")
+#: A bound that moves by less is rounding: counts are exact, and no time is claimed.
+_LEAST_BOUND = 0.01
+#: By how much Nsight Compute's counters differ from one run of a kernel to the next.
+_NOISE_OF_HARDWARE = 0.05
+#: Figures of a case that no noise touches, besides its counters.
+_EXACT = (
+    "registers_per_thread",
+    "static_shared_bytes",
+    "dynamic_shared_bytes",
+    "spill_bytes",
+    "theoretical_occupancy_pct",
+    "occupancy_limiter",
+    "block_threads",
+    "grid_blocks",
+    "bound_by",
+    "bound_us",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A figure that is not what it was.
+
+    Args:
+        figure: Which.
+        before: In the base; None where it was not known.
+        after: In the new run; None where it is not known any more.
+    """
+
+    figure: Figure
+    before: float | str | None
+    after: float | str | None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times what it was; None where there is no such factor."""
+        if isinstance(self.before, str) or isinstance(self.after, str):
+            return None
+        return self.after / self.before if self.before and self.after is not None else None
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both values in human units; an en dash for none."""
+        before, after = (_written(self.figure, value) for value in (self.before, self.after))
+        if before == after and not isinstance(self.before, str):  # what moved shows in more digits only
+            before, after = (_written(self.figure, value, digits=6) for value in (self.before, self.after))
+        return before, after
+
+    @property
+    def text(self) -> str:
+        """For example `registers 32 → 40`."""
+        return f"{self.figure.phrase} {' → '.join(self.texts)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCase:
+    """A case that both runs have.
+
+    Args:
+        base: In the base.
+        new: In the new run.
+        verdict: What became of it.
+        basis: What says so.
+        sentence: The verdict in words, with its figures.
+        judgement: Of its times, where both have some.
+        moved: Exact figures that are not what they were.
+        same_source: Whether the code is; None where a library ran.
+        other_identity: What of block or parameters differs, where the two were paired all the same.
+        is_reference: Whether it is what kernels are compared with, and no kernel.
+    """
+
+    base: Subject
+    new: Subject
+    verdict: Verdict
+    basis: Basis
+    sentence: str
+    judgement: Judgement | None
+    moved: tuple[Moved, ...]
+    same_source: bool | None
+    other_identity: tuple[str, ...]
+    is_reference: bool
+
+    @property
+    def name(self) -> str:
+        """Kernel, size and launch shape on one line."""
+        return case_name(self.new.case)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A base and a new run.
+
+    Args:
+        base_name: What the user called the base.
+        new_name: What the user called the new run.
+        base: The base.
+        new: The new run.
+        cases: Those of both, in the new run's order.
+        missing: Those that only the base has.
+        added: Those that only the new run has.
+        differences: What besides the kernels differs.
+    """
+
+    base_name: str
+    new_name: str
+    base: Run
+    new: Run
+    cases: tuple[ComparedCase, ...]
+    missing: tuple[Measurement, ...]
+    added: tuple[Measurement, ...]
+    differences: tuple[Difference, ...]
+
+    @cached_property
+    def counts(self) -> dict[Verdict, int]:
+        """How many kernels' cases have each verdict; references are no subject of a verdict of the whole."""
+        found = Counter(case.verdict for case in self.cases if not case.is_reference)
+        return {verdict: found[verdict] for verdict in VERDICTS}
+
+    @property
+    def verdict(self) -> Verdict:
+        """The gravest: regressed, else uncertain, else improved, else same; uncertain without any case."""
+        if not any(self.counts.values()):
+            return "uncertain"
+        order: tuple[Verdict, ...] = ("regressed", "uncertain", "improved")
+        return next((verdict for verdict in order if self.counts[verdict]), "same")
+
+    @property
+    def headline(self) -> str:
+        """For example `2 regressed, 37 same; 1 missing`."""
+        words = [f"{self.counts[verdict]} {verdict}" for verdict in ATTENTION if self.counts[verdict]]
+        lists = [
+            f"{len(cases)} {word}"
+            for word, cases in (("missing", self.missing), ("new", self.added))
+            if cases
+        ]
+        return "; ".join(filter(None, (", ".join(words) or "nothing to compare", ", ".join(lists))))
+
+
+def compare_runs(
+    base: Run, new: Run, *, base_name: str = "base", new_name: str = "new", force: bool = False
+) -> Comparison:
+    """Compare two runs.
+
+    Args:
+        base: What to compare with.
+        new: What to compare.
+        base_name: What the user called the base.
+        new_name: What the user called the new run.
+        force: Whether to compare what misleads.
+
+    Raises:
+        InputError: The two are of different devices, clocks or ways to measure, and `force` is False.
+    """
+    found = differences(base, new)
+    misleading = [difference for difference in found if difference.misleads]
+    if misleading and not force:
+        raise InputError(
+            f"{base_name} and {new_name} cannot be compared: {'; '.join(item.text for item in misleading)}"
+            f" ({misleading[0].misleads}).",
+            fix="Measure both in one way on one device, or add --force to see them side by side.",
+        )
+    pairs = match(base, new)
+    return Comparison(
+        base_name,
+        new_name,
+        base,
+        new,
+        tuple(
+            _compared(Subject(base, pair.base), Subject(new, pair.new), pair.moved)
+            for pair in pairs
+            if pair.base is not None and pair.new is not None
+        ),
+        tuple(pair.base for pair in pairs if pair.new is None and pair.base is not None),
+        tuple(pair.new for pair in pairs if pair.base is None and pair.new is not None),
+        found,
+    )
+
+
+def case_name(case: Measurement) -> str:
+    """Kernel, size, block and parameters of a case, on one line."""
+    parts = [case.kernel, case.problem.label]
+    if case.problem.dtype != "f32":
+        parts.append(case.problem.dtype)
+    if case.has_launch and not case.chosen:
+        parts.append(format_extent(case.block))
+        parts += [f"{name}={value}" for name, value in case.params.items()]
+    return " ".join(parts)
+
+
+def round_medians(case: Measurement) -> list[float]:
+    """The cold median of each round of a case, in microseconds; empty where it has no time."""
+    if case.outcome != "ok" or case.timing is None or case.timing.cold is None:
+        return []
+    return [time for time in round_medians_us(case.timing.cold.rounds_us) if time > 0]
+
+
+def _compared(base: Subject, new: Subject, other_identity: tuple[str, ...]) -> ComparedCase:
+    hashes = base.case.source_hash, new.case.source_hash
+    verdict, basis, sentence, judgement = _verdict(base, new)
+    return ComparedCase(
+        base,
+        new,
+        verdict,
+        basis,
+        sentence,
+        judgement,
+        tuple(_moved(base, new)),
+        hashes[0] == hashes[1] if all(hashes) else None,
+        other_identity,
+        is_reference(new.run, new.case),
+    )
+
+
+def _verdict(base: Subject, new: Subject) -> tuple[Verdict, Basis, str, Judgement | None]:
+    was, is_now = status_of(base.run, base.case), status_of(new.run, new.case)
+    if was.usable != is_now.usable:
+        if is_now.usable:
+            return "improved", "outcome", f"was {was.word}, now {is_now.word}", None
+        why = new.case.reason or "no reason was recorded"
+        return "regressed", "outcome", f"was {was.word}, now {is_now.word}: {why}", None
+    if not is_now.usable:
+        return (
+            "same",
+            "outcome",
+            f"{is_now.word} as before: {new.case.reason or 'no reason was recorded'}",
+            None,
+        )
+    times = round_medians(base.case), round_medians(new.case)
+    if all(times) and base.run.backend == new.run.backend == "gpu":
+        judgement = judge(*times)
+        return judgement.verdict, "time", _of_time(judgement), judgement
+    return (*_by_bound(base, new), None)
+
+
+def _of_time(found: Judgement) -> str:
+    interval = f"{percent(found.low)} to {percent(found.high)}"
+    match found.verdict:
+        case "regressed" | "improved":
+            slower = "slower" if found.change > 0 else "faster"
+            return f"{percent(abs(found.change), signed=False)} {slower} ({interval})"
+        case "same":
+            return f"a slowdown of {percent(found.detectable, signed=False)} would have been seen"
+    return f"{percent(found.change)} ({interval}); {found.why}"
+
+
+def _by_bound(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
+    """What exact counts say of two versions that were not timed."""
+    figure = FIGURES["bound_us"]
+    old, now = figure.value(base), figure.value(new)
+    if old is None or now is None:
+        why = figure.read(base if old is None else new).reason
+        return "uncertain", "nothing", f"neither times nor bounds to compare: {why}"
+    if on_host(new.run, new.case) or abs(now / old - 1) < _LEAST_BOUND:
+        return "same", "bound", f"bound {figure.write(now)} as before, by exact counts; not timed"
+    verdict: Verdict = "regressed" if now > old else "improved"
+    return verdict, "bound", f"bound {figure.write(old)} → {figure.write(now)}, by exact counts; not timed"
+
+
+def _moved(base: Subject, new: Subject) -> Iterator[Moved]:
+    names = counters.names_in((base.case, new.case))
+    own = [FIGURES[key] for key in _EXACT]
+    counted = [counter_figure(name) for name in names if name not in _EXACT]
+    both_executed = _executed(base.case) and _executed(new.case)
+    for figure in (*own, *counted):
+        before, after = figure.read(base).value, figure.read(new).value
+        if before == after:
+            continue
+        if before is None or after is None:
+            # What only one side measured says how it was measured, unless both counted all there is.
+            if figure.key in names and both_executed:
+                yield Moved(figure, before, after)
+            continue
+        if not _is_noise(figure, before, after, base.case, new.case):
+            yield Moved(figure, before, after)
+
+
+def _executed(case: Measurement) -> bool:
+    """Whether the executor counted a case."""
+    return any(
+        counter.source == "sim" and counter.value is not None for counter in counters.held(case).values()
+    )
+
+
+def _is_noise(
+    figure: Figure, before: float | str, after: float | str, base: Measurement, new: Measurement
+) -> bool:
+    """Whether hardware may well count both of the same code: it counts a sample of its work, and rates."""
+    found = (counters.held(case).get(figure.key) for case in (base, new))
+    if isinstance(before, str) or isinstance(after, str) or not any(c and c.source == "ncu" for c in found):
+        return False
+    return figure.unit == "GB/s" or abs(after - before) <= _NOISE_OF_HARDWARE * abs(before)
+
+
+def percent(change: float, *, signed: bool = True) -> str:
+    """A relative change for a reader, in two significant digits: 0.023 is `+2.3 %`."""
+    share = 100 * change
+    text = numbers.percent(abs(share), 2 if abs(share) < 100 else 3)
+    return f"{'+' if share > 0 else '−' if share < 0 else ''}{text}" if signed else text
+
+
+def _written(figure: Figure, value: float | str | None, digits: int = 3) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else figure.write(value, digits)

@@ -1,0 +1,282 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison as a JSON document with a version of its own; docs/compare.schema.json is its schema."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuprof.analysis.groups import kernel_record
+from gpuprof.comparison.compared import Basis, ComparedCase, Comparison, Moved, round_medians
+from gpuprof.comparison.gates import Answer, GateResult
+from gpuprof.comparison.gates import Outcome as GateOutcome
+from gpuprof.comparison.judging import Verdict
+from gpuprof.comparison.surroundings import Difference
+from gpuprof.quantities import Count, Extent, Integer, Positive
+from gpuprof.results import BackendName, Measurement, Outcome, Run, Tool
+from gpuprof.schema import to_json
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRun:
+    """One of the runs.
+
+    Args:
+        name: What the user called it: a file, a folder, a revision.
+        rounds: Most rounds of any of its cases.
+    """
+
+    name: str
+    created_utc: str
+    tool: Tool
+    backend: BackendName
+    devices: tuple[str, ...]
+    complete: bool
+    rounds: Count
+
+
+@dataclass(frozen=True, slots=True)
+class MovedFigure:
+    """A figure that no noise touches and that is not what it was.
+
+    Args:
+        figure: Its stable name, that of a counter for a counter.
+        unit: Of both values; `text` for words.
+        before: In the base; null where it was not known.
+        after: In the new run; null where it is not known.
+    """
+
+    figure: str
+    label: str
+    unit: str
+    before: float | str | None
+    after: float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeChange:
+    """How the time of a case changed; all changes are relative, 0.02 is 2 % slower.
+
+    Args:
+        change: Best estimate.
+        low: Lower end of its interval.
+        high: Upper end.
+        detectable: Smallest slowdown that would have been found 95 times of 100.
+        by_ranks: Whether the interval comes from these rounds; else from the widest spread that is known.
+        base_rounds_us: Median of each round of the base.
+        new_rounds_us: Median of each round of the new run.
+    """
+
+    change: float
+    low: float
+    high: float
+    detectable: float
+    by_ranks: bool
+    base_rounds_us: tuple[Positive, ...]
+    new_rounds_us: tuple[Positive, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseDocument:
+    """One case of either run.
+
+    Args:
+        state: Whether both have it, only the base, or only the new run.
+        verdict: What became of it; null unless both have it.
+        basis: What the verdict rests on; null likewise.
+        sentence: The verdict in words.
+        time: How its time changed; null where it was not timed in both.
+        moved: Other figures that changed.
+        same_source: Whether its code is that of the base; null where that is not known.
+        other_identity: What of block or parameters differs, where the two were paired all the same.
+        is_reference: Whether it is what kernels are compared with; no verdict of the whole rests on it.
+    """
+
+    kernel: str
+    operation: str
+    sizes: Mapping[str, Extent]
+    dtype: str
+    scalars: Mapping[str, float]
+    options: Mapping[str, str]
+    block: tuple[Extent, Extent, Extent]
+    params: Mapping[str, Integer]
+    device: str
+    state: Literal["matched", "missing", "new"]
+    base_outcome: Outcome | None
+    new_outcome: Outcome | None
+    verdict: Verdict | None
+    basis: Basis | None
+    sentence: str
+    time: TimeChange | None
+    moved: tuple[MovedFigure, ...]
+    same_source: bool | None
+    other_identity: tuple[str, ...]
+    is_reference: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCase:
+    """What a gate says of one case: whether it meets the condition under which the run has failed."""
+
+    case: str
+    answer: Answer
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateDocument:
+    """One gate, and what became of it."""
+
+    gate: str
+    outcome: GateOutcome
+    sentence: str
+    cases: tuple[HeldCase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedWithBase:
+    """One new run beside the base.
+
+    Args:
+        verdict: The gravest of its kernels' verdicts.
+        counts: How many kernels' cases have each.
+        differences: What differs besides the kernels; `misleads` says why that forbids comparing.
+    """
+
+    new: ComparedRun
+    verdict: Verdict
+    counts: Mapping[str, Count]
+    differences: tuple[Difference, ...]
+    cases: tuple[CaseDocument, ...]
+    gates: tuple[GateDocument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonDocument:
+    """What `gpuprof compare --json` writes."""
+
+    schema_version: Literal[1]
+    tool: Tool
+    base: ComparedRun
+    comparisons: tuple[ComparedWithBase, ...]
+
+
+def document(
+    comparisons: Sequence[Comparison], gates: Sequence[Sequence[GateResult]], tool: Tool
+) -> ComparisonDocument:
+    """Comparisons of new runs with one base, as data.
+
+    Args:
+        comparisons: At least one.
+        gates: What became of the gates in each of them.
+        tool: What compares.
+    """
+    first = comparisons[0]
+    return ComparisonDocument(
+        1,
+        tool,
+        _run(first.base_name, first.base),
+        tuple(
+            _with_base(comparison, results) for comparison, results in zip(comparisons, gates, strict=True)
+        ),
+    )
+
+
+def dumps(found: ComparisonDocument) -> str:
+    """The document's text."""
+    return json.dumps(to_json(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def most_rounds(run: Run) -> int:
+    """Most rounds that any case of a run was measured in."""
+    return max((len(round_medians(case)) for case in run.cases), default=0)
+
+
+def _run(name: str, run: Run) -> ComparedRun:
+    devices = tuple(dict.fromkeys(device.name for device in run.devices))
+    return ComparedRun(name, run.created_utc, run.tool, run.backend, devices, run.complete, most_rounds(run))
+
+
+def _with_base(comparison: Comparison, gates: Sequence[GateResult]) -> ComparedWithBase:
+    return ComparedWithBase(
+        _run(comparison.new_name, comparison.new),
+        comparison.verdict,
+        {str(verdict): count for verdict, count in comparison.counts.items()},
+        comparison.differences,
+        (
+            *map(_matched, comparison.cases),
+            *(_alone(comparison.base, case, "missing") for case in comparison.missing),
+            *(_alone(comparison.new, case, "new") for case in comparison.added),
+        ),
+        tuple(_gate(result) for result in gates),
+    )
+
+
+def _matched(case: ComparedCase) -> CaseDocument:
+    found = case.judgement
+    time = None
+    if found is not None:
+        base, new = (tuple(round_medians(subject.case)) for subject in (case.base, case.new))
+        changes = (found.change, found.low, found.high, found.detectable)
+        time = TimeChange(*changes, found.by_ranks, base, new)
+    return _case(
+        case.new.run,
+        case.new.case,
+        state="matched",
+        base_outcome=case.base.case.outcome,
+        new_outcome=case.new.case.outcome,
+        verdict=case.verdict,
+        basis=case.basis,
+        sentence=case.sentence,
+        time=time,
+        moved=tuple(map(_figure, case.moved)),
+        same_source=case.same_source,
+        other_identity=case.other_identity,
+    )
+
+
+def _alone(run: Run, case: Measurement, state: Literal["missing", "new"]) -> CaseDocument:
+    return _case(
+        run,
+        case,
+        state=state,
+        base_outcome=case.outcome if state == "missing" else None,
+        new_outcome=case.outcome if state == "new" else None,
+        verdict=None,
+        basis=None,
+        sentence=f"only in {'the base' if state == 'missing' else 'the new run'}",
+        time=None,
+        moved=(),
+        same_source=None,
+        other_identity=(),
+    )
+
+
+def _case(run: Run, case: Measurement, **found: object) -> CaseDocument:
+    problem = case.problem
+    return CaseDocument(
+        kernel=case.kernel,
+        operation=problem.operation,
+        sizes=problem.sizes,
+        dtype=problem.dtype,
+        scalars=problem.scalars,
+        options=problem.options,
+        block=case.block,
+        params=case.params,
+        device=run.devices[case.device].name,
+        is_reference=case.is_reference or kernel_record(run, case.kernel).is_reference,
+        **found,  # type: ignore[arg-type]
+    )
+
+
+def _figure(moved: Moved) -> MovedFigure:
+    before, after = (
+        float(value) if isinstance(value, int | float) else value for value in (moved.before, moved.after)
+    )
+    return MovedFigure(moved.figure.key, moved.figure.label, moved.figure.unit, before, after)
+
+
+def _gate(result: GateResult) -> GateDocument:
+    cases = tuple(HeldCase(held.name, held.answer, held.evidence) for held in result.held)
+    return GateDocument(result.gate.text, result.outcome, result.sentence, cases)

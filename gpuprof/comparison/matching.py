@@ -1,0 +1,94 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Which case of one run belongs to which of another."""
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import Any
+
+from gpuprof.results import Measurement, Run
+from gpuprof.text import format_extent
+
+Key = tuple[Any, ...]
+KeyOf = Callable[[Run, Measurement], Key]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two cases that are compared, or one that has no counterpart.
+
+    Args:
+        base: None where only the new run has it.
+        new: None where only the base has it.
+        moved: What of their identity differs, in words: a block, a parameter.
+    """
+
+    base: Measurement | None
+    new: Measurement | None
+    moved: tuple[str, ...] = ()
+
+
+def match(base: Run, new: Run) -> list[Pair]:
+    """Pair the cases of two runs: those of the new run in its order, then those that only the base has.
+
+    Cases belong together that agree in operation, sizes, element type, scalars, options, kernel, parameters,
+    block and, in a run on several devices, the device. What is left of a kernel at a problem is paired too
+    where each run has just one such case: then its block or its parameters were changed.
+    """
+    several = max(len({device.name for device in run.devices}) for run in (base, new)) > 1
+
+    def problem(run: Run, case: Measurement) -> Key:
+        key = (case.problem.key, case.kernel)
+        return (*key, run.devices[case.device].name) if several else key
+
+    def whole(run: Run, case: Measurement) -> Key:
+        launch = case.block if case.has_launch and not case.chosen else None
+        params = None if case.chosen else tuple(sorted(case.params.items()))
+        return (*problem(run, case), launch, params)
+
+    found = _same_keys(base, new, whole)
+    of_new = dict(zip(found.values(), found.keys(), strict=True))
+    moved: dict[int, tuple[str, ...]] = {}
+    olds = _by_key(base, problem, found)
+    for key, indices in _by_key(new, problem, of_new.keys()).items():
+        candidates = olds.get(key, [])
+        if len(indices) == len(candidates) == 1:
+            of_new[indices[0]] = candidates[0]
+            moved[indices[0]] = _moved(base.cases[candidates[0]], new.cases[indices[0]])
+    pairs = [
+        Pair(base.cases[of_new[index]] if index in of_new else None, case, moved.get(index, ()))
+        for index, case in enumerate(new.cases)
+    ]
+    used = set(of_new.values())
+    return [*pairs, *(Pair(case, None) for index, case in enumerate(base.cases) if index not in used)]
+
+
+def _same_keys(base: Run, new: Run, key: KeyOf) -> dict[int, int]:
+    """Cases of one key, by index in the base: what occurs twice is paired first with first."""
+    olds, news = _by_key(base, key, ()), _by_key(new, key, ())
+    return {
+        old: index
+        for name, indices in news.items()
+        for old, index in zip(olds.get(name, ()), indices, strict=False)
+    }
+
+
+def _by_key(run: Run, key: KeyOf, without: Container[int]) -> dict[Key, list[int]]:
+    """Indices of cases by a key, in order."""
+    found: dict[Key, list[int]] = {}
+    for index, case in enumerate(run.cases):
+        if index not in without:
+            found.setdefault(key(run, case), []).append(index)
+    return found
+
+
+def _moved(base: Measurement, new: Measurement) -> tuple[str, ...]:
+    """What tells a case from another of the same kernel and problem."""
+    moved = []
+    if base.block != new.block:
+        moved.append(f"block {format_extent(base.block)} → {format_extent(new.block)}")
+    for name in dict.fromkeys((*base.params, *new.params)):
+        old, now = base.params.get(name), new.params.get(name)
+        if old != now:
+            moved.append(f"{name} {'–' if old is None else old} → {'–' if now is None else now}")
+    return tuple(moved)

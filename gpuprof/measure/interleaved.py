@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Two versions of kernels measured in turns, so that whatever drifts meanwhile drifts for both."""
+
+from collections.abc import Callable
+
+from gpuprof.measure.request import Request
+from gpuprof.measure.run import Keep, Measuring, Progress, RunOptions
+from gpuprof.results import Run
+
+
+def measure_in_turns(
+    requests: tuple[Request, Request],
+    options: RunOptions,
+    progress: Progress,
+    *,
+    argv: tuple[str, ...] = (),
+    keep: tuple[Keep | None, Keep | None] = (None, None),
+    on_turn: Callable[[int, int], None] = lambda version, number: None,
+) -> tuple[Run, Run]:
+    """Measure two requests round by round: first, second, second, first, and so on.
+
+    Args:
+        requests: The base and the new version.
+        options: How to measure both.
+        progress: Told about every step of either.
+        argv: The command line, for the record.
+        keep: Opens the results file of each; None for none.
+        on_turn: Called with which of the two begins a round, 0 or 1, and which round it is, from 0.
+
+    Returns:
+        Both runs; they are not complete after Ctrl-C.
+
+    Raises:
+        InputError: A size does not fit in memory, or results cannot be written.
+        BackendUnavailable: The device cannot be used.
+    """
+    with (
+        Measuring(requests[0], options, progress, argv=argv, keep=keep[0]) as base,
+        Measuring(requests[1], options, progress, argv=argv, keep=keep[1]) as new,
+    ):
+        complete = True
+        try:
+            for number in range(base.rounds):
+                for version in (0, 1) if number % 2 == 0 else (1, 0):
+                    on_turn(version, number)
+                    (base, new)[version].round(number)
+        except KeyboardInterrupt:
+            complete = False
+        return base.finish(complete=complete), new.finish(complete=complete)

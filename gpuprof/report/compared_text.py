@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What terminal, Markdown and HTML say alike of a comparison: symbols, columns, sentences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuprof.analysis import numbers
+from gpuprof.analysis.figure import Figure
+from gpuprof.analysis.figures import FIGURES
+from gpuprof.comparison.compared import ComparedCase, Comparison, percent
+from gpuprof.comparison.gates import GateResult
+from gpuprof.comparison.judging import Verdict
+from gpuprof.report.cells import format_block
+from gpuprof.results import Run
+
+#: Symbol, its ASCII stand-in, and the tone that supports it: no reader depends on colour.
+MARKS: dict[Verdict, tuple[str, str, str]] = {
+    "regressed": ("▲", "^", "bad"),
+    "improved": ("▼", "v", "good"),
+    "same": ("=", "=", "muted"),
+    "uncertain": ("?", "?", "warning"),
+}
+GATE_MARKS = {
+    "failed": ("✗", "x", "bad"),
+    "passed": ("✓", "+", "good"),
+    "uncertain": ("?", "?", "warning"),
+    "not judged": ("✗", "x", "bad"),
+}
+_MOST_MOVED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One compared case as a table shows it.
+
+    Args:
+        case: The case.
+        kernel: Its kernel.
+        size: The problem's size.
+        shape: Block and parameters.
+        before: Time, or bound, of the base.
+        after: Of the new run.
+        change: The change; empty where there is none to tell.
+        interval: Its interval.
+        detectable: The smallest change that would have been seen.
+        moved: What else moved, most telling first.
+    """
+
+    case: ComparedCase
+    kernel: str
+    size: str
+    shape: str
+    before: str
+    after: str
+    change: str
+    interval: str
+    detectable: str
+    moved: tuple[str, ...]
+
+
+def rows_of(comparison: Comparison) -> list[Row]:
+    """A row for each case that both runs have, in the new run's order."""
+    return [_row(case) for case in comparison.cases]
+
+
+def _row(case: ComparedCase) -> Row:
+    figure = headline_figure(case)
+    values = [figure.value(subject) for subject in (case.base, case.new)]
+    before, after = ("–" if value is None else figure.write(value, 4) for value in values)
+    found = case.judgement
+    change = interval = detectable = ""
+    if found is not None:
+        change, interval = percent(found.change), f"{percent(found.low)} … {percent(found.high)}"
+        detectable = percent(found.detectable, signed=False)
+    elif case.basis == "outcome":
+        change = case.new.case.outcome
+    elif case.basis == "bound" and values[0] and values[1]:
+        change = percent(values[1] / values[0] - 1)
+    return Row(
+        case,
+        case.new.case.kernel,
+        case.new.case.problem.label,
+        format_block(case.new.case),
+        before,
+        after,
+        change,
+        interval,
+        detectable,
+        moved_texts(case),
+    )
+
+
+def headline_figure(case: ComparedCase) -> Figure:
+    """What a row shows of a case: its time, or its bound where it was not timed."""
+    return FIGURES["median_us" if case.judgement is not None else "bound_us"]
+
+
+def moved_texts(case: ComparedCase, most: int = _MOST_MOVED) -> tuple[str, ...]:
+    """What of source, launch, resources and counts is not what it was, in short."""
+    found = list(case.other_identity)
+    if case.same_source is False:
+        found.insert(0, "source")
+    moved = sorted(case.moved, key=lambda item: -_weight(item.ratio))
+    texts = [item.text for item in moved if item.figure.key != "bound_us" or case.basis != "bound"]
+    found += texts[:most]
+    return (*found, f"{len(texts) - most} more") if len(texts) > most else tuple(found)
+
+
+def _weight(ratio: float | None) -> float:
+    """How far a figure moved; what appears or vanishes, and words, come before small steps."""
+    return 1.0 if not ratio or ratio < 0 else max(ratio, 1 / ratio) - 1
+
+
+def surroundings(comparison: Comparison) -> tuple[str, ...]:
+    """What differs besides the kernels, each as a sentence; and what references say of it."""
+    found = [
+        f"{difference.text}{f' ({difference.misleads})' if difference.misleads else ''}"
+        for difference in comparison.differences
+    ]
+    for case in comparison.cases:
+        if case.is_reference and case.verdict in ("regressed", "improved"):
+            found.append(
+                f"{case.name}, which is no code of yours, is {case.sentence}:"
+                " something besides the kernels changed"
+            )
+    return tuple(found)
+
+
+def facts(name: str, run: Run, rounds: int) -> str:
+    """A run on one line: where it came from, when, on what, in how many rounds."""
+    devices = ", ".join(dict.fromkeys(device.name for device in run.devices))
+    counted = f", {rounds} {'round' if rounds == 1 else 'rounds'}" if run.backend == "gpu" else ""
+    how = {"gpu": "", "sim": " (executor)", "none": " (compiled only)"}[run.backend]
+    return f"{name}: {devices}{how}, {run.created_utc}{counted}"
+
+
+def bound_shift(case: ComparedCase) -> str:
+    """What binds a case before and after, in words; empty where that is not known of both."""
+    read = [FIGURES["bound_by"].read(subject).value for subject in (case.base, case.new)]
+    if not all(read):
+        return ""
+    was, is_now = read
+    times = " → ".join(
+        numbers.time_us(FIGURES["bound_us"].value(subject) or 0.0) for subject in (case.base, case.new)
+    )
+    return f"bound by {was}, {times}" if was == is_now else f"bound by {was} → {is_now}, {times}"
+
+
+def failed(results: Sequence[GateResult]) -> bool:
+    """Whether a gate failed, or guards nothing because no case could be held against it."""
+    return any(result.outcome in ("failed", "not judged") for result in results)
