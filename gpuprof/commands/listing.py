@@ -3,6 +3,7 @@
 """`gpuprof list`: the ladders that come with gpuprof."""
 
 import json
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -82,7 +83,8 @@ def _print_ladder(ladder: Ladder) -> None:
     console.print("* any block with --block", style="dim")
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
         cited = f"Study {study.name}: {study.citation} {study.url}".strip()
-        console.print(one_line(cited), style="dim", markup=False, soft_wrap=not console.is_terminal)
+        for line in textwrap.wrap(one_line(cited), console.width):
+            console.print(line, style="dim", markup=False)
     console.print()
 
 
