@@ -11,12 +11,12 @@ import math
 import random
 from dataclasses import dataclass
 
+from gpuprof.comparison.noise import SESSIONS
+
 #: Resolution of the clock, in microseconds: medians lie on this grid.
 TICK_US = 0.032
 #: Share of rounds that are outliers, and by how much those are slower on average.
 OUTLIERS, OUTLIER_MEAN = 0.01, 0.05
-#: Standard deviation of the offset between two sessions.
-SESSIONS = 0.0015
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Kind:
         return max(TICK_US, round(time / TICK_US) * TICK_US)
 
 
-#: Spreads as identical code showed them on an H200: 1 to 8 % between runs below 25 us, 0.1 to 0.6 % above 100.
+#: Spreads as identical code had on an H200: 1 to 8 % between runs below 25 us, 0.1 to 0.6 % above 100.
 KINDS = (
     Kind("128, quiet", 8.0, 0.010, False, 0.003, 0.10),
     Kind("128, usual", 12.0, 0.023, False, 0.003, 0.10),

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often `gpuprof compare` is wrong on identical code, and how often it finds a slowdown.
 
-Usage: python benchmarks/verdicts.py [--runs FOLDER …] [--comparisons N] [--rounds N] [--write docs/verdicts.md]
+Usage: python benchmarks/verdicts.py [--runs FOLDER …] [--comparisons N] [--rounds N] [--write FILE]
 
 Without `--runs` the times come from a model of the noise (verdict_noise.py), and the page says so. Each
 folder holds results files of identical code of one card: one of `gpuprof gemm --rounds 32 --sizes 128,1024`,
@@ -18,10 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from verdict_noise import KINDS, OUTLIER_MEAN, OUTLIERS, SESSIONS, Kind
+from verdict_noise import KINDS, OUTLIER_MEAN, OUTLIERS, Kind
 
 from gpuprof.comparison.compared import round_medians
 from gpuprof.comparison.judging import ENOUGH_ROUNDS, FEWEST_ROUNDS, judge
+from gpuprof.comparison.noise import SESSIONS
 from gpuprof.errors import GpuprofError
 from gpuprof.reading import read_run
 

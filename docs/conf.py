@@ -16,14 +16,14 @@ html_theme = "furo"
 html_title = "gpuprof"
 root_doc = "index"
 exclude_patterns = ["*.py", "__pycache__"]
-html_extra_path = ["results.schema.json"]
+html_extra_path = ["results.schema.json", "compare.schema.json"]
 #: Headings down to this level can be linked, by the names that a hosting site gives them too.
 myst_heading_anchors = 4
 
 _DOCS = Path(__file__).parent
 _LINK = re.compile(r"\[([^\]]*)\]\(([\w-]+)\.md\)")
 #: A link to a file of the repository that is no page.
-_OUTSIDE = re.compile(r"\[([^\]]*)\]\(((?:\.\./|results\.schema\.json)[^)]*)\)")
+_OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./([^)]*)\)")
 
 
 def _prepare(app: Any, page: str, content: list[str]) -> None:
@@ -31,12 +31,7 @@ def _prepare(app: Any, page: str, content: list[str]) -> None:
     if page == root_doc:
         pages = "\n".join(name for _, name in _LINK.findall(content[0]))
         content[0] += f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
-    content[0] = _OUTSIDE.sub(_named, content[0])
-
-
-def _named(match: re.Match[str]) -> str:
-    text, path = match[1], match[2].removeprefix("../")
-    return text if path.startswith("results.schema") else f"{text} (`{path}` of the repository)"
+    content[0] = _OUTSIDE.sub(r"\1 (`\2` of the repository)", content[0])
 
 
 def setup(app: Any) -> None:

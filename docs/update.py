@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Write what the documentation takes from the code and the samples: tables, options, fields, the house.
+"""Write what the documentation takes from the code and the samples: tables, options, schemas, the house.
 
 Usage: python docs/update.py
 """
@@ -15,6 +15,7 @@ from typing import Any
 import typer
 
 from gpuprof.cli import app
+from gpuprof.comparison.document import ComparisonDocument
 from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
@@ -174,7 +175,9 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield with_block(ROOT / "CONTRIBUTING.md", "house", house())
     yield DOCS / "results.md", results_page()
     yield DOCS / "studies.md", studies()
-    yield DOCS / "results.schema.json", json.dumps(json_schema(Run), indent=1, ensure_ascii=False) + "\n"
+    for name, kind in (("results", Run), ("compare", ComparisonDocument)):
+        schema = json.dumps(json_schema(kind), indent=1, ensure_ascii=False)
+        yield DOCS / f"{name}.schema.json", f"{schema}\n"
 
 
 if __name__ == "__main__":

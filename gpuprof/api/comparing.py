@@ -102,7 +102,7 @@ class ComparedCase:
 
     @property
     def detectable(self) -> float | None:
-        """Smallest slowdown that these rounds would have shown 95 times of 100; None if not timed."""
+        """Smallest slowdown that these rounds would have shown nine times of ten; None if not timed."""
         return self.record.judgement.detectable if self.record.judgement else None
 
     @property

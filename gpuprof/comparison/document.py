@@ -62,7 +62,7 @@ class TimeChange:
         change: Best estimate.
         low: Lower end of its interval.
         high: Upper end.
-        detectable: Smallest slowdown that would have been found 95 times of 100.
+        detectable: Smallest slowdown that would have been found nine times of ten.
         by_ranks: Whether the interval comes from these rounds; else from the widest spread that is known.
         base_rounds_us: Median of each round of the base.
         new_rounds_us: Median of each round of the new run.

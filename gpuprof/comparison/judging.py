@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, median
 from typing import Literal
 
-from gpuprof.comparison.noise import TimeClass, class_of
+from gpuprof.comparison.noise import SESSIONS, TimeClass, class_of
 from gpuprof.comparison.ranks import fewest_each, shift
 
 Verdict = Literal["improved", "same", "regressed", "uncertain"]
@@ -27,7 +27,7 @@ FEWEST_ROUNDS = fewest_each(ALPHA)
 ENOUGH_ROUNDS = 16
 #: Standard errors by which a change must exceed what identical code was seen to do, where rounds are too few.
 _BEYOND = 5.0
-#: How often a change of the size that is called detectable is detected.
+#: How often a change that is called detectable is to be found; with what is estimated, nine times of ten.
 _POWER = 0.95
 _Z_POWER = NormalDist().inv_cdf(_POWER)
 _Z_ALPHA = NormalDist().inv_cdf(1 - ALPHA / 2)
@@ -44,7 +44,7 @@ class Judgement:
         change: Best estimate of the change.
         low: Lower end of its interval.
         high: Upper end.
-        detectable: Smallest slowdown that would have been found 95 times of 100.
+        detectable: Smallest slowdown that would have been found nine times of ten.
         rounds: Rounds of the base and of the new one.
         by_ranks: Whether the interval comes from these rounds; else from the widest spread that is known.
         why: What the verdict is for want of, where it is uncertain.
@@ -77,20 +77,20 @@ def judge(base_us: Sequence[float], new_us: Sequence[float]) -> Judgement:
     if found.low is not None and found.high is not None:
         estimate, low, high = found.estimate, found.low, found.high
         reach = (high - low) / 2
-        detectable = reach * (1 + _Z_POWER / _Z_ALPHA)
+        error = reach / _Z_ALPHA
     else:
         estimate = found.estimate
         error = kind.widest * math.sqrt(1 / len(base) + 1 / len(new))
         reach = _BEYOND * error
         low, high = estimate - reach, estimate + reach
-        detectable = reach + _Z_POWER * error
+    detectable = max(reach, math.log1p(kind.least)) + _Z_POWER * math.hypot(error, math.sqrt(2) * SESSIONS)
     verdict = _verdict(estimate, low, high, kind)
     return Judgement(
         verdict,
         math.expm1(estimate),
         math.expm1(low),
         math.expm1(high),
-        math.expm1(max(detectable, math.log1p(kind.least))),
+        math.expm1(detectable),
         (len(base), len(new)),
         by_ranks,
         _why(len(base), len(new), reach, kind, by_ranks) if verdict == "uncertain" else "",

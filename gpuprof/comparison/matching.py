@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which case of one run belongs to which of another."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +32,8 @@ def match(base: Run, new: Run) -> list[Pair]:
     """Pair the cases of two runs: those of the new run in its order, then those that only the base has.
 
     Cases belong together that agree in operation, sizes, element type, scalars, options, kernel, parameters,
-    block and, in a run on several devices, the device. What is left of a kernel at a problem is paired too
-    where each run has just one such case: then its block or its parameters were changed.
+    block and, in a run on several devices, the device. A kernel of which each run has just one case at a
+    problem is paired too: then its block or its parameters were changed.
     """
     several = max(len({device.name for device in run.devices}) for run in (base, new)) > 1
 
@@ -49,10 +49,10 @@ def match(base: Run, new: Run) -> list[Pair]:
     found = _same_keys(base, new, whole)
     of_new = dict(zip(found.values(), found.keys(), strict=True))
     moved: dict[int, tuple[str, ...]] = {}
-    olds = _by_key(base, problem, found)
-    for key, indices in _by_key(new, problem, of_new.keys()).items():
+    olds = _by_key(base, problem)
+    for key, indices in _by_key(new, problem).items():
         candidates = olds.get(key, [])
-        if len(indices) == len(candidates) == 1:
+        if len(indices) == len(candidates) == 1 and indices[0] not in of_new:
             of_new[indices[0]] = candidates[0]
             moved[indices[0]] = _moved(base.cases[candidates[0]], new.cases[indices[0]])
     pairs = [
@@ -65,7 +65,7 @@ def match(base: Run, new: Run) -> list[Pair]:
 
 def _same_keys(base: Run, new: Run, key: KeyOf) -> dict[int, int]:
     """Cases of one key, by index in the base: what occurs twice is paired first with first."""
-    olds, news = _by_key(base, key, ()), _by_key(new, key, ())
+    olds, news = _by_key(base, key), _by_key(new, key)
     return {
         old: index
         for name, indices in news.items()
@@ -73,12 +73,11 @@ def _same_keys(base: Run, new: Run, key: KeyOf) -> dict[int, int]:
     }
 
 
-def _by_key(run: Run, key: KeyOf, without: Container[int]) -> dict[Key, list[int]]:
+def _by_key(run: Run, key: KeyOf) -> dict[Key, list[int]]:
     """Indices of cases by a key, in order."""
     found: dict[Key, list[int]] = {}
     for index, case in enumerate(run.cases):
-        if index not in without:
-            found.setdefault(key(run, case), []).append(index)
+        found.setdefault(key(run, case), []).append(index)
     return found
 
 

@@ -36,6 +36,9 @@ CLASSES = (
     TimeClass(below_us=float("inf"), least=0.01, close=0.03, widest=0.02),
 )
 
+#: Standard deviation of the offset that all rounds of one session share: temperature and clocks of that hour.
+SESSIONS = 0.0015
+
 
 def class_of(time_us: float) -> TimeClass:
     """The class of a launch that takes so long."""

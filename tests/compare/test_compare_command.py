@@ -1,0 +1,252 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`gpuprof compare` and gates on the command line: files, exit codes, messages, and what is loaded."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from compared_runs import TESTS, ladder, runs, with_cases
+from unit_support import gpuprof
+
+from gpuprof.results import Resources
+from gpuprof.store import write_run
+
+SAMPLES = TESTS.parent / "samples"
+VERSION_1 = sorted((TESTS / "unit" / "version1").glob("*.json"))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Results files: a base, the same again, a slower one, one of few rounds, one of a sort of its own."""
+    folder = tmp_path_factory.mktemp("compared")
+    spilling = Resources(64, 0, 0, 16)
+    slower = with_cases(ladder(seed=3, factors={"naive": 1.1}), naive={"resources": spilling})
+    for name, run in {
+        "base": ladder(seed=1),
+        "again": ladder(seed=2),
+        "slower": slower,
+        "short": ladder(1),
+        "empty": runs.empty_run(),
+        "other": replace(ladder(1), devices=(replace(runs.DEVICE, name="Another card"),)),
+    }.items():
+        write_run(run, folder / f"{name}.json")
+    return folder
+
+
+def compare(files, *arguments):
+    return gpuprof("compare", *arguments, cwd=files)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["base.json", "again.json"], 0),
+        (["base.json", "again.json", "--strict"], 0),
+        (["base.json", "slower.json"], 0),
+        (["base.json", "slower.json", "--fail-on", "regressed"], 1),
+        (["base.json", "slower.json", "--fail-on", "time > 3%"], 1),
+        (["base.json", "slower.json", "--fail-on", "time > 30%"], 0),
+        (["base.json", "slower.json", "--fail-on", "spill_bytes > 0"], 1),
+        (["base.json", "again.json", "--fail-on", "spill_bytes > 0"], 0),
+        (["base.json", "again.json", "slower.json", "--fail-on", "regressed"], 1),
+        (["base.json", "short.json"], 0),
+        (["base.json", "short.json", "--strict"], 3),
+        (["short.json", "short.json", "--fail-on", "time > 3%"], 0),
+        (["short.json", "short.json", "--fail-on", "time > 3%", "--strict"], 3),
+        (["base.json", "slower.json", "--fail-on", "regressed", "--strict"], 1),
+        (["base.json", "again.json", "--fail-on", "global_load_efficiency_pct < 90"], 1),
+        (["base.json", "empty.json"], 0),
+        (["base.json", "empty.json", "--strict"], 3),
+        (["base.json", "other.json"], 2),
+        (["base.json", "other.json", "--force"], 0),
+        (["base.json"], 2),
+        ([], 2),
+        (["base.json", "missing.json"], 2),
+        (["base.json", "again.json", "--fail-on", "tiem > 3%"], 2),
+        (["base.json", "again.json", "--sizes", "128"], 2),
+        (["base.json", "again.json", "-k", "naive"], 2),
+        (["base.json", "again.json", "--html", "base.json", "--force"], 2),
+        (["base.json", "again.json", "--html", "x", "--json", "x"], 2),
+        (["base.json", "again.json", "--json", "slower.json"], 2),
+    ],
+)
+def test_exit_status(files, arguments, status):
+    process = compare(files, *arguments)
+    assert process.returncode == status, process.stdout + process.stderr
+    assert "Traceback" not in process.stderr
+    if status == 2:
+        assert process.stderr.startswith("gpuprof: ")
+        assert len(process.stderr.splitlines()) >= 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["base.json"], "Name a base and at least one new results file."),
+        (["base.json", "bsae.json"], "Did you mean base.json?"),
+        (["base.json", "other.json"], "device: NVIDIA H200 → Another card"),
+        (["base.json", "again.json", "--sizes", "128"], "Add --against REVISION to measure."),
+        (["base.json", "again.json", "--fail-on", "tiem > 3%"], "  tiem > 3%\n  ^ Did you mean time?"),
+        (["base.json", "again.json", "--json", "slower.json"], "slower.json exists already."),
+        (["base.json", "."], "are no rounds of one run"),
+    ],
+)
+def test_messages(files, arguments, words):
+    process = compare(files, *arguments)
+    assert process.returncode == 2
+    assert words in process.stderr
+
+
+def test_the_answer_comes_first_and_gates_last(files):
+    process = compare(files, "base.json", "slower.json", "--fail-on", "time > 3%")
+    lines = process.stdout.splitlines()
+    assert lines[0] == "slower.json against base.json: 2 regressed, 6 same"
+    assert (
+        lines[-1].startswith("✗ time > 3%: failed by naive 128 32x32 (time +")
+        or "failed by" in process.stdout
+    )
+    assert "spills 0 B → 16 B" in process.stdout
+
+
+def test_every_file_is_written_and_named(files, tmp_path):
+    names = {"--html": "c.html", "--json": "c.json", "--markdown": "c.md", "--junit": "c.xml"}
+    options = [text for option, name in names.items() for text in (option, str(tmp_path / name))]
+    process = compare(files, "base.json", "slower.json", *options, "-q")
+    assert process.returncode == 0
+    assert process.stdout.splitlines() == [
+        f"Wrote {tmp_path / name}" for name in ("c.html", "c.json", "c.md", "c.xml")
+    ]
+    document = json.loads((tmp_path / "c.json").read_text())
+    assert document["schema_version"] == 1
+    assert document["comparisons"][0]["counts"]["regressed"] == 2
+    assert (tmp_path / "c.md").read_text().startswith("### slower.json against base.json")
+    assert 'failures="2"' in (tmp_path / "c.xml").read_text()
+    assert "<title>slower.json against base.json" in (tmp_path / "c.html").read_text()
+
+
+def test_markdown_takes_the_terminals_place(files, tmp_path):
+    process = compare(
+        files, "base.json", "slower.json", "--markdown", "-", "--html", str(tmp_path / "c.html")
+    )
+    assert process.stdout.startswith("### slower.json against base.json")
+    assert "Wrote" not in process.stdout
+    assert "Wrote" in process.stderr
+
+
+def test_a_folder_is_rounds_of_one_code(tmp_path):
+    for side, seeds in (("base", range(8)), ("new", range(8, 16))):
+        (tmp_path / side).mkdir()
+        for seed in seeds:
+            factors = {"naive": 1.2} if side == "new" else {}
+            write_run(ladder(1, seed=seed, factors=factors), tmp_path / side / f"{seed}.json")
+    process = gpuprof("compare", "base", "new", cwd=tmp_path)
+    assert process.returncode == 0
+    assert process.stdout.startswith("new against base: 2 regressed, 6 same")
+    (tmp_path / "none").mkdir()
+    assert "holds no results file" in gpuprof("compare", "base", "none", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("path", VERSION_1, ids=lambda path: path.stem)
+def test_files_of_version_1_are_compared(path, tmp_path):
+    process = gpuprof("compare", str(path), str(path), "--html", "c.html", cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_the_samples_are_compared_with_themselves(tmp_path):
+    """Of one round each: nothing is called changed, and what differs by nothing is not called so either."""
+    path = str(SAMPLES / "transpose-h200.json")
+    process = gpuprof("compare", path, path, "--strict", cwd=tmp_path)
+    assert process.returncode == 3
+    assert "--rounds 16" in process.stdout
+
+
+_LOADED = """
+import sys
+sys.argv = ["gpuprof", *{arguments!r}]
+from gpuprof.cli import main
+try:
+    main()
+except SystemExit as exit:
+    assert not exit.code, exit.code
+print("LOADED", *sorted({{name.partition(".")[0] for name in sys.modules}}), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--html", "c.html"], ["--junit", "c.xml", "--json", "c.json"]])
+def test_compare_loads_no_cuda(files, tmp_path, options):
+    names = [option if option.startswith("-") else str(tmp_path / option) for option in options]
+    script = _LOADED.format(arguments=["compare", "base.json", "again.json", *names])
+    process = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=files,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    loaded = set(process.stderr.splitlines()[-1].split()[1:])
+    assert "gpuprof" in loaded
+    assert not loaded & {"cuda", "pynvml", "plotly", "llvmlite"}
+
+
+# Gates on single runs.
+
+
+@pytest.mark.parametrize(
+    ("gate", "status"),
+    [
+        ("spill_bytes > 0", 0),
+        ("registers_per_thread > 30", 1),
+        ("time > 1s", 0),
+        ("time > 3%", 2),
+        ("regressed", 2),
+        ("dram_read_bytes > 5", 1),
+    ],
+)
+@pytest.mark.parametrize("options", [[], ["--markdown"]])
+def test_gates_of_a_report(files, tmp_path, gate, status, options):
+    output = [] if options else ["-o", str(tmp_path / "r.html")]
+    process = gpuprof("report", "base.json", *options, *output, "--fail-on", gate, cwd=files)
+    assert process.returncode == status, process.stderr
+    if status == 2:
+        assert "gpuprof compare BASE NEW --fail-on" in process.stderr
+    elif options:
+        assert (
+            f"- {'✓' if not status else '✗'} {gate.split()[0].replace('_', chr(92) + '_')}" in process.stdout
+        )
+
+
+def test_gates_of_a_measuring_command(tmp_path):
+    common = [
+        "transpose",
+        "-k",
+        "naive_row",
+        "--sizes",
+        "64",
+        "--device",
+        "sim:h200",
+        "-q",
+        "--force",
+        "-o",
+        "out",
+    ]
+    passing = gpuprof(*common, "--fail-on", "spill_bytes > 0", cwd=tmp_path)
+    assert passing.returncode == 0, passing.stderr
+    assert [line.split("/")[-1] for line in passing.stdout.splitlines()] == ["results.json", "report.html"]
+    failing = gpuprof(*common, "--fail-on", "global_store_efficiency_pct < 90", cwd=tmp_path)
+    assert failing.returncode == 1
+    assert "failed by naive_row 64 16x16 (store efficiency 25.0 %)" in failing.stdout
+    unjudged = gpuprof(*common, "--fail-on", "time > 5us", cwd=tmp_path)
+    assert unjudged.returncode == 1
+    assert "held against no case" in unjudged.stdout
+    refused = gpuprof(*common, "--fail-on", "time > 5%", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert Path(tmp_path, "out", "results.json").exists()

@@ -1,0 +1,239 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a comparison says of cases: outcomes, bounds, what moved; and that nothing in a file breaks it."""
+
+import io
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from compared_runs import HOSTILE, gemm_case, in_rounds, ladder, runs, with_cases
+from hypothesis import HealthCheck, given, settings
+from unit_support import busy_runs
+
+from gpuprof.comparison.compared import compare_runs, percent
+from gpuprof.comparison.document import ComparisonDocument, document, dumps
+from gpuprof.comparison.gates import hold_comparison, read_gates
+from gpuprof.comparison.pooling import pooled
+from gpuprof.errors import InputError
+from gpuprof.json_schema import json_schema
+from gpuprof.report.compared_html import render_comparison_html
+from gpuprof.report.compared_markdown import render_comparison_markdown
+from gpuprof.report.compared_terminal import print_comparison
+from gpuprof.report.junit import render_junit
+from gpuprof.results import Counter, Resources, Tool
+from gpuprof.schema import from_json
+from gpuprof.statistics import joined, round_medians_us, summarise, with_round
+
+SCHEMA = json_schema(ComparisonDocument)
+GATES = ("time > 3%", "spill_bytes > 0", "global_load_sectors > 10", "bound == 'shared'", "missing or new")
+
+
+def case_of(comparison, kernel, size="128"):
+    (case,) = (
+        c for c in comparison.cases if c.new.case.kernel == kernel and c.new.case.problem.label == size
+    )
+    return case
+
+
+def everything(comparison, file):
+    """Every rendering of a comparison, read back as far as it can be."""
+    gates = hold_comparison(read_gates(GATES, with_base=True), comparison)
+    print_comparison(comparison, gates, file=file, width=60)
+    found = document([comparison], [gates], Tool("gpuprof", "0"))
+    text = dumps(found)
+    jsonschema.validate(json.loads(text), SCHEMA)
+    assert from_json(ComparisonDocument, json.loads(text)) == found
+    junit = render_junit([comparison], [gates])
+    ElementTree.fromstring(junit)
+    return {
+        "terminal": file.getvalue(),
+        "markdown": render_comparison_markdown(comparison, gates),
+        "html": render_comparison_html([(comparison, gates)]),
+        "junit": junit,
+        "json": text,
+    }
+
+
+def test_a_run_is_the_same_as_itself_measured_again():
+    comparison = compare_runs(ladder(seed=1), ladder(seed=2))
+    assert comparison.verdict == "same"
+    assert comparison.counts == {"improved": 0, "same": 8, "regressed": 0, "uncertain": 0}
+    assert {case.basis for case in comparison.cases} == {"time", "outcome"}
+
+
+def test_slower_and_faster_kernels():
+    comparison = compare_runs(ladder(seed=1), ladder(seed=2, factors={"naive": 1.1, "reg_2x1": 0.9}))
+    assert comparison.verdict == "regressed"
+    assert case_of(comparison, "naive", "4096").verdict == "regressed"
+    assert case_of(comparison, "reg_2x1", "4096").verdict == "improved"
+    assert comparison.headline == "2 regressed, 2 improved, 4 same"
+    assert "slower (" in case_of(comparison, "naive").sentence
+
+
+def test_a_reference_has_a_verdict_that_counts_for_nothing_and_is_told():
+    comparison = compare_runs(ladder(seed=1), ladder(seed=2, factors={"cublas": 1.2}))
+    assert comparison.verdict == "same"
+    assert case_of(comparison, "cublas").verdict == "regressed"
+    assert "no code of yours" in render_comparison_markdown(comparison, ())
+
+
+def test_a_kernel_that_broke_has_regressed_and_one_that_was_mended_improved():
+    broken = with_cases(
+        ladder(1),
+        naive={"outcome": "incorrect", "reason": "All elements are NaN.", "timing": None},
+    )
+    there, back = compare_runs(ladder(1), broken), compare_runs(broken, ladder(1))
+    assert case_of(there, "naive").verdict == "regressed"
+    assert case_of(there, "naive").sentence == "was ok, now incorrect: All elements are NaN."
+    assert case_of(back, "naive").verdict == "improved"
+    assert case_of(compare_runs(broken, broken), "naive").sentence.startswith("incorrect as before")
+
+
+def test_without_times_exact_bounds_are_compared():
+    base = runs.sim_run()
+    bound = next(case for case in base.cases if case.bound_by)
+    part = bound.bounds[bound.bound_by]
+    slower = replace(
+        bound, bounds={**bound.bounds, bound.bound_by: replace(part, least_us=2 * part.least_us)}
+    )
+    comparison = compare_runs(
+        base, replace(base, cases=tuple(slower if case is bound else case for case in base.cases))
+    )
+    (found,) = [case for case in comparison.cases if case.base.case is bound]
+    assert (found.verdict, found.basis, found.judgement) == ("regressed", "bound", None)
+    assert "not timed" in found.sentence
+    assert {case.verdict for case in comparison.cases} == {"same", "regressed"} | {
+        case.verdict for case in comparison.cases if case.basis == "nothing"
+    }
+
+
+def test_compiled_only_leaves_nothing_to_judge():
+    comparison = compare_runs(runs.compiled_run(), runs.compiled_run())
+    assert {case.verdict for case in comparison.cases} <= {"uncertain", "same"}
+    assert "nothing" in {case.basis for case in comparison.cases}
+
+
+def test_resources_and_counters_that_changed_are_listed():
+    base = ladder(1)
+    counters = {"global_load_sectors": Counter(1000, "sectors", "sim")}
+    fewer = {"global_load_sectors": Counter(500, "sectors", "sim")}
+    old = with_cases(base, naive={"counters": counters})
+    new = with_cases(
+        base, naive={"counters": fewer, "resources": Resources(64, 0, 0, 8), "source_hash": "f" * 64}
+    )
+    moved = {
+        item.figure.key: (item.before, item.after) for item in case_of(compare_runs(old, new), "naive").moved
+    }
+    assert moved["global_load_sectors"] == (1000, 500)
+    assert moved["registers_per_thread"] == (40, 64)
+    assert moved["spill_bytes"] == (0, 8)
+    assert case_of(compare_runs(old, new), "naive").same_source is False
+    assert case_of(compare_runs(old, old), "naive").moved == ()
+
+
+def test_what_hardware_counts_differently_each_time_is_no_change():
+    def counted(value):
+        counter = Counter(value, "bytes", "ncu")
+        return with_cases(ladder(1), naive={"counters": {"dram_read_bytes": counter}})
+
+    assert case_of(compare_runs(counted(1000), counted(1030)), "naive").moved == ()
+    (moved,) = case_of(compare_runs(counted(1000), counted(1100)), "naive").moved
+    assert moved.ratio == pytest.approx(1.1)
+
+
+def test_what_only_one_run_measured_is_no_change():
+    counted = with_cases(ladder(1), naive={"counters": {"dram_read_bytes": Counter(5, "bytes", "ncu")}})
+    assert case_of(compare_runs(ladder(1), counted), "naive").moved == ()
+
+
+def test_nothing_to_compare_is_uncertain():
+    comparison = compare_runs(runs.empty_run(), runs.empty_run())
+    assert (comparison.verdict, comparison.headline) == ("uncertain", "nothing to compare")
+    assert "nothing to compare" in everything(comparison, io.StringIO())["html"]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"), [(0.0234, "+2.3 %"), (-0.5, "−50 %"), (0.0, "0 %"), (2.5, "+250 %")]
+)
+def test_changes_are_written_in_two_digits(change, text):
+    assert percent(change) == text
+
+
+# Rounds.
+
+
+def test_joined_rounds_keep_every_sample_and_their_medians_median():
+    timings = [summarise([10.0, 11.0, 12.0]), summarise([20.0] * 9), summarise([12.5])]
+    found = joined(timings)
+    assert found.rounds_us == ((10.0, 11.0, 12.0), (20.0,) * 9, (12.5,))
+    assert found.median_us == 12.5
+    assert round_medians_us(found.rounds_us) == [11.0, 20.0, 12.5]
+    assert joined(timings[:1]) is timings[0]
+
+
+def test_many_rounds_have_an_interval_of_their_own():
+    found = joined([summarise([100.0 + step] * 50) for step in range(16)])
+    assert found.ci95_rel == pytest.approx(0.04, abs=0.015)
+    few = joined([summarise([100.0] * 50), summarise([110.0] * 50)])
+    assert few.ci95_rel == pytest.approx(5 / 105)
+
+
+def test_a_round_that_goes_wrong_is_what_became_of_the_case():
+    case = gemm_case("k", runs.Gemm(128, 128, 128), 50.0)
+    wrong = replace(case, outcome="incorrect", reason="3 elements are wrong.", timing=None)
+    found = with_round(case, wrong, runs.DEVICE)
+    assert (found.outcome, found.timing) == ("incorrect", None)
+    assert found.reason == "3 elements are wrong. This was round 2: before, it was right."
+    assert with_round(wrong, case, runs.DEVICE) is wrong
+
+
+def test_another_round_moves_time_and_rates():
+    case = gemm_case("k", runs.Gemm(128, 128, 128), 50.0)
+    slower = in_rounds(case, 1, spread=0.0, factor=3.0)
+    found = with_round(case, slower, runs.DEVICE)
+    assert len(found.timing.cold.rounds_us) == 2
+    assert found.throughput.gflops == pytest.approx(found.problem.flops / found.timing.cold.median_us / 1e3)
+
+
+def test_files_of_one_code_are_rounds_of_one_run():
+    files = [ladder(1, seed=seed) for seed in range(8)]
+    whole = pooled(files, "folder")
+    assert {len(case.timing.cold.rounds_us) for case in whole.cases if case.timing} == {8}
+    other = pooled([ladder(1, seed=seed) for seed in range(8, 16)], "folder")
+    assert compare_runs(whole, other).cases[0].judgement.by_ranks
+    changed = with_cases(files[1], naive={"source_hash": "1" * 64})
+    with pytest.raises(InputError, match="the source of naive differs"):
+        pooled([files[0], changed], "folder")
+    with pytest.raises(InputError, match="no rounds of one run"):
+        pooled([files[0], replace(files[1], backend="sim")], "folder")
+
+
+# Whatever a file holds.
+
+
+def test_hostile_names_stay_text():
+    comparison = compare_runs(runs.hostile_run(), runs.hostile_run(), base_name=HOSTILE, new_name=HOSTILE)
+    texts = everything(comparison, io.StringIO())
+    assert "<img src=x" not in texts["html"]
+    assert "</script><img" not in texts["html"]
+    assert "<img" not in texts["markdown"]
+    assert "\x1b" not in "".join(texts[key] for key in ("terminal", "markdown", "html", "junit"))
+    assert "\u202e" not in "".join(texts[key] for key in ("terminal", "markdown", "html", "junit"))
+
+
+def test_the_page_runs_no_script_and_loads_nothing():
+    page = everything(compare_runs(ladder(), ladder(seed=3)), io.StringIO())["html"]
+    assert re.findall(r"<script[^>]*>", page) == ['<script type="application/json" id="gpuprof-comparison">']
+    assert "script-src 'none'" in page
+    assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@given(busy_runs(), busy_runs())
+def test_any_two_runs_can_be_compared_and_shown(base, new):
+    everything(compare_runs(base, new, force=True), io.StringIO())
+    everything(compare_runs(base, base), io.StringIO())

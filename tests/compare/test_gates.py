@@ -1,0 +1,269 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Gates: what their text may say, what it means, and what becomes of cases held against them."""
+
+from dataclasses import replace
+
+import pytest
+from compared_runs import gemm_case, in_rounds, ladder, run, runs, with_cases
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from gpuprof.analysis.figures import FIGURES
+from gpuprof.comparison.compared import compare_runs
+from gpuprof.comparison.gate_names import TIMED
+from gpuprof.comparison.gate_text import WORDS, parse_gate
+from gpuprof.comparison.gates import hold_comparison, hold_run, read_gates
+from gpuprof.errors import InputError
+from gpuprof.results import Resources
+
+
+def held(text, whole):
+    (result,) = hold_run(read_gates([text], with_base=False), whole)
+    return result
+
+
+def compared(text, base, new):
+    (result,) = hold_comparison(read_gates([text], with_base=True), compare_runs(base, new))
+    return result
+
+
+def failing(result):
+    return [case.name.split()[0] for case in result.of("yes")]
+
+
+ONE = run("gpu", [], [gemm_case("k", runs.Gemm(128, 128, 128), 50.0, registers=40)])
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("registers_per_thread > 40", "passed"),
+        ("registers_per_thread >= 40", "failed"),
+        ("registers_per_thread == 40", "failed"),
+        ("registers_per_thread != 40", "passed"),
+        ("registers_per_thread < +41", "failed"),
+        ("spill_bytes > 0", "passed"),
+        ("spill_bytes > 1 KiB", "passed"),
+        ("theoretical_occupancy_pct < 100 %", "passed"),
+        ("theoretical_occupancy_pct <= 100", "failed"),
+        ("occupancy_limiter == 'threads'", "failed"),
+        ('occupancy_limiter != "threads"', "passed"),
+        ("outcome != 'ok'", "passed"),
+        ("kernel == 'k' and registers_per_thread > 30", "failed"),
+        ("kernel == 'other' and registers_per_thread > 30", "passed"),
+        ("kernel == 'other' or registers_per_thread > 30", "failed"),
+        ("not (registers_per_thread > 30)", "passed"),
+        ("not registers_per_thread < 30 and not spill_bytes > 0", "failed"),
+        ("size == '128' and dtype == 'f32' and block == '32x32' and operation == 'gemm'", "failed"),
+        ("global_load_efficiency_pct < 90", "not judged"),
+        ("smsp__inst_executed.sum > 5", "not judged"),
+        ("global_load_efficiency_pct < 90 or spill_bytes > 0", "not judged"),
+        ("global_load_efficiency_pct < 90 and spill_bytes > 0", "passed"),
+        ("time > 100 us", "passed"),
+        ("time > 10", "failed"),
+        ("time > 0.00001 s", "failed"),
+        ("time > 51us", "uncertain"),
+        ("gflops < 1 TFLOP/s", "failed"),
+    ],
+)
+def test_outcome(text, outcome):
+    assert held(text, ONE).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("", 0, "a figure's name is missing"),
+        ("time >", 6, "a number"),
+        ("time 3", 5, "what time is compared with is missing"),
+        ("> 3", 0, "a figure's name is missing"),
+        ("time = 3", 5, "'=' cannot be read"),
+        ("time > 3 & spill_bytes > 0", 9, "'&' cannot be read"),
+        ("time > 3 spill_bytes > 0", 9, "'spill_bytes' is no unit"),
+        ("spill_bytes > 0)", 15, "')' follows a condition that is complete"),
+        ("(spill_bytes > 0", 16, "A bracket is open"),
+        ("time > 3 parsecs", 9, "'parsecs' is no unit"),
+        ("time > 'fast'", 7, "is a number, no text"),
+        ("bound > 3", 8, "is a text, no number"),
+        ("bound > 'shared'", 0, "neither more nor less"),
+        ("bound == 'warp drive'", 9, "no part of a device"),
+        ("bound == ''", 9, "no part of a device"),
+        ("kernel == 3", 10, "is a text, no number"),
+        ("change(kernel) == 'x'", 7, "does not change"),
+        ("spill_bytes > 3 us", 14, "is a size in bytes, not in us"),
+        ("registers_per_thread > 3 KiB", 23, "counted in registers"),
+        ("spill_byte > 0", 0, "there is no figure 'spill_byte'"),
+        ("gain < 1", 0, "no gate can hold it"),
+        ("time > 1e999", 7, "beyond every figure"),
+        ("kernel == 'k", 10, "cannot be read"),
+        ("__import__('os') > 3", 10, "what __import__ is compared with is missing"),
+        ("a.b > 3", 0, "there is no figure"),
+        ("(" * 60, 50, "nested too deeply"),
+        ("time > 3% and", 13, "a figure's name is missing"),
+        ("time\t> 3 x", 9, "'x' is no unit"),
+    ],
+)
+def test_what_is_wrong_is_shown_with_a_caret(text, place, words):
+    with pytest.raises(InputError) as refused:
+        read_gates([text], with_base=True)
+    assert words in refused.value.what
+    shown, caret = refused.value.fix.split("\n")
+    assert shown == text.replace("\t", " ")
+    assert caret.index("^") == place + 2
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("tiem > 3%", "time"), ("register_per_thread > 3", "registers_per_thread")]
+)
+def test_a_misspelt_name_is_answered_with_the_nearest(text, name):
+    with pytest.raises(InputError, match=f"Did you mean .*{name}"):
+        read_gates([text], with_base=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "time > 3%",
+        "change(spill_bytes) > 0%",
+        "regressed",
+        "verdict == 'same'",
+        "spill_bytes > 1 and missing",
+    ],
+)
+def test_what_needs_a_base_says_so_without(text):
+    with pytest.raises(InputError, match="there is none"):
+        read_gates([text], with_base=False)
+    read_gates([text], with_base=True)
+
+
+def test_a_gate_has_an_end():
+    with pytest.raises(InputError, match="longer than"):
+        read_gates(["time > 3 and " * 100], with_base=True)
+
+
+@given(st.text(st.sampled_from("abtime_ ()<>=!'\"%+-0123456789.e&|\n\\µ×and or not change"), max_size=40))
+@example("time > −3%")
+@example("not " * 49 + "regressed")
+def test_any_text_is_read_or_refused(text):
+    try:
+        gates = read_gates([text], with_base=True)
+    except InputError:
+        return
+    hold_run(gates, ONE)
+
+
+@pytest.mark.parametrize("word", ["shared", "SHARED", "l1", "shared/L1", "Shared memory"])
+def test_the_binding_part_has_several_names(word):
+    whole = run("gpu", [], [runs.counted_run().cases[0]])
+    whole = replace(whole, cases=tuple(replace(case, bound_by=None) for case in whole.cases))
+    gates = read_gates([f"bound == '{word}'"], with_base=False)
+    assert next(iter(gates[0].terms.values())).texts == ("shared/l1",)
+    assert hold_run(gates, whole)[0].outcome in ("passed", "failed", "not judged")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_is_gated_or_refused_with_a_reason(name):
+    value = "'dram'" if name == "bound_by" else "'x'" if FIGURES[name].is_text else "1"
+    relation = "==" if FIGURES[name].is_text else ">"
+    sampled = name in (
+        "p05_us",
+        "p95_us",
+        "ci95_pct",
+        "samples",
+        "launches_per_sample",
+        "dropped",
+        "throttled",
+    )
+    neighbours = name in ("gain", "pct_of_reference", "pct_of_fastest", "published_us")
+    if sampled or neighbours:
+        with pytest.raises(InputError, match="no gate can hold it"):
+            read_gates([f"{name} {relation} {value}"], with_base=False)
+    else:
+        read_gates([f"{name} {relation} {value}"], with_base=False)
+
+
+def test_what_follows_from_a_time_is_a_figure():
+    assert TIMED.keys() <= FIGURES.keys()
+
+
+def test_references_are_no_code_under_test():
+    result = held("registers_per_thread > 0", ladder(1))
+    assert "cublas" not in failing(result)
+    assert "naive" in failing(result)
+
+
+def test_change_of_an_exact_figure():
+    base = ladder(1)
+    resources = base.cases[0].resources
+    more = Resources(resources.registers_per_thread + 10, resources.static_shared_bytes, 0, 16)
+    new = with_cases(base, naive={"resources": more})
+    assert failing(compared("change(registers_per_thread) > 20%", base, new)) == ["naive", "naive"]
+    assert compared("change(registers_per_thread) > 25%", base, new).outcome == "passed"
+    assert failing(compared("registers_per_thread > 5%", base, new)) == ["naive", "naive"]
+    # From 0 there is no percentage, but more is more.
+    assert failing(compared("change(spill_bytes) > 1000%", base, new)) == ["naive", "naive"]
+    assert compared("change(spill_bytes) > 0%", base, base).outcome == "passed"
+
+
+def test_change_of_a_time():
+    base, new = ladder(seed=1), ladder(seed=2, factors={"smem_tiled": 1.2, "reg_2x1": 0.7})
+    assert failing(compared("time > 3%", base, new)) == ["smem_tiled", "smem_tiled"]
+    assert failing(compared("change(time) > 15%", base, new)) == ["smem_tiled", "smem_tiled"]
+    assert failing(compared("time < -20%", base, new)) == ["reg_2x1", "reg_2x1"]
+    assert failing(compared("change(gflops) < -10%", base, new)) == ["smem_tiled", "smem_tiled"]
+    assert failing(compared("regressed", base, new)) == ["smem_tiled", "smem_tiled"]
+    assert failing(compared("verdict == 'improved'", base, new)) == ["reg_2x1", "reg_2x1"]
+    assert failing(compared("regressed and size == '128'", base, new)) == ["smem_tiled"]
+    assert compared("time > 30%", base, new).outcome == "passed"
+
+
+def test_a_time_of_identical_code_never_fails_a_gate():
+    for seed in range(20):
+        result = compared("time > 0%", ladder(seed=seed), ladder(seed=100 + seed))
+        assert result.outcome in ("uncertain", "passed")
+
+
+def test_few_rounds_leave_a_gate_on_time_uncertain():
+    assert compared("time > 3%", ladder(1), ladder(1)).outcome == "uncertain"
+    assert compared("time > 100%", ladder(1), ladder(1)).outcome == "passed"
+
+
+def test_new_cases_have_no_change_and_missing_ones_are_looked_at_where_asked():
+    base, whole = ladder(1), ladder(1)
+    new = replace(whole, cases=whole.cases[1:])
+    assert failing(compared("missing", base, new)) == ["naive"]
+    assert failing(compared("new", new, base)) == ["naive"]
+    assert compared("missing", base, base).outcome == "passed"
+    result = compared("change(spill_bytes) > 0%", new, base)
+    assert [case.name.split()[0] for case in result.of("unknown")][-1:] == ["smem_panel"] or result.of(
+        "unknown"
+    )
+    assert failing(compared("missing or spill_bytes > 0", base, new)) == ["naive"]
+
+
+def test_a_gate_on_a_time_in_rounds_is_sure_beyond_them():
+    case = in_rounds(gemm_case("k", runs.Gemm(128, 128, 128), 50.0), 16, spread=0.002)
+    whole = run("gpu", [], [case])
+    assert held("time > 51us", whole).outcome == "passed"
+    assert held("time > 49us", whole).outcome == "failed"
+    assert held(f"time > {case.timing.cold.median_us}us", whole).outcome == "uncertain"
+    assert held("gflops > 1", whole).outcome == "failed"
+
+
+def test_no_case_at_all_guards_nothing():
+    result = held("spill_bytes > 0", runs.empty_run())
+    assert result.outcome == "not judged"
+    assert "there is no case" in result.sentence
+
+
+def test_words_are_names_of_verdicts():
+    for word in WORDS:
+        assert parse_gate(word)
+
+
+def test_sentences_name_what_decided():
+    result = held("registers_per_thread >= 38 and size == '128'", ladder(1))
+    assert result.sentence.startswith("failed by naive 128 32x32 (registers 40, size 128); ")
+    assert held("spill_bytes > 0", ladder(1)).sentence == "passed by 8 cases"
+    assert "and" in held("registers_per_thread > 0", ladder(1)).sentence
