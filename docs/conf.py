@@ -14,6 +14,7 @@ release = __version__
 extensions = ["myst_parser"]
 html_theme = "furo"
 html_title = "gpuprof"
+highlight_language = "none"  # of blocks that name none: command lines and what they print
 root_doc = "index"
 exclude_patterns = ["*.py", "__pycache__"]
 html_extra_path = ["results.schema.json", "compare.schema.json"]
@@ -29,9 +30,14 @@ _OUTSIDE = re.compile(r"\[([^\]]*)\]\(\.\./([^)]*)\)")
 def _prepare(app: Any, page: str, content: list[str]) -> None:
     """Give the index its table of contents, and name files of the repository instead of linking to them."""
     if page == root_doc:
-        pages = "\n".join(name for _, name in _LINK.findall(content[0]))
-        content[0] += f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
+        content[0] += "".join(map(_contents, content[0].split("\n## ")[1:]))
     content[0] = _OUTSIDE.sub(r"\1 (`\2` of the repository)", content[0])
+
+
+def _contents(section: str) -> str:
+    """A section of the index as a part of the table of contents."""
+    pages = "\n".join(name for _, name in _LINK.findall(section))
+    return f"\n```{{toctree}}\n:hidden:\n:caption: {section.splitlines()[0]}\n\n{pages}\n```\n"
 
 
 def setup(app: Any) -> None:
