@@ -110,7 +110,7 @@ def report(
     results: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[RESULTS.json]", help="A results file; that of gpuprof-results/latest by default."
+            metavar="RESULTS.json", help="A results file; that of gpuprof-results/latest by default."
         ),
     ] = None,
     output: Annotated[
@@ -177,7 +177,7 @@ def list_kernels(
     operation: Annotated[
         str | None,
         typer.Argument(
-            metavar=f"[{'|'.join(shipped_names())}]",
+            metavar="|".join(shipped_names()),
             autocompletion=completion.operations,
             help="One ladder only.",
         ),
@@ -229,7 +229,7 @@ def main() -> None:
 def _run() -> int:
     """Run the command that the arguments name; its exit status."""
     try:
-        return int(typer.main.get_command(app)(standalone_mode=False) or ExitCode.OK)
+        return int(_command()(standalone_mode=False) or ExitCode.OK)
     except _CLICK_ERROR as error:
         return _usage_error(error)
     except GpuprofError as error:
@@ -243,6 +243,16 @@ def _run() -> int:
         where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
         console.tell(f"gpuprof: The system refused what gpuprof needs: {reason(error)}{where}.")
         return ExitCode.ENVIRONMENT
+
+
+def _command() -> Any:
+    """The command line; behind an argument its help names no type of Python's."""
+    group: Any = typer.main.get_command(app)
+    for command in group.commands.values():
+        for parameter in command.params:
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda ctx: None
+    return group
 
 
 def _usage_error(error: Any) -> int:

@@ -11,10 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 from unit_support import gpuprof, write_transpose_kernel
 
 from gpuprof import load
 from gpuprof.analysis.figures import FIGURES
+from gpuprof.cli import app
 from gpuprof.devices.cards import card_names, load_card
 from gpuprof.errors import ExitCode, did_you_mean
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
@@ -317,3 +319,12 @@ def test_nothing_is_wider_than_the_terminal(measured, arguments, columns):
     assert process.returncode == ExitCode.OK
     assert "\x1b" not in process.stdout
     assert max(len(line) for line in process.stdout.splitlines()) <= columns
+
+
+@pytest.mark.parametrize("command", list(typer.main.get_command(app).commands))
+def test_help_names_no_type_of_python(tmp_path, command):
+    process = gpuprof(command, "--help", cwd=tmp_path, environment={"COLUMNS": "80"})
+    assert process.returncode == ExitCode.OK
+    assert not re.search(r"<(list|path|str|int|float|Path)", process.stdout)
+    assert max(map(len, process.stdout.splitlines())) <= 80
+    assert "[[" not in process.stdout
