@@ -1,15 +1,20 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Write what the documentation takes from the code and the samples: tables, studies, the schemas.
+"""Write what the documentation takes from the code and the samples: tables, options, schemas, the house.
 
 Usage: python docs/update.py
 """
 
+import importlib.util
 import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import typer
+
+from gpuprof.cli import app
 from gpuprof.comparison.document import ComparisonDocument
 from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
@@ -21,7 +26,7 @@ from gpuprof.results import Run
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 #: Pages with blocks that stand for a results file of the samples.
-PAGES = (ROOT / "README.md", DOCS / "measured-h200.md")
+PAGES = (DOCS / "measured-h200.md",)
 _BLOCK = re.compile(r"(<!-- (?P<name>[\w-]+): begin -->\n).*?(<!-- (?P=name): end -->)", re.DOTALL)
 
 
@@ -59,10 +64,116 @@ def _row(kernel: Kernel) -> str:
     return f"| `{kernel.id}` | {aliases or '–'} | {kernel.title} |"
 
 
+def with_block(path: Path, name: str, text: str) -> tuple[Path, str]:
+    """A page with one marked block made anew."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    return path, f"{before}{begin}\n{text.strip()}\n\n{end}{rest.partition(end)[2]}"
+
+
+def options() -> str:
+    """Every command with its arguments and options."""
+    return "\n\n".join(
+        _command(name, command) for name, command in typer.main.get_command(app).commands.items()
+    )
+
+
+def _command(name: str, command: Any) -> str:
+    rows = _rows(command)
+    parts = [f"### gpuprof {name}", _flat(command.help)]
+    first = shipped_names()[0]
+    known = _rows(typer.main.get_command(app).commands[first])
+    if name != first and len(set(rows) & set(known)) > len(known) / 2:
+        parts.append(f"The options of `gpuprof {first}`, and:")
+        rows = [row for row in rows if row not in known]
+    if rows:
+        parts.append("\n".join(("| | |", "|:--|:--|", *rows)))
+    return "\n\n".join(parts)
+
+
+def _rows(command: Any) -> list[str]:
+    """A line of a table for each argument and option."""
+    return [_parameter(parameter) for parameter in command.params]
+
+
+def _parameter(parameter: Any) -> str:
+    names = ", ".join((*reversed(parameter.opts), *parameter.secondary_opts))
+    if parameter.param_type_name == "argument":
+        names = parameter.metavar or parameter.name.upper()
+    elif parameter.metavar and not parameter.is_flag:
+        names += f" {parameter.metavar}"
+    text = parameter.help or ""
+    if isinstance(parameter.default, str | int | float) and not isinstance(parameter.default, bool):
+        text += f" [default: {parameter.default}]"
+    return f"| `{_flat(names)}` | {_flat(text)} |"
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def results_page() -> str:
+    """The page that says what every field of a results file means."""
+    schema = json_schema(Run)
+    parts = [
+        "# results.json",
+        "Everything that a run learnt, in one file: whatever a report shows follows from it. Units are in"
+        " the names. What was not measured is `null`, with its reason in the field of the same name and"
+        " `_reason`. Files of every earlier version are read. Programs validate with"
+        " [results.schema.json](results.schema.json); this page is made of it by `python docs/update.py`.",
+        "## The whole file",
+        _fields(schema),
+    ]
+    for name, definition in sorted(schema["$defs"].items()):
+        parts += [f"## {name}", definition.get("description", ""), _fields(definition)]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _fields(definition: dict[str, Any]) -> str:
+    rows = [
+        f"| `{name}` | {_type(field)} | {_flat(field.get('description', ''))} |"
+        for name, field in definition["properties"].items()
+    ]
+    return "\n".join(("| field | type | |", "|:--|:--|:--|", *rows))
+
+
+def _type(field: dict[str, Any]) -> str:
+    """A field's type in words."""
+    if "$ref" in field:
+        name = field["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "enum" in field:
+        return ", ".join(f"`{value}`" for value in field["enum"])
+    if isinstance(field.get("type"), list):
+        return " or ".join(field["type"])
+    if "type" not in field:
+        return " or ".join(_type(kind) for kind in field.get("anyOf", ())) or "any"
+    if field["type"] == "array":
+        held = field.get("items") or {}
+        return f"list of {_type(held)}" if held else "list"
+    if field["type"] == "object" and field.get("additionalProperties"):
+        return f"object of {_type(field['additionalProperties'])}"
+    return str(field["type"])
+
+
+def house() -> str:
+    """The rooms from the roof down, as the test of imports holds them."""
+    spec = importlib.util.spec_from_file_location("test_house", ROOT / "tests" / "unit" / "test_house.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    rows = [f"| `{room}` | {_flat(purpose)} |" for room, purpose in reversed(module.HOUSE.items())]
+    return "\n".join(("| room | what it is for |", "|:--|:--|", *rows))
+
+
 def generated() -> Iterator[tuple[Path, str]]:
     """Every file that this script writes, with its text."""
     for page in PAGES:
         yield page, with_tables(page.read_text(encoding="utf-8"))
+    yield with_block(DOCS / "command-line.md", "options", options())
+    yield with_block(ROOT / "CONTRIBUTING.md", "house", house())
+    yield DOCS / "results.md", results_page()
     yield DOCS / "studies.md", studies()
     for name, kind in (("results", Run), ("compare", ComparisonDocument)):
         schema = json.dumps(json_schema(kind), indent=1, ensure_ascii=False)

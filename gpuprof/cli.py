@@ -14,7 +14,7 @@ import typer
 from gpuprof import __version__, console, signals
 from gpuprof.commands import completion
 from gpuprof.commands.compare_options import compare
-from gpuprof.commands.gating import FailOn, Strict, hold, read_gates
+from gpuprof.commands.gating import FailOn, Strict
 from gpuprof.commands.options import Force, NcuPath, Open, Quiet, measuring_command
 from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.errors import ExitCode, GpuprofError, reason
@@ -110,7 +110,7 @@ def report(
     results: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[RESULTS.json]", help="A results file; that of gpuprof-results/latest by default."
+            metavar="RESULTS.json", help="A results file; that of gpuprof-results/latest by default."
         ),
     ] = None,
     output: Annotated[
@@ -139,13 +139,8 @@ def report(
     """Render a results file again, on any machine."""
     from gpuprof.commands.rendering import Rendering, render
 
-    gates = read_gates(fail_on, with_base=False)
-    wanted = Rendering(output, csv, markdown, force, quiet, open_)
-    run = render(results, wanted)
-    printed = wanted.prints_markdown
-    raise typer.Exit(
-        hold(run, gates, strict=strict, quiet=quiet, markdown=printed, aside=wanted.is_piped and not printed)
-    )
+    wanted = Rendering(output, csv, markdown, force, quiet, open_, tuple(fail_on or ()), strict)
+    raise typer.Exit(render(results, wanted))
 
 
 app.command("compare", cls=ConfiguredCommand)(compare)
@@ -170,12 +165,11 @@ def import_counters(
 @app.command()
 def doctor(
     device: Annotated[int, typer.Option(min=0, metavar="N", help="The GPU to try Nsight Compute on.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document, for programs.")] = False,
 ) -> None:
-    """Check what works here and what disturbs, and say how to mend it."""
+    """Check what works here, and say how to mend the rest."""
     from gpuprof.commands.doctor import examine
 
-    raise typer.Exit(examine(device, as_json=as_json))
+    raise typer.Exit(examine(device))
 
 
 @app.command("list")
@@ -183,7 +177,7 @@ def list_kernels(
     operation: Annotated[
         str | None,
         typer.Argument(
-            metavar=f"[{'|'.join(shipped_names())}]",
+            metavar="|".join(shipped_names()),
             autocompletion=completion.operations,
             help="One ladder only.",
         ),
@@ -235,7 +229,7 @@ def main() -> None:
 def _run() -> int:
     """Run the command that the arguments name; its exit status."""
     try:
-        return int(typer.main.get_command(app)(standalone_mode=False) or ExitCode.OK)
+        return int(_command()(standalone_mode=False) or ExitCode.OK)
     except _CLICK_ERROR as error:
         return _usage_error(error)
     except GpuprofError as error:
@@ -249,6 +243,16 @@ def _run() -> int:
         where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
         console.tell(f"gpuprof: The system refused what gpuprof needs: {reason(error)}{where}.")
         return ExitCode.ENVIRONMENT
+
+
+def _command() -> Any:
+    """The command line; behind an argument its help names no type of Python's."""
+    group: Any = typer.main.get_command(app)
+    for command in group.commands.values():
+        for parameter in command.params:
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda ctx: None
+    return group
 
 
 def _usage_error(error: Any) -> int:

@@ -109,7 +109,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """What a kernel's authors reported, on their GPU: context, never a target."""
+    """What a kernel's authors reported, on their GPU: context, never a target.
+
+    Args:
+        size: The size, as a user types it.
+        time_ms: Time of one launch; None where they gave none.
+        note: What else they said of it.
+    """
 
     size: str
     time_ms: Positive | None = None
@@ -185,7 +191,12 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class TimingPair:
-    """Times with the L2 cache flushed before each launch (cold, the headline) and back to back (warm)."""
+    """Times with the L2 cache flushed before each launch (cold, the headline) and back to back (warm).
+
+    Args:
+        cold: Each launch after a flush of the L2 cache.
+        warm: Launches back to back; None where they were not timed.
+    """
 
     cold: Timing | None
     warm: Timing | None
@@ -197,6 +208,13 @@ class Throughput:
 
     Effective bandwidth counts the fewest bytes that the problem must move, not what the kernel moved: for a
     copy 2 * bytes / time.
+
+    Args:
+        gflops: Floating-point operations that the problem needs over the time; None for a problem without
+            any.
+        gbps: Effective bandwidth.
+        pct_of_peak_compute: Share of the theoretical arithmetic peak.
+        pct_of_peak_bandwidth: Share of the theoretical bandwidth.
     """
 
     gflops: Positive | None
@@ -227,7 +245,14 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one launch occupies, from the compiler's report."""
+    """What one launch occupies, from the compiler's report.
+
+    Args:
+        registers_per_thread: Registers of a thread.
+        static_shared_bytes: Shared memory of a block that the source declares.
+        dynamic_shared_bytes: Shared memory of a block that the launch asks for.
+        spill_bytes: Registers spilled to local memory, of one thread.
+    """
 
     registers_per_thread: Count
     static_shared_bytes: Count
@@ -310,7 +335,15 @@ class Counter:
 
 @dataclass(frozen=True, slots=True)
 class ClockState:
-    """One reading of the GPU's clocks and of what holds them back."""
+    """One reading of the GPU's clocks and of what holds them back.
+
+    Args:
+        sm_mhz: Clock of the SMs.
+        memory_mhz: Clock of the memory.
+        temperature_c: Temperature of the GPU.
+        power_w: Power that the board draws.
+        throttle_reasons: What holds the clocks back, in the driver's words.
+    """
 
     sm_mhz: Count | None
     memory_mhz: Count | None
@@ -321,7 +354,12 @@ class ClockState:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Readings directly before and after a case was timed."""
+    """Readings directly before and after a case was timed.
+
+    Args:
+        before: The reading before.
+        after: The reading after.
+    """
 
     before: ClockState
     after: ClockState
@@ -329,7 +367,12 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """Counts attributed to one line of the kernel's source, by the contract's counter names."""
+    """Counts attributed to one line of the kernel's source, by the contract's counter names.
+
+    Args:
+        line: The line, from 1.
+        counters: Counts by counter.
+    """
 
     line: Extent
     counters: Mapping[str, Tally]
@@ -361,7 +404,13 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A predicted time: never one that was measured."""
+    """A predicted time: never one that was measured.
+
+    Args:
+        median_us: The prediction.
+        low_us: Lower end of its range.
+        high_us: Upper end of its range.
+    """
 
     median_us: Positive
     low_us: Positive
@@ -423,16 +472,54 @@ class Explanation:
 class Measurement:
     """Everything learnt about one case: one kernel, problem, launch shape and device.
 
-    `device` is the number of its device in `Run.devices`. `event_floor_us` is what the same clock gives for
-    an empty kernel. `grid` is None when the case ended before its launch was worked out. `over_limit` marks a
-    failure that only says that the case asks for more than the device has, such as more shared memory.
-    `executor_counters` are the SIMT executor's, on a GPU run that it annotated; in a run of the executor
-    itself they are in `counters`. `chosen` is the id of the kernel that ran where `kernel` chooses one by
-    size and device: block, parameters and `source_hash` are then that kernel's. `source_hash` is empty where
-    no source ran: for a library, and where no choice could be made. `launches` are those of a kernel that
-    takes several, in order, and empty for any other: they are timed and counted as one, and `block`, `grid`,
-    `resources` and `occupancy` are those of the launch with the most threads. `remarks` are sentences to read
-    beside the figures of a case that ended well.
+    Args:
+        kernel: Id of the kernel or of the reference.
+        problem: What it computed.
+        block: Threads of a block in x, y and z; of several launches, of the one with the most threads.
+        grid: Blocks in x, y and z; None when the case ended before its launch was worked out.
+        params: Values of the kernel's parameters.
+        outcome: How it ended; `skipped` is what a kernel or the device rules out beforehand.
+        source_hash: Of the source that ran; empty where none did: for a library, and where no choice could be
+            made.
+        device: Number of its device in `devices`.
+        reason: Why the outcome is not `ok`, in a sentence.
+        verification: How its output compared with the reference.
+        verification_reason: Why there is none.
+        timing: Its times.
+        timing_reason: Why there is none.
+        event_floor_us: What the same clock gives for an empty kernel.
+        event_floor_reason: Why there is none.
+        throughput: Rates from the cold median.
+        throughput_reason: Why there is none.
+        resources: What a block occupies.
+        resources_reason: Why there is none.
+        occupancy: How many warps fit, and what binds.
+        occupancy_reason: Why there is none.
+        clocks: The GPU's clocks around the timing.
+        clocks_reason: Why there is none.
+        counters: Event counts of one launch: Nsight Compute's on a GPU, the executor's in a run of the
+            executor.
+        counters_reason: Why there is none.
+        executor_counters: The executor's, on a GPU run that it annotated.
+        bounds: The least time that each part of the device needs, by the part.
+        bounds_reason: Why there is none.
+        bound_by: The part whose bound is highest.
+        model: A predicted time, where there is one.
+        model_reason: Why there is none.
+        lines: Counts by line of the source.
+        lines_reason: Why there is none.
+        explanation: Where it went wrong, as the executor saw it.
+        explanation_reason: Why there is none.
+        compile_options: What the compiler was told.
+        log: What the compiler said.
+        is_reference: Whether it is a library's or the host's implementation, to compare with.
+        over_limit: Whether a failure only says that the case asks for more than the device has, such as
+            shared memory.
+        chosen: Id of the kernel that ran where `kernel` chooses one by size and device: block, parameters and
+            `source_hash` are then that kernel's.
+        launches: Those of a kernel that takes several, in order, and empty for any other: they are timed and
+            counted as one.
+        remarks: Sentences to read beside the figures of a case that ended well.
     """
 
     kernel: str
@@ -494,13 +581,28 @@ class KernelRecord:
     """A kernel's header and source as they were when it was measured; or a reference, which has no source.
 
     Args:
+        id: Its name in the ladder.
         operation: Name of the operation that it computes.
+        title: Its title.
+        rung: Where it stands in the ladder.
+        idea: Its one idea, in a sentence.
+        change: What changed from its predecessor.
+        bottleneck: What its author takes for its limit.
         study: Name that the kernels of one publication share; `citation` says which.
+        aliases: Names that it was published under.
+        reference: What of its publication it follows.
+        source: The whole file.
+        source_hash: Of the source.
+        file_name: The file's name, without its folder.
+        published: Times that its authors reported.
+        is_reference: Whether it is a library's or the host's implementation.
         moves: What its header says the step from `after` does, by the name of the figure.
         after: Id of the kernel that the step starts from; empty for the rung below it in the run.
         choices: The kernels that it chooses among, in the order in which their conditions are tried.
-        parameters: Integers that it can be tuned by, with their defaults.
         on_host: Whether it ran on the CPU, so that the GPU's peaks are not its limits.
+        citation: The publication.
+        citation_url: Where it can be read.
+        parameters: Integers that it can be tuned by, with their defaults.
     """
 
     id: str
@@ -529,7 +631,12 @@ class KernelRecord:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Which gpuprof wrote the file."""
+    """Which gpuprof wrote the file.
+
+    Args:
+        name: `gpuprof`.
+        version: Its version.
+    """
 
     name: str
     version: str
@@ -540,8 +647,19 @@ class Run:
     """All measurements of one invocation and the environment they were taken in.
 
     Args:
+        schema_version: Version of this format.
+        tool: What wrote the file.
+        created_utc: When the run began.
+        argv: The command line, with what a project's settings added.
+        environment: Versions of everything that decides the measured code, by name.
         devices: Those that cases ran on; a case names its own by number.
+        backend: What ran the kernels: a GPU, the executor on the CPU, or nothing.
+        backend_reason: Why it is not what one would expect.
+        complete: Whether every case was measured; False for a run that was stopped.
+        seed: Of the random inputs.
         operations: What each operation of a case declares, by its name.
+        kernels: Every kernel and reference that a case names, with its source.
+        cases: Every case, by size, then in rung order, references last.
     """
 
     schema_version: Annotated[int, AtLeast(1), AtMost(SCHEMA_VERSION)]

@@ -69,7 +69,9 @@ def _ladder(context: typer.Context) -> Ladder | None:
     name = str(context.info_name)
     if name in shipped_names():
         return shipped_ladder(name)
-    paths = [Path(path) for path in context.params.get("paths") or ()]
+    # An option that still lacks its value leaves the arguments before it unread.
+    typed = context.params.get("paths") or [text for text in context.args if not text.startswith("-")]
+    paths = [Path(path) for path in typed]
     with suppress(GpuprofError, OSError):
         from gpuprof.kernels.paths import ladder_of
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gpuprof.commands.tables_shown import add_row, is_narrow, open_console
+from gpuprof.commands.tables_shown import add_row, is_narrow, open_console, show
 from gpuprof.console import say_lines
 from gpuprof.devices.cards import card_names, load_card
 from gpuprof.devices.device import Device
@@ -22,12 +22,12 @@ def print_devices() -> None:
     narrow = is_narrow(console)
     numbered = {str(number): device for number, device in enumerate(found)}
     if found:
-        console.print(_device_table("GPUs here", numbered, narrow=narrow))
+        show(console, _device_table("GPUs here", numbered, narrow=narrow))
     else:
         console.print(one_line(f"No GPU here: {reason}"), markup=False)
     console.print()
-    console.print(
-        _device_table("Known cards, executed on the CPU: theoretical peaks", _cards(), narrow=narrow)
+    show(
+        console, _device_table("Known cards, executed on the CPU: theoretical peaks", _cards(), narrow=narrow)
     )
 
 
@@ -39,7 +39,7 @@ def print_measured_rates() -> None:
     """
     console = open_console()
     for number, device in enumerate(_measured_devices()):
-        console.print(_rate_table(f"{number}  {device.name}", device))
+        show(console, _rate_table(f"{number}  {device.name}", device))
         if device.measured_rates_reason:
             console.print(one_line(device.measured_rates_reason), markup=False)
 

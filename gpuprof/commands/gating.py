@@ -74,7 +74,7 @@ def hold(
         strict: Whether a gate that stays uncertain counts.
         quiet: Whether to say so only where the status is not 0.
         markdown: Whether to say it in Markdown.
-        aside: Whether to say it on standard error, where standard output is a document.
+        aside: Whether standard output holds a file, so that standard error is told.
 
     Returns:
         The exit status that they decide.

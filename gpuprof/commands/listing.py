@@ -3,10 +3,11 @@
 """`gpuprof list`: the ladders that come with gpuprof."""
 
 import json
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from gpuprof.commands.tables_shown import add_row, is_narrow, open_console
+from gpuprof.commands.tables_shown import add_row, is_narrow, open_console, show
 from gpuprof.console import say_lines
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
@@ -78,11 +79,12 @@ def _print_ladder(ladder: Ladder) -> None:
         )
     for kernel in ladder.kernels:
         add_row(table, *(_COLUMNS[column](kernel) for column in columns))
-    console.print(table)
+    show(console, table)
     console.print("* any block with --block", style="dim")
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
         cited = f"Study {study.name}: {study.citation} {study.url}".strip()
-        console.print(one_line(cited), style="dim", markup=False)
+        for line in textwrap.wrap(one_line(cited), console.width):
+            console.print(line, style="dim", markup=False)
     console.print()
 
 

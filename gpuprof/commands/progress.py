@@ -14,6 +14,9 @@ from gpuprof.measure.run import Progress
 from gpuprof.results import Measurement
 from gpuprof.text import format_extent, one_line
 
+#: Columns of a terminal below which a bar, and from which the time gone by too, find room beside the words.
+_NARROW, _WIDE = 80, 100
+
 
 @contextmanager
 def watch(*, quiet: bool) -> Iterator[Progress]:
@@ -108,14 +111,16 @@ class _Bar(_Silent):
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress
 
+        console = Console(stderr=True)
         self._pace = Pace(0)
+        self._narrow = console.width < _NARROW
         self._progress = RichProgress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=None),
+            *(() if self._narrow else (BarColumn(bar_width=None),)),
             MofNCompleteColumn(),
-            TimeElapsedColumn(),
+            *((TimeElapsedColumn(),) if console.width >= _WIDE else ()),
             TextColumn("{task.fields[told]}", markup=False),
-            console=Console(stderr=True),
+            console=console,
             transient=True,
         )
         self._progress.start()
@@ -136,7 +141,7 @@ class _Bar(_Silent):
     def finished(self, measurement: Measurement) -> None:
         """One more."""
         told = []
-        if (took := self._pace.finish(measurement)) is not None:
+        if (took := self._pace.finish(measurement)) is not None and not self._narrow:
             told.append(f"last {format_seconds(took)}")
         if (rest := self._pace.rest_s()) is not None:
             told.append(f"about {format_seconds(rest)} left")

@@ -3,10 +3,13 @@
 """`gpuprof report`: a results file as a page, as Markdown or as CSV."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuprof.commands.browser import open_report
+from gpuprof.commands.gating import hold, read_gates
 from gpuprof.commands.latest import latest_results
 from gpuprof.commands.output import (
     STANDARD_OUTPUT,
@@ -18,10 +21,13 @@ from gpuprof.commands.output import (
     write_report,
 )
 from gpuprof.console import hand_over, say_lines
-from gpuprof.errors import InputError
+from gpuprof.errors import ExitCode, InputError
 from gpuprof.files import check_distinct
 from gpuprof.reading import read_run
 from gpuprof.results import Run
+
+if TYPE_CHECKING:
+    from gpuprof.comparison.gates import Gate
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,8 @@ class Rendering:
         force: Whether existing files may be replaced.
         quiet: Whether to leave out the table.
         browser: Whether to open the page in a browser.
+        gates: Conditions that no case may meet, as typed.
+        strict: Whether a gate that stays uncertain counts.
     """
 
     output: Path | None = None
@@ -43,21 +51,18 @@ class Rendering:
     force: bool = False
     quiet: bool = False
     browser: bool = False
+    gates: tuple[str, ...] = ()
+    strict: bool = False
+
+    @property
+    def prints_file(self) -> bool:
+        """Whether standard output holds a page or CSV, and nothing else."""
+        return self.csv == STANDARD_OUTPUT or (self.output == STANDARD_OUTPUT and not self.markdown)
 
     @property
     def makes_page(self) -> bool:
         """Whether there will be a page: CSV alone is asked for without one."""
         return not self.markdown and (self.csv is None or self.output is not None or self.browser)
-
-    @property
-    def prints_markdown(self) -> bool:
-        """Whether standard output is Markdown."""
-        return self.markdown and self.output in (None, STANDARD_OUTPUT)
-
-    @property
-    def is_piped(self) -> bool:
-        """Whether standard output is a document: whatever else there is to say goes to standard error."""
-        return self.prints_markdown or STANDARD_OUTPUT in (self.output, self.csv)
 
     def check(self) -> None:
         """Refuse what contradicts itself.
@@ -65,7 +70,7 @@ class Rendering:
         Raises:
             InputError: Two things would go to standard output or into one file, or no page is there to open.
         """
-        printed = self.output == STANDARD_OUTPUT or self.prints_markdown
+        printed = self.output == STANDARD_OUTPUT or (self.markdown and self.output is None)
         if printed and self.csv == STANDARD_OUTPUT:
             raise InputError("Two things cannot both go to standard output.", fix="Give one of them a file.")
         if self.browser and (printed or self.markdown):
@@ -76,37 +81,46 @@ class Rendering:
             check_distinct(self.csv, self.output)
 
 
-def render(results: Path | None, wanted: Rendering) -> Run:
-    """Make what is wanted of a results file, and name the files.
+def render(results: Path | None, wanted: Rendering) -> ExitCode:
+    """Make what is wanted of a results file, name the files, and hold the run against gates.
 
     Args:
         results: The file; None for that of the newest run.
         wanted: What to make.
 
     Returns:
-        What the file holds.
+        The exit status that the gates decide.
 
     Raises:
-        InputError: The results cannot be read, or a file cannot be written.
+        InputError: A gate or the results cannot be read, or a file cannot be written.
         ToolError: A package that rendering needs is missing.
     """
     wanted.check()
+    gates = read_gates(wanted.gates, with_base=False)
     source = results or latest_results()
     run = read_run(source)
     written = []
     if wanted.csv is not None:
         _check_table(wanted.csv, source, wanted.force)
     if wanted.markdown:
-        written += _markdown(run, source, wanted)
+        written += _markdown(run, source, wanted, gates)
     elif wanted.makes_page:
         written += _page(run, source, wanted)
     if wanted.csv is not None:
         written += write_csv(run, wanted.csv)
     if written:
-        print_written(*written, aside=wanted.csv == STANDARD_OUTPUT)
+        print_written(*written, aside=wanted.prints_file)
     if wanted.browser:
         open_report(written[0])
-    return run
+    printed = wanted.markdown and wanted.output in (None, STANDARD_OUTPUT)
+    return hold(
+        run,
+        gates,
+        strict=wanted.strict,
+        quiet=wanted.quiet and not printed,
+        markdown=printed,
+        aside=wanted.prints_file,
+    )
 
 
 def write_csv(run: Run, path: Path) -> list[Path]:
@@ -124,14 +138,20 @@ def write_csv(run: Run, path: Path) -> list[Path]:
     return [path]
 
 
-def _markdown(run: Run, source: Path, wanted: Rendering) -> list[Path]:
+def _markdown(run: Run, source: Path, wanted: Rendering, gates: "Sequence[Gate]") -> list[Path]:
     from gpuprof.report.markdown import render_markdown
 
-    if wanted.prints_markdown or wanted.output is None:
+    if wanted.output is None or wanted.output == STANDARD_OUTPUT:
         say_lines(render_markdown(run))
         return []
     _check_table(wanted.output, source, wanted.force)
-    write_file(wanted.output, render_markdown(run))
+    text = render_markdown(run)
+    if gates:
+        from gpuprof.comparison.gates import hold_run
+        from gpuprof.report.compared_markdown import render_gates_markdown
+
+        text += f"\n{render_gates_markdown(hold_run(gates, run)).strip()}\n"
+    write_file(wanted.output, text)
     return [wanted.output]
 
 
@@ -147,7 +167,7 @@ def _page(run: Run, source: Path, wanted: Rendering) -> list[Path]:
     if not wanted.quiet:
         from gpuprof.report.terminal import print_run
 
-        print_run(run, file=sys.stderr if wanted.csv == STANDARD_OUTPUT else sys.stdout)
+        print_run(run, file=sys.stderr if wanted.prints_file else sys.stdout)
     write_report(run, path)
     return [path]
 

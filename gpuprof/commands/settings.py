@@ -56,22 +56,23 @@ class ConfiguredCommand(TyperCommand):
             settings = find_settings(self, siblings_of(self, parent))
             if settings is not None:
                 extra["default_map"] = dict(settings.values)
+                typed = tuple(args)  # parsing consumes them
                 try:
                     context = super().make_context(info_name, args, parent, **extra)
                 except typer.BadParameter as error:
-                    raise _refused(error, settings, args) from error
+                    raise _refused(error, settings, typed) from error
                 _drop_what_gives_way(context)
                 _tell_what_holds(context, settings.path)
                 return context
         return super().make_context(info_name, args, parent, **extra)
 
 
-def _refused(error: typer.BadParameter, settings: Settings, args: list[str]) -> Exception:
+def _refused(error: typer.BadParameter, settings: Settings, typed: tuple[str, ...]) -> Exception:
     """A value that an option does not take: the file is told of where nobody typed it."""
     parameter: Any = error.param
     if parameter is None or parameter.name not in settings.values:
         return error
-    if any(text == option or text.startswith(f"{option}=") for text in args for option in parameter.opts):
+    if any(text == option or text.startswith(f"{option}=") for text in typed for option in parameter.opts):
         return error
     key = parameter.opts[0].removeprefix("--")
     return InputError(
@@ -206,6 +207,8 @@ def _checked(path: Path, key: str, value: Any, parameter: Any) -> Any:
     return [str(item) for item in listed] if parameter.multiple else ",".join(map(str, listed))
 
 
+#: What says how to measure; a comparison of results files measures nothing.
+_MEASURING = ("kernel", "sizes", "block", "set_", "include", "define", "arch", "sim_blocks", "output")
 #: Settings that give way to what is asked for: the setting, and whether a command line rules it out.
 _GIVES_WAY: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("kernel", lambda context: _typed_by_hand(context, "everything")),
@@ -215,6 +218,7 @@ _GIVES_WAY: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     # Without effect, which a command line that asked for them would be told.
     *((name, lambda context: not context.params["ncu"]) for name in ("ncu_set", "ncu_clocks", "ncu_path")),
     *((name, lambda context: not _has_own_kernels(context.params)) for name in ("include", "define")),
+    *((name, lambda context: _only_reads(context.params)) for name in _MEASURING),
 )
 
 
@@ -226,8 +230,12 @@ def _drop_what_gives_way(context: Any) -> None:
             context.params[name] = held[name].get_default(context)
 
 
+def _only_reads(params: Mapping[str, Any]) -> bool:
+    return "against" in params and params["against"] is None
+
+
 def _has_own_kernels(params: Mapping[str, Any]) -> bool:
-    return "paths" in params or any(".cu" in text for text in params["kernel"] or ())
+    return "paths" in params or "named" in params or any(".cu" in text for text in params["kernel"] or ())
 
 
 def _typed_by_hand(context: Any, name: str) -> bool:

@@ -6,6 +6,7 @@ import shutil
 import sys
 from typing import Any
 
+from gpuprof.console import say_lines
 from gpuprof.text import one_line
 
 #: Width of a pipe, which has none of its own.
@@ -32,3 +33,13 @@ def open_console() -> Any:
 def is_narrow(console: Any) -> bool:
     """Whether tables leave out what a reader can do without."""
     return bool(console.width < _NARROW)
+
+
+def show(console: Any, table: Any) -> None:
+    """Print a table; in a pipe its lines end where their text does."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    say_lines("\n".join(line.rstrip() for line in captured.get().splitlines()))

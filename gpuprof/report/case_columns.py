@@ -168,15 +168,17 @@ def _plain(ranks: dict[str, int]) -> tuple[CaseColumn, ...]:
     return tuple(_of_figure(key, rank) for key, rank in ranks.items())
 
 
-_COUNTED = _plain(
-    {
-        "bound_us": 3,
-        "bound_by": 4,
-        "sector_ratio": 4,
-        "global_load_efficiency_pct": 4,
-        "global_store_efficiency_pct": 5,
-        "shared_wavefronts_per_step": 6,
-        "bank_conflicts": 8,
-    }
+_COUNTED = (
+    _of_figure("bound_us", 3, "The highest bound, from exact counts: no launch can take less."),
+    *_plain(
+        {
+            "bound_by": 4,
+            "sector_ratio": 4,
+            "global_load_efficiency_pct": 4,
+            "global_store_efficiency_pct": 5,
+            "shared_wavefronts_per_step": 6,
+            "bank_conflicts": 8,
+        }
+    ),
 )
 _RESOURCES = _plain({"registers_per_thread": 11, "shared_bytes": 13, "theoretical_occupancy_pct": 12})

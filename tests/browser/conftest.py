@@ -13,11 +13,11 @@ import pytest
 # The runs that all tests of reports share.
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 
-from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run  # noqa: E402
-from wide_run import wide_run  # noqa: E402
+from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run
+from wide_run import wide_run
 
-from gpuprof.reading import read_run  # noqa: E402
-from gpuprof.report.html import render_html  # noqa: E402
+from gpuprof.reading import read_run
+from gpuprof.report.html import render_html
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SAMPLES = Path(__file__).parents[2] / "samples"

@@ -11,10 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 from unit_support import gpuprof, write_transpose_kernel
 
 from gpuprof import load
 from gpuprof.analysis.figures import FIGURES
+from gpuprof.cli import app
 from gpuprof.devices.cards import card_names, load_card
 from gpuprof.errors import ExitCode, did_you_mean
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
@@ -108,6 +110,19 @@ def test_head_ends_a_report_in_peace(measured, arguments):
     )
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_gates_of_a_report_stand_in_what_it_makes_and_decide_its_status(measured):
+    gate = "registers_per_thread > 10"
+    process = gpuprof("report", "r.json", "--fail-on", gate, "--markdown", "-o", "r.md", cwd=measured)
+    assert process.returncode == ExitCode.CASES_FAILED
+    assert gate in (measured / "r.md").read_text(encoding="utf-8").replace("\\", "").replace("&gt;", ">")
+    printed = gpuprof("report", "r.json", "--fail-on", gate, "--csv", "-", cwd=measured)
+    assert printed.returncode == ExitCode.CASES_FAILED
+    assert len(rows(printed.stdout)) == len(read_run(measured / "r.json").cases)
+    assert gate in printed.stderr
+    fine = gpuprof("report", "r.json", "--fail-on", "registers_per_thread > 300", "-q", cwd=measured)
+    assert fine.returncode == ExitCode.OK
 
 
 # A browser.
@@ -304,3 +319,12 @@ def test_nothing_is_wider_than_the_terminal(measured, arguments, columns):
     assert process.returncode == ExitCode.OK
     assert "\x1b" not in process.stdout
     assert max(len(line) for line in process.stdout.splitlines()) <= columns
+
+
+@pytest.mark.parametrize("command", list(typer.main.get_command(app).commands))
+def test_help_names_no_type_of_python(tmp_path, command):
+    process = gpuprof(command, "--help", cwd=tmp_path, environment={"COLUMNS": "80"})
+    assert process.returncode == ExitCode.OK
+    assert not re.search(r"<(list|path|str|int|float|Path)", process.stdout)
+    assert max(map(len, process.stdout.splitlines())) <= 80
+    assert "[[" not in process.stdout

@@ -36,7 +36,7 @@ def offered(*words, cwd, shell="bash"):
     )
     assert process.returncode == 0, process.stderr
     assert process.stderr == ""
-    return process.stdout.splitlines()
+    return [line for line in process.stdout.splitlines() if line]
 
 
 def test_operations_are_offered_as_commands_and_as_arguments(tmp_path):

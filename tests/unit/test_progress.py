@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress in a pipe: one line for each case, which tells the cases of one kernel apart."""
 
+import io
 import re
+import sys
 from dataclasses import replace
 
 import pytest
@@ -130,3 +132,25 @@ def test_a_line_tells_what_its_case_took(capsys):
 )
 def test_durations_are_written_as_people_say_them(seconds, text):
     assert format_seconds(seconds) == text
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_bar_finds_room_for_what_it_says(monkeypatch, width):
+    file = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", file)
+    monkeypatch.setattr(file, "isatty", lambda: True, raising=False)
+    for name, value in {"COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    case = replace(Case.of(KERNEL, Gemm(512, 1024, 256)), name="streamk_12x16")
+    with watch(quiet=False) as progress:
+        progress.opened(Opened(DEVICE, "gpu", None, {}, 0), 34)
+        for _ in range(5):
+            progress.started(case)
+            progress.finished(ended(case))
+        progress._progress.update(progress._task, told="about 3 min 10 s left")
+        progress._progress.refresh()
+    line = [line for line in re.split(r"[\r\n]+", file.getvalue()) if "5/34" in line][-1]
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line)
+    assert "streamk_12x16 512x1024x256" in shown
+    assert "about 3 min 10 s left" in shown
+    assert len(shown.rstrip()) <= width

@@ -110,7 +110,7 @@ def test_the_nearest_table_holds(tmp_path):
     [
         (
             "[tool.gpuprof]\ndevise = 'sim'\n",
-            "pyproject.toml: [tool.gpuprof] has an unknown key 'devise'.\n  Did you mean device?\n",
+            "pyproject.toml: [tool.gpuprof] has an unknown key 'devise'.\n  Did you mean device or define?\n",
         ),
         (
             "[tool.gpuprof.transpose]\nalpha = 1\n",
@@ -176,3 +176,18 @@ def test_a_report_takes_its_settings_too(tmp_path):
     assert process.stderr == "From pyproject.toml: --markdown --quiet\n"
     assert process.stdout.startswith("**")
     assert json.loads((tmp_path / "gpuprof-results/latest/results.json").read_text())["complete"]
+
+
+def test_a_comparison_of_files_is_asked_for_nothing_that_measures(tmp_path):
+    settings(tmp_path, "[tool.gpuprof]\nsizes = 32\nkernel = 'naive_row'\noutput = 'x'\n")
+    gpuprof(*TINY, "--device", "none", "-o", "a", cwd=tmp_path)
+    process = gpuprof("compare", "a/results.json", "a/results.json", "--force", cwd=tmp_path)
+    assert "has no effect" not in process.stderr
+    assert "From pyproject.toml" not in process.stderr
+
+
+def test_gates_may_stand_in_a_project(tmp_path):
+    settings(tmp_path, "[tool.gpuprof]\nfail-on = ['registers_per_thread > 1']\n")
+    process, _ = ran(tmp_path, "-k", "naive_row", "--sizes", "32", "--device", "none")
+    assert process.returncode == ExitCode.CASES_FAILED
+    assert process.stderr.splitlines()[0] == "From pyproject.toml: --fail-on 'registers_per_thread > 1'"

@@ -1,0 +1,153 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation holds together: links, headings, commands, statuses, and the site made of it."""
+
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+import typer.main
+from unit_support import gpuprof
+
+from gpuprof import errors
+from gpuprof.cli import app
+from gpuprof.errors import ExitCode, GpuprofError
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)\)")
+_BLOCK = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def prose(page):
+    """A page without its blocks of code."""
+    return _BLOCK.sub("", page.read_text(encoding="utf-8"))
+
+
+@cache
+def anchors(page):
+    """What can be linked to on a page: its headings, as hosting sites and Sphinx name them."""
+    titles = re.findall(r"^#+ +(.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.replace("`", "").lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(page):
+    for target in _LINK.findall(re.sub(r"`[^`\n]*`", "", prose(page))):
+        if re.match(r"https?://", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{target}: there is no {file}"
+        assert file.is_relative_to(ROOT), target
+        if anchor:
+            assert anchor in anchors(file), f"{target}: {file.name} has no such heading"
+
+
+def test_the_index_leads_to_every_page():
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (DOCS / "index.md").read_text(encoding="utf-8")))
+    assert linked == {page.name for page in DOCS.glob("*.md")} - {"index.md"}
+
+
+def test_the_readme_is_short_and_shows_one_picture():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    assert len(re.findall(r"!\[", text)) == 1
+
+
+def command_lines():
+    """Every command line that the documentation shows, with the page it stands on."""
+    for page in PAGES:
+        for block in _BLOCK.findall(page.read_text(encoding="utf-8")):
+            for line in block.splitlines():
+                if line.startswith("gpuprof "):
+                    yield pytest.param(line.partition("  #")[0], id=f"{page.name}:{line[:60]}")
+
+
+@pytest.mark.parametrize("line", list(command_lines()))
+def test_every_command_line_names_commands_and_options_that_exist(line):
+    _, name, *words = shlex.split(line.split("||")[0].split("&&")[0])
+    commands = typer.main.get_command(app).commands
+    if name.startswith("-") or name == "COMMAND":
+        return
+    assert name in commands
+    parameters = commands[name].params
+    known = {option for each in parameters for option in (*each.opts, *each.secondary_opts)}
+    for word in words:
+        if re.match("--?[a-zA-Z]", word):
+            assert word.partition("=")[0] in {*known, "--help"}, word
+
+
+# Statuses.
+
+
+def statuses():
+    """The documented statuses: value and name."""
+    page = (DOCS / "exit-status.md").read_text(encoding="utf-8")
+    return [(int(value), name) for value, name in re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE)]
+
+
+def test_every_status_of_the_code_is_documented_and_no_other():
+    assert statuses() == [(code.value, name) for name, code in ExitCode.__members__.items()]
+
+
+def test_every_error_ends_with_a_documented_status():
+    documented = {value for value, _ in statuses()}
+    kinds = {
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, GpuprofError) and kind.__module__ == errors.__name__
+    }
+    assert len(kinds) > 5
+    assert {kind.exit_code.value for kind in kinds} <= documented
+
+
+def test_no_command_ends_with_a_number_of_its_own():
+    for path in (ROOT / "gpuprof" / "cli.py", *sorted((ROOT / "gpuprof" / "commands").glob("*.py"))):
+        numbers = re.findall(
+            r"(?:sys\.exit|typer\.Exit|SystemExit)\((\d+)\)", path.read_text(encoding="utf-8")
+        )
+        assert not numbers, path
+
+
+# The page for beginners.
+
+
+def test_the_first_report_shows_what_its_command_prints(tmp_path):
+    page = (DOCS / "first-report.md").read_text(encoding="utf-8")
+    command, shown = (block.strip("`\n") for block in _BLOCK.findall(page)[1:3])
+    process = gpuprof(*shlex.split(command)[1:], "-o", "out", cwd=tmp_path, environment={"COLUMNS": "80"})
+    assert process.returncode == ExitCode.OK, process.stderr
+    assert rows(process.stdout) == rows(shown)
+    assert len(rows(shown)) == 3
+
+
+def rows(text):
+    """Kernel, outcome, traffic and efficiencies of each row: what no version of the compiler changes."""
+    found = (re.split(r" {2,}", line) for line in text.splitlines() if " ok  " in line)
+    return [(cells[0], *cells[-3:]) for cells in found]
+
+
+# The site.
+
+
+def test_the_site_is_made_without_a_warning(tmp_path):
+    for package in ("sphinx", "myst_parser", "furo"):
+        pytest.importorskip(package, reason="the site needs pip install '.[docs]'")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(DOCS)]
+    done = subprocess.run(
+        [*command, str(tmp_path / "site")], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    for page in DOCS.glob("*.md"):
+        assert (tmp_path / "site" / f"{page.stem}.html").is_file()
+    assert (tmp_path / "site" / "results.schema.json").is_file()
