@@ -138,16 +138,22 @@ class _Traced:
     def __init__(self, program: Program, trace: GridTrace) -> None:
         self.program = program
         self.trace = trace
-        self._timed: NDArray[np.intp] = np.array(program.timed, dtype=np.intp)
+        self._timed = frozenset(program.timed)
+        #: The time of each block of a batch, by the batch's first block.
+        self._now: dict[int, NDArray[np.int64]] = {}
 
     def follow(self, batch: Batch, first: int) -> None:
         """Keep the trace of a batch, too."""
         batch.trace = self.trace
-        self.trace.follow(first, lambda: self.times(batch))
+        self._now[first] = now = np.zeros(batch.blocks, dtype=np.int64)
+        self.trace.follow(first, now.copy)
 
-    def times(self, batch: Batch) -> NDArray[np.int64]:
-        """Return the time of each block of a batch."""
-        return np.asarray(batch.tally.warps[self._timed].sum(axis=0))
+    def passed(self, batch: Batch, block: int, mask: Mask) -> NDArray[np.int64]:
+        """Let time pass while the lanes in `mask` run a basic block; return the time of each block."""
+        now = self._now[batch.order.first]
+        if block in self._timed:
+            now += mask.warp_count
+        return now
 
 
 class _WithoutValues(_Traced):
@@ -181,6 +187,7 @@ class _WithoutValues(_Traced):
         Raises:
             TooMuchWork: There have been too many steps.
         """
+        self.passed(batch, block, mask)
         self._left -= self._lengths[block] * mask.total_threads
         if self._left < 0:
             raise TooMuchWork
@@ -209,8 +216,8 @@ class _AsFarAsWanted(_Traced):
     def advance(self, batch: Batch, block: int, mask: Mask) -> None:
         """As a guide does."""
         chosen = slice(batch.order.first, batch.order.first + batch.blocks)
-        now = self.times(batch)
-        living = np.broadcast_to(batch.live.lanes, (batch.blocks, batch.warps, WARP)).any(axis=(1, 2))
+        now = self.passed(batch, block, mask)
+        living = batch.live.active_warps.any(axis=(1, 2))
         if not (living & (now <= self._horizon[chosen])).any():
             raise EndOfSample
         self.trace.trusted[chosen] = now >= self._begin[chosen]
