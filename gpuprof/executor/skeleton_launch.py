@@ -201,6 +201,9 @@ class _AsFarAsWanted(_Traced):
         self._horizon, self._begin, self._ahead = (
             np.array([getattr(part, name) for part in sample.parts]) for name in ("horizon", "begin", "ahead")
         )
+        #: Of each batch, by its first block: the lanes that lived when it was looked at last, and until when
+        #: nothing changes in how its blocks run.
+        self._seen: dict[int, tuple[Mask, NDArray[np.int64]]] = {}
         # Blocks that differ in when they wait cost less one by one, since each repeats itself.
         self.most_together: int | None = 1 if len(sample.parts) <= _FEW_BLOCKS else None
 
@@ -215,8 +218,13 @@ class _AsFarAsWanted(_Traced):
 
     def advance(self, batch: Batch, block: int, mask: Mask) -> None:
         """As a guide does."""
-        chosen = slice(batch.order.first, batch.order.first + batch.blocks)
-        now = self.passed(batch, block, mask)
+        first, now = batch.order.first, self.passed(batch, block, mask)
+        seen = self._seen.get(first)
+        if seen is not None and seen[0] is batch.live and (now < seen[1]).all():
+            return
+        chosen = slice(first, first + batch.blocks)
+        marks = np.stack([self._horizon[chosen] + 1, self._begin[chosen], self._ahead[chosen]])
+        self._seen[first] = batch.live, np.where(marks > now, marks, np.iinfo(np.int64).max).min(axis=0)
         living = batch.live.active_warps.any(axis=(1, 2))
         if not (living & (now <= self._horizon[chosen])).any():
             raise EndOfSample

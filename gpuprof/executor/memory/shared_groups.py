@@ -79,20 +79,22 @@ class SharedGroup:
         whole = mask.whole_warps
         if whole is None:
             return False
-        active = _narrowed(whole, address.shape)
         start = address[..., :1] & -_PERIOD
         distances = address - start
         pattern = self._pattern
+        active = _narrowed(whole, address.shape)
         if pattern is None or not _are(distances, pattern, active):
-            first, warps = active.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
-            pattern = np.where(active.any(axis=0), distances[first, warps], 0)
+            spread = np.broadcast_to(active, (*distances.shape[:2], 1))
+            first, warps = spread.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
+            pattern = np.where(spread.any(axis=0), distances[first, warps], 0)
             if not _are(distances, pattern, active):
                 return False
         known = pattern is self._pattern
         low, high = self._span if known else (int(pattern.min()), int(pattern.max()))
         begins = start
         if begins.min() + low < self._low or begins.max() + high > self._high:
-            begins = start[np.broadcast_to(active, start.shape)]  # of the warps that run it
+            # Those of the warps that run it.
+            begins = start[np.broadcast_to(active, start.shape)]
             if begins.min() + low < self._low or begins.max() + high > self._high:
                 return False
         if not known:
@@ -127,7 +129,7 @@ def _narrowed(warps: Bools, shape: tuple[int, ...]) -> Bools:
     for axis in (0, 1):
         if shape[axis] == 1 and warps.shape[axis] > 1:
             warps = np.asarray(warps.any(axis=axis, keepdims=True))
-    return np.broadcast_to(warps, (*shape[:2], 1))
+    return warps
 
 
 def _are(distances: Lanes, pattern: Lanes, active: Bools) -> bool:
