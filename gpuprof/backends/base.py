@@ -89,6 +89,10 @@ class Backend(Protocol):
         """Memory that running a problem takes in all, verification included."""
         ...
 
+    def expect(self, compiled: Functions) -> None:
+        """Be told, from any thread, of functions that are likely to run: what they need may be made ready."""
+        ...
+
     def run(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> Findings:
         """Verify and measure one case: all of its launches, as one.
 

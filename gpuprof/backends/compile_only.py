@@ -49,6 +49,9 @@ class CompileOnlyBackend:
         """The problem's own arrays."""
         return problem.array_bytes
 
+    def expect(self, compiled: Functions) -> None:
+        """Nothing is made ready."""
+
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """There are no references without a GPU.
 

@@ -251,9 +251,8 @@ class Scheduler:
             return
         lanes = join.lanes & self.batch.live.lanes
         if lanes.any():
-            mask = (
-                self.batch.live if np.array_equal(lanes, self.batch.live.lanes) else self.batch.live.of(lanes)
-            )
+            known = (mask for mask in (self.batch.live, join.mask) if np.array_equal(lanes, mask.lanes))
+            mask = next(known, None) or self.batch.live.of(lanes)
             self._ready.append(Strand(join.block, mask, join.rejoin, join.above))
         else:
             self._arrived(join.above)
@@ -299,7 +298,7 @@ class Scheduler:
     def _split(self, block: RunnableBlock, strand: Strand, sides: list[tuple[int, Mask]]) -> None:
         join, rejoin = strand.above, block.rejoin
         if rejoin != strand.rejoin:
-            join = Join(rejoin, strand.mask.lanes, strand.rejoin, strand.above)
+            join = Join(rejoin, strand.mask.lanes, strand.rejoin, strand.above, strand.mask)
         elif join is not None:
             join.pending -= 1  # the strand is replaced by its two sides
         for target, mask in sides:

@@ -138,16 +138,22 @@ class _Traced:
     def __init__(self, program: Program, trace: GridTrace) -> None:
         self.program = program
         self.trace = trace
-        self._timed: NDArray[np.intp] = np.array(program.timed, dtype=np.intp)
+        self._timed = frozenset(program.timed)
+        #: The time of each block of a batch, by the batch's first block.
+        self._now: dict[int, NDArray[np.int64]] = {}
 
     def follow(self, batch: Batch, first: int) -> None:
         """Keep the trace of a batch, too."""
         batch.trace = self.trace
-        self.trace.follow(first, lambda: self.times(batch))
+        self._now[first] = now = np.zeros(batch.blocks, dtype=np.int64)
+        self.trace.follow(first, now.copy)
 
-    def times(self, batch: Batch) -> NDArray[np.int64]:
-        """Return the time of each block of a batch."""
-        return np.asarray(batch.tally.warps[self._timed].sum(axis=0))
+    def passed(self, batch: Batch, block: int, mask: Mask) -> NDArray[np.int64]:
+        """Let time pass while the lanes in `mask` run a basic block; return the time of each block."""
+        now = self._now[batch.order.first]
+        if block in self._timed:
+            now += mask.warp_count
+        return now
 
 
 class _WithoutValues(_Traced):
@@ -181,6 +187,7 @@ class _WithoutValues(_Traced):
         Raises:
             TooMuchWork: There have been too many steps.
         """
+        self.passed(batch, block, mask)
         self._left -= self._lengths[block] * mask.total_threads
         if self._left < 0:
             raise TooMuchWork
@@ -194,6 +201,9 @@ class _AsFarAsWanted(_Traced):
         self._horizon, self._begin, self._ahead = (
             np.array([getattr(part, name) for part in sample.parts]) for name in ("horizon", "begin", "ahead")
         )
+        #: Of each batch, by its first block: the lanes that lived when it was looked at last, and until when
+        #: nothing changes in how its blocks run.
+        self._seen: dict[int, tuple[Mask, NDArray[np.int64]]] = {}
         # Blocks that differ in when they wait cost less one by one, since each repeats itself.
         self.most_together: int | None = 1 if len(sample.parts) <= _FEW_BLOCKS else None
 
@@ -208,9 +218,14 @@ class _AsFarAsWanted(_Traced):
 
     def advance(self, batch: Batch, block: int, mask: Mask) -> None:
         """As a guide does."""
-        chosen = slice(batch.order.first, batch.order.first + batch.blocks)
-        now = self.times(batch)
-        living = np.broadcast_to(batch.live.lanes, (batch.blocks, batch.warps, WARP)).any(axis=(1, 2))
+        first, now = batch.order.first, self.passed(batch, block, mask)
+        seen = self._seen.get(first)
+        if seen is not None and seen[0] is batch.live and (now < seen[1]).all():
+            return
+        chosen = slice(first, first + batch.blocks)
+        marks = np.stack([self._horizon[chosen] + 1, self._begin[chosen], self._ahead[chosen]])
+        self._seen[first] = batch.live, np.where(marks > now, marks, np.iinfo(np.int64).max).min(axis=0)
+        living = batch.live.active_warps.any(axis=(1, 2))
         if not (living & (now <= self._horizon[chosen])).any():
             raise EndOfSample
         self.trace.trusted[chosen] = now >= self._begin[chosen]

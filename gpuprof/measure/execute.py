@@ -30,10 +30,12 @@ class Compiler:
 
     Args:
         arch: For example `sm_90`.
+        on_ahead: Called, in such a thread, with what was compiled ahead.
     """
 
-    def __init__(self, arch: str) -> None:
+    def __init__(self, arch: str, on_ahead: Callable[[Functions], None] | None = None) -> None:
         self._arch = arch
+        self._on_ahead = on_ahead
         self._pool = ThreadPoolExecutor(max_workers=min(8, usable_cores()))
         self._ahead: dict[Any, Future[Functions]] = {}
 
@@ -41,7 +43,7 @@ class Compiler:
         """Start compiling in the background."""
         key = _key(kernel, shape)
         if key not in self._ahead:
-            self._ahead[key] = self._pool.submit(self._compile, kernel, shape)
+            self._ahead[key] = self._pool.submit(self._compiled_ahead, kernel, shape)
 
     def __call__(self, kernel: Kernel, shape: LaunchShape) -> Functions:
         """The compiled kernel's functions, by name.
@@ -51,6 +53,12 @@ class Compiler:
         """
         future = self._ahead.get(_key(kernel, shape))
         return future.result() if future else self._compile(kernel, shape)
+
+    def _compiled_ahead(self, kernel: Kernel, shape: LaunchShape) -> Functions:
+        compiled = self._compile(kernel, shape)
+        if self._on_ahead is not None:
+            self._on_ahead(compiled)
+        return compiled
 
     def _compile(self, kernel: Kernel, shape: LaunchShape) -> Functions:
         return compile_kernel(kernel, shape, self._arch)

@@ -72,7 +72,9 @@ def run_cases(
     if options.on_counted is not None and first.opened.backend == "gpu":
         counting = Counting(options.open_request, first.opened, options.on_counted)
     lanes = [_Lane(cases, options, first, counting)]
-    lanes += [_Lane(cases, options, None, None) for _ in range(min(options.workers, len(cases)) - 1)]
+    lanes += [
+        _Lane(cases, options, None, None, prepares=True) for _ in range(min(options.workers, len(cases)) - 1)
+    ]
     threads = [
         threading.Thread(target=lane.run, args=(pending, lock, on_start, on_done), daemon=True)
         for lane in lanes
@@ -109,8 +111,11 @@ class _Lane:
         options: SessionOptions,
         worker: WorkerProcess | None,
         counting: Counting | None,
+        *,
+        prepares: bool = False,
     ) -> None:
         self._cases = cases
+        self._prepares = prepares
         self._counting = counting
         self._options = options
         self._worker = worker
@@ -127,6 +132,10 @@ class _Lane:
     ) -> None:
         """Take cases until none is left."""
         try:
+            if self._prepares:
+                self._worker = WorkerProcess(self._options.open_request)
+                with suppress(WorkerDied):
+                    self._worker.tell(Prepare(tuple(self._cases)))
             while not self._closed:
                 index = pending.take(self)
                 if index is None:

@@ -92,7 +92,7 @@ class Worker:
         return self._opened(None)
 
     def _opened(self, reason: str | None) -> Opened:
-        self._compile = Compiler(self._backend.compile_arch)
+        self._compile = Compiler(self._backend.compile_arch, self._backend.expect)
         return Opened(
             device=self._backend.device,
             backend=self._backend.name,

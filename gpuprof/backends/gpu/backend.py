@@ -115,6 +115,9 @@ class GpuBackend:
         with LoadedCase(kernel, shape, compiled, arrays, self.device, stream) as case:
             return self._verify_and_time(arrays, case.queue, len(case), kernel.poison_inout)
 
+    def expect(self, compiled: Functions) -> None:
+        """Nothing is made ready."""
+
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """Verify and time a reference as if it were a kernel.
 

@@ -132,6 +132,11 @@ class SimBackend:
         outputs = sum(spec.elements for spec in problem.outputs)
         return 2 * problem.array_bytes + outputs + (256 << 20)
 
+    def expect(self, compiled: Functions) -> None:
+        """Let the machine code be disassembled together with what is needed first."""
+        for function in compiled.values():
+            self._links.expect(function.cubin)
+
     def run_reference(self, name: str, problem: Problem) -> Findings:
         """There are no references without a GPU.
 

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instructions that cases execute, from their machine code and the executor's counts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 
 from gpuprof.counters import COUNTERS, PIPES
 from gpuprof.errors import BackendUnavailable
 from gpuprof.executor import LaunchResult, Program
-from gpuprof.machine_code.disassembler import disassemble
+from gpuprof.machine_code.disassembler import disassemble, disassemble_together
 from gpuprof.machine_code.instruction_counts import Between, MachineCounts, combined, count
 from gpuprof.machine_code.linking import Link, link
 from gpuprof.machine_code.sass import read_machine_code
@@ -16,7 +18,7 @@ from gpuprof.machine_code.weighing import Executed
 from gpuprof.results import Counter
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
-#: Bytes of machine code whose links are kept: all of a ladder's.
+#: Bytes of machine code whose links and listings are kept: all of a ladder's.
 _KEPT_BYTES = 16 << 20
 
 
@@ -32,7 +34,12 @@ class Links:
 
     def __init__(self) -> None:
         self._links: dict[tuple[bytes, str], Link | NoLink] = {}
+        self._listings = Listings()
         self._bytes = 0
+
+    def expect(self, cubin: bytes) -> None:
+        """Be told, from any thread, of machine code that is likely to be linked."""
+        self._listings.expect(cubin)
 
     def of(self, function: CompiledKernel, program: Program) -> Link | NoLink:
         """Return the link of a function's machine code and the program that the executor runs for it."""
@@ -44,14 +51,51 @@ class Links:
             if self._bytes > _KEPT_BYTES:
                 self._links.clear()
                 self._bytes = 0
-            self._links[key] = _link(function, program)
+            self._links[key] = _link(function, program, self._listings)
             self._bytes += len(function.cubin)
         return self._links[key]
 
 
-def _link(function: CompiledKernel, program: Program) -> Link | NoLink:
+class Listings:
+    """What nvdisasm prints of machine code: with what is needed, it reads all that was expected by then."""
+
+    def __init__(self) -> None:
+        self._expected: SimpleQueue[bytes] = SimpleQueue()
+        self._known: dict[bytes, str] = {}
+
+    def expect(self, cubin: bytes) -> None:
+        """Be told, from any thread, of machine code that is likely to be read."""
+        self._expected.put(cubin)
+
+    def of(self, cubin: bytes) -> str:
+        """Return the listing of a cubin.
+
+        Raises:
+            BackendUnavailable: As for `disassemble`.
+        """
+        if cubin not in self._known:
+            together = dict.fromkeys((cubin, *self._new()))
+            if sum(map(len, self._known)) + sum(map(len, together)) > _KEPT_BYTES:
+                self._known.clear()
+            try:
+                listings = disassemble_together([*together])
+            except BackendUnavailable:  # of any of them
+                together, listings = {cubin: None}, [disassemble(cubin)]
+            self._known.update(zip(together, listings, strict=True))
+        return self._known[cubin]
+
+    def _new(self) -> Iterator[bytes]:
+        """Yield what is expected and not known."""
+        with suppress(Empty):
+            while True:
+                cubin = self._expected.get_nowait()
+                if cubin not in self._known:
+                    yield cubin
+
+
+def _link(function: CompiledKernel, program: Program, listings: Listings) -> Link | NoLink:
     try:
-        code = read_machine_code(disassemble(function.cubin), function.entry)
+        code = read_machine_code(listings.of(function.cubin), function.entry)
     except BackendUnavailable as error:
         return NoLink(str(error))
     except ValueError as error:

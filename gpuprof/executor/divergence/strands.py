@@ -16,12 +16,17 @@ from gpuprof.executor.steps.batch import Batch
 
 @dataclass(eq=False)
 class Join:
-    """Where the strands that split off at one branch meet: `block`, run by `lanes` once none is `pending`."""
+    """Where the strands that split off at one branch meet: `block`, run by `lanes` once none is `pending`.
+
+    Attributes:
+        mask: The lanes that came to the branch: what is known of these is known where they all go on.
+    """
 
     block: int
     lanes: Bools
     rejoin: int
     above: "Join | None"
+    mask: Mask
     pending: int = 0
 
 

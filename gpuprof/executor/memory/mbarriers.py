@@ -167,8 +167,9 @@ class Mbarriers:
     def summed(self, columns: Columns, mask: Mask, amounts: Lanes) -> Table:
         """Add up what the lanes in `mask` bring to each barrier."""
         total = np.zeros_like(self.phase)
-        if columns.size == 1 and amounts.size == 1:
-            total[:, columns.flat[0]] = mask.thread_count * int(amounts.flat[0])
+        if columns.shape[1:] == amounts.shape[1:] == (1, 1):
+            brought = mask.thread_count * amounts[:, 0, 0].astype(np.int64)
+            total[self._rows[:, 0, 0], columns[:, 0, 0]] = brought
             return total
         shape = (self.blocks, mask.warps, 32)
         lanes = np.broadcast_to(mask.lanes, shape)

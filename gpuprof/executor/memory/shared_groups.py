@@ -52,50 +52,60 @@ class SharedGroup:
         self._high = size - max(access.offset + access.size for access in accesses)
         #: How often each block's warps used each pattern, by its bytes and shape: shape (blocks, warps).
         self._runs: dict[tuple[bytes, tuple[int, ...]], NDArray[np.int64]] = {}
-        #: The pattern that was used last, and the accesses that were last of all.
-        self._pattern: NDArray[np.int64] | None = None
+        #: The pattern that was used last, its least and its largest distance, and how often that was; and the
+        #: accesses that were last of all.
+        self._pattern: Lanes | None = None
+        self._span = 0, 0
+        self._used: NDArray[np.int64] | None = None
         self._last: tuple[Lanes, Mask] | None = None
 
     def count(self, address: Lanes, mask: Mask) -> bool:
         """Count an access of all members; False if this one is to be examined lane by lane."""
         if self._last is None or self._last[0] is not address or self._last[1] is not mask:
-            pattern = self._examined(address, mask)
-            if pattern is None:
+            if not self._examined(address, mask):
                 return False
-            self._pattern, self._last = pattern, (address, mask)
-        assert self._pattern is not None
-        runs = self._runs[self._pattern.tobytes(), self._pattern.shape]
-        runs += mask.active_warps[..., 0]
+            self._last = address, mask
+        assert self._used is not None
+        self._used += mask.active_warps[..., 0]
         return True
 
-    def _examined(self, address: Lanes, mask: Mask) -> NDArray[np.int64] | None:
-        """Return the lanes' distances from a multiple of 128 bytes below each warp's first lane.
+    def _examined(self, address: Lanes, mask: Mask) -> bool:
+        """Find the pattern: the lanes' distances from a multiple of 128 bytes below each warp's first lane.
 
         Returns:
-            Shape (warps or 1, 32 or 1). None if blocks differ in them, warps are not whole, or an address is
-            not one that every member of the group may have.
+            False if blocks differ in it, warps are not whole, or an address is not one that every member of
+            the group may have.
         """
         whole = mask.whole_warps
         if whole is None:
-            return None
-        active = _narrowed(whole, address.shape)
+            return False
         start = address[..., :1] & -_PERIOD
         distances = address - start
         pattern = self._pattern
+        active = _narrowed(whole, address.shape)
         if pattern is None or not _are(distances, pattern, active):
-            first, warps = active.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
-            pattern = np.where(active.any(axis=0), distances[first, warps], 0)
+            spread = np.broadcast_to(active, (*distances.shape[:2], 1))
+            first, warps = spread.argmax(axis=0)[:, 0], np.arange(distances.shape[1])
+            pattern = np.where(spread.any(axis=0), distances[first, warps], 0)
             if not _are(distances, pattern, active):
-                return None
-        begins = start if active.all() else start[np.broadcast_to(active, start.shape)]
-        if begins.min() + pattern.min() < self._low or begins.max() + pattern.max() > self._high:
-            return None
-        pattern = pattern.astype(np.int64)
-        if (pattern.tobytes(), pattern.shape) not in self._runs:
-            if any(((pattern + access.offset) & (access.size - 1)).any() for access in self._accesses):
-                return None
-            self._runs[pattern.tobytes(), pattern.shape] = np.zeros((mask.blocks, mask.warps), dtype=np.int64)
-        return pattern
+                return False
+        known = pattern is self._pattern
+        low, high = self._span if known else (int(pattern.min()), int(pattern.max()))
+        begins = start
+        if begins.min() + low < self._low or begins.max() + high > self._high:
+            # Those of the warps that run it.
+            begins = start[np.broadcast_to(active, start.shape)]
+            if begins.min() + low < self._low or begins.max() + high > self._high:
+                return False
+        if not known:
+            distances = pattern.astype(np.int64)
+            key = distances.tobytes(), distances.shape
+            if key not in self._runs:
+                if any(((distances + access.offset) & (access.size - 1)).any() for access in self._accesses):
+                    return False
+                self._runs[key] = np.zeros((mask.blocks, mask.warps), dtype=np.int64)
+            self._pattern, self._span, self._used = pattern, (low, high), self._runs[key]
+        return True
 
     def settle(self, tally: Tally) -> None:
         """Add to a tally what was counted."""
@@ -111,7 +121,7 @@ class SharedGroup:
                 tally.add(access.site, Event.WAVEFRONTS, (runs * total).sum(axis=1))
                 tally.add(access.site, Event.CONFLICTS, (runs * (total - ideal)).sum(axis=1))
         self._runs.clear()
-        self._pattern = self._last = None
+        self._pattern = self._used = self._last = None
 
 
 def _narrowed(warps: Bools, shape: tuple[int, ...]) -> Bools:
@@ -119,7 +129,7 @@ def _narrowed(warps: Bools, shape: tuple[int, ...]) -> Bools:
     for axis in (0, 1):
         if shape[axis] == 1 and warps.shape[axis] > 1:
             warps = np.asarray(warps.any(axis=axis, keepdims=True))
-    return np.broadcast_to(warps, (*shape[:2], 1))
+    return warps
 
 
 def _are(distances: Lanes, pattern: Lanes, active: Bools) -> bool:

@@ -8,6 +8,7 @@ engine's own business: on a GPU the driver writes them, here `encode_tensor_map`
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from gpuprof.copy_engine import (
@@ -116,6 +117,7 @@ def encode_tensor_map(tensor: TensorDescriptor) -> bytes:
     return content.ljust(TENSOR_MAP_BYTES, b"\0")
 
 
+@lru_cache(maxsize=64)
 def decode_tensor_map(content: bytes) -> TensorDescriptor:
     """Return the map that `encode_tensor_map` made.
 

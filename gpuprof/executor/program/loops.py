@@ -182,19 +182,24 @@ class _Loop:
         """Return the registers that decide whether a turn is the last, and those that these follow from."""
         guards = {n: name for n in self._body if (name := _decides(self._blocks[n]))}
         pending = [guards[n] for n in guards if not self._body.issuperset(self._blocks[n].successors)]
+        #: What each register is made from, and whether some turns may leave that out.
+        sources: dict[str, set[str]] = {}
+        skippable: set[str] = set()
+        for number in self._body:
+            skips = self._skippable(number)
+            for item in self._blocks[number].body:
+                reads, writes = reads_and_writes(item)
+                for name in writes:
+                    sources.setdefault(name, set()).update(reads)
+                skippable.update(writes if skips else ())
         deciding: set[str] = set()
         while pending:
             name = pending.pop()
-            if name in deciding:
-                continue
-            deciding.add(name)
-            for number in self._body:
-                for item in self._blocks[number].body:
-                    reads, writes = reads_and_writes(item)
-                    if name in writes:
-                        pending += reads
-                        if self._skippable(number):  # then whether it is written counts too
-                            pending += guards.values()
+            if name not in deciding:
+                deciding.add(name)
+                pending += sources.get(name, ())
+                if name in skippable:  # then whether it is written counts too
+                    pending += guards.values()
         return deciding
 
     def _reaching_last(self) -> set[int]:

@@ -92,8 +92,8 @@ class BoxOperands:
 def _check_column(batch: Batch, line: int, mask: Mask, tensor: TensorDescriptor, column: Lanes) -> None:
     """Report the first lane whose box does not start at a whole chunk of a row; cards trap there."""
     each = CHUNK_BYTES // tensor.item_bytes
-    wrong = ((column & (each - 1)) != 0) & mask.lanes
-    if wrong.any():
+    apart = (column & (each - 1)) != 0
+    if apart.any() and (wrong := apart & mask.lanes).any():
         position = first_true(wrong)
         number = int(np.broadcast_to(column, wrong.shape)[position])
         text = f"starts a bulk copy of a box at coordinate {number} along the innermost dimension, byte"
@@ -213,8 +213,8 @@ def by_number(numbers: NDArray[Any] | Columns, mask: Mask) -> list[tuple[int, Ma
 
 def check_multiple(batch: Batch, line: int, mask: Mask, value: Lanes, unit: int, what: str) -> None:
     """Report the first lane whose number is no multiple of `unit`."""
-    wrong = ((value & (unit - 1)) != 0) & mask.lanes
-    if wrong.any():
+    apart = (value & (unit - 1)) != 0
+    if apart.any() and (wrong := apart & mask.lanes).any():
         position = first_true(wrong)
         number = int(np.broadcast_to(value, wrong.shape)[position])
         text = f"starts a bulk copy {what.format(number)}, which is not a multiple of {unit}"
@@ -236,9 +236,8 @@ def in_shared(
     """
     limit = batch.layout.shared_bytes
     several = batch.layout.several
-    outside = np.zeros((1, 1, 1), dtype=np.bool_) if several else (start < 0) | (start + length > limit)
-    wrong = ((length < 0) | outside) & mask.lanes
-    if wrong.any():
+    outside = length < 0 if several else (length < 0) | (start < 0) | (start + length > limit)
+    if outside.any() and (wrong := outside & mask.lanes).any():
         position = first_true(wrong)
         first, count = (int(np.broadcast_to(value, wrong.shape)[position]) for value in (start, length))
         text = f"copies {count} bytes at byte {first} of shared memory, which has {limit} bytes"

@@ -76,8 +76,8 @@ class BarrierOperand:
     def numbers(self, batch: Batch, mask: Mask, pattern: SharedPattern) -> Columns:
         """Return the number of each lane's barrier; one that was never initialised is a fault."""
         columns = batch.mbarriers.columns(pattern)
-        wrong = (batch.mbarriers.at(batch.mbarriers.present, columns) == 0) & mask.lanes
-        if wrong.any():
+        absent = batch.mbarriers.at(batch.mbarriers.present, columns) == 0
+        if absent.any() and (wrong := absent & mask.lanes).any():
             position = first_true(wrong)
             start = int(np.broadcast_to(pattern.address, wrong.shape)[position])
             where, start = batch.layout.byte(start)
@@ -134,8 +134,9 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
         barriers, pattern = batch.mbarriers, place.pattern(batch, mask)
         columns = place.numbers(batch, mask, pattern)
         batch.races.record(Access.MBARRIER, pattern, item.line)
-        early = (barriers.at(barriers.pending, columns) == 0) & mask.lanes
-        if early.any():  # the phase waits for bytes alone: they may come in time for this arrival
+        complete = barriers.at(barriers.pending, columns) == 0
+        if complete.any() and (early := complete & mask.lanes).any():
+            # The phase waits for bytes alone: they may come in time for this arrival.
             batch.bulk.deliver(_numbers_of(columns, early))
         phases = barriers.at(barriers.phase, columns)
         if not relaxed:
@@ -148,8 +149,8 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
             _check_count(batch, mask, counts, item.line, least=1, what="arrives at an mbarrier with count")
         states = barriers.states(columns, mask, counts) if wanted else None
         barriers.arrive(columns, mask, counts, drops=drops)
-        excess = (barriers.at(barriers.pending, columns) < 0) & mask.lanes
-        if excess.any():
+        exceeded = barriers.at(barriers.pending, columns) < 0
+        if exceeded.any() and (excess := exceeded & mask.lanes).any():
             text = "arrives at an mbarrier more often than a phase expects, while bytes are missing"
             batch.fault(FaultKind.MBARRIER, text, item.line, first_true(excess))
         if batch.remote is not None:
@@ -246,7 +247,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
 
         done = over()
         write(batch, done, mask)
-        passed, failed = done & mask.lanes, ~done & mask.lanes
+        passed = done & mask.lanes
         if passed.any():
             batch.races.record(Access.MBARRIER, pattern, item.line)
             if not relaxed:
@@ -254,7 +255,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
                 batch.order.observe(passed)
             if batch.remote is not None:
                 batch.remote.observe(passed)
-        if failed.any():
+        if not done.all() and (failed := ~done & mask.lanes).any():
             batch.bulk.deliver(_numbers_of(columns, failed))
             still = failed & ~over()
             if still.any():
@@ -270,8 +271,8 @@ def _numbers_of(columns: Columns, lanes: Bools) -> Columns:
 
 
 def _check_count(batch: Batch, mask: Mask, counts: Lanes, line: int, *, least: int, what: str) -> None:
-    wrong = ((counts < least) | (counts > COUNT_LIMIT)) & mask.lanes
-    if wrong.any():
+    outside = (counts < least) | (counts > COUNT_LIMIT)
+    if outside.any() and (wrong := outside & mask.lanes).any():
         position = first_true(wrong)
         value = int(np.broadcast_to(counts, wrong.shape)[position])
         text = f"{what} {value:,}, which is not between {least} and {COUNT_LIMIT:,}"

@@ -8,6 +8,7 @@ elements of the access size; what they mean is the instruction's business.
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NoReturn, Protocol
 
 import numpy as np
@@ -49,6 +50,14 @@ class Request:
     manner: Manner = Manner.READ
     events: Collection[Event] = frozenset(Event)
     remote: bool = False
+
+    def __hash__(self) -> int:
+        """The same for equal requests, and computed once: a batch looks them up at each access."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.site, self.line, self.size, self.offset))
 
 
 class Space(Protocol):

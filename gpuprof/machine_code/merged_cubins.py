@@ -1,0 +1,269 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Put the code of several cubins into one ELF file.
+
+nvdisasm reads one file at a time, and takes half a second to begin. So the sections that it prints, and those
+that tell it about them, are copied side by side, under names that tell from which cubin they come.
+"""
+
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_RELOCATION = struct.Struct("<QQq")
+#: ELF files of 64 bits, little-endian.
+_MAGIC = b"\x7fELF\x02\x01"
+_PROGBITS, _SYMTAB, _STRTAB, _RELA, _NOBITS = 1, 2, 3, 4, 8
+_INFO_LINK = 0x40
+#: From here on the number of a symbol's section says something else.
+_RESERVED = 0xFF00
+#: Of the word of a code section that names its symbol, what counts the registers.
+_REGISTERS = 0xFF00_0000
+#: Sections that come along, and those that say which line of PTX an instruction came from.
+_OF_CODE = (".text.", ".nv.info.", ".rela.text.")
+_LINES = ".nv_debug_line_sass"
+#: Every merged file begins with: nothing, names of sections, names of symbols, symbols, lines, relocations.
+_SYMBOLS, _FIRST_OF_CODE = 3, 6
+_TITLE = re.compile(r"^//-+ \.text\.cubin(\d+)\..*$", re.MULTILINE)
+
+
+class _Section(NamedTuple):
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry_size: int
+
+
+class _Symbol(NamedTuple):
+    name: int
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
+
+    @property
+    def is_local(self) -> bool:
+        return self.info >> 4 == 0
+
+
+@dataclass
+class _Strings:
+    """A table of names."""
+
+    content: bytearray = field(default_factory=lambda: bytearray(1))
+
+    def add(self, name: bytes) -> int:
+        """Add a name and return where it stands."""
+        place = len(self.content)
+        self.content += name + b"\0"
+        return place
+
+
+class _Cubin:
+    """One cubin, read.
+
+    Raises:
+        ValueError: It is none.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        if not content.startswith(_MAGIC):
+            raise ValueError("not an ELF file of 64 bits")
+        try:
+            self.header = _HEADER.unpack_from(content)
+            first, count, names = self.header[6], self.header[12], self.header[13]
+            sections = [
+                _Section(*_SECTION.unpack_from(content, first + i * _SECTION.size)) for i in range(count)
+            ]
+            self.sections = [(_name(self._bytes(content, sections[names]), s.name), s) for s in sections]
+            self.content = [self._bytes(content, section) for section in sections]
+            table = next(i for i, section in enumerate(sections) if section.kind == _SYMTAB)
+            self.symbols = [_Symbol(*each) for each in _SYMBOL.iter_unpack(self.content[table])]
+            self.names = self.content[sections[table].link]
+        except (struct.error, IndexError, StopIteration) as error:
+            raise ValueError("a damaged ELF file") from error
+
+    @staticmethod
+    def _bytes(content: bytes, section: _Section) -> bytes:
+        if section.kind == _NOBITS:
+            return b""
+        return content[section.offset : section.offset + section.size]
+
+    def of_code(self) -> Iterator[int]:
+        """Yield the numbers of the sections that come along."""
+        for number, (name, section) in enumerate(self.sections):
+            if name.startswith(_OF_CODE) and (section.size or section.kind != _RELA):
+                yield number
+
+    def named(self, wanted: str) -> bytes:
+        """Return the content of the section of a name; nothing if there is none."""
+        found = (number for number, (name, _) in enumerate(self.sections) if name == wanted)
+        return next((self.content[number] for number in found), b"")
+
+
+def _name(table: bytes, place: int) -> str:
+    return table[place : table.index(b"\0", place)].decode()
+
+
+def _titled(name: str, which: int) -> str:
+    """Return the name, in a merged file, of a section or symbol: those of one name must be told apart."""
+    start = next((start for start in _OF_CODE if name.startswith(start)), "")
+    rest = name.removeprefix(start)
+    return f"{start}cubin{which}.{rest}" if rest and not rest.startswith(".") else name
+
+
+def kind_of(cubin: bytes) -> tuple[object, ...]:
+    """Return what merged files have in common: what their headers say of machine and architecture."""
+    if len(cubin) < _HEADER.size:
+        return ()
+    header = _HEADER.unpack_from(cubin)
+    return (*header[:4], header[7])
+
+
+def merged(cubins: Sequence[bytes]) -> bytes:
+    """Return one ELF file with the code of several cubins.
+
+    Args:
+        cubins: Of one kind.
+
+    Raises:
+        ValueError: One of them is no cubin.
+    """
+    return _Merger([_Cubin(cubin) for cubin in cubins]).file()
+
+
+class _Merger:
+    def __init__(self, cubins: Sequence[_Cubin]) -> None:
+        self._cubins = cubins
+        self._section_names, self._symbol_names = _Strings(), _Strings()
+        kept = [(which, number) for which, cubin in enumerate(cubins) for number in cubin.of_code()]
+        #: The new numbers of sections, and of symbols, by the cubin's and the old number.
+        self._sections = {place: _FIRST_OF_CODE + i for i, place in enumerate(kept)}
+        self._symbols: dict[tuple[int, int], int] = {}
+        self._placed: list[tuple[_Section, bytes]] = []
+
+    def file(self) -> bytes:
+        """Return the merged file."""
+        symbols, first_global = self._merged_symbols()
+        lines, places = self._merged_lines()
+        # The names come first, though not all are known yet: their table grows until it is written.
+        self._add(b".shstrtab", _STRTAB, b"")
+        self._add(b".strtab", _STRTAB, bytes(self._symbol_names.content))
+        self._add(b".symtab", _SYMTAB, symbols, link=2, info=first_global, align=8, entry_size=_SYMBOL.size)
+        self._add(_LINES.encode(), _PROGBITS, lines)
+        relocated = {"flags": _INFO_LINK, "link": _SYMBOLS, "align": 8, "entry_size": _RELOCATION.size}
+        self._add(f".rela{_LINES}".encode(), _RELA, places, info=4, **relocated)
+        for which, number in self._sections:
+            self._add_code(which, number)
+        names, _ = self._placed[0]
+        self._placed[0] = names, bytes(self._section_names.content)
+        return self._laid_out()
+
+    def _merged_symbols(self) -> tuple[bytes, int]:
+        """Return the table of symbols, those of a file only first, and how many these are."""
+        table = [_SYMBOL.pack(0, 0, 0, 0, 0, 0)]
+        first_global = 0
+        for local in (True, False):
+            for which, cubin in enumerate(self._cubins):
+                for number, symbol in enumerate(cubin.symbols[1:], start=1):
+                    if symbol.is_local is local:
+                        self._symbols[which, number] = len(table)
+                        table.append(self._merged_symbol(which, symbol))
+            first_global = first_global or len(table)
+        return b"".join(table), first_global
+
+    def _merged_symbol(self, which: int, symbol: _Symbol) -> bytes:
+        name = _titled(_name(self._cubins[which].names, symbol.name), which).encode()
+        section = symbol.section
+        if section < _RESERVED:  # the symbols of what does not come along are nowhere
+            section = self._sections.get((which, section), 0)
+        place = self._symbol_names.add(name) if name else 0
+        return _SYMBOL.pack(place, symbol.info, symbol.other, section, symbol.value, symbol.size)
+
+    def _merged_lines(self) -> tuple[bytes, bytes]:
+        """Return the tables of lines, one behind the other, and their relocations."""
+        lines, places = bytearray(), bytearray()
+        for which, cubin in enumerate(self._cubins):
+            places += self._relocations(which, cubin.named(f".rela{_LINES}"), len(lines))
+            lines += cubin.named(_LINES)
+        return bytes(lines), bytes(places)
+
+    def _relocations(self, which: int, content: bytes, base: int = 0) -> bytes:
+        moved = bytearray()
+        for offset, info, addend in _RELOCATION.iter_unpack(content):
+            symbol = self._symbols.get((which, info >> 32), 0)
+            moved += _RELOCATION.pack(offset + base, symbol << 32 | info & 0xFFFF_FFFF, addend)
+        return bytes(moved)
+
+    def _add_code(self, which: int, number: int) -> None:
+        cubin = self._cubins[which]
+        (name, section), content, info = cubin.sections[number], cubin.content[number], 0
+        if section.kind == _RELA:
+            content, info = self._relocations(which, content), self._sections[which, section.info]
+        elif name.startswith(".text."):
+            symbol = self._symbols.get((which, section.info & ~_REGISTERS), 0)
+            info = section.info & _REGISTERS | symbol
+        else:
+            info = self._sections.get((which, section.info), 0)
+        title = _titled(name, which).encode()
+        self._add(
+            title,
+            section.kind,
+            content,
+            flags=section.flags,
+            link=_SYMBOLS,
+            info=info,
+            align=section.align,
+            entry_size=section.entry_size,
+        )
+
+    def _add(
+        self,
+        name: bytes,
+        kind: int,
+        content: bytes,
+        *,
+        flags: int = 0,
+        link: int = 0,
+        info: int = 0,
+        align: int = 1,
+        entry_size: int = 0,
+    ) -> None:
+        place = self._section_names.add(name)
+        self._placed.append((_Section(place, kind, flags, 0, 0, 0, link, info, align, entry_size), content))
+
+    def _laid_out(self) -> bytes:
+        """Return the header, the sections and their table."""
+        body, table = bytearray(_HEADER.size), bytearray(_SECTION.size)
+        for section, content in self._placed:
+            body += bytes(-len(body) % max(1, section.align))
+            table += _SECTION.pack(*section._replace(offset=len(body), size=len(content)))
+            body += content
+        body += bytes(-len(body) % 8)
+        header = list(self._cubins[0].header)
+        # No table of segments; then where that of the sections is, how long, and which of them has the names.
+        header[5], header[9], header[10] = 0, 0, 0
+        header[6], header[12], header[13] = len(body), len(self._placed) + 1, 1
+        body[: _HEADER.size] = _HEADER.pack(*header)
+        return bytes(body + table)
+
+
+def parted(listing: str, count: int) -> list[str]:
+    """Return what nvdisasm printed of each of the `count` cubins that were merged, under the names there."""
+    pieces = _TITLE.split(listing)
+    found = [""] * count
+    for number, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        found[int(number)] += text.replace(f"cubin{number}.", "")
+    return found
