@@ -16,7 +16,7 @@ from gpuprof.text import format_extent
 BLOCK_COLUMNS = {
     "gpu": ("median_us", "ci95_pct", "theoretical_occupancy_pct", "registers_per_thread"),
     "sim": ("global_load_efficiency_pct", "global_store_efficiency_pct", "theoretical_occupancy_pct"),
-    "none": ("registers_per_thread"),
+    "none": ("registers_per_thread",),
 }
 
 

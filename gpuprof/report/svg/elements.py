@@ -7,6 +7,7 @@ while its text and its marks keep their size.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from markupsafe import Markup, escape
 
@@ -22,17 +23,26 @@ def element(name: str, *content: Markup | str, **attributes: object) -> Markup:
         attributes: By name; `_` stands for `-`, and one at the end for nothing. None leaves one out.
     """
     written = "".join(
-        f' {key.strip("_").replace("_", "-")}="{text(value)}"'
-        for key, value in attributes.items()
-        if value is not None
+        [f' {_name(key)}="{text(value)}"' for key, value in attributes.items() if value is not None]
     )
     inner = "".join(map(text, content))
     return Markup(f"<{name}{written}>{inner}</{name}>" if content else f"<{name}{written}/>")
 
 
-def text(value: object) -> Markup:
+def text(value: object) -> str:
     """A value as it may stand in an element or an attribute."""
-    return value if isinstance(value, Markup) else escape(visible(str(value)))
+    return value if isinstance(value, Markup) else _escaped(str(value))
+
+
+@lru_cache(4096)
+def _name(key: str) -> str:
+    return key.strip("_").replace("_", "-")
+
+
+# Names of kernels, classes and places recur in every drawing of a ladder.
+@lru_cache(4096)
+def _escaped(value: str) -> str:
+    return str(escape(visible(value)))
 
 
 def joined(parts: Iterable[Markup]) -> Markup:

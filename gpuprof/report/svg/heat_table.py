@@ -11,6 +11,8 @@ from gpuprof.report.svg.elements import element, place
 
 #: Colours from the worst to the best; the style sheet gives each an ink that can be read on it.
 SHADES = 9
+#: So many columns fit on any screen.
+_NEVER_TOO_WIDE = 3
 
 
 def heat_table(chart: dict[str, Any]) -> Markup:
@@ -25,7 +27,7 @@ def heat_table(chart: dict[str, Any]) -> Markup:
     ]
     across = element("th", chart["x_title"], scope="colgroup", colspan=len(chart["xs"]), class_="across")
     columns = [element("th", str(x), scope="col") for x in chart["xs"]]
-    return element(
+    table = element(
         "table",
         element("caption", chart["caption"]),
         element(
@@ -36,6 +38,10 @@ def heat_table(chart: dict[str, Any]) -> Markup:
         element("tbody", *rows),
         class_="heat-table",
     )
+    if len(chart["xs"]) <= _NEVER_TOO_WIDE:
+        return table
+    # What may be wider than a phone is scrolled by keyboard too.
+    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=chart["caption"])
 
 
 def bar_table(chart: dict[str, Any]) -> Markup:

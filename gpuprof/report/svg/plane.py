@@ -27,6 +27,8 @@ _COLOURS = 8
 #: Pixels that a plane is sure to have between its axes, on a phone and on a screen.
 NARROW_PX, WIDE_PX = 270.0, 560.0
 _TICK_PX = 11.5
+#: What a plane has beside it at least, and what labels have between them.
+_MARGIN_PX, _BETWEEN_PX = 14.0, 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,28 +151,46 @@ class Frame:
 def _vertical(plane: Plane, named: tuple[tuple[float, str], ...]) -> list[Markup]:
     """Grid lines across, each with its value where there is room for it."""
     ticks = named or tuple((value, tick_text(value)) for value in plane.x.ticks(8))
-    narrow, wide = (set(_fitting(plane, ticks, width)) for width in (NARROW_PX, WIDE_PX))
+    placed = [(plane.x.share(value), label) for value, label in ticks]
+    wide = _fitting(placed, range(len(placed)), WIDE_PX)
+    narrow = _fitting(placed, wide, NARROW_PX)
     found = []
-    for index, (value, label) in enumerate(ticks):
-        x = place(plane.x.share(value))
+    for index, (share, label) in enumerate(placed):
+        x = place(share)
         found.append(element("line", x1=x, x2=x, y1="0", y2="100%", class_="rule"))
         if index in wide:
-            only = None if index in narrow else "wide-only"
             found.append(
-                element("text", label, x=x, y=number(plane.height + 17), text_anchor="middle", class_=only)
+                element(
+                    "text",
+                    label,
+                    x=x,
+                    y=number(plane.height + 17),
+                    text_anchor=_anchor(share, label),
+                    class_=None if index in narrow else "wide-only",
+                )
             )
     return found
 
 
-def _fitting(plane: Plane, ticks: tuple[tuple[float, str], ...], width: float) -> list[int]:
-    """Which labels stand beside each other without touching; the last is the most telling one."""
+def _anchor(share: float, label: str) -> str:
+    """Which part of a label stands below its line, so that none leaves the page at either end."""
+    half = width_of(label, _TICK_PX) / 2
+    if half > (1 - share) * NARROW_PX + _MARGIN_PX:
+        return "end"
+    return "start" if half > share * NARROW_PX + _MARGIN_PX else "middle"
+
+
+def _fitting(placed: list[tuple[float, str]], among: Sequence[int], width: float) -> list[int]:
+    """Which of some labels stand beside each other without touching; the last is the most telling one."""
     found, free = [], float("inf")
-    for index in reversed(range(len(ticks))):
-        value, label = ticks[index]
-        middle, half = plane.x.share(value) * width, width_of(label, _TICK_PX) / 2
-        if middle + half <= free:
+    for index in sorted(among, reverse=True):
+        share, label = placed[index]
+        length = width_of(label, _TICK_PX)
+        before = {"start": 0.0, "middle": length / 2, "end": length}[_anchor(share, label)]
+        left = share * width - before
+        if left + length <= free:
             found.append(index)
-            free = middle - half - 8
+            free = left - _BETWEEN_PX
     return found
 
 

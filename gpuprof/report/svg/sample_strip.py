@@ -16,14 +16,15 @@ from gpuprof.results import Timing
 
 _HEIGHT = 96
 #: Strokes of the strip and points of the curve; a stroke spans the samples that fall into it.
-_COLUMNS, _POINTS = 72, 40
+_COLUMNS, _POINTS = 60, 24
 #: Half of the least span in shares of the median, so that a quiet kernel does not look restless.
 _LEAST_SPAN = 0.01
 #: How far beyond the 5th and 95th percentile the axis reaches, in their distance: one outlier hides no rest.
 _REACH = 1.5
-#: The field on which lines are drawn before they are stretched.
-_FIELD = 1000
-_GAP = 12
+#: The field on which lines are drawn before they are stretched: coarse, because every digit counts by the
+#: hundred cases. What lies between rounds, and what makes a single sample visible.
+_FIELD = 400
+_GAP, _DOT = 5, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,9 @@ def sample_strip(timing: Timing, size: str) -> Markup:
             _panel(
                 axis, timing, _strip(timing, axis), "in the order taken" + _by_round(timing), labelled=True
             ),
-            _panel(axis, timing, _sorted(samples, axis), "sorted: share of samples below", labelled=False),
+            _panel(
+                axis, timing, _sorted(samples, axis), "sorted, from 0 to 100 % of the samples", labelled=False
+            ),
             class_="samples",
         ),
         class_="samples-of",
@@ -126,8 +129,7 @@ def _panel(axis: _Axis, timing: Timing, paths: Sequence[Markup], below: str, *, 
     )
     texts = _times(axis, timing) if labelled else []
     texts.append(element("text", below, x="0", y=_HEIGHT + 15))
-    title = element("title", f"{count_phrase(timing)}, {below}")
-    return element("svg", title, *drawn, lines, *texts, height=_HEIGHT, role="img")
+    return element("svg", element("title", below), *drawn, lines, *texts, height=_HEIGHT, role="img")
 
 
 def _times(axis: _Axis, timing: Timing) -> list[Markup]:
@@ -154,12 +156,15 @@ def _strip(timing: Timing, axis: _Axis) -> list[Markup]:
     width = (_FIELD - _GAP * (len(rounds) - 1)) / count
     starts = accumulate((len(samples) * width + _GAP for samples in rounds), initial=0.0)
     strokes, middles = [], []
+    at = (0, 0)
     for start, samples in zip(starts, rounds, strict=False):
         columns = min(len(samples), max(1, round(_COLUMNS * len(samples) / count)))
         for column in range(columns):
             held = samples[column * len(samples) // columns : (column + 1) * len(samples) // columns]
-            x = start + (column + 0.5) * len(samples) * width / columns
-            strokes.append(f"M{x:.0f} {axis.y(max(held)) - 8}V{axis.y(min(held)) + 8}")
+            x = round(start + (column + 0.5) * len(samples) * width / columns)
+            top, foot = axis.y(max(held)) - _DOT, axis.y(min(held)) + _DOT
+            strokes.append(f"m{x - at[0]} {top - at[1]}v{foot - top}")
+            at = (x, foot)
         middles.append(f"M{start:.0f} {axis.y(median(samples))}h{len(samples) * width:.0f}")
     drawn = [element("path", d="".join(strokes))]
     return [*drawn, element("path", d="".join(middles), class_="of-round")] if len(rounds) > 1 else drawn

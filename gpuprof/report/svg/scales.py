@@ -3,6 +3,7 @@
 """Axes: where a value lies between an axis' ends, and which round values are marked along it."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, floor, log10
 
 from gpuprof.analysis import numbers
@@ -67,6 +68,7 @@ def tick_text(value: float) -> str:
     return numbers.brief(value)
 
 
+@lru_cache(4096)
 def width_of(text: str, size: float) -> float:
     """About how wide a text is in pixels, from above: fonts differ, and nothing may be cut off.
 

@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a report weighs: seconds to render it, megabytes, elements; in Chromium, time to its first chart.
+
+    python benchmarks/report_page.py [RESULTS.json ...] [--repeat 3] [--no-browser]
+
+Without files it renders the sample of the main command and a run of 60 kernels at 8 sizes.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from itertools import cycle, islice
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "report")]
+
+from browser import browser, find  # noqa: E402
+from page_reader import PageReader  # noqa: E402
+from synthetic_runs import Gemm, counted_run, timing  # noqa: E402
+
+from gpuprof.bounds import with_bounds  # noqa: E402
+from gpuprof.kernels.catalog import shipped_ladder  # noqa: E402
+from gpuprof.reading import read_run  # noqa: E402
+from gpuprof.report.html import render_html  # noqa: E402
+from gpuprof.results import Run, TimingPair  # noqa: E402
+
+MAIN = ROOT / "samples" / "gemm-h200.json"
+EDGES = (128, 256, 512, 1024, 2048, 4096, 6144, 8192)
+#: Tasks that hold the main thread are counted until it has been idle for so long.
+QUIET_SECONDS = 2.0
+FIRST_CHART = """
+new Promise((found) => {
+  const drawn = () => document.querySelector(".chart .drawing svg");
+  const stands = () => drawn() && drawn().getBoundingClientRect().width;
+  const look = () => (stands() ? found(performance.now()) : requestAnimationFrame(look));
+  look();
+})
+"""
+
+
+def wide_run(kernels: int = 60) -> Run:
+    """Sources of the shipped GEMM kernels under other names, with counts of a real run and made-up times."""
+    held = counted_run()
+    like = [case for case in held.cases if case.outcome == "ok" and case.lines]
+    sources = [kernel for kernel in shipped_ladder("gemm").kernels if kernel.source]
+    records, cases = [], []
+    for index, (case, kernel) in enumerate(islice(zip(cycle(like), cycle(sources)), kernels)):
+        name = f"{kernel.id}_{index}"
+        records.append(
+            replace(held.kernel(case.kernel), id=name, rung=float(index), source=kernel.source, after="")
+        )
+        for edge in EDGES:
+            samples = timing(4 + edge**3 / 2e7 * (1 + index / 10), count=400)
+            at = replace(case, kernel=name, problem=Gemm(edge, edge, edge), bounds={}, bound_by=None)
+            cases.append(with_bounds(replace(at, timing=TimingPair(samples, samples)), held.device))
+    return replace(held, kernels=tuple(records), cases=tuple(cases))
+
+
+def rendered(run: Run, repeat: int) -> tuple[str, list[float]]:
+    """The page, and the seconds that each rendering took."""
+    seconds = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        page = render_html(run)
+        seconds.append(time.perf_counter() - start)
+    return page, seconds
+
+
+def in_browser(page: str) -> dict[str, float]:
+    """Milliseconds until the first chart stands, and on the main thread until it is idle."""
+    with tempfile.TemporaryDirectory() as folder, browser() as tab:
+        path = Path(folder) / "report.html"
+        path.write_text(page, encoding="utf-8")
+        tab.view(1400, 900)
+        tab.call("Page.navigate", url=path.as_uri())
+        first = tab.run(FIRST_CHART)
+        tab.wait_for("Page.loadEventFired")
+        time.sleep(QUIET_SECONDS)
+        seconds = tab.metrics()
+        paint = json.loads(str(tab.run("JSON.stringify(performance.getEntriesByType('paint'))")))
+        return {
+            "first paint, ms": paint[0]["startTime"] if paint else float("nan"),
+            "first chart, ms": float(str(first)),
+            "main thread, ms": 1000 * seconds["TaskDuration"],
+            "script, ms": 1000 * seconds["ScriptDuration"],
+            "layout and style, ms": 1000 * (seconds["LayoutDuration"] + seconds["RecalcStyleDuration"]),
+        }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", nargs="*", type=Path)
+    parser.add_argument("--repeat", type=int, default=3, help="renderings of each; the least time counts")
+    parser.add_argument("--no-browser", action="store_true")
+    arguments = parser.parse_args()
+    runs = {path.name: read_run(path) for path in arguments.results or [MAIN]}
+    if not arguments.results:
+        runs["60 kernels x 8 sizes"] = wide_run()
+    for name, run in runs.items():
+        page, seconds = rendered(run, arguments.repeat)
+        figures = {
+            "first rendering, s": seconds[0],
+            "rendering, s": min(seconds),
+            "MB": len(page.encode()) / 1e6,
+            "elements": len(PageReader(page).tags),
+        }
+        if find() and not arguments.no_browser:
+            figures |= in_browser(page)
+        print(name)
+        for label, value in figures.items():
+            print(f"  {label:24}{value:>12,.2f}" if isinstance(value, float) else f"  {label:24}{value:>12,}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The charts in Chromium: drawn without scripts, readable at every width, closer under the page's policy."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Browser, browser, find
+from synthetic_runs import counted_run, gemm_run, hostile_run, transpose_run, tuned_run
+
+from gpuprof.report.html import render_html
+from gpuprof.results import Run
+
+pytestmark = [
+    pytest.mark.skipif(find() is None, reason="no Chromium is installed"),
+    pytest.mark.xdist_group("browser"),
+]
+WIDTHS = (390, 700, 1000, 1400)
+RUNS = {
+    "gemm": gemm_run,
+    "counted": counted_run,
+    "transpose": transpose_run,
+    "tuned": tuned_run,
+    "hostile": hostile_run,
+}
+#: How many drawings the chart with most of them has.
+CHOICES = """
+Math.max(1, ...[...document.querySelectorAll("[data-drawing]")].map((one) => Number(one.dataset.drawing) + 1))
+"""
+#: Texts of the drawings that stand on each other, or beyond their chart's sides.
+TROUBLE = """
+(() => {
+  const found = [];
+  for (const chart of document.querySelectorAll(".chart")) {
+    const box = chart.getBoundingClientRect();
+    if (!box.width) continue;
+    const texts = [...chart.querySelectorAll(".drawing text, .track > span, .bar-rows b, .drawing p")]
+      .map((item) => ({ item, box: item.getBoundingClientRect() })).filter((text) => text.box.width);
+    texts.forEach((text, index) => {
+      const words = text.item.textContent;
+      if (text.box.left < box.left - 1 || text.box.right > box.right + 1) found.push(`beyond: ${words}`);
+      for (const other of texts.slice(index + 1)) {
+        const across = Math.min(text.box.right, other.box.right) - Math.max(text.box.left, other.box.left);
+        const down = Math.min(text.box.bottom, other.box.bottom) - Math.max(text.box.top, other.box.top);
+        if (across > 1 && down > 3) found.push(`${words} on ${other.item.textContent}`);
+      }
+    });
+  }
+  if (document.documentElement.scrollWidth > innerWidth) found.push("the page is wider than the window");
+  return found;
+})()
+"""
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Browser]:
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("pages")
+    for name, make in RUNS.items():
+        run: Run = make()
+        (folder / f"{name}.html").write_text(render_html(run), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_no_text_stands_on_another_or_leaves_its_chart(tab: Browser, pages: Path, name: str) -> None:
+    for width in WIDTHS:
+        tab.view(width, 900)
+        tab.open(pages / f"{name}.html")
+        choices = int(str(tab.run(CHOICES)))
+        for choice in range(choices):
+            tab.run(
+                f"""(async () => {{
+                  const buttons = [...document.querySelectorAll('[data-drawing="{choice}"]')];
+                  buttons.forEach((button) => button.click());
+                  while (buttons.some((button) => button.getAttribute("aria-pressed") !== "true")) await 0;
+                  await new Promise((done) => setTimeout(done, 100));
+                }})()"""
+            )
+            assert tab.run(TROUBLE) == [], f"{width} px, choice {choice}"
+    assert tab.complaints() == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_charts_stand_without_scripts(tab: Browser, pages: Path, dark: bool) -> None:
+    tab.view(1000, 900, dark=dark, scripts=False)
+    tab.open(pages / "gemm.html")
+    tab.view(1000, 900, dark=dark)
+    widths = (
+        "[...document.querySelectorAll('.bar-rows rect')].map((bar) => bar.getBoundingClientRect().width)"
+    )
+    assert int(str(tab.run(f"{widths}.filter((width) => width > 1).length"))) > 5
+    assert tab.run("getComputedStyle(document.querySelector('.chart-tools')).display") == "none"
+    fill = tab.run("getComputedStyle(document.querySelector('.bar-rows rect')).fill")
+    assert fill == ("rgb(95, 159, 216)" if dark else "rgb(91, 143, 196)")
+
+
+def test_plotly_starts_when_asked_under_the_pages_policy(tab: Browser, pages: Path) -> None:
+    tab.view(1000, 900)
+    tab.open(pages / "gemm.html")
+    assert tab.run("typeof Plotly") == "undefined"
+    opened = tab.run(
+        """(async () => {
+          const charts = [...document.querySelectorAll(".chart")].filter((chart) => chart.offsetWidth);
+          charts.forEach((chart) => chart.querySelector(".closer-button").click());
+          const done = () => charts.every((chart) => chart.querySelector(".main-svg"));
+          for (let wait = 0; wait < 400 && !done(); ++wait) await new Promise((next) => setTimeout(next, 50));
+          return charts.map((chart) => [
+            Boolean(chart.querySelector(".closer .main-svg")), chart.querySelector(".drawing").hidden,
+            chart.querySelector(".closer-button").textContent,
+          ]);
+        })()"""
+    )
+    assert isinstance(opened, list)
+    assert len(opened) == 3
+    assert all(item == [True, True, "Back to the drawing"] for item in opened)
+    back = tab.run(
+        """(() => {
+          const chart = document.querySelector(".chart:has(.main-svg)");
+          chart.querySelector(".closer-button").click();
+          return [chart.querySelector(".closer").hidden, chart.querySelector(".drawing").hidden];
+        })()"""
+    )
+    assert back == [True, False]
+    assert tab.complaints() == []
+
+
+def test_bars_are_reached_by_keyboard_and_lead_to_their_kernel(tab: Browser, pages: Path) -> None:
+    tab.view(1000, 900)
+    tab.open(pages / "gemm.html")
+    reached = tab.run(
+        """[...document.querySelectorAll(".bar-rows a")].filter((link) => link.offsetWidth).map((link) => {
+          link.focus();
+          return document.activeElement === link && document.getElementById(link.hash.slice(1)) !== null;
+        })"""
+    )
+    assert reached == [True] * 5
+
+
+def test_a_map_can_be_read_in_both_themes(tab: Browser, pages: Path) -> None:
+    for dark in (False, True):
+        tab.view(1000, 900, dark=dark)
+        tab.open(pages / "transpose.html")
+        ratios = tab.run(
+            """[...document.querySelectorAll(".heat-table td")].map((cell) => {
+              const light = (text) => {
+                const [r, g, b] = text.match(/\\d+/g).map((part) => part / 255)
+                  .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+              };
+              const style = getComputedStyle(cell);
+              const [ink, ground] = [light(style.color), light(style.backgroundColor)];
+              return Math.max(ink, ground) / Math.min(ink, ground);
+            })"""
+        )
+        assert isinstance(ratios, list)
+        assert len(ratios) == 9
+        assert min(ratios) >= 4.5

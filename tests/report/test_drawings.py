@@ -1,0 +1,466 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The drawings themselves: whole XML, and every length and place that of the figure it stands for."""
+
+import re
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from math import log10
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from synthetic_runs import RUNS, gemm_run, many_run, referenced_run, sim_run, timing, transpose_run, tuned_run
+
+from gpuprof.analysis.groups import groups
+from gpuprof.analysis.ladder import build_ladder
+from gpuprof.analysis.scaling import build_scaling
+from gpuprof.analysis.speed import rate, rate_at
+from gpuprof.report.page import Page, build_page
+from gpuprof.report.svg.bar_rows import bar_rows
+from gpuprof.report.svg.drawings import drawings
+from gpuprof.report.svg.elements import element
+from gpuprof.report.svg.heat_table import SHADES, shade
+from gpuprof.report.svg.plane import NARROW_PX, WIDE_PX
+from gpuprof.report.svg.sample_strip import sample_strip
+from gpuprof.report.svg.scales import Scale, tick_text, width_of
+
+Element = ElementTree.Element
+
+
+@cache
+def page_of(name: str) -> Page:
+    return build_page(RUNS[name]())
+
+
+def parsed(markup: str) -> Element:
+    """A drawing as a tree; it may be several elements side by side."""
+    return ElementTree.fromstring(f"<all>{markup}</all>")
+
+
+def of_class(tree: Element, name: str) -> list[Element]:
+    return [item for item in tree.iter() if name in item.get("class", "").split()]
+
+
+def percent(item: Element, key: str) -> float:
+    text = item.attrib[key]
+    assert text.endswith("%")
+    return float(text[:-1])
+
+
+def words(item: Element) -> str:
+    return "".join(item.itertext())
+
+
+def ends_of(path: str) -> list[tuple[int, int]]:
+    """The points that a path of a strip goes through."""
+    x, y, found = 0, 0, []
+    for command, numbers in re.findall(r"([MLmvh])([^MLmvh]*)", path):
+        first, *rest = map(int, re.findall(r"-?\d+", numbers))
+        if command in "ML":
+            x, y = first, rest[0]
+        elif command == "m":
+            x, y = x + first, y + rest[0]
+        else:
+            x, y = (x + first, y) if command == "h" else (x, y + first)
+        found.append((x, y))
+    return found
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_drawing_is_whole_xml_without_a_script(name: str) -> None:
+    page = page_of(name)
+    found = [drawing for view in page.charts.values() for drawing in drawings(view.data)]
+    found += [item.table for view in page.groups for item in view.sweeps]
+    found += [
+        panel
+        for view in page.groups
+        for item in view.parameters
+        for _, _, panels in item.sizes
+        for panel in panels
+    ]
+    for drawing in found:
+        tree = parsed(drawing)
+        assert {item.tag for item in tree.iter()} <= {
+            *(
+                "all",
+                "div",
+                "p",
+                "ol",
+                "li",
+                "a",
+                "b",
+                "i",
+                "span",
+                "svg",
+                "rect",
+                "line",
+                "path",
+                "text",
+                "title",
+            ),
+            *("desc", "defs", "marker", "table", "caption", "thead", "tbody", "tr", "th", "td"),
+        }
+        assert not [key for item in tree.iter() for key in item.attrib if key.startswith("on")]
+    assert found or name in ("empty", "all_failed")
+
+
+def test_a_hostile_name_stays_text() -> None:
+    name = '<b onload="x">&\u202e'
+    tree = parsed(element("p", name, title=name))
+    assert tree[0].text == tree[0].get("title") == '<b onload="x">&\\u202e'
+
+
+class TestBars:
+    """The ladder at 4096: one bar a rung, each as long as its rate."""
+
+    run = gemm_run()
+    group = groups(run)[0]
+    ladder = build_ladder(run, group.sizes[-1])
+    view = [view for view in build_page(run).charts.values() if view.data["kind"] == "ladder"][-1]
+
+    def rows(self, choice: int = 0) -> list[Element]:
+        found = parsed(drawings(self.view.data)[choice]).iter("li")
+        return [row for row in found if row.get("class") != "gap"]
+
+    def test_each_rung_is_a_link_to_its_kernel_with_its_figures(self) -> None:
+        rows = self.rows()
+        assert [row[0].get("href") for row in rows] == [
+            f"#kernel-{rung.kernel.id}" for rung in self.ladder.rungs
+        ]
+        by_name = {words(row[0][0]): words(row) for row in rows}
+        assert by_name["reg_2x1"].startswith("reg_2x113.9 TFLOP/s · 9.91 ms · 20.7 % of peak · ")
+        assert by_name["smem_panel"].startswith("smem_panel✗ failed: The block needs 1,048,576 bytes")
+
+    def test_lengths_are_rates_and_whiskers_percentiles(self) -> None:
+        shares, whiskers, rates = [], [], []
+        for row, rung in zip(self.rows(), self.ladder.rungs, strict=True):
+            if rung.speed is None:
+                assert not list(row.iter("rect"))
+                continue
+            (drawing,) = row.iter("svg")
+            end = float(drawing.get("style", "").removeprefix("--end:"))
+            (bar,) = drawing.iter("rect")
+            across = next(line for line in of_class(row, "whisker") if line.get("y1") == "50%")
+            shares.append(end * percent(bar, "width"))
+            whiskers.append((end * percent(across, "x1"), end * percent(across, "x2")))
+            problem, cold = rung.case.problem, rung.speed.timing
+            rates.append(
+                (
+                    rate(rung.speed, True),
+                    rate_at(problem, cold.p95_us, True),
+                    rate_at(problem, cold.p05_us, True),
+                )
+            )
+        unit = max(shares) / max(rates)[0]
+        for share, (low, high), (value, slow, fast) in zip(shares, whiskers, rates, strict=True):
+            assert share == pytest.approx(unit * value, abs=0.02)
+            assert low == pytest.approx(unit * slow, abs=0.02)
+            assert high == pytest.approx(unit * fast, abs=0.02)
+
+    def test_the_limit_stands_where_its_value_lies(self) -> None:
+        metric = self.view.data["metrics"][0]
+        (line,) = [
+            item for item in of_class(parsed(self.view.drawing), "limit") if item.get("x1") != "50%"
+        ] or [None]
+        value = metric["lines"][0]["value"]
+        longest = max(bar["high"] for bar in metric["bars"] if bar)
+        if value <= 2.5 * longest:
+            assert line is not None
+            assert percent(line, "x1") == pytest.approx(100.0)
+        else:
+            assert line is None
+            assert f"beyond this axis: {metric['lines'][0]['label']}" in words(parsed(self.view.drawing))
+
+    def test_a_near_limit_ends_the_axis(self) -> None:
+        view = page_of("transpose").charts["chart-1"]
+        lines = [item for item in of_class(parsed(view.drawing), "limit") if item.get("x1") != "50%"]
+        values = [line["value"] for line in view.data["metrics"][0]["lines"]]
+        assert [percent(line, "x1") for line in lines] == pytest.approx(
+            [100 * value / max(values) for value in values], abs=0.01
+        )
+
+    def test_references_stand_apart(self) -> None:
+        classes = [item.get("class") for item in parsed(self.view.drawing).iter("li")]
+        assert classes[-2:] == ["gap", "reference"]
+
+    def test_a_mark_is_the_measured_time_beyond_the_bound(self) -> None:
+        view = page_of("counted").charts["chart-1"]
+        place = [metric["key"] for metric in view.data["metrics"]].index("bound")
+        rows = [row for row in parsed(drawings(view.data)[place]).iter("li") if list(row.iter("rect"))]
+        bars = [bar for bar in view.data["metrics"][place]["bars"] if bar]
+        for row, bar in zip(rows, bars, strict=True):
+            (rect,), (mark,) = row.iter("rect"), of_class(row, "mark")
+            ratio = percent(rect, "width") / percent(mark, "x1")
+            assert ratio == pytest.approx(bar["value"] / bar["mark"], rel=1e-3)
+
+    def test_a_logarithmic_axis_has_its_foot_at_one_half(self) -> None:
+        view = page_of("sim").charts["chart-1"]
+        place = [metric["key"] for metric in view.data["metrics"]].index("sector_ratio")
+        metric = {**view.data["metrics"][place], "logarithmic": True}
+        tree = parsed(bar_rows({**view.data, "metrics": [metric]}, 0))
+        shown = [bar for bar in metric["bars"] if bar]
+        ends = [
+            float(item.get("style", "").removeprefix("--end:"))
+            for item in tree.iter("svg")
+            if "--end" in item.get("style", "")
+        ]
+        most = max(bar["value"] for bar in shown)
+        for end, bar in zip(ends, shown, strict=True):
+            assert end == pytest.approx(log10(bar["value"] / 0.5) / log10(most / 0.5), abs=1e-3)
+
+    @pytest.mark.parametrize("name", RUNS)
+    def test_no_label_needs_more_than_the_track(self, name: str) -> None:
+        for view in page_of(name).charts.values():
+            if view.data["kind"] != "ladder":
+                continue
+            for choice, metric in enumerate(view.data["metrics"]):
+                tree = parsed(drawings(view.data)[choice])
+                rooms = dict(
+                    re.findall(r"--([\w-]+):([\d.]+)px", of_class(tree, "bar-rows")[0].get("style", ""))
+                )
+                for track, kind, room in ((650, "text", "room"), (330, "short", "short-room")):
+                    for bar, row in zip(metric["bars"], self._with_bars(tree), strict=True):
+                        if bar and row is not None:
+                            end = float(row.get("style", "").removeprefix("--end:"))
+                            used = (track - float(rooms[room])) * end + width_of(bar[kind], 12)
+                            assert used <= track
+
+    def _with_bars(self, tree: Element) -> list[Element | None]:
+        rows = [row for row in tree.iter("li") if row.get("class") != "gap"]
+        return [next(row.iter("svg"), None) for row in rows]
+
+
+def test_lines_go_through_the_rates() -> None:
+    run = gemm_run()
+    group = groups(run)[0]
+    view = next(view for view in build_page(run).charts.values() if view.data["kind"] == "scaling")
+    tree = parsed(view.drawing)
+    series = [item for item in build_scaling(run, group) if item.is_shown]
+    paths = list(of_class(tree, "lines")[0])
+    assert len(paths) == len(series)
+    heights = []
+    for path, item in zip(paths, series, strict=True):
+        points = [tuple(map(float, pair.split())) for pair in path.attrib["d"][1:].split("L")]
+        assert len(points) == len(item.points)
+        heights += [(1000 - y, point.rate) for (_, y), point in zip(points, item.points, strict=True)]
+    unit = max(heights)[0] / max(heights)[1]
+    for height, value in heights:
+        assert height == pytest.approx(unit * value, abs=0.02)
+    titles = [words(item) for item in tree.iter("title")]
+    assert "reg_2x1, 4096: 13.9 TFLOP/s" in titles
+    assert [item.get("href") for item in tree.iter("a")] == [f"#kernel-{item.kernel}" for item in series]
+
+
+def test_a_logarithmic_axis_has_equal_steps_for_equal_factors() -> None:
+    view = next(view for view in page_of("gemm").charts.values() if view.data["kind"] == "scaling")
+    tree = parsed(drawings(view.data)[1])
+    places = {
+        words(mark): (percent(mark, "x"), percent(mark, "y"))
+        for mark in of_class(tree, "mark")
+        if "swatch" not in mark.get("class", "")
+    }
+    shown = [series for series in view.data["series"] if series["shown"]]
+    points = [
+        (places[f"{series['name']}, {text}"][1], log10(y))
+        for series in shown
+        for y, text in zip(series["y"], series["text"], strict=True)
+    ]
+    (low, low_log), (high, high_log) = max(points), min(points)
+    slope = (high - low) / (high_log - low_log)
+    for place, logarithm in points:
+        assert place == pytest.approx(low + slope * (logarithm - low_log), abs=0.05)
+
+
+def test_roofs_points_and_steps_lie_on_logarithmic_axes() -> None:
+    view = next(view for view in page_of("gemm").charts.values() if view.data["kind"] == "roofline")
+    for choice, level in enumerate(view.data["levels"]):
+        tree = parsed(drawings(view.data)[choice])
+        marks = [item for item in of_class(tree, "mark") if "swatch" not in item.get("class", "")]
+        shown = [point for point in level["points"] if point["last"]]
+        assert len(marks) == len(shown)
+        placed = [
+            (percent(mark, "x"), percent(mark, "y"), log10(point["x"]), log10(point["y"]))
+            for mark, point in zip(marks, shown, strict=True)
+        ]
+        roof = of_class(tree, "roof")[-1]
+        start, knee = (
+            tuple(map(float, pair.split())) for pair in re.findall(r"[\d.]+ [\d.]+", roof.get("d") or "")[:2]
+        )
+        # The slope is a bandwidth: on logarithmic axes it rises as much as it runs, in decades.
+        across, up = knee[0] - start[0], start[1] - knee[1]
+        (x, y, x_log, y_log), *others = placed
+        for x2, y2, x2_log, y2_log in others:
+            if x2_log != x_log:
+                decade = (x2 - x) / (x2_log - x_log)
+                height = -(y2 - y) / (y2_log - y_log)
+                assert up / across == pytest.approx(height / decade, rel=0.02)
+        steps = of_class(tree, "step")
+        assert len(steps) == len([step for step in level["steps"] if level["points"][step[0]]["last"]])
+
+
+def test_a_map_has_every_figure_on_the_colour_it_stands_for() -> None:
+    (item,) = page_of("transpose").groups[0].sweeps
+    cells = {cell.case.block[:2]: cell for cell in item.sweep.all_cells}
+    tree = parsed(item.table)
+    head, *rows = [row for row in tree.iter("tr") if list(row.iter("td")) or len(row) == len(item.sweep.xs)]
+    xs = [int(words(one)) for one in head]
+    assert xs == list(item.sweep.xs)
+    shades = {}
+    for row in rows:
+        y = int(words(row[0]))
+        for x, one in zip(xs, list(row)[1:], strict=True):
+            cell = cells.get((x, y))
+            if cell is None or cell.value is None:
+                assert one.get("class") == "none"
+                continue
+            shades[cell.value] = int(one.attrib["class"].split()[0].removeprefix("shade-"))
+            assert words(one).startswith(f"{cell.value:,.0f}")
+            assert ("best" in one.attrib["class"].split()) == cell.is_best == words(one).endswith("★")
+    ordered = [shades[value] for value in sorted(shades)]
+    assert ordered == sorted(ordered)
+    assert (ordered[0], ordered[-1]) == (0, SHADES - 1)
+
+
+def test_lower_times_have_the_stronger_colours() -> None:
+    chart = {"low": 1.0, "high": 100.0, "logarithmic": True, "reversed": True}
+    assert [shade(chart, value) for value in (1.0, 10.0, 100.0)] == [SHADES - 1, SHADES // 2, 0]
+    assert shade({**chart, "high": 1.0}, 1.0) == SHADES - 1
+
+
+class TestSamples:
+    def test_the_words_are_the_records(self) -> None:
+        cold = timing(9.92, 0.002, 60)
+        tree = parsed(sample_strip(cold, "4096"))
+        assert words(next(tree.iter("summary"))) == "Samples at 4096: 60 samples"
+        text = words(next(tree.iter("p")))
+        assert text.startswith("Median 9.920 µs; 95 % interval 9.9")
+
+    def test_the_median_and_its_interval_stand_where_they_lie(self) -> None:
+        cold = timing(100.0, 0.05, 200)
+        assert cold.ci95_rel is not None
+        (panel, _) = [
+            item for item in parsed(sample_strip(cold, "x")).iter("svg") if item.get("role") == "img"
+        ]
+        (line,), (band,) = of_class(panel, "median"), panel.iter("rect")
+        high = max(min(max(cold.samples_us), cold.p95_us + 1.5 * (cold.p95_us - cold.p05_us)), 101.0)
+        low = min(max(min(cold.samples_us), cold.p05_us - 1.5 * (cold.p95_us - cold.p05_us)), 99.0)
+        assert percent(line, "y1") == pytest.approx(100 * (high - 100.0) / (high - low), abs=0.1)
+        assert percent(band, "height") == pytest.approx(
+            100 * 2 * cold.ci95_rel * 100.0 / (high - low), abs=0.2
+        )
+        assert percent(band, "y") < percent(line, "y1") < percent(band, "y") + percent(band, "height")
+
+    def test_rounds_stand_beside_each_other_with_their_medians(self) -> None:
+        first, second = timing(100.0, 0.001, 90), timing(110.0, 0.001, 30)
+        both = replace(first, rounds_us=first.rounds_us + second.rounds_us, p95_us=second.p95_us)
+        tree = parsed(sample_strip(both, "4096"))
+        (middles,) = of_class(tree, "of-round")
+        (x1, y1, w1), (x2, y2, w2) = (
+            tuple(map(float, item))
+            for item in re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)", middles.attrib["d"])
+        )
+        assert w1 == pytest.approx(3 * w2, rel=0.02)
+        assert x1 + w1 < x2
+        assert y1 > y2
+        assert "120 samples in 2 rounds" in words(tree)
+        assert "medians of rounds 100.0 µs to 110.0 µs" in words(tree)
+
+    def test_an_outlier_is_told_and_hides_no_rest(self) -> None:
+        cold = timing(100.0, 0.01, 100)
+        far = replace(cold, rounds_us=((*cold.samples_us, 5000.0),))
+        tree = parsed(sample_strip(far, "4096"))
+        assert "1 beyond the drawing; all lie from" in words(tree)
+        assert "5.000 ms" not in [words(item) for item in tree.iter("text")]
+
+    @pytest.mark.parametrize("samples", [(5.0,), (5.0, 5.0, 5.0), (0.0, 1e-3), ()])
+    def test_few_and_equal_samples(self, samples: tuple[float, ...]) -> None:
+        cold = replace(timing(5.0), rounds_us=(samples,), ci95_rel=None)
+        drawn = sample_strip(cold, "4096")
+        assert ("too few samples for an interval" in drawn) == bool(samples)
+        parsed(drawn)
+
+    @given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=300), st.integers(1, 4))
+    def test_it_stays_small_and_within_its_field(self, samples: list[float], rounds: int) -> None:
+        cut = [tuple(samples[index::rounds]) for index in range(rounds)]
+        ordered = sorted(samples)
+        cold = replace(
+            timing(ordered[len(ordered) // 2]),
+            rounds_us=tuple(cut),
+            p05_us=ordered[len(ordered) // 20],
+            p95_us=ordered[-1 - len(ordered) // 20],
+        )
+        drawn = sample_strip(cold, "4096")
+        assert len(drawn) < 2600
+        for path in parsed(drawn).iter("path"):
+            for x, y in ends_of(path.attrib["d"]):
+                assert -4 <= x <= 404
+                assert -4 <= y <= 404
+
+
+class TestScale:
+    @given(st.floats(1e-6, 1e9), st.floats(1.001, 1e6), st.integers(2, 12), st.booleans())
+    def test_marked_values_are_few_ascending_and_on_the_axis(
+        self, low: float, factor: float, most: int, logarithmic: bool
+    ) -> None:
+        scale = Scale(low if logarithmic else 0.0, low * factor, logarithmic)
+        ticks = scale.ticks(most)
+        assert len(ticks) <= most + 1
+        assert list(ticks) == sorted(set(ticks))
+        assert all(-1e-6 <= scale.share(value) <= 1 + 1e-6 for value in ticks)
+        assert len(ticks) >= 2 or logarithmic
+
+    def test_ends(self) -> None:
+        assert [Scale(0, 50).share(value) for value in (0, 25, 50)] == [0, 0.5, 1]
+        assert [Scale(1, 100, True).share(value) for value in (0.1, 1, 10, 100)] == [0, 0, 0.5, 1]
+        assert Scale(0, 54.9).ticks(6) == (0, 10, 20, 30, 40, 50)
+        assert Scale(0.5, 6000, True).ticks(6) == (1, 10, 100, 1000)
+
+    @pytest.mark.parametrize(
+        ("value", "text"), [(0, "0"), (0.1, "0.1"), (1000, "1,000"), (2e6, "2.00 M"), (2.5, "2.5")]
+    )
+    def test_text(self, value: float, text: str) -> None:
+        assert tick_text(value) == text
+
+
+def test_labels_below_an_axis_never_touch() -> None:
+    view = next(view for view in build_page(many_run()).charts.values() if view.data["kind"] == "scaling")
+    edges = [128 * 1.2**step for step in range(24)]
+    chart = {
+        **view.data,
+        "ticks": [(edge, f"{edge:.0f}x{edge:.0f}x{edge:.0f}") for edge in edges],
+    }
+    tree = parsed(drawings(chart)[0])
+    labels = [item for item in tree.iter("text") if "x" in words(item)]
+    anchors = {"start": 0.0, "middle": 0.5, "end": 1.0}
+    for width, shown in (
+        (WIDE_PX, labels),
+        (NARROW_PX, [item for item in labels if "wide-only" not in item.get("class", "")]),
+    ):
+        spans = []
+        for item in shown:
+            length = width_of(words(item), 11.5)
+            left = percent(item, "x") / 100 * width - anchors[item.attrib["text-anchor"]] * length
+            spans.append((left, left + length))
+        assert len(spans) >= 2
+        assert min(spans)[0] >= -14
+        assert max(spans)[1] <= width + 14
+        spans.sort()
+        assert all(end < start for (_, end), (start, _) in pairwise(spans))
+
+
+def test_a_page_of_forty_kernels_has_few_elements_for_its_charts() -> None:
+    page = build_page(many_run())
+    for view in page.charts.values():
+        assert view.drawing.count("<") - view.drawing.count("</") < 45 * 12
+    assert sum(len(view.drawing) for view in page.charts.values()) < 250_000
+
+
+@pytest.mark.parametrize("make", [gemm_run, sim_run, transpose_run, tuned_run, referenced_run])
+def test_drawing_twice_gives_the_same(make) -> None:  # type: ignore[no-untyped-def]
+    first, second = build_page(make()), build_page(make())
+    assert [view.drawing for view in first.charts.values()] == [
+        view.drawing for view in second.charts.values()
+    ]
