@@ -13,11 +13,11 @@ import pytest
 # The runs that all tests of reports share.
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 
-from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run  # noqa: E402
-from wide_run import wide_run  # noqa: E402
+from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run
+from wide_run import wide_run
 
-from gpuprof.reading import read_run  # noqa: E402
-from gpuprof.report.html import render_html  # noqa: E402
+from gpuprof.reading import read_run
+from gpuprof.report.html import render_html
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -71,7 +71,7 @@ def visit(chromium: object, address: Callable[[str], str]) -> Iterator[Callable[
     contexts, heard = [], []
 
     def opened(name: str, *, size: tuple[int, int] = (1400, 900), at: str = "", **options: object) -> object:
-        context = chromium.new_context(viewport=dict(zip(("width", "height"), size)), **options)
+        context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, **options)
         contexts.append(context)
         page = context.new_page()
         page.on("request", lambda request: heard.append(request.url))
