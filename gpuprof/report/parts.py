@@ -25,7 +25,7 @@ class Parts:
             content: HTML, without parts of its own.
         """
         self._held.append(str(content))
-        return Markup(f'<div class="part" data-part="{len(self._held) - 1}"></div>')
+        return Markup(f'<div class="kept" data-kept="{len(self._held) - 1}"></div>')
 
     def packed(self) -> Markup:
         """All parts kept so far, for the element `PARTS_BLOCK`."""

@@ -23,7 +23,7 @@ def bottom(page, selector):
 def open_part(page, selector):
     part = page.locator(selector).first
     part.locator(":scope > summary").click()
-    part.locator(":scope > .part").wait_for(state="detached")
+    part.locator(":scope > .kept").wait_for(state="detached")
 
 
 def open_all(page):
@@ -34,8 +34,8 @@ def open_all(page):
           part.open = true;
         })"""
     )
-    page.locator(".part").first.wait_for(state="detached")
-    while page.locator(".part").count():
+    page.locator(".kept").first.wait_for(state="detached")
+    while page.locator(".kept").count():
         page.wait_for_timeout(20)
 
 

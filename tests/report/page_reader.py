@@ -28,7 +28,7 @@ _BREAKS = {
 }
 
 
-_PART = re.compile(r'<div class="part" data-part="(\d+)"></div>')
+_PART = re.compile(r'<div class="kept" data-kept="(\d+)"></div>')
 
 
 def expanded(page: str) -> str:

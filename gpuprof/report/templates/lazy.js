@@ -20,9 +20,9 @@
 
   /** Turns the text that a part of the page stands for into elements. */
   async function build(details) {
-    const place = details.querySelector(":scope > .part");
+    const place = details.querySelector(":scope > .kept");
     if (!place) return;
-    const text = (await texts())[Number(place.dataset.part)];
+    const text = (await texts())[Number(place.dataset.kept)];
     if (!place.isConnected) return;
     const parsed = document.createElement("template");
     parsed.innerHTML = text;
@@ -51,7 +51,7 @@
     const mark = `id="${id}"`;
     const alone = [...document.querySelectorAll("noscript.code-alone")].find((code) => code.textContent.includes(mark));
     const number = alone ? -1 : (await texts()).findIndex((text) => text.includes(mark));
-    const place = alone || document.querySelector(`.part[data-part="${number}"]`);
+    const place = alone || document.querySelector(`.kept[data-kept="${number}"]`);
     if (!place) return null;
     await open(place.parentElement);
     return document.getElementById(id);
