@@ -21,6 +21,7 @@ from gpuprof.report.agreement_text import agreement_headline, counted_twice, for
 from gpuprof.report.cells import block_phrase, format_block
 from gpuprof.report.ladder_table import remarks
 from gpuprof.report.page import build_page
+from gpuprof.report.parts import PARTS_BLOCK, Parts
 from gpuprof.report.pieces import Pieces
 from gpuprof.report.profile_table import PROFILE_COLUMNS
 from gpuprof.report.shortened import shortened
@@ -55,7 +56,7 @@ def render_html(run: Run) -> str:
         charts = {view.key: view.data for view in page.charts.values()}
         block, (packed_plotly, plotly_hash) = data.result(), plotly.result()
     script = "\n".join(_asset(name) for name in _SCRIPTS)
-    pieces = Pieces(Glossary())
+    pieces, parts = Pieces(Glossary()), Parts()
     return (
         _environment()
         .get_template("report.html.j2")
@@ -65,6 +66,8 @@ def render_html(run: Run) -> str:
             glossary=pieces.glossary,
             term=pieces.term,
             not_measured=pieces.not_measured,
+            parts=parts,
+            parts_block=PARTS_BLOCK,
             cell=pieces.cell,
             cells=pieces.cells,
             sortable_cells=pieces.sortable_cells,

@@ -71,7 +71,7 @@ def visit(chromium: object, address: Callable[[str], str]) -> Iterator[Callable[
     contexts, heard = [], []
 
     def opened(name: str, *, size: tuple[int, int] = (1400, 900), at: str = "", **options: object) -> object:
-        context = chromium.new_context(viewport=dict(zip(("width", "height"), size)), **options)
+        context = chromium.new_context(viewport={"width": size[0], "height": size[1]}, **options)
         contexts.append(context)
         page = context.new_page()
         page.on("request", lambda request: heard.append(request.url))

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a report the way a browser with scripts blocked does: text, links and attributes, no layout."""
+"""Reads a report the way somebody does who opens every part of it: text, links and attributes, no layout."""
 
 import json
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -27,6 +28,16 @@ _BREAKS = {
 }
 
 
+_PART = re.compile(r'<div class="kept" data-kept="(\d+)"></div>')
+
+
+def expanded(page: str) -> str:
+    """The page as it is when a reader has opened all of it: its compressed parts stand where they belong."""
+    block = re.search(r'id="gpuprof-parts">([^<]*)<', page)
+    parts = json.loads(page_data.unpacked(block[1])) if block else []
+    return _PART.sub(lambda found: parts[int(found[1])], page)
+
+
 class PageReader(HTMLParser):
     """Collects what a report says and what it points at.
 
@@ -40,6 +51,7 @@ class PageReader(HTMLParser):
         self.tags: list[tuple[str, dict[str, str]]] = []
         self.scripts: list[tuple[dict[str, str], str]] = []
         self._pieces: list[str] = []
+        page = expanded(page)
         self._silent = 0
         self._verbatim = 0
         self.feed(page)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from page_reader import PageReader
+from page_reader import PageReader, expanded
 from synthetic_runs import counted_run, gemm_run, sim_run
 
 from gpuprof.api.run import Run as ApiRun
@@ -30,13 +30,15 @@ def measured(run: Run) -> Run:
 
 @cache
 def page() -> str:
-    return render_html(counted_run())
+    return expanded(render_html(counted_run()))
 
 
 def pictures(text: str, kernel: str) -> list[str]:
     """The pictures of one kernel's section."""
     (section,) = re.findall(
-        rf'<details class="block kernel" name="kernels" id="kernel-{kernel}".*?</noscript>', text, re.DOTALL
+        rf'<details class="block kernel" name="kernels" id="kernel-{kernel}".*?</table>\n<p class="verdict">',
+        text,
+        re.DOTALL,
     )
     return re.findall(r'<table class="bounds">.*?</table>', section, re.DOTALL)
 
@@ -91,7 +93,7 @@ def test_the_line_that_causes_most_is_linked_and_marked_in_the_source() -> None:
 
 
 def test_without_a_time_there_is_no_line_and_no_share() -> None:
-    (picture,) = pictures(render_html(sim_run()), "naive")
+    (picture,) = pictures(expanded(render_html(sim_run())), "naive")
     assert widths(picture, "measured") == []
     assert "Of the measured time" not in picture
 

@@ -21,10 +21,10 @@ SAMPLE = Path(__file__).parents[2] / "samples" / "transpose-blocks-h200.json"
 
 
 @given(st.text())
-def test_what_is_packed_comes_back_in_letters_that_need_no_escape(text):
+def test_what_is_packed_comes_back_in_letters_that_a_script_element_holds(text):
     letters = page_data.packed(text)
     assert page_data.unpacked(letters) == text
-    assert not set(letters) & set("<>&\"'")
+    assert "<" not in letters
     assert page_data.packed(text) == letters
 
 
@@ -50,16 +50,20 @@ def block(letters: str, kind: str = "gzip") -> str:
     return f'<!DOCTYPE html><script type="application/{kind}" id="gpuprof-data">{letters}</script>'
 
 
-BOMB = base64.b64encode(zlib.compress(b"0" * 5000, wbits=31)).decode()
+def in_letters(data: bytes) -> str:
+    return base64.b85encode(data).decode().replace("<", ",")
+
+
+BOMB = in_letters(zlib.compress(b"0" * 5000, wbits=31))
 
 
 @pytest.mark.parametrize(
     ("page", "words"),
     [
         ("<!doctype html><p>a page of somebody else's</p>", "it has no data block"),
-        (block("????"), "its data block is damaged"),
+        (block("[[[[["), "its data block is damaged"),
         (block(page_data.packed("{}")[:-8]), "its data block is"),
-        (block(base64.b64encode(b"not gzip").decode()), "its data block is damaged"),
+        (block(in_letters(b"not gzip")), "its data block is damaged"),
         (block(page_data.packed("[1]")), "its data block holds no run"),
         (block(page_data.packed("{")), "holds no results of gpuprof"),
         (block("{}", "json"), "its data block holds no run"),

@@ -3,23 +3,39 @@
 // What stands in closed parts of the page becomes elements when they are opened, and links find it there.
 
 (() => {
-  const LAZY = ":scope > noscript.lazy";
+  let inflated;
+  /** The texts of all parts, inflated when the first one is asked for. */
+  const texts = () => (inflated ||= gpuprof.inflate("gpuprof-parts").then(JSON.parse));
 
-  /** Turns the text of a part into elements. A browser without scripts did so when it read the page. */
-  function build(part) {
-    const held = part.querySelector(LAZY);
-    if (!held) return;
+  /** A kernel's code stands in the page once, for readers without scripts too. */
+  function takeCode(details, part) {
+    const place = part.querySelector("pre.in-page");
+    const alone = details.querySelector(":scope > noscript.code-alone");
+    if (!place || !alone) return;
     const parsed = document.createElement("template");
-    parsed.innerHTML = held.textContent;
-    held.replaceWith(parsed.content);
-    gpuprof.enhanceTables(part);
-    gpuprof.highlight(part);
-    part.querySelectorAll("details[open]").forEach(build);
+    parsed.innerHTML = alone.textContent;
+    alone.remove();
+    place.append(...parsed.content.querySelector("pre").childNodes);
   }
 
-  function open(part) {
-    build(part);
-    part.open = true;
+  /** Turns the text that a part of the page stands for into elements. */
+  async function build(details) {
+    const place = details.querySelector(":scope > .kept");
+    if (!place) return;
+    const text = (await texts())[Number(place.dataset.kept)];
+    if (!place.isConnected) return;
+    const parsed = document.createElement("template");
+    parsed.innerHTML = text;
+    takeCode(details, parsed.content);
+    place.replaceWith(parsed.content);
+    gpuprof.enhanceTables(details);
+    gpuprof.highlight(details);
+    await Promise.all([...details.querySelectorAll("details[open]")].map(build));
+  }
+
+  async function open(details) {
+    await build(details);
+    details.open = true;
   }
 
   // Toggle events do not bubble, but they can be caught on their way down.
@@ -29,26 +45,31 @@
   document.querySelectorAll("details[open]").forEach(build);
 
   /** The element of an id; where it stands in a part that was never opened, that part is built. */
-  function find(id) {
+  async function find(id) {
     const known = document.getElementById(id);
     if (known) return known;
     const mark = `id="${id}"`;
-    const holder = [...document.querySelectorAll("noscript.lazy")].find((held) => held.textContent.includes(mark));
-    if (!holder) return null;
-    open(holder.parentElement);
-    return find(id);
+    const alone = [...document.querySelectorAll("noscript.code-alone")].find((code) => code.textContent.includes(mark));
+    const number = alone ? -1 : (await texts()).findIndex((text) => text.includes(mark));
+    const place = alone || document.querySelector(`.kept[data-kept="${number}"]`);
+    if (!place) return null;
+    await open(place.parentElement);
+    return document.getElementById(id);
   }
 
   /** Opens whatever hides the target of the address, and goes there. */
-  function reveal() {
+  async function reveal() {
     const id = decodeURIComponent(location.hash.slice(1));
-    const target = id && find(id);
+    const target = id && await find(id);
     if (!target) return;
     for (let part = target; part; part = part.parentElement) {
-      if (part instanceof HTMLDetailsElement) open(part);
+      if (part instanceof HTMLDetailsElement) await open(part);
       if (part.matches(".panel[hidden]")) part.dispatchEvent(new CustomEvent("gpuprof:show"));
     }
-    target.scrollIntoView();
+    // A line of code is looked at with the lines around it, and with its number.
+    const listing = target.closest(".source");
+    target.scrollIntoView({ block: listing ? "center" : "start" });
+    if (listing) listing.scrollLeft = 0;
   }
   window.addEventListener("hashchange", reveal);
   // A link to where the address points already changes no address.
