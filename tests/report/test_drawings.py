@@ -393,11 +393,11 @@ class TestSamples:
             p95_us=ordered[-1 - len(ordered) // 20],
         )
         drawn = sample_strip(cold, "4096")
-        assert len(drawn) < 2600
+        assert len(drawn) < 2400
         for path in parsed(drawn).iter("path"):
             for x, y in ends_of(path.attrib["d"]):
-                assert -4 <= x <= 404
-                assert -4 <= y <= 404
+                assert -1 <= x <= 361
+                assert -1 <= y <= 97
 
 
 class TestScale:
