@@ -64,9 +64,7 @@ def sample_strip(timing: Timing, size: str) -> Markup:
             _panel(
                 axis, timing, _strip(timing, axis), "in the order taken" + _by_round(timing), labelled=True
             ),
-            _panel(
-                axis, timing, _sorted(samples, axis), "sorted, from 0 to 100 % of the samples", labelled=False
-            ),
+            _panel(axis, timing, _sorted(samples, axis), "sorted, 0 to 100 %", labelled=False),
             class_="samples",
         ),
         class_="samples-of",
@@ -81,7 +79,7 @@ def count_phrase(timing: Timing) -> str:
 
 
 def _by_round(timing: Timing) -> str:
-    return ", round by round; a bar is a round's median" if len(timing.rounds_us) > 1 else ""
+    return ", by round" if len(timing.rounds_us) > 1 else ""
 
 
 def _axis(timing: Timing) -> _Axis:
