@@ -207,6 +207,9 @@ const gpuprof = (() => {
     }
   }
 
+  // A browser that cannot inflate still shows every chart as it was drawn.
+  if (!("DecompressionStream" in window)) document.querySelectorAll(".chart-tools").forEach((tools) => tools.remove());
+
   document.addEventListener("click", (event) => {
     const button = event.target.closest(".chart-tools button");
     if (!button) return;
