@@ -233,6 +233,32 @@ def test_hostile_names_stay_text():
     assert "\u202e" not in "".join(texts[key] for key in ("terminal", "markdown", "html", "junit"))
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
+def test_the_terminals_lines_fit_and_ascii_is_enough(width):
+    base, new = ladder(seed=1), ladder(seed=2, factors={"naive": 1.1, "reg_2x1": 0.8})
+    blocks = tuple(replace(case, block=(8, 8, 1)) for case in new.cases if case.kernel == "naive")
+    comparison = compare_runs(base, replace(new, cases=(*new.cases, *blocks)))
+    gates = hold_comparison(read_gates(GATES, with_base=True), comparison)
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    print_comparison(comparison, gates, file=file, width=width)
+    file.seek(0)
+    lines = file.read().splitlines()
+    assert max(map(len, lines)) <= width
+    assert not any("\\u" in line for line in lines)
+    assert any(line.startswith("v  reg_2x1") for line in lines)
+
+
+def test_a_sweep_names_its_blocks():
+    base = ladder(1)
+    both = (*base.cases, *(replace(case, block=(8, 8, 1)) for case in base.cases if case.kernel == "naive"))
+    file = io.StringIO()
+    print_comparison(
+        compare_runs(replace(base, cases=both), replace(base, cases=both)), (), file=file, width=120
+    )
+    assert "naive 32x32" in file.getvalue()
+    assert "naive 8x8" in file.getvalue()
+
+
 def test_the_page_runs_no_script_and_loads_nothing():
     page = everything(compare_runs(ladder(), ladder(seed=3)), io.StringIO())["html"]
     assert re.findall(r"<script[^>]*>", page) == ['<script type="application/json" id="gpuprof-comparison">']
