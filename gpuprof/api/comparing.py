@@ -218,7 +218,7 @@ class Comparison:
         """The page."""
         from gpuprof.report.compared_html import render_comparison_html
 
-        return render_comparison_html([(self.record, ())])
+        return render_comparison_html([(self.record, ())], Tool("gpuprof", __version__))
 
     def __len__(self) -> int:
         """How many cases both runs have."""

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare the working tree with a revision of its repository: both versions measured in turns."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -158,7 +159,7 @@ def _requests(
                 f"There is no {path} at {revision}.", fix="Name what both versions have, or another revision."
             )
     new = _request(ladder_of(here, command=wanted.command), wanted)
-    base_ladder = ladder_of(there, command=wanted.command)
+    base_ladder = _ladder_at(there, checkout, wanted, revision)
     if base_ladder.operation.name != new.operation.name:
         raise InputError(
             f"At {revision} it is the operation {base_ladder.operation.name}, here {new.operation.name}.",
@@ -176,6 +177,17 @@ def _requests(
     if not selections:
         raise InputError(f"None of these kernels is there at {revision}.", fix="Drop -k, or name others.")
     return replace(new, ladder=base_ladder, selections=selections), new
+
+
+def _ladder_at(paths: list[Path], checkout: Path, wanted: Wanted, revision: str) -> Ladder:
+    """The kernels at a revision; what ails them is told by the names that they have in the repository."""
+    try:
+        return ladder_of(paths, command=wanted.command)
+    except InputError as error:
+        what = error.what.replace(f"{checkout}{os.sep}", "")
+        raise InputError(
+            f"At {revision}: {what}", fix=error.fix.replace(f"{checkout}{os.sep}", "")
+        ) from error
 
 
 def _known_params(selection: Selection, known: Mapping[str, Any]) -> tuple[Mapping[str, int], ...]:
@@ -310,7 +322,14 @@ def _git(where: Path, *arguments: str) -> str:
     command = ["git", "-C", str(where), "-c", "core.hooksPath=/dev/null", *arguments]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_GIT_TIMEOUT_S, check=False
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_GIT_TIMEOUT_S,
+            # Within a hook git says where its repository is, which need not be that of the kernels.
+            env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+            check=False,
         )
     except FileNotFoundError as error:
         raise ToolError("--against needs git, which was not found.", fix="Install git.") from error

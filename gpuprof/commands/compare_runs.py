@@ -170,7 +170,7 @@ def _page(pairs: "Sequence[tuple[Comparison, object]]") -> str:
         raise ToolError(
             f"The page needs the package {error.name}, which is not installed.", fix="Install it."
         ) from error
-    return render_comparison_html(pairs)  # type: ignore[arg-type]
+    return render_comparison_html(pairs, Tool("gpuprof", __version__))  # type: ignore[arg-type]
 
 
 def _write(path: Path, text: str) -> None:

@@ -30,6 +30,8 @@ ATTENTION: tuple[Verdict, ...] = ("regressed", "improved", "uncertain", "same")
 _LEAST_BOUND = 0.01
 #: By how much Nsight Compute's counters differ from one run of a kernel to the next.
 _NOISE_OF_HARDWARE = 0.05
+#: Shares that follow from addresses alone.
+_EFFICIENCIES = ("global_load_efficiency_pct", "global_store_efficiency_pct")
 #: Figures of a case that no noise touches, besides its counters.
 _EXACT = (
     "registers_per_thread",
@@ -312,11 +314,18 @@ def _executed(case: Measurement) -> bool:
 def _is_noise(
     figure: Figure, before: float | str, after: float | str, base: Measurement, new: Measurement
 ) -> bool:
-    """Whether hardware may well count both of the same code: it counts a sample of its work, and rates."""
-    found = (counters.held(case).get(figure.key) for case in (base, new))
+    """Whether Nsight Compute may well say both of the same code.
+
+    Its rates, hit rates and stalls follow from when things happened, and even its counts differ a little. Of
+    the same code they say nothing; of other code, counts and efficiencies that moved clearly do.
+    """
+    found = [counters.held(case).get(figure.key) for case in (base, new)]
     if isinstance(before, str) or isinstance(after, str) or not any(c and c.source == "ncu" for c in found):
         return False
-    return figure.unit == "GB/s" or abs(after - before) <= _NOISE_OF_HARDWARE * abs(before)
+    counted = numbers.is_count(figure.unit) or figure.unit == "bytes" or figure.key in _EFFICIENCIES
+    if not counted or base.source_hash == new.source_hash:
+        return True
+    return abs(after - before) <= _NOISE_OF_HARDWARE * abs(before)
 
 
 def percent(change: float, *, signed: bool = True) -> str:

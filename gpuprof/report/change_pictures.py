@@ -3,22 +3,17 @@
 """Small inline drawings of a comparison: where a change may lie, and how the rounds of both spread."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import ceil
 
 from markupsafe import Markup
 
 from gpuprof.analysis import numbers
 from gpuprof.comparison.compared import percent
 from gpuprof.comparison.judging import Judgement
+from gpuprof.comparison.spread import spreads
 from gpuprof.results import Timing
-from gpuprof.statistics import percentile
 
 _WIDTH, _HEIGHT = 190, 20
 _ROUNDS_WIDTH, _ROUNDS_HEIGHT = 460, 110
-#: Below so many rounds a side their samples are drawn in the order taken.
-_FEW_ROUNDS = 3
-_MOST_COLUMNS = 60
 #: Steps at which an axis of changes may end, in percent.
 _ENDS = (2, 5, 10, 20, 50, 100)
 _GAP = 14
@@ -36,7 +31,7 @@ def axis_end(found: Sequence[Judgement]) -> float:
         100 * max(map(abs, (item.change, item.low, item.high) if item.by_ranks else (item.change,)))
         for item in found
     )
-    widest = percentile(reaches, _WITHIN) if reaches else 0.0
+    widest = reaches[int(_WITHIN * (len(reaches) - 1))] if reaches else 0.0
     return next((end for end in _ENDS if widest <= end), float(_ENDS[-1]))
 
 
@@ -78,18 +73,9 @@ def change_picture(found: Judgement, verdict: str, end: float) -> Markup:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """What one column of a drawing spans, in microseconds."""
-
-    low: float
-    middle: float
-    high: float
-
-
 def rounds_picture(base: Timing, new: Timing) -> Markup:
     """Both versions side by side on one axis of time: a column a round, p05 to p95, its median marked."""
-    sides = [_columns(timing) for timing in (base, new)]
+    sides = [spreads(timing) for timing in (base, new)]
     low = min(column.low for side in sides for column in side)
     high = max(column.high for side in sides for column in side)
     low, high = low - 0.04 * (high - low or high), high + 0.04 * (high - low or high)
@@ -127,20 +113,9 @@ def rounds_picture(base: Timing, new: Timing) -> Markup:
 
 def range_texts(base: Timing, new: Timing) -> tuple[str, str]:
     """Lowest and highest time of that drawing."""
-    columns = [*_columns(base), *_columns(new)]
+    columns = [*spreads(base), *spreads(new)]
     low, high = min(column.low for column in columns), max(column.high for column in columns)
     return numbers.time_us(low, 4), numbers.time_us(high, 4)
-
-
-def _columns(timing: Timing) -> list[_Column]:
-    rounds = [sorted(samples) for samples in timing.rounds_us if samples]
-    if len(rounds) < _FEW_ROUNDS:
-        samples = [time for taken in timing.rounds_us for time in taken]
-        each = ceil(len(samples) / _MOST_COLUMNS)
-        rounds = [sorted(samples[start : start + each]) for start in range(0, len(samples), each)]
-    return [_Column(*(percentile(samples, share) for share in (0.05, 0.5, 0.95))) for samples in rounds] or [
-        _Column(timing.median_us, timing.median_us, timing.median_us)
-    ]
 
 
 def _count(timing: Timing) -> str:

@@ -14,7 +14,6 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from gpuprof import __version__
 from gpuprof.analysis.groups import groups
 from gpuprof.comparison.compared import ATTENTION, ComparedCase, Comparison, Moved, case_name
 from gpuprof.comparison.document import document, most_rounds
@@ -123,26 +122,27 @@ class View:
     added: tuple[str, ...]
 
 
-def render_comparison_html(pairs: Sequence[tuple[Comparison, Sequence[GateResult]]]) -> str:
+def render_comparison_html(pairs: Sequence[tuple[Comparison, Sequence[GateResult]]], tool: Tool) -> str:
     """Comparisons of new runs with one base as one HTML document.
 
     The document holds every verdict as one JSON block, and allows no script and no network.
 
     Args:
         pairs: Each comparison with what became of its gates.
+        tool: What compares.
 
     Returns:
         The document's text.
     """
     views = [_view(number, *pair) for number, pair in enumerate(pairs)]
-    data = document([pair[0] for pair in pairs], [pair[1] for pair in pairs], Tool("gpuprof", __version__))
+    data = document([pair[0] for pair in pairs], [pair[1] for pair in pairs], tool)
     return (
         _environment()
         .get_template("compare.html.j2")
         .render(
             views=views,
             base_name=pairs[0][0].base_name,
-            version=__version__,
+            version=tool.version,
             style=Markup(_asset("style.css")),
             dark=Markup(_asset("dark.css")),
             data=_data_block(to_json(data)),

@@ -39,7 +39,7 @@ class Row:
         kernel: Its kernel.
         size: The problem's size.
         shape: Block and parameters.
-        before: Time, or bound, of the base.
+        before: Time of the base; of what was not timed its bound, behind a sign that says so.
         after: Of the new run.
         change: The change; empty where there is none to tell.
         interval: Its interval.
@@ -67,7 +67,8 @@ def rows_of(comparison: Comparison) -> list[Row]:
 def _row(case: ComparedCase) -> Row:
     figure = headline_figure(case)
     values = [figure.value(subject) for subject in (case.base, case.new)]
-    before, after = ("–" if value is None else figure.write(value, 4) for value in values)
+    least = "" if case.judgement is not None else "≥ "  # a bound is no measured time, nor shown as one
+    before, after = ("–" if value is None else f"{least}{figure.write(value, 4)}" for value in values)
     found = case.judgement
     change = interval = detectable = ""
     if found is not None:

@@ -103,6 +103,26 @@ def test_what_is_at_fault_is_said(repository, arguments, words):
     assert git(repository, "worktree", "list").count("\n") == 1
 
 
+def test_kernels_that_were_at_fault_then(repository):
+    kernel = repository / "ops" / "histogram" / "shared_atomics.cu"
+    text = kernel.read_text()
+    kernel.write_text(text.replace("title =", "titel =", 1))
+    git(repository, "commit", "-q", "-a", "-m", "faulty")
+    kernel.write_text(text)
+    process = gpuprof("compare", "--against", "HEAD", "ops/histogram", *QUICK, cwd=repository)
+    assert process.returncode == 2
+    assert process.stderr.startswith("gpuprof: At HEAD: ops/histogram/shared_atomics.cu")
+
+
+def test_within_a_hook_of_another_repository(repository, tmp_path):
+    git(tmp_path, "init", "-q", "other")
+    environment = {"GIT_DIR": str(tmp_path / "other" / ".git"), "GIT_INDEX_FILE": "index"}
+    process = gpuprof(
+        "compare", "--against", "v1", "ops/histogram", *QUICK, cwd=repository, environment=environment
+    )
+    assert process.returncode == 0, process.stderr
+
+
 def test_outside_of_a_repository(tmp_path):
     shutil.copytree(SCAN, tmp_path / "histogram")
     process = gpuprof("compare", "--against", "HEAD", "histogram", *QUICK, cwd=tmp_path)

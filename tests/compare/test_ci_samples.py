@@ -67,7 +67,7 @@ def shell(checkout, script, **environment):
 
 
 def github_steps(name):
-    """Shell steps of a workflow's one job by their names, without the one that installs; and its variables."""
+    """Shell steps of a workflow's job by name, without the one that installs; and its variables."""
     workflow = read(name)
     (job,) = workflow["jobs"].values()
     steps = {step["name"]: step for step in job["steps"] if "run" in step}

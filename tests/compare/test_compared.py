@@ -23,6 +23,7 @@ from gpuprof.json_schema import json_schema
 from gpuprof.report.compared_html import render_comparison_html
 from gpuprof.report.compared_markdown import render_comparison_markdown
 from gpuprof.report.compared_terminal import print_comparison
+from gpuprof.report.compared_text import rows_of
 from gpuprof.report.junit import render_junit
 from gpuprof.results import Counter, Resources, Tool
 from gpuprof.schema import from_json
@@ -52,7 +53,7 @@ def everything(comparison, file):
     return {
         "terminal": file.getvalue(),
         "markdown": render_comparison_markdown(comparison, gates),
-        "html": render_comparison_html([(comparison, gates)]),
+        "html": render_comparison_html([(comparison, gates)], Tool("gpuprof", "0")),
         "junit": junit,
         "json": text,
     }
@@ -106,6 +107,9 @@ def test_without_times_exact_bounds_are_compared():
     (found,) = [case for case in comparison.cases if case.base.case is bound]
     assert (found.verdict, found.basis, found.judgement) == ("regressed", "bound", None)
     assert "not timed" in found.sentence
+    (row,) = [row for row in rows_of(comparison) if row.case is found]
+    assert row.before.startswith("≥ ")
+    assert row.change == "+100 %"
     assert {case.verdict for case in comparison.cases} == {"same", "regressed"} | {
         case.verdict for case in comparison.cases if case.basis == "nothing"
     }
@@ -136,13 +140,17 @@ def test_resources_and_counters_that_changed_are_listed():
 
 
 def test_what_hardware_counts_differently_each_time_is_no_change():
-    def counted(value):
-        counter = Counter(value, "bytes", "ncu")
-        return with_cases(ladder(1), naive={"counters": {"dram_read_bytes": counter}})
+    def counted(value, source="0" * 64):
+        held = {
+            "dram_read_bytes": Counter(value, "bytes", "ncu"),
+            "l2_hit_rate_pct": Counter(value / 20, "%", "ncu"),
+        }
+        return with_cases(ladder(1), naive={"counters": held, "source_hash": source})
 
-    assert case_of(compare_runs(counted(1000), counted(1030)), "naive").moved == ()
-    (moved,) = case_of(compare_runs(counted(1000), counted(1100)), "naive").moved
+    assert case_of(compare_runs(counted(1000), counted(1030, "1" * 64)), "naive").moved == ()
+    (moved,) = case_of(compare_runs(counted(1000), counted(1100, "1" * 64)), "naive").moved
     assert moved.ratio == pytest.approx(1.1)
+    assert case_of(compare_runs(counted(1000), counted(2000)), "naive").moved == ()
 
 
 def test_what_only_one_run_measured_is_no_change():
@@ -232,7 +240,7 @@ def test_the_page_runs_no_script_and_loads_nothing():
     assert not re.search(r"""(?:src|href)=["']?(?:https?:)?//""", page)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
 @given(busy_runs(), busy_runs())
 def test_any_two_runs_can_be_compared_and_shown(base, new):
     everything(compare_runs(base, new, force=True), io.StringIO())

@@ -4,16 +4,20 @@
 
 import random
 import sys
+from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from compared_runs import ladder
 from verdict_noise import KINDS
-from verdicts import dealt, simulated
+from verdicts import dealt, measured_table, simulated
 
 from gpuprof.comparison.judging import ENOUGH_ROUNDS, FEWEST_ROUNDS, judge
 from gpuprof.comparison.noise import CLASSES, class_of
+from gpuprof.store import write_run
 
 STEPS = [1 + 0.0005 * step for step in range(16)]
 
@@ -114,6 +118,29 @@ def test_what_is_called_detectable_is_found(kind):
         detectable = judge(kind.rounds(16, rng), kind.rounds(16, rng)).detectable
         found += judge(kind.rounds(16, rng), kind.rounds(16, rng, 1 + detectable)).verdict == "regressed"
     assert found >= 175
+
+
+def test_runs_of_identical_code_are_tallied(tmp_path):
+    """Files of a round each, and one of many rounds."""
+    for card, runs in (("many", [ladder(1, seed=seed) for seed in range(20)]), ("one", [ladder(40)])):
+        (tmp_path / card).mkdir()
+        for number, run in enumerate(runs):
+            stamp = f"2026-01-02T03:{number:02}:05Z"
+            write_run(replace(run, created_utc=stamp), tmp_path / card / f"{number}.json")
+    (tmp_path / "none").mkdir()
+    folders = [tmp_path / name for name in ("many", "one", "none")]
+    arguments = Namespace(runs=folders, comparisons=200, rounds=16, seed=0)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in measured_table(arguments)][2:]
+    assert [row[:4] for row in rows] == [
+        ["many: NVIDIA H200", "9", "10", "shuffled"],
+        ["many: NVIDIA H200", "9", "10", "in the order taken"],
+        ["one: NVIDIA H200", "9", "16", "shuffled"],
+        ["one: NVIDIA H200", "9", "16", "in the order taken"],
+        ["none: no case of a GPU with two rounds", "", "", ""],
+    ]
+    for row in rows[:4]:
+        assert row[4] == "0 of 200"
+        assert row[7].startswith("100.0 % of ")
 
 
 def test_rounds_are_dealt_without_being_used_twice():

@@ -75,7 +75,10 @@ def loaded(*arguments, cwd):
     [
         ["--version"],
         ["--help"],
-        *([command, "--help"] for command in (*shipped_names(), "run", "report", "import", "list")),
+        *(
+            [command, "--help"]
+            for command in (*shipped_names(), "run", "report", "compare", "import", "list")
+        ),
         *([command, "-h"] for command in ("devices", "doctor")),
     ],
 )
