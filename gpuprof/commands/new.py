@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuprof.commands.output import print_written
 from gpuprof.console import say
-from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, reason
+from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, reason
 from gpuprof.files import check_writable, replace_text, same_file
 from gpuprof.kernels.catalog import Ladder, load_ladder, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.starting_point import starting_point
@@ -56,7 +56,13 @@ def _found(what: str, path: Path) -> tuple[Operation, Ladder | None, str]:
             raise InputError(
                 f"{folder} holds no {FILE_NAME}.", fix="docs/operations.md says how to write one."
             )
-        shipped_operation(what)  # which says what there is
+        listed = (
+            f"Choose one of {', '.join(shipped_names())}, or write your own: docs/operations.md says how."
+        )
+        raise InputError(
+            f"There is no operation {what!r}, and no folder of that name.",
+            fix=did_you_mean(what, shipped_names(), listed, most=1),
+        )
     operation = load_operation(folder / FILE_NAME)
     try:
         ladder = load_ladder(folder, may_be_empty=True)

@@ -272,7 +272,8 @@ def test_block_that_no_kernel_can_take_is_refused():
 def test_unknown_type_is_refused(dtype):
     with pytest.raises(InputError) as caught:
         request("gemm", dtype=dtype)
-    assert str(caught.value) == f"{dtype!r} is not a type of a run. Choose one of f32, f64, f16, bf16."
+    fix = "Did you mean f32?" if dtype == "F32" else "Choose one of f32, f64, f16, bf16."
+    assert str(caught.value) == f"{dtype!r} is not a type of a run. {fix}"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
