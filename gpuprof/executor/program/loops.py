@@ -197,13 +197,15 @@ class _Loop:
                     sources[name].update(reads)
                     writers[name].add(number)
         deciding: set[str] = set()
+        guarded = False
         while pending:
             name = pending.pop()
             if name not in deciding:
                 deciding.add(name)
                 pending += sources[name]
-                if any(map(self._skippable, writers[name])):  # then whether it is written counts too
-                    pending += guards.values()
+                if not guarded and any(map(self._skippable, writers[name])):
+                    pending += guards.values()  # whether it is written counts too
+                    guarded = True
         return deciding
 
     def _reaching_last(self) -> set[int]:
