@@ -72,28 +72,19 @@ class _Strings:
 
 
 class _Cubin:
-    """One cubin, read.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """One cubin, read."""
 
     def __init__(self, content: bytes) -> None:
         if not content.startswith(_MAGIC):
             raise ValueError("not an ELF file of 64 bits")
-        try:
-            self.header = _HEADER.unpack_from(content)
-            first, count, names = self.header[6], self.header[12], self.header[13]
-            sections = [
-                _Section(*_SECTION.unpack_from(content, first + i * _SECTION.size)) for i in range(count)
-            ]
-            self.sections = [(_name(self._bytes(content, sections[names]), s.name), s) for s in sections]
-            self.content = [self._bytes(content, section) for section in sections]
-            table = next(i for i, section in enumerate(sections) if section.kind == _SYMTAB)
-            self.symbols = [_Symbol(*each) for each in _SYMBOL.iter_unpack(self.content[table])]
-            self.names = self.content[sections[table].link]
-        except (struct.error, IndexError, StopIteration) as error:
-            raise ValueError("a damaged ELF file") from error
+        self.header = _HEADER.unpack_from(content)
+        first, count, names = self.header[6], self.header[12], self.header[13]
+        sections = [_Section(*_SECTION.unpack_from(content, first + i * _SECTION.size)) for i in range(count)]
+        self.content = [self._bytes(content, section) for section in sections]
+        self.sections = [(_name(self.content[names], section.name), section) for section in sections]
+        table = [section.kind for section in sections].index(_SYMTAB)
+        self.symbols = [_Symbol(*each) for each in _SYMBOL.iter_unpack(self.content[table])]
+        self.names = self.content[sections[table].link]
 
     @staticmethod
     def _bytes(content: bytes, section: _Section) -> bytes:
@@ -141,7 +132,10 @@ def merged(cubins: Sequence[bytes]) -> bytes:
     Raises:
         ValueError: One of them is no cubin.
     """
-    return _Merger([_Cubin(cubin) for cubin in cubins]).file()
+    try:
+        return _Merger([_Cubin(cubin) for cubin in cubins]).file()
+    except (struct.error, LookupError) as error:
+        raise ValueError("a damaged ELF file") from error
 
 
 class _Merger:
@@ -158,7 +152,7 @@ class _Merger:
         """Return the merged file."""
         symbols, first_global = self._merged_symbols()
         lines, places = self._merged_lines()
-        # The names come first, though not all are known yet: their table grows until it is written.
+        # The names of sections come first: they are put in once all are known.
         self._add(b".shstrtab", _STRTAB, b"")
         self._add(b".strtab", _STRTAB, bytes(self._symbol_names.content))
         self._add(b".symtab", _SYMTAB, symbols, link=2, info=first_global, align=8, entry_size=_SYMBOL.size)
@@ -167,8 +161,7 @@ class _Merger:
         self._add(f".rela{_LINES}".encode(), _RELA, places, info=4, **relocated)
         for which, number in self._sections:
             self._add_code(which, number)
-        names, _ = self._placed[0]
-        self._placed[0] = names, bytes(self._section_names.content)
+        self._placed[0] = self._placed[0][0], bytes(self._section_names.content)
         return self._laid_out()
 
     def _merged_symbols(self) -> tuple[bytes, int]:

@@ -112,7 +112,7 @@ class _Lane:
         worker: WorkerProcess | None,
         counting: Counting | None,
         *,
-        prepares: bool = False,
+        prepares: bool = False,  # whether its first worker is told of all cases ahead
     ) -> None:
         self._cases = cases
         self._prepares = prepares
@@ -156,6 +156,9 @@ class _Lane:
                     self._counting.add(index, self._cases[index], measurement)
         except BaseException as error:
             self.error = error
+        finally:
+            if self._closed:  # perhaps while the worker was being started
+                self._discard()
 
     def close(self) -> None:
         """End the worker, and the thread after its present case."""

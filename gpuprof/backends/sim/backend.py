@@ -77,7 +77,8 @@ _WAIT = "Its blocks wait for each other, so that the executor would have to run 
 _NO_TIME = "the executor counts; it measures no time"
 #: Cases whose findings are kept: more than a ladder has kernels.
 _KEPT_FINDINGS = 128
-#: What decides all that executing a case finds: source, problem, launches and machine code.
+#: What decides, with the rest of its kernel, all that executing a case finds: source, problem, launches and
+#: machine code.
 _Executable = tuple[str, Problem, LaunchShape, tuple[bytes, ...]]
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
@@ -105,7 +106,8 @@ class SimBackend:
         self._references: References | None = None
         self._decoded = Programs()
         self._links = Links()
-        self._found: dict[_Executable, Findings] = {}
+        #: What was found of cases, with their kernels.
+        self._found: dict[_Executable, tuple[Kernel, Findings]] = {}
 
     @property
     def name(self) -> BackendName:
@@ -156,11 +158,14 @@ class SimBackend:
                 and is too large for that.
         """
         key = kernel.source_hash, problem, shape, tuple(function.cubin for function in compiled.values())
-        if key not in self._found:
-            self._found[key] = self._execute_first(kernel, problem, shape, compiled)
-            if len(self._found) > _KEPT_FINDINGS:
-                del self._found[next(iter(self._found))]
-        return self._found[key]
+        known = self._found.get(key)
+        if known is not None and known[0] == kernel:
+            return known[1]
+        findings = self._execute_first(kernel, problem, shape, compiled)
+        self._found[key] = kernel, findings
+        if len(self._found) > _KEPT_FINDINGS:
+            del self._found[next(iter(self._found))]
+        return findings
 
     def _execute_first(
         self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loops, and which of them may be there to wait: what other threads do decides how long these turn."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import and_
 from typing import Protocol
 
 from gpuprof.executor.program.flow import EXIT_BLOCK, BasicBlock, End, reads_and_writes
@@ -100,38 +103,40 @@ def loops_of(blocks: Sequence[Node]) -> dict[int, Loop]:
     return loops
 
 
-def _in_each_turn(blocks: Sequence[Node], header: int, body: set[int], last: set[int]) -> frozenset[int]:
+def _in_each_turn(blocks: Sequence[Node], header: int, body: set[int], last: Iterable[int]) -> frozenset[int]:
     """Return the blocks without which control does not get from the header to the end of a turn."""
-
-    def gets_past(left_out: int) -> bool:
-        seen, pending = {header, left_out}, [header]
-        while pending:
-            number = pending.pop()
-            if number in last:
-                return True
-            new = body.intersection(blocks[number].successors) - seen
-            seen |= new
-            pending += new
-        return False
-
-    return frozenset(one for one in body if one == header or not gets_past(one))
+    before: dict[int, list[int]] = {number: [] for number in body}
+    for number in body:
+        for after in body.intersection(blocks[number].successors):
+            before[after].append(number)
+    # Sets of blocks as numbers: those that every way from the header to a block passes.
+    passed = dict.fromkeys(body, -1) | {header: 1 << header}
+    changed = True
+    while changed:
+        changed = False
+        for number in sorted(body - {header}):
+            ways = reduce(and_, (passed[one] for one in before[number]), -1)
+            if ways >= 0 and passed[number] != ways | 1 << number:
+                passed[number], changed = ways | 1 << number, True
+    always = reduce(and_, (passed[number] for number in last))
+    return frozenset(number for number in body if always >> number & 1)
 
 
 def repeated(blocks: list[BasicBlock]) -> set[int]:
     """Return the basic blocks that a thread may run more than once."""
-    after = [{s for s in block.successors if s != EXIT_BLOCK} for block in blocks]
-    found: set[int] = set()
-    for start in range(len(blocks)):
-        seen: set[int] = set()
-        pending = list(after[start])
-        while pending:
-            number = pending.pop()
-            if number not in seen:
-                seen.add(number)
-                pending += after[number] - seen
-        if start in seen:
-            found.add(start)
-    return found
+    # Sets of blocks as numbers: those that may run after each.
+    after = [0] * len(blocks)
+    changed = True
+    while changed:
+        changed = False
+        for number in reversed(range(len(blocks))):
+            found = 0
+            for one in blocks[number].successors:
+                if one != EXIT_BLOCK:
+                    found |= after[one] | 1 << one
+            if found != after[number]:
+                after[number], changed = found, True
+    return {number for number, reached in enumerate(after) if reached >> number & 1}
 
 
 def without_waiting(blocks: list[BasicBlock]) -> list[int]:
@@ -182,24 +187,25 @@ class _Loop:
         """Return the registers that decide whether a turn is the last, and those that these follow from."""
         guards = {n: name for n in self._body if (name := _decides(self._blocks[n]))}
         pending = [guards[n] for n in guards if not self._body.issuperset(self._blocks[n].successors)]
-        #: What each register is made from, and whether some turns may leave that out.
-        sources: dict[str, set[str]] = {}
-        skippable: set[str] = set()
+        #: What each register is made from, and where.
+        sources: defaultdict[str, set[str]] = defaultdict(set)
+        writers: defaultdict[str, set[int]] = defaultdict(set)
         for number in self._body:
-            skips = self._skippable(number)
             for item in self._blocks[number].body:
                 reads, writes = reads_and_writes(item)
                 for name in writes:
-                    sources.setdefault(name, set()).update(reads)
-                skippable.update(writes if skips else ())
+                    sources[name].update(reads)
+                    writers[name].add(number)
         deciding: set[str] = set()
+        guarded = False
         while pending:
             name = pending.pop()
             if name not in deciding:
                 deciding.add(name)
-                pending += sources.get(name, ())
-                if name in skippable:  # then whether it is written counts too
-                    pending += guards.values()
+                pending += sources[name]
+                if not guarded and any(map(self._skippable, writers[name])):
+                    pending += guards.values()  # whether it is written counts too
+                    guarded = True
         return deciding
 
     def _reaching_last(self) -> set[int]:
@@ -215,14 +221,11 @@ class _Loop:
 
     def _skippable(self, number: int) -> bool:
         """Tell whether a turn may leave out a block."""
-        if number in (self._header, self._last):
-            return False
-        inside, pending = {self._header}, [self._header]
-        while pending:
-            after = self._body.intersection(self._blocks[pending.pop()].successors) - inside - {number}
-            inside |= after
-            pending += after
-        return self._last in inside
+        return number not in self._each_turn
+
+    @cached_property
+    def _each_turn(self) -> frozenset[int]:
+        return _in_each_turn(self._blocks, self._header, self._body, (self._last,))
 
 
 def _stores(item: Instruction) -> bool:
