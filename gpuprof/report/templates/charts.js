@@ -80,7 +80,7 @@ const gpuprof = (() => {
     return {
       traces: [
         {
-          type: "bar", orientation: "h", y: names, x: drawn.map(({ bar }) => bar.value), textposition: "none",
+          type: "bar", orientation: "h", showlegend: false, y: names, x: drawn.map(({ bar }) => bar.value), textposition: "none",
           marker: { color: drawn.map(({ row }) => colour(row.reference || row.ceiling ? "reference" : row.fastest ? "accent-strong" : "accent")) },
           error_x: {
             type: "data", visible: drawn.some(({ bar }) => bar.high > bar.low), symmetric: false, color: colour("ink"), thickness: 1.2, width: 3,
@@ -91,17 +91,17 @@ const gpuprof = (() => {
         },
         {
           type: "scatter", mode: "markers", y: marked.map(({ row }) => plain(row.name)), x: marked.map(({ bar }) => bar.mark),
-          marker: { symbol: "line-ns-open", size: 16, color: colour("bad"), line: { width: 2 } }, hoverinfo: "skip",
+          marker: { symbol: "line-ns-open", size: 16, color: colour("bad"), line: { width: 2 } }, hoverinfo: "skip", showlegend: false,
         },
+        ...metric.lines.map((line, index) => ({
+          type: "scatter", mode: "lines", name: plain(line.label), x: [line.value, line.value], y: [names[0], names[names.length - 1]],
+          line: { color: colour("faint"), width: 1.4, dash: DASHES[1 + index % 2] }, hoverinfo: "name",
+        })),
       ],
       layout: layout(choice, 120 + 24 * drawn.length, {
-        showlegend: false,
+        showlegend: true,
         xaxis: axis(metric.axis, { type }),
         yaxis: axis("", { autorange: "reversed" }),
-        shapes: metric.lines.map((line) => ({
-          type: "line", x0: line.value, x1: line.value, yref: "paper", y0: 0, y1: 1, line: { color: colour("faint"), dash: "dash", width: 1.2 },
-          label: { text: wrapped(line.label), textposition: "end", textangle: 0, yanchor: "bottom", xanchor: "right", font: { color: colour("soft") } },
-        })),
       }),
     };
   }
