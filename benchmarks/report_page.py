@@ -41,6 +41,29 @@ new Promise((found) => {
   look();
 })
 """
+#: Milliseconds from a click on each size until the next frame is drawn, the most of them.
+CHANGE_SIZE = """
+(async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  let most = 0;
+  for (const button of document.querySelectorAll('[data-tabs="Size"] > .choosers button')) {
+    const start = performance.now();
+    button.click();
+    await frame();
+    most = Math.max(most, performance.now() - start);
+  }
+  return most;
+})()
+"""
+LOOK_CLOSER = """
+(async () => {
+  const chart = [...document.querySelectorAll(".chart")].find((one) => one.offsetWidth);
+  const start = performance.now();
+  chart.querySelector(".closer-button").click();
+  while (!chart.querySelector(".main-svg")) await new Promise((next) => setTimeout(next, 10));
+  return performance.now() - start;
+})()
+"""
 
 
 def wide_run(kernels: int = 60) -> Run:
@@ -72,7 +95,7 @@ def rendered(run: Run, repeat: int) -> tuple[str, list[float]]:
 
 
 def in_browser(page: str) -> dict[str, float]:
-    """Milliseconds until the first chart stands, and on the main thread until it is idle."""
+    """Milliseconds to the first chart, on the main thread until it is idle, and for what a reader asks."""
     with tempfile.TemporaryDirectory() as folder, browser() as tab:
         path = Path(folder) / "report.html"
         path.write_text(page, encoding="utf-8")
@@ -83,12 +106,15 @@ def in_browser(page: str) -> dict[str, float]:
         time.sleep(QUIET_SECONDS)
         seconds = tab.metrics()
         paint = json.loads(str(tab.run("JSON.stringify(performance.getEntriesByType('paint'))")))
+        sizes, closer = (float(str(tab.run(script))) for script in (CHANGE_SIZE, LOOK_CLOSER))
         return {
             "first paint, ms": paint[0]["startTime"] if paint else float("nan"),
             "first chart, ms": float(str(first)),
             "main thread, ms": 1000 * seconds["TaskDuration"],
             "script, ms": 1000 * seconds["ScriptDuration"],
             "layout and style, ms": 1000 * (seconds["LayoutDuration"] + seconds["RecalcStyleDuration"]),
+            "change of size, ms": sizes,
+            "look closer, ms": closer,
         }
 
 

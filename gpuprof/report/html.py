@@ -54,7 +54,9 @@ def render_html(run: Run) -> str:
         data = beside.submit(page_data.packed, _json({"run": to_json(run)}))
         page = build_page(shown)
         charts = {view.key: view.data for view in page.charts.values()}
-        block, (packed_plotly, plotly_hash) = data.result(), plotly.result()
+        block = data.result()
+        # Without a chart its absence is no error.
+        packed_plotly, plotly_hash = plotly.result() if charts else ("", "")
     script = "\n".join(_asset(name) for name in _SCRIPTS)
     pieces, parts = Pieces(Glossary()), Parts()
     return (

@@ -25,7 +25,7 @@ REFERENCE_SHAPE = (
 )
 _COLOURS = 8
 #: Pixels that a plane is sure to have between its axes, on a phone and on a screen.
-NARROW_PX, WIDE_PX = 270.0, 560.0
+NARROW_PX, WIDE_PX = 220.0, 560.0
 _TICK_PX = 11.5
 #: What a plane has beside it at least, and what labels have between them.
 _MARGIN_PX, _BETWEEN_PX = 14.0, 8.0
@@ -55,6 +55,25 @@ class Plane:
             f"{number(1000 * self.x.share(x))} {number(1000 * (1 - self.y.share(y)))}" for x, y in points
         )
         return "M" + "L".join(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The words around a plane.
+
+    Args:
+        title: What it shows, for who cannot see it.
+        description: Its main figures in words.
+        x_title: Of the horizontal axis.
+        y_title: Of the vertical axis.
+        x_ticks: Values of the horizontal axis with their texts; round values where there are none.
+    """
+
+    title: str
+    description: str
+    x_title: str
+    y_title: str
+    x_ticks: tuple[tuple[float, str], ...] = ()
 
 
 def series_class(index: int, is_reference: bool) -> str:
@@ -103,7 +122,7 @@ def stretched(*paths: Markup) -> Markup:
     )
 
 
-def drawn(plane: Plane, content: Sequence[Markup], frame: "Frame") -> Markup:
+def drawn(plane: Plane, content: Sequence[Markup], frame: Frame) -> Markup:
     """The whole drawing: axes, what stands between them, titles."""
     return element(
         "div",
@@ -127,25 +146,6 @@ def drawn(plane: Plane, content: Sequence[Markup], frame: "Frame") -> Markup:
         element("p", frame.x_title, class_="axis-title across"),
         class_="plane-chart",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """The words around a plane.
-
-    Args:
-        title: What it shows, for who cannot see it.
-        description: Its main figures in words.
-        x_title: Of the horizontal axis.
-        y_title: Of the vertical axis.
-        x_ticks: Values of the horizontal axis with their texts; round values where there are none.
-    """
-
-    title: str
-    description: str
-    x_title: str
-    y_title: str
-    x_ticks: tuple[tuple[float, str], ...] = ()
 
 
 def _vertical(plane: Plane, named: tuple[tuple[float, str], ...]) -> list[Markup]:

@@ -113,7 +113,10 @@ def _arrow_head(name: str) -> Markup:
 
 
 def _step(plane: Plane, start: dict[str, Any], end: dict[str, Any], head: str) -> Markup:
+    """An arrow; between points that are one it has no direction, and is none."""
     (x1, y1), (x2, y2) = plane.at(start["x"], start["y"]), plane.at(end["x"], end["y"])
+    if (x1, y1) == (x2, y2):
+        return Markup("")
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_="step", marker_end=f"url(#{head})")
 
 
@@ -145,7 +148,7 @@ def _names(plane: Plane, shown: list[dict[str, Any]]) -> list[Markup]:
 
 
 def _places(plane: Plane, ranked: list[dict[str, Any]], width: float) -> dict[int, tuple[float, float, str]]:
-    """On which side of its mark each name is free, in a plane of so many pixels."""
+    """On which side of its mark each name is free, in a plane of so many pixels, and so in any wider one."""
     middles = [
         (plane.x.share(point["x"]) * width, (1 - plane.y.share(point["y"])) * plane.height)
         for point in ranked
@@ -157,12 +160,8 @@ def _places(plane: Plane, ranked: list[dict[str, Any]], width: float) -> dict[in
         for dx, dy, anchor in _SIDES:
             left = x + dx - {"start": 0.0, "middle": length / 2, "end": length}[anchor]
             box = (left, y + dy - _LINE_PX + 3, left + length, y + dy + 3)
-            own = number
-            if (
-                box[0] >= 0
-                and box[2] <= width
-                and not any(_touch(box, other) for index, other in enumerate(taken) if index != own)
-            ):
+            others = (other for index, other in enumerate(taken) if index != number)
+            if box[0] >= 0 and box[2] <= width and not any(_touch(box, other) for other in others):
                 taken.append(box)
                 found[number] = (dx, dy, anchor)
                 break

@@ -21,10 +21,11 @@ _COLUMNS, _POINTS = 60, 24
 _LEAST_SPAN = 0.01
 #: How far beyond the 5th and 95th percentile the axis reaches, in their distance: one outlier hides no rest.
 _REACH = 1.5
-#: The field on which lines are drawn before they are stretched: coarse, because every digit counts by the
-#: hundred cases. What lies between rounds, and what makes a single sample visible.
-_FIELD = 400
-_GAP, _DOT = 5, 3
+#: Width of the field on which lines are drawn before they are stretched; its height is in pixels. Every digit
+#: counts where cases are many.
+_WIDTH = 360
+#: What lies between rounds, and what makes a single sample visible.
+_GAP, _DOT = 4, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,13 @@ class _Axis:
     scale: Scale
     beyond: int
 
+    def above(self, sample: float) -> float:
+        """Share of the height that lies above a sample; what is beyond stands at the edge."""
+        return 1 - min(1.0, max(0.0, self.scale.share(sample)))
+
     def y(self, sample: float) -> int:
-        """From above, on the field; what is beyond stands at the edge."""
-        return round(_FIELD * (1 - min(1.0, max(0.0, self.scale.share(sample)))))
+        """The same in pixels."""
+        return round(_HEIGHT * self.above(sample))
 
 
 def sample_strip(timing: Timing, size: str) -> Markup:
@@ -59,9 +64,7 @@ def sample_strip(timing: Timing, size: str) -> Markup:
             _panel(
                 axis, timing, _strip(timing, axis), "in the order taken" + _by_round(timing), labelled=True
             ),
-            _panel(
-                axis, timing, _sorted(samples, axis), "sorted, from 0 to 100 % of the samples", labelled=False
-            ),
+            _panel(axis, timing, _sorted(samples, axis), "sorted, 0 to 100 %", labelled=False),
             class_="samples",
         ),
         class_="samples-of",
@@ -76,7 +79,7 @@ def count_phrase(timing: Timing) -> str:
 
 
 def _by_round(timing: Timing) -> str:
-    return ", round by round; a bar is a round's median" if len(timing.rounds_us) > 1 else ""
+    return ", by round" if len(timing.rounds_us) > 1 else ""
 
 
 def _axis(timing: Timing) -> _Axis:
@@ -112,17 +115,15 @@ def _words(timing: Timing, axis: _Axis) -> str:
 
 def _panel(axis: _Axis, timing: Timing, paths: Sequence[Markup], below: str, *, labelled: bool) -> Markup:
     """One part: the interval as a band, the median as a line, times at the left."""
-    middle = place(axis.y(timing.median_us) / _FIELD)
+    middle = place(axis.above(timing.median_us))
     drawn = [element("line", x1="0", x2="100%", y1=middle, y2=middle, class_="median")]
     if timing.ci95_rel:
-        top, foot = (axis.y(timing.median_us * (1 + sign * timing.ci95_rel)) for sign in (1, -1))
-        drawn.insert(
-            0, element("rect", width="100%", y=place(top / _FIELD), height=place((foot - top) / _FIELD))
-        )
+        top, foot = (axis.above(timing.median_us * (1 + sign * timing.ci95_rel)) for sign in (1, -1))
+        drawn.insert(0, element("rect", width="100%", y=place(top), height=place(foot - top)))
     lines = element(
         "svg",
         *paths,
-        viewBox=f"0 0 {_FIELD} {_FIELD}",
+        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         preserveAspectRatio="none",
         width="100%",
         height="100%",
@@ -142,7 +143,7 @@ def _times(axis: _Axis, timing: Timing) -> list[Markup]:
             "text",
             numbers.time_us(value, 4),
             x="-6",
-            y=number(4 + _HEIGHT * axis.y(value) / _FIELD),
+            y=number(4 + _HEIGHT * axis.above(value)),
             text_anchor="end",
         )
         for value in values
@@ -153,7 +154,7 @@ def _strip(timing: Timing, axis: _Axis) -> list[Markup]:
     """Strokes of each round, one round beside the other."""
     rounds = [samples for samples in timing.rounds_us if samples]
     count = sum(map(len, rounds))
-    width = (_FIELD - _GAP * (len(rounds) - 1)) / count
+    width = (_WIDTH - _GAP * (len(rounds) - 1)) / count
     starts = accumulate((len(samples) * width + _GAP for samples in rounds), initial=0.0)
     strokes, middles = [], []
     at = (0, 0)
@@ -163,7 +164,7 @@ def _strip(timing: Timing, axis: _Axis) -> list[Markup]:
             held = samples[column * len(samples) // columns : (column + 1) * len(samples) // columns]
             x = round(start + (column + 0.5) * len(samples) * width / columns)
             top, foot = axis.y(max(held)) - _DOT, axis.y(min(held)) + _DOT
-            strokes.append(f"m{x - at[0]} {top - at[1]}v{foot - top}")
+            strokes.append(f"m{x - at[0]} {top - at[1]}v{foot - top}".replace(" -", "-"))
             at = (x, foot)
         middles.append(f"M{start:.0f} {axis.y(median(samples))}h{len(samples) * width:.0f}")
     drawn = [element("path", d="".join(strokes))]
@@ -177,6 +178,6 @@ def _sorted(samples: Sequence[float], axis: _Axis) -> list[Markup]:
     last = max(1, points - 1)
     ranks = [round(step * (len(ordered) - 1) / last) for step in range(points)]
     steps = (
-        f"{_FIELD * (rank + 0.5) / len(ordered):.0f} {axis.y(ordered[rank])}" for rank in dict.fromkeys(ranks)
+        f"{_WIDTH * (rank + 0.5) / len(ordered):.0f} {axis.y(ordered[rank])}" for rank in dict.fromkeys(ranks)
     )
     return [element("path", d="M" + "L".join(steps), class_="curve")]
