@@ -23,7 +23,7 @@ _BLOCK = re.compile(rf'<script type="application/(json|gzip)" id="{RUN_BLOCK}">(
 
 def packed(text: str) -> str:
     """A text compressed, in letters that a script element holds as they are; always the same ones."""
-    letters = base64.b85encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
+    letters = base64.b85encode(gzip.compress(text.encode(), 6, mtime=0)).decode("ascii")
     return letters.translate(_TO_PAGE)
 
 

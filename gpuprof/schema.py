@@ -149,6 +149,9 @@ def to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
+        # Samples, which are most of a run.
+        if set(map(type, value)) == {float} and all(map(math.isfinite, value)):
+            return list(value)
         return [to_json(item) for item in value]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()

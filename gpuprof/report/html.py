@@ -19,9 +19,9 @@ from gpuprof.analysis.glossary import Glossary
 from gpuprof.analysis.status import status_of
 from gpuprof.report.agreement_text import agreement_headline, counted_twice, format_difference
 from gpuprof.report.cells import block_phrase, format_block
+from gpuprof.report.kept import PARTS_BLOCK, Parts
 from gpuprof.report.ladder_table import remarks
 from gpuprof.report.page import build_page
-from gpuprof.report.parts import PARTS_BLOCK, Parts
 from gpuprof.report.pieces import Pieces
 from gpuprof.report.profile_table import PROFILE_COLUMNS
 from gpuprof.report.shortened import shortened

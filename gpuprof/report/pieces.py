@@ -5,6 +5,7 @@
 A template would spend most of its time on them. What they hold is escaped here, as a template would.
 """
 
+import functools
 from collections.abc import Iterable
 
 from markupsafe import Markup, escape
@@ -53,6 +54,7 @@ class Pieces:
         return Markup("".join(found))
 
 
+@functools.lru_cache(maxsize=8192)
 def _text(text: str) -> Markup:
     """Escaped, made visible, and each figure kept on one line with its unit."""
     return escape(bound(visible(text)))

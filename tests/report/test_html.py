@@ -246,6 +246,32 @@ def test_the_columns_of_the_studies_with_the_reason() -> None:
     assert "| naive | 100 % | 99.8 % | 14.4 TB/s | 82.5 % | 100 % |" in text
 
 
+def test_a_caution_of_every_row_is_told_once_and_one_of_some_beside_them() -> None:
+    run = gemm_run()
+    blind = tuple(replace(case, clocks=None, clocks_reason="no NVML") for case in run.cases)
+    (group,) = build_page(replace(run, cases=blind)).groups
+    small, large = group.sizes
+    assert ("Every row", "clocks unknown") in [(rows, banner.tag) for rows, banner in small.common]
+    assert "naive" in small.tags
+    assert [banner.tag for banner in small.tags["naive"]] == ["noisy"]
+    # The row of a kernel that failed says so itself.
+    assert "smem_panel" not in large.tags
+
+
+def test_a_note_beside_most_rows_is_told_once() -> None:
+    run = gemm_run()
+    cases = tuple(case if case.kernel == "naive" else replace(case, clocks=None) for case in run.cases)
+    (group,) = build_page(replace(run, cases=cases)).groups
+    assert [
+        (rows, banner.tag) for rows, banner in group.sizes[0].common if banner.code == "unknown_clock"
+    ] == [("3 of 4 rows", "clocks unknown")]
+
+
+@ALL
+def test_every_word_of_the_glossary_is_described(name: str) -> None:
+    assert "A counter that gpuprof does not describe" not in reader_of(name).text.split("\nGlossary\n")[-1]
+
+
 def test_no_row_repeats_the_columns_beside_it() -> None:
     assert "below both roofs:" not in reader_of("gemm").text
 

@@ -55,21 +55,34 @@ const gpuprof = (() => {
   // Plotly reads a small HTML in its texts; kernel names and reasons are plain text.
   const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
+  /** A text on as many lines as a window of this width needs; Plotly would cut it off. */
+  const LETTER_PX = 7;
+  function wrapped(text) {
+    const most = Math.max(20, (Math.min(innerWidth, 1000) - 220) / LETTER_PX);
+    const lines = [""];
+    for (const word of text.split(" ")) {
+      const last = lines[lines.length - 1];
+      if (last && last.length + word.length >= most) lines.push(word);
+      else lines[lines.length - 1] = last ? `${last} ${word}` : word;
+    }
+    return lines.map(plain).join("<br>");
+  }
+
   const axis = (title, more) => ({
-    title: { text: plain(title) }, gridcolor: colour("rule"), linecolor: colour("rule"), zeroline: false, automargin: true, ...more,
+    title: { text: wrapped(title) }, gridcolor: colour("rule"), linecolor: colour("rule"), zeroline: false, automargin: true, ...more,
   });
 
   function layout(uirevision, height, more) {
     return {
       height,
-      margin: { l: 50, r: 16, t: 44, b: 40 },
+      margin: { l: 50, r: 16, t: 60, b: 40 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("soft"), activecolor: colour("ink") },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("ink") },
       hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("rule"), font: { color: colour("ink") }, align: "left" },
       hovermode: "closest",
-      legend: { orientation: "h", y: -0.18 },
+      legend: { orientation: "h", yref: "container", y: 0, yanchor: "bottom" },
       // What the reader zoomed, added or removed stays so when a change of theme draws anew.
       uirevision,
       ...more,
@@ -85,7 +98,7 @@ const gpuprof = (() => {
     return {
       traces: [
         {
-          type: "bar", orientation: "h", y: names, x: drawn.map(({ bar }) => bar.value), textposition: "none",
+          type: "bar", orientation: "h", showlegend: false, y: names, x: drawn.map(({ bar }) => bar.value), textposition: "none",
           marker: { color: drawn.map(({ row }) => colour(row.reference || row.ceiling ? "reference" : row.fastest ? "accent-strong" : "accent")) },
           error_x: {
             type: "data", visible: drawn.some(({ bar }) => bar.high > bar.low), symmetric: false, color: colour("ink"), thickness: 1.2, width: 3,
@@ -96,17 +109,17 @@ const gpuprof = (() => {
         },
         {
           type: "scatter", mode: "markers", y: marked.map(({ row }) => plain(row.name)), x: marked.map(({ bar }) => bar.mark),
-          marker: { symbol: "line-ns-open", size: 16, color: colour("bad"), line: { width: 2 } }, hoverinfo: "skip",
+          marker: { symbol: "line-ns-open", size: 16, color: colour("bad"), line: { width: 2 } }, hoverinfo: "skip", showlegend: false,
         },
+        ...metric.lines.map((line, index) => ({
+          type: "scatter", mode: "lines", name: plain(line.label), x: [line.value, line.value], y: [names[0], names[names.length - 1]],
+          line: { color: colour("faint"), width: 1.4, dash: DASHES[1 + index % 2] }, hoverinfo: "name",
+        })),
       ],
       layout: layout(choice, 120 + 24 * drawn.length, {
-        showlegend: false,
+        showlegend: true,
         xaxis: axis(metric.axis, { type }),
         yaxis: axis("", { autorange: "reversed" }),
-        shapes: metric.lines.map((line) => ({
-          type: "line", x0: line.value, x1: line.value, yref: "paper", y0: 0, y1: 1, line: { color: colour("faint"), dash: "dash", width: 1.2 },
-          label: { text: plain(line.label), textposition: "end", textangle: 0, yanchor: "bottom", xanchor: "right", font: { color: colour("soft") } },
-        })),
       }),
     };
   }
