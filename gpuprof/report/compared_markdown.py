@@ -45,7 +45,7 @@ def render_comparison_markdown(comparison: Comparison, gates: Sequence[GateResul
         parts.append("\n".join(alone))
     runs = ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new))
     notes = [f"- {text(facts(name, run, most_rounds(run)))}" for name, run in runs]
-    notes += [f"- {text(changed)}"] if (changed := sources(comparison)) else []
+    notes += [f"- {text(sentence)}" for sentence in [sources(comparison)] if sentence]
     notes += [f"- ⚠ {text(sentence)}" for sentence in surroundings(comparison)]
     parts.append("\n".join(notes))
     return "\n\n".join(parts) + "\n"
