@@ -12,7 +12,7 @@ from rich.text import Text
 from gpuprof.comparison.compared import ATTENTION, Comparison, case_name
 from gpuprof.comparison.document import most_rounds
 from gpuprof.comparison.gates import GateResult
-from gpuprof.report.compared_text import GATE_MARKS, MARKS, Row, facts, rows_of, surroundings
+from gpuprof.report.compared_text import GATE_MARKS, MARKS, Row, facts, rows_of, sources, surroundings
 from gpuprof.report.terminal import _Writer as Writer
 
 _TONES = {"good": "green", "bad": "red", "warning": "yellow", "muted": "dim"}
@@ -47,6 +47,8 @@ def print_comparison(
     writer.title(f"{comparison.new_name} against {comparison.base_name}: {comparison.headline}")
     for name, run in ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new)):
         writer.wrapped(" ", facts(name, run, most_rounds(run)), "dim")
+    if changed := sources(comparison):
+        writer.wrapped(" ", changed, "dim")
     for sentence in surroundings(comparison):
         writer.wrapped("!", sentence, "yellow")
     rows = sorted(rows_of(comparison), key=lambda row: ATTENTION.index(row.case.verdict))

@@ -23,7 +23,7 @@ from gpuprof.json_schema import json_schema
 from gpuprof.report.compared_html import render_comparison_html
 from gpuprof.report.compared_markdown import render_comparison_markdown
 from gpuprof.report.compared_terminal import print_comparison
-from gpuprof.report.compared_text import rows_of
+from gpuprof.report.compared_text import rows_of, sources
 from gpuprof.report.junit import render_junit
 from gpuprof.results import Counter, Resources, Tool
 from gpuprof.schema import from_json
@@ -137,6 +137,13 @@ def test_resources_and_counters_that_changed_are_listed():
     assert moved["spill_bytes"] == (0, 8)
     assert case_of(compare_runs(old, new), "naive").same_source is False
     assert case_of(compare_runs(old, old), "naive").moved == ()
+
+
+def test_sources_that_differ_are_named():
+    changed = with_cases(ladder(1), naive={"source_hash": "f" * 64}, reg_2x1={"source_hash": "e" * 64})
+    assert sources(compare_runs(ladder(1), changed)) == "Sources that differ: naive, reg_2x1."
+    assert sources(compare_runs(ladder(1), ladder(1))) == "Every source is the same."
+    assert sources(compare_runs(runs.empty_run(), runs.empty_run())) == ""
 
 
 def test_what_hardware_counts_differently_each_time_is_no_change():
