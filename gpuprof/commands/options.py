@@ -298,7 +298,7 @@ def _measure(
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]
     )
-    destination = Destination(given["output"], given["json"], given["html"], given["force"], given["csv"])
+    destination = Destination(given["output"], given["json"], given["html"], given["force"], csv=given["csv"])
     return profile(
         request,
         options,

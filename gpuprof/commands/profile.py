@@ -42,16 +42,16 @@ class Destination:
         json: `--json`, when given.
         html: `--html`, when given.
         force: Whether existing files may be replaced.
-        csv: `--csv`, when given; `-` for standard output.
         started: Names the directory of a run that names none.
+        csv: `--csv`, when given; `-` for standard output.
     """
 
     directory: Path | None
     json: Path | None
     html: Path | None
     force: bool
-    csv: Path | None = None
     started: datetime = field(default_factory=datetime.now)
+    csv: Path | None = None
 
     def check(self, operation: str) -> None:
         """Refuse paths that cannot be written, before any work is done.
