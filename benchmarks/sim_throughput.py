@@ -63,8 +63,13 @@ What saves the time:
 - Inputs are not copied into device memory unless a kernel changes them. Outputs are mapped from one file of
   poison, so that a sample of the blocks pays for the pages that it writes.
 - References of elements that the last kernels were sampled at are kept.
-- Decoding works with sets of basic blocks as numbers. All sizes of a kernel go to one worker process, which
-  decodes it once, and no two compile the same kernel."""
+- Decoding works with sets of basic blocks as numbers, from what post-dominates a branch to what every turn of
+  a loop passes. All sizes of a kernel go to one worker process, which decodes it once, and no two compile the
+  same kernel. A kernel that chooses another by size goes there too: what they share is executed once.
+- nvdisasm takes half a second to begin. So it reads the machine code of all kernels that are compiled by then
+  in one run (`machine_code/merged_cubins.py`).
+- What is known of a set of lanes, from how many they are to where they access shared memory, stays known when
+  they part and meet again (`divergence/strands.py`)."""
 
 
 def main() -> None:
