@@ -55,8 +55,8 @@ const gpuprof = (() => {
   // Plotly reads a small HTML in its texts; kernel names and reasons are plain text.
   const plain = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
-  /** A text on as many lines as a window of this width needs; Plotly would cut it off. */
   const LETTER_PX = 7;
+  /** A text on as many lines as a window of this width needs; Plotly would cut it off. */
   function wrapped(text) {
     const most = Math.max(20, (Math.min(innerWidth, 1000) - 220) / LETTER_PX);
     const lines = [""];
