@@ -42,7 +42,7 @@ _SECONDS = "0.05"
 _KEPT = (
     *("warp_instructions", "ffma_thread_instructions", "dfma_thread_instructions", "l1_passes"),
     *("global_load_sectors", "global_store_sectors", "async_copy_sectors", "global_atomic_sectors"),
-    *("bulk_load_bytes", "bulk_store_bytes"),
+    *("bulk_load_bytes", "bulk_store_bytes", "barriers"),
 )
 
 

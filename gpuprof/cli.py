@@ -154,11 +154,12 @@ def import_counters(
 @app.command()
 def doctor(
     device: Annotated[int, typer.Option(min=0, metavar="N", help="The GPU to try Nsight Compute on.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document, for programs.")] = False,
 ) -> None:
-    """Check what works here, and say how to mend the rest."""
+    """Check what works here and what disturbs, and say how to mend it."""
     from gpuprof.commands.doctor import examine
 
-    raise typer.Exit(examine(device))
+    raise typer.Exit(examine(device, as_json=as_json))
 
 
 @app.command("list")

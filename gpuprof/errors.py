@@ -18,7 +18,8 @@ class ExitCode(IntEnum):
     """Exit status of every gpuprof command."""
 
     OK = 0
-    #: The command ran; a kernel was incorrect, failed or timed out, or none could be measured.
+    #: The command ran; a kernel was incorrect, failed or timed out, or none could be measured. Of `doctor`:
+    #: something is broken.
     CASES_FAILED = 1
     #: The command line, a kernel file or an input file is at fault; nothing was measured.
     BAD_INPUT = 2

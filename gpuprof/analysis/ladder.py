@@ -10,7 +10,7 @@ from gpuprof.analysis.changes import Change, changes
 from gpuprof.analysis.claims import Claim, claims
 from gpuprof.analysis.groups import SizeSlice, kernel_record
 from gpuprof.analysis.kinds import is_ceiling, is_reference, on_host
-from gpuprof.analysis.limits import Limits, Shift, limits_of, shifts
+from gpuprof.analysis.limits import LatencyShift, Limits, Shift, limits_of, shifts
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import Speed, speed_of
 from gpuprof.analysis.status import status_of
@@ -64,7 +64,7 @@ class Rung:
     is_fastest: bool = False
     gain_is_clear: bool = False
     claims: tuple[Claim, ...] = ()
-    shifts: tuple[Shift, ...] = ()
+    shifts: tuple[Shift | LatencyShift, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

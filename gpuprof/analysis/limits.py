@@ -4,16 +4,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, prod
 
 from gpuprof.analysis import counters, numbers
-from gpuprof.analysis.kinds import blocks_of, on_host
+from gpuprof.analysis.kinds import on_host
+from gpuprof.analysis.latency import Flight, flight, sentences
 from gpuprof.analysis.memo import remembered
 from gpuprof.analysis.speed import speed_of
 from gpuprof.bounds.parts import LAUNCH, PARTS, SECTOR_BYTES, SECTORS_PER_PASS, WARP_LANES
-from gpuprof.devices.device import Device
-from gpuprof.devices.measured import latencies
-from gpuprof.devices.rates import sm_rates
 from gpuprof.results import Bound, Measurement, Run
 
 #: A case that takes so many times its highest bound is held by something that no bound holds.
@@ -108,6 +105,29 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
+class LatencyShift:
+    """How long work of one part takes to arrive in two kernels that nothing but latency holds.
+
+    Args:
+        before: Of the kernel that it is compared with.
+        after: Of the kernel itself.
+    """
+
+    before: Flight
+    after: Flight
+
+    @property
+    def text(self) -> str:
+        """What must be in flight to keep the part busy, before and after."""
+        before, after = self.before, self.after
+        return (
+            f"latency of {after.label} {numbers.significant(before.cycles)} →"
+            f" {numbers.significant(after.cycles)} cycles, so that {numbers.significant(before.needed)} →"
+            f" {numbers.significant(after.needed)} {after.unit} in flight would keep it busy"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """The bounds of one case.
 
@@ -116,6 +136,7 @@ class Limits:
         measured_us: The cold median; None where nothing was timed.
         hot: None where no line was counted.
         latency: What to say where the measured time is far above every bound; empty elsewhere.
+        flight: There, what would keep the part busy that has most to do; None where that is not known.
         steps: What removing the excess of the binding part would allow, the most telling first.
     """
 
@@ -123,6 +144,7 @@ class Limits:
     measured_us: float | None
     hot: HotLine | None
     latency: str
+    flight: Flight | None
     steps: tuple[NextStep, ...]
 
     @property
@@ -183,18 +205,24 @@ def limits_of(run: Run, case: Measurement) -> Limits | None:
         for key in ordered
     )
     binding = floors[0]
-    far = measured is not None and measured > _FAR * binding.bound.least_us and binding.key != LAUNCH.key
+    far = measured is not None and measured > _FAR * binding.bound.least_us
+    # What a launch takes needs nothing in flight.
+    busiest = next((floor.key for floor in floors if floor.key != LAUNCH.key), None)
+    needs = flight(case, device, busiest) if far and busiest is not None else None
     return Limits(
         floors=floors,
         measured_us=measured,
         hot=_hot_line(case, binding.bound),
-        latency=_latency(case, device, binding) if far else "",
+        latency=sentences(case, device, needs) if far and busiest is not None else "",
+        flight=needs,
         steps=tuple(_steps(case, floors, measured or binding.bound.least_us)),
     )
 
 
-def shifts(before: Limits, after: Limits) -> tuple[Shift, ...]:
+def shifts(before: Limits, after: Limits) -> tuple[Shift | LatencyShift, ...]:
     """Which parts got more or less to do from one kernel to the next, the largest difference first.
+
+    Where latency holds both kernels, how it changed stands before these.
 
     Args:
         before: The kernel below.
@@ -211,7 +239,15 @@ def shifts(before: Limits, after: Limits) -> tuple[Shift, ...]:
         most = max(pairs, key=lambda pair: abs(pair[1] - pair[0]))
         if abs(most[1] - most[0]) >= scale:
             found.append(Shift(news[key].label, *most))
-    return tuple(sorted(found, key=lambda shift: -abs(shift.after_us - shift.before_us))[:_MOST_SHIFTS])
+    found = sorted(found, key=lambda shift: -abs(shift.after_us - shift.before_us))[:_MOST_SHIFTS]
+    return (*_latency_shift(before.flight, after.flight), *found)
+
+
+def _latency_shift(before: Flight | None, after: Flight | None) -> Iterator[LatencyShift]:
+    if before is None or after is None or before.label != after.label:
+        return
+    if abs(before.cycles - after.cycles) >= _TELLING * max(before.cycles, after.cycles):
+        yield LatencyShift(before, after)
 
 
 def _hot_line(case: Measurement, bound: Bound) -> HotLine | None:
@@ -265,57 +301,6 @@ def _scattered_passes(case: Measurement, kind: str) -> float:
     requests = counters.value(case, f"global_{kind}_requests") or 0
     useful = counters.value(case, f"global_{kind}_useful_bytes") or 0
     return max(0.0, sectors / SECTORS_PER_PASS - max(requests, useful / _PASS_BYTES))
-
-
-def _latency(case: Measurement, device: Device, binding: Floor) -> str:
-    """Little's law: what must be in flight on an SM to keep the binding part busy, and what is resident."""
-    flight = _in_flight(device, binding)
-    held = case.occupancy
-    if flight is None or held is None:
-        return "No part of the GPU is busy all the time: latency is not hidden."
-    needed, unit, reckoned = flight
-    blocks, warps = blocks_of(case), held.theoretical_pct / 100 * device.max_threads_per_sm / WARP_LANES
-    idle, because = "", held.limiter
-    if blocks is not None:
-        launched = ceil(blocks / device.sm_count) * ceil(prod(case.block) / WARP_LANES)
-        if launched < warps:
-            warps, because = launched, "no more are launched"
-        if blocks < device.sm_count:
-            idle = f" Only {blocks} of {device.sm_count} SMs have a block."
-    each = needed / warps if warps else needed
-    enough = (
-        f"so each must keep {numbers.significant(each)} under way all the time"
-        if each > 1
-        else "which would do if none had to wait for anything else"
-    )
-    return (
-        f"No part of the GPU is busy all the time: latency is not hidden.{idle} By Little's law"
-        f" {binding.label} needs {numbers.significant(needed)} {unit} in flight on each SM ({reckoned});"
-        f" {numbers.brief(warps)} warps are resident ({because}), {enough}."
-    )
-
-
-def _in_flight(device: Device, binding: Floor) -> tuple[float, str, str] | None:
-    """Work in flight that a part's rate and latency ask for: amount, unit, and how it was reckoned."""
-    cycles = {
-        "fma": "fma_latency_cycles",
-        "l1": "shared_latency_cycles",
-        "l2": "l2_latency_cycles",
-        "dram": "dram_latency_cycles",
-    }.get(binding.key)
-    latency = latencies(device).get(cycles or "")
-    if latency is None:
-        return None
-    per_sm = {part: rate.per_cycle for part, rate in sm_rates(device).items()}
-    if binding.key == "dram":
-        if not device.peak_bandwidth_gbps or not device.sm_clock_mhz:
-            return None
-        rate, unit = device.peak_bandwidth_gbps * 1e3 / device.sm_clock_mhz / device.sm_count, "bytes"
-    else:
-        rate = per_sm["l2_bytes"] if binding.key == "l2" else per_sm[binding.key]
-        unit = "bytes" if binding.key == "l2" else PARTS[binding.key].unit
-    reckoned = f"{numbers.significant(rate)} a cycle x {numbers.significant(latency)} cycles"
-    return rate * latency, unit, reckoned
 
 
 def rate_sources(run: Run) -> tuple[tuple[str, str], ...]:

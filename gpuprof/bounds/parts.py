@@ -93,6 +93,14 @@ SM_PARTS = (
         "Reciprocals, roots, exponentials, sines, and conversions.",
         (_of("pipe_xu_instructions"),),
     ),
+    Part(
+        "barrier",
+        "Barriers",
+        "barriers",
+        "warps",
+        "Warps that reach a barrier of their block.",
+        (_of("barriers"),),
+    ),
     *(
         Part(
             f"tensor_{kind}",

@@ -5,14 +5,14 @@
 import platform
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
+from gpuprof.commands.check import Check, State
+from gpuprof.commands.gpu_checks import gpu_checks
+from gpuprof.commands.host_checks import host_checks
 from gpuprof.errors import GpuprofError
 from gpuprof.ncu.diagnosis import DCGM_FIX, PERMISSION_FIX
 
-State = Literal["ok", "absent", "broken"]
 #: Linux capability bits that let a process read the counters.
 _CAP_SYS_ADMIN, _CAP_PERFMON = 21, 38
 _DCGM = {"nv-hostengine", "dcgm-exporter"}
@@ -46,23 +46,6 @@ extern "C" __global__ void trial(int n, const real *x, real *y)
 _TRIAL_ELEMENTS = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at.
-
-    Args:
-        name: What.
-        state: `absent` is a part that gpuprof does without; `broken` needs mending.
-        text: What was found.
-        fix: What to do.
-    """
-
-    name: str
-    state: State
-    text: str
-    fix: str = ""
-
-
 def checks(device_ordinal: int) -> Iterator[Check]:
     """Every check, one at a time, since some take seconds.
 
@@ -70,11 +53,13 @@ def checks(device_ordinal: int) -> Iterator[Check]:
         device_ordinal: The GPU to profile on for the last check.
     """
     yield Check("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    yield from host_checks()
     yield _guard("Compiler (NVRTC)", _nvrtc, "broken")
     yield _cuda_headers()
     gpu = _guard("GPU", _gpus, "absent")
     yield gpu
-    yield _clocks() if gpu.state == "ok" else Check("Clocks (NVML)", "absent", "no GPU to read")
+    if gpu.state == "ok":
+        yield from _states()
     ncu = _guard("Nsight Compute", _ncu, "absent")
     yield ncu
     if gpu.state != "ok":
@@ -130,14 +115,12 @@ def _gpus() -> str:
     return f"{names}; the driver speaks CUDA {driver_versions()['cuda_driver_api']}"
 
 
-def _clocks() -> Check:
-    from gpuprof.backends.gpu.clocks import ClockReader
-    from gpuprof.backends.gpu.context import GpuContext
+def _states() -> Iterator[Check]:
+    """What NVML says of every GPU, and whose driver it is."""
+    from gpuprof.backends.gpu.query import device_count, pci_bus_id
 
-    reader = ClockReader(GpuContext(0).pci_bus_id)
-    if reader.reason:
-        return Check("Clocks (NVML)", "absent", reader.reason, "Throttling goes unnoticed without it.")
-    return Check("Clocks (NVML)", "ok", f"driver {reader.driver_version}")
+    for ordinal in range(device_count()):
+        yield from gpu_checks(ordinal, pci_bus_id(ordinal))
 
 
 def _ncu() -> str:

@@ -2,36 +2,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpuprof doctor`: what works here, what is missing, and what to do about it."""
 
+import json
 import textwrap
+from dataclasses import asdict
 
 from gpuprof import signals
-from gpuprof.commands.checks import Check, checks
+from gpuprof.commands.check import Check
+from gpuprof.commands.checks import checks
 from gpuprof.console import say_lines
 from gpuprof.errors import ExitCode
 from gpuprof.text import one_line
 
-_MARKS = {"ok": "ok     ", "absent": "without", "broken": "BROKEN "}
+_MARKS = {"ok": "ok      ", "absent": "without ", "disturbs": "disturbs", "broken": "BROKEN  "}
 
 
-def examine(device_ordinal: int) -> ExitCode:
-    """Print every check as it is made.
+def examine(device_ordinal: int, *, as_json: bool = False) -> ExitCode:
+    """Print every check as it is made, or all of them as one JSON document.
 
     Args:
         device_ordinal: The GPU to try Nsight Compute on.
+        as_json: Whether a program reads it.
 
     Returns:
-        `ENVIRONMENT` when something is broken; a part that gpuprof does without is no failure.
+        `CASES_FAILED` when something is broken; what gpuprof does without, or only disturbs, is no failure.
     """
     signals.postpone()
-    broken = False
+    made: list[Check] = []
     for check in checks(device_ordinal):
-        broken = broken or check.state == "broken"
-        say_lines(_lines(check))
+        made.append(check)
+        if not as_json:
+            say_lines(_lines(check))
         signals.check()
-    return ExitCode.ENVIRONMENT if broken else ExitCode.OK
+    broken = any(check.state == "broken" for check in made)
+    if as_json:
+        document = {"usable": not broken, "checks": [asdict(check) for check in made]}
+        say_lines(json.dumps(document, indent=1, ensure_ascii=False))
+    return ExitCode.CASES_FAILED if broken else ExitCode.OK
 
 
 def _lines(check: Check) -> str:
     lines = [f"{_MARKS[check.state]}  {one_line(check.name)}: {one_line(check.text.rstrip('.'))}"]
-    lines += textwrap.wrap(check.fix, 100, initial_indent=" " * 11, subsequent_indent=" " * 11)
+    lines += textwrap.wrap(check.fix, 100, initial_indent=" " * 10, subsequent_indent=" " * 10)
     return "\n".join(lines)

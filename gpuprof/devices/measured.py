@@ -74,6 +74,7 @@ _OF_SM_PART = {
     "fp64": ("fma_f64_gflops", _FLOPS),
     "alu": ("alu_gips", 1),
     "xu": ("xu_gips", 1),
+    "barrier": ("barriers_gips", 1),
     "l1": ("shared_gbps", _PASS_BYTES),
     "l2_bytes": ("l2_gbps", 1),
 }

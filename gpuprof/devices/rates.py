@@ -41,8 +41,9 @@ def sm_rates(device: Device) -> Mapping[str, SmRate]:
     """
     known = dict(_table().get(device.compute_capability, {}))
     source = known.pop("source", "")
+    own = known.pop("sources", {})
     known.pop("latencies", None)
-    rates = {part: SmRate(float(per_cycle), source) for part, per_cycle in known.items()}
+    rates = {part: SmRate(float(per_cycle), own.get(part, source)) for part, per_cycle in known.items()}
     fma = fma_per_cycle(device.capability)
     if fma:
         rates["fma"], rates["fp64"] = (SmRate(lanes / _LANES, _GUIDE) for lanes in fma)

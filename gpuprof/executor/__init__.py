@@ -41,33 +41,43 @@ The way of a kernel through the rooms:
   knows whether anything orders them. A `witness`, where one is asked for, remembers who wrote each element.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch, unless CUDA would refuse the
   launch (`refusals`); `totals` adds everything up, and `busiest` what the busiest multiprocessor has of it.
+- `skeleton_launch` runs a grid whose blocks build on each other without its values, which counts it. From
+  what each block stored and took from others (`grid_trace`), `closed_sample` chooses those that are then run
+  with values.
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
-`refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `grid_launch`. Of gpuprof they
-use its errors, and its facts about the copy engine and the units of textures.
+`refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `grid_launch`; `closed_sample`;
+`skeleton_launch`. Of gpuprof they use its errors, and its facts about the copy engine and the units of
+textures.
 """
 
+from gpuprof.executor.closed_sample import ClosedSample, choose_elements
 from gpuprof.executor.decode import Program, load_program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
 from gpuprof.executor.grid_launch import Argument, LaunchResult, Stored, combined, launch
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.grid_trace import GridTrace, ValueNeeded
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor, encode_tensor_map
 from gpuprof.executor.memory.texture_objects import bind_surface, bind_texture
 from gpuprof.executor.memory.witness import Deed, UnwrittenRead, Witness
 from gpuprof.executor.program.loops import Loop, loops_of
 from gpuprof.executor.program.ptx import source_name
 from gpuprof.executor.sampling import Sample, choose_blocks
+from gpuprof.executor.skeleton_launch import GridLaunch, TooMuchWork
 from gpuprof.executor.totals import LineCounters
 
 __all__ = [
     "WARP",
     "Argument",
     "Buffer",
+    "ClosedSample",
     "Deed",
     "FaultKind",
     "GlobalMemory",
+    "GridLaunch",
+    "GridTrace",
     "KernelFault",
     "LaunchRefused",
     "LaunchResult",
@@ -77,12 +87,15 @@ __all__ = [
     "Sample",
     "Stored",
     "TensorDescriptor",
+    "TooMuchWork",
     "UnsupportedInstruction",
     "UnwrittenRead",
+    "ValueNeeded",
     "Witness",
     "bind_surface",
     "bind_texture",
     "choose_blocks",
+    "choose_elements",
     "combined",
     "encode_tensor_map",
     "launch",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 
@@ -29,10 +30,11 @@ from gpuprof.executor.program.flow import (
     read_before_written,
     reads_and_writes,
 )
-from gpuprof.executor.program.loops import Loop, WaitingLoop, loops_of, waiting_loops
+from gpuprof.executor.program.loops import Loop, WaitingLoop, loops_of, waiting_loops, without_waiting
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
 from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
+from gpuprof.executor.program.skeleton import Accesses, Bone, Role, can_be_followed, skeleton
 from gpuprof.executor.program.slots import RESERVED_FOR_TILES, Slots
 from gpuprof.executor.program.stores import stored_symbols
 from gpuprof.executor.steps import (
@@ -59,6 +61,7 @@ from gpuprof.executor.steps.barrier_steps import Reduction, barrier_operands, na
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step, refusal
 from gpuprof.executor.steps.fusion import fused_step, gathered, read_outside
+from gpuprof.executor.steps.hollow_steps import hollow, shared_accesses
 from gpuprof.executor.steps.member_mask import names_all
 from gpuprof.executor.steps.memory_steps import STRONG
 
@@ -126,6 +129,10 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
 }
 
 
+#: What does nothing but compute its targets.
+_PURE = frozenset({*TABLE, "mov", "cvta", "isspacep"})
+
+
 @dataclass(frozen=True)
 class Turn:
     """How control goes back to the header of a loop that may be there to wait.
@@ -157,6 +164,7 @@ class RunnableBlock:
         barrier: Returns the operands of a barrier: none, its number, or also how many threads it takes.
         reduction: What its barrier computes on the way, of `bar.red`.
         aligned: All lanes of a warp must come to its barrier together.
+        skeleton: What is left of its instructions without values, of a program that has a skeleton.
         turns: Where it goes back to the header of a loop that may be there to wait, by that header.
     """
 
@@ -176,6 +184,7 @@ class RunnableBlock:
     arrives_only: bool = False
     aligned: bool = True
     turns: dict[int, Turn] = field(default_factory=dict)
+    skeleton: list[Step] = field(default_factory=list)
     barrier: Callable[[Batch], list[Lanes]] = field(default=lambda batch: [])
     reduction: Reduction | None = None
 
@@ -219,6 +228,9 @@ class Program:
         loops: Its loops, by the basic blocks where their turns begin.
         reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
             use them. Where it does, addresses count from there.
+        timed: Basic blocks that threads run equally often however long they wait for others.
+        has_skeleton: Whether it can be launched without values, and is decoded for that.
+        deciding: Spaces, of "shared" and "local", whose content decides what its skeleton does.
     """
 
     kernel: str
@@ -249,10 +261,15 @@ class Program:
     follows_undefined: bool
     places: tuple[tuple[tuple[int, int], ...], ...]
     loops: dict[int, Loop]
+    timed: tuple[int, ...]
+    has_skeleton: bool
+    deciding: frozenset[str]
     reserved_bytes: int = 0
 
 
-def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Program:
+def load_program(
+    ptx: str, entry: str, *, follow_undefined: bool = False, with_skeleton: bool = False
+) -> Program:
     """Parse and decode one kernel of a PTX text.
 
     Args:
@@ -262,6 +279,7 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
         follow_undefined: Whether a kernel may read shared memory that nobody has written as long as nothing
             that counts depends on it, nor on a register before its first write, which else is 0. Launches do
             and count the same, and take longer.
+        with_skeleton: Whether it can also be launched without values; see `program.skeleton`.
 
     Raises:
         UnsupportedInstruction: The kernel is not there, or its text cannot be read.
@@ -270,7 +288,8 @@ def load_program(ptx: str, entry: str, *, follow_undefined: bool = False) -> Pro
         module = _module(ptx)
         if entry not in module.functions:
             raise UnsupportedInstruction(f"entry {entry}, which the PTX does not define", 0)
-        return _Decoder(module, inline_calls(module.functions[entry], module), follow_undefined).program(ptx)
+        function = inline_calls(module.functions[entry], module)
+        return _Decoder(module, function, follow_undefined, with_skeleton).program(ptx)
 
 
 @contextmanager
@@ -295,8 +314,12 @@ def _module(ptx: str) -> Module:
 
 
 class _Decoder:
-    def __init__(self, module: Module, function: Function, follow_undefined: bool) -> None:
+    def __init__(
+        self, module: Module, function: Function, follow_undefined: bool, with_skeleton: bool
+    ) -> None:
         self.function = function
+        self.with_skeleton = with_skeleton
+        self.deciding: frozenset[str] = frozenset()
         self.follow_undefined = follow_undefined
         self.shared = shared_layout(module, function)
         self.reserved_bytes = _reserved_bytes(module, function)
@@ -336,6 +359,13 @@ class _Decoder:
     def program(self, text: str) -> Program:
         """Decode every block of a kernel of this PTX text."""
         blocks = [self._block(block) for block in self.flow]
+        # Clusters of several blocks lie in a batch as one block: a trace would take their blocks for one.
+        cluster = prod(self.function.limits.get("reqnctapercluster", ()))
+        has_skeleton = self.with_skeleton and cluster == 1 and can_be_followed(self.flow)
+        if has_skeleton:
+            bones_of_blocks, self.deciding = skeleton(self.flow, _PURE)
+            for block, bones in zip(blocks, bones_of_blocks, strict=True):
+                block.skeleton = [step for bone in bones if (step := self._bone(bone)) is not None]
         for last, loops in waiting_loops(self.flow).items():
             blocks[last].turns = {loop.header: self._turn(loop) for loop in loops}
         return Program(
@@ -367,6 +397,9 @@ class _Decoder:
             self.follow_undefined,
             self.places,
             loops_of(self.flow),
+            tuple(without_waiting(self.flow)),
+            has_skeleton,
+            self.deciding,
             self.reserved_bytes,
         )
 
@@ -438,6 +471,14 @@ class _Decoder:
             result.arrives_only = "arrive" in last.opcode
             result.aligned = last.opcode[0] == "bar" or "aligned" in last.opcode
         return result
+
+    def _bone(self, bone: Bone) -> Step | None:
+        """Decode what a skeleton makes of an instruction, or of several accesses."""
+        if isinstance(bone, Accesses):
+            return shared_accesses(self.coder, bone)
+        item, role = bone
+        step = self._step(item)
+        return hollow(step) if step is not None and role is Role.HOLLOW else step
 
     def _step(self, item: Instruction) -> Step | None:
         """Decode an instruction; one that is not modelled must not matter where no thread reaches it."""

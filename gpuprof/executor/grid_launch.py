@@ -29,7 +29,7 @@ from gpuprof.executor.program.slots import CONSTANT_WINDOW, GRID_WORKSPACE
 from gpuprof.executor.refusals import check_shape, cluster_of
 from gpuprof.executor.sampling import BlockList, Sample, every_block
 from gpuprof.executor.scheduler import Help, Scheduler
-from gpuprof.executor.steps.batch import Batch, Geometry
+from gpuprof.executor.steps.batch import Batch, EndOfSample, Geometry, Guide
 from gpuprof.executor.steps.special_registers import (
     Surroundings,
     block_register,
@@ -141,6 +141,7 @@ def launch(
     multiprocessors: int = _MULTIPROCESSORS,
     witness: Witness | None = None,
     watched_loops: Iterable[int] = (),
+    guide: Guide | None = None,
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -162,6 +163,7 @@ def launch(
         multiprocessors: Of the card, for kernels that ask.
         witness: Remembers who writes what of the buffers that it watches.
         watched_loops: Basic blocks of `program.loops`, whose turns are to be counted.
+        guide: Decides how batches run, of a program with a skeleton.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -174,11 +176,11 @@ def launch(
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
     template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
-    # A witness cannot forget what it saw of a run that is begun again.
-    ordered = program.orders_shared and witness is not None
+    # Neither a witness nor a guide can forget what it saw of a run that is begun again.
+    ordered = program.orders_shared and not (witness is None and guide is None)
     restore = memory.snapshot() if program.orders_shared and not ordered else None
     try:
-        run = _Run(template, sample, instruction_budget, progress, witness, order_shared=ordered)
+        run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
         run.to_the_end()
     except KernelFault as fault:
         if restore is None or fault.kind is not FaultKind.SHARED_RACE:
@@ -229,10 +231,12 @@ class _Run:
         budget: int,
         progress: Callable[[int, int], None] | None,
         witness: Witness | None = None,
+        guide: Guide | None = None,
         *,
         order_shared: bool = False,
     ) -> None:
         self.template = template
+        self.guide = guide
         self.order_shared = order_shared
         self.sample = sample
         self.budget = budget
@@ -250,8 +254,10 @@ class _Run:
         self._done = 0
 
     def to_the_end(self) -> None:
-        """Run all blocks of the sample."""
+        """Run all blocks of the sample, or as far as the guide wants."""
         count, per_batch = self.sample.count, self.template.blocks_per_batch()
+        if self.guide is not None and self.guide.most_together is not None:
+            per_batch = min(per_batch, self.guide.most_together)
         for first in range(0, count, per_batch):
             last = min(first + per_batch, count)
             self._waiting.append(self._begun(first, last))
@@ -274,6 +280,8 @@ class _Run:
         batch.stored = {} if self.sample.count < self.sample.total else None
         batch.join(self._races, first, order_shared=self.order_shared)
         batch.printed = self.printed
+        if self.guide is not None:
+            self.guide.begin(batch, first, self.template.stored())
         return Scheduler(program, batch, self.budget), running
 
     def _go_round(self, help_from: Help) -> bool:
@@ -281,8 +289,12 @@ class _Run:
         further = False
         for scheduler, running in reversed(self._waiting.copy()):
             before = scheduler.progress
-            with np.errstate(all="ignore"):
-                ended = scheduler.run(help_from)
+            try:
+                with np.errstate(all="ignore"):
+                    ended = scheduler.run(help_from)
+            except EndOfSample:
+                ended = True
+                scheduler.batch.races.barrier()
             if ended:
                 self._waiting.remove((scheduler, running))
                 self._count(scheduler, running)
@@ -292,6 +304,7 @@ class _Run:
     def _count(self, scheduler: Scheduler, running: BlockList) -> None:
         batch = scheduler.batch
         self.executed += scheduler.lane_instructions
+        batch.settle()
         self.totals.add(batch.tally, running)
         for name, per_block in (batch.stored or {}).items():
             every = Stored(float(per_block.sum()), float(per_block @ running.weights))
@@ -423,7 +436,7 @@ class _Template:
     def races(self, sample: Sample) -> GlobalRaces:
         """Return what looks for races on the buffers that kernels may write."""
         # What is given out of a heap, freed, and given to another thread is in nobody's order.
-        buffers = [b for b in self._stored() if not b.read_only and b.allotted is None]
+        buffers = [b for b in self.stored() if not b.read_only and b.allotted is None]
 
         def report(race: GlobalRace) -> NoReturn:
             thread, block = self.named(sample, race.thread)
@@ -443,7 +456,7 @@ class _Template:
 
         return GlobalRaces(buffers, releases=self.program.fences, report=report)
 
-    def _stored(self) -> list[Buffer]:
+    def stored(self) -> list[Buffer]:
         """Return the buffers that the kernel may write: all where its pointers do not tell."""
         stored, memory = self.program.stored, self.memory
         if stored is None:

@@ -175,7 +175,9 @@ class Scheduler:
                 batch.clock.executed = self.steps
                 if self.steps > self.budget:
                     self._endless(block, strand.mask)
-                steps = iter(block.steps)
+                if batch.guide is not None:
+                    batch.guide.advance(batch, strand.block, strand.mask)
+                steps = iter(self._steps(block))
             else:
                 steps = iter(self._resumed(block, strand))
             try:
@@ -183,7 +185,7 @@ class Scheduler:
                     step(batch)
             except Arrival as arrival:
                 batch.stall = None  # those whose wait failed will try again
-                number = len(block.steps) - length_hint(steps) - 1
+                number = len(self._steps(block)) - length_hint(steps) - 1
                 self._ready += self._meetings.come(strand, number, arrival)
                 return
             if block.end in (End.BRANCH, End.SWITCH):
@@ -348,7 +350,11 @@ class Scheduler:
         assert strand.registers is not None
         strand.registers.restore(self.batch, strand.mask.lanes)
         first, strand.step, strand.registers = strand.step, 0, None
-        return block.steps[first:]
+        return self._steps(block)[first:]
+
+    def _steps(self, block: RunnableBlock) -> list[Step]:
+        """Return what is run of a basic block."""
+        return block.skeleton if self.batch.skeletal else block.steps
 
     def _unpark(self, chosen: list[_Parked]) -> None:
         for parked in chosen:

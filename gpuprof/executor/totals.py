@@ -139,6 +139,7 @@ _NAMES: dict[str, dict[Event, str]] = {
 WORK = (
     "ffma_thread_instructions",
     "dfma_thread_instructions",
+    "barriers",
     "l1_passes",
     "tensor_f16_operations",
     "tensor_bf16_operations",
@@ -239,6 +240,7 @@ class Totals:
                     work[name] += threads * times
             if block.end is End.BARRIER:
                 self._add(block.line, "barriers", tally.warps[number] @ weights)
+                work["barriers"] += tally.warps[number]
         for name, done in work.items():
             self._busiest.add(name, done, weights)
         if self._sampled:

@@ -8,6 +8,7 @@ for as long as there is time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import prod
 from time import monotonic
@@ -99,8 +100,11 @@ class _Search:
         self._case = case
         shape = configure(kernel, case.problem, case.block, case.params, device)
         whole: Samples = [None] * len(shape.launches)
+        as_run: Samples | None = None
         if question.as_run:
-            as_run = self._backend.samples(case.problem, shape)
+            with suppress(CaseSkipped):  # blocks that wait for each other are looked at where they are few
+                as_run = self._backend.samples(case.problem, shape)
+        if as_run is not None:
             # Where its sample left doubts, the whole grid was run.
             if not self._look(kernel, case.problem, shape, as_run) and as_run != whole:
                 self._look(kernel, case.problem, shape, whole)

@@ -40,6 +40,7 @@ def floor(key, counters, **parts):
         ("fp64", {"dfma_thread_instructions": 64_000}, 0.1),
         ("alu", {"pipe_alu_instructions": 2000}, 0.1),
         ("xu", {"pipe_xu_instructions": 500}, 0.1),
+        ("barrier", {"barriers": 500}, 0.1),
         ("l1", {"l1_passes": 1000}, 0.1),
         ("l1", {"shared_load_wavefronts": 600, "shared_store_wavefronts": 400}, 0.1),
         ("tensor_f16", {"tensor_f16_operations": 2 * 2048 * 1000}, 0.1),
@@ -135,6 +136,7 @@ def test_theoretical_rates_are_those_of_the_peaks():
 
 def test_every_card_has_the_rates_that_its_architecture_publishes():
     assert sm_rates(load_card("h200"))["l1"].per_cycle == 1
+    assert "synchronization" in sm_rates(load_card("a100"))["barrier"].source
     for name in ("t4", "a100", "rtx3090", "rtx4090", "h200", "rtx5090"):
         rates = sm_rates(load_card(name))
         assert {"issue", "fma", "fp64", "l1"} <= rates.keys()

@@ -541,8 +541,8 @@ def test_packed_halves():
 @pytest.mark.parametrize(
     "text",
     [
-        "tex.2d.v4.f32.s32 {a, b, c, d}, [t, {e, f}];",
-        "wgmma.fence.sync.aligned;",
+        "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {t, t, t, t}, t, t, 1, 1, 1;",
+        "tensormap.replace.tile.rank.global.b1024.b32 [t], t;",
         "bogus.u32 t, t;",
         "cvt.rs.f16x2.f32 t, t, t, t;",
         "cvt.rn.satfinite.f16.f64 t, t;",

@@ -29,9 +29,6 @@ ANSWERS = {path.name: load_answers(path)["answers"] for path in sorted(FOLDER.gl
 #: Where the executor's count is not the card's, and nobody knows why yet.
 UNEXPLAINED = {
     "needleman_tile": "64 shared loads fewer, though machine code has the loads and branches of the PTX",
-    "count_degrees": "17 of 902 sectors of atomics fewer: lanes of a warp at addresses that only some share",
-    "histogram_global": "54 of 3,576 sectors of atomics fewer: as for count_degrees",
-    "relax_edges": "25 of 900 sectors of atomics fewer: as for count_degrees",
 }
 
 

@@ -32,6 +32,10 @@ ROOMS: dict[str, set[str]] = {
         *("faults", "lanes", "program", "memory", "steps"),
         *("decode", "refusals", "sampling", "scheduler", "totals"),
     },
+    "closed_sample": {"memory"},
+    "skeleton_launch": {
+        *("faults", "lanes", "memory", "steps", "decode", "sampling", "grid_launch", "closed_sample"),
+    },
 }
 #: Of gpuprof, its errors, and two modules of facts about CUDA.
 OUTSIDE = {"gpuprof.errors", "gpuprof.copy_engine", "gpuprof.texture_units"}

@@ -29,9 +29,9 @@ from gpuprof.machine_code.sass import read_machine_code  # noqa: E402
 from gpuprof.machine_code.weighing import Executed  # noqa: E402
 
 RECORDED = HERE / "machine_code" / "instructions-h200.json.xz"
-#: Share of the cases whose lower bound must be as near as `_NEAR`, and how near that is. Those that are farther
-#: off have ways that the PTX does not show (roots and quotients of machine code), or loops that ptxas unrolled
-#: and left in the middle.
+#: Share of the cases whose lower bound must be as near as `_NEAR`, and how near that is. Those that are
+#: farther off have ways that the PTX does not show (roots and quotients of machine code), or loops that ptxas
+#: unrolled and left in the middle.
 _MOST, _NEAR = 0.85, 0.01
 #: The card's counters by Nsight Compute's names, and by gpuprof's where gpuprof collected them.
 _TOTAL = ("smsp__inst_executed.sum", "warp_instructions")

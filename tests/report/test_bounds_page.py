@@ -55,6 +55,7 @@ def test_each_part_is_a_bar_and_the_longest_is_marked() -> None:
         (False, "Issue slots"),
         (False, "FMA (f32)"),
         (False, "DRAM"),
+        (False, "Barriers"),
         (False, "L2"),
     ]
     least = widths(picture, "least")
@@ -127,7 +128,7 @@ def test_what_the_device_reached_stands_beside_what_it_promises() -> None:
     rows = {row.label: row for row in rate_rows(measured(gemm_run()).device)}
     fma, barriers, unread = rows["FMA (f32)"], rows["Barriers"], rows["DRAM, write"]
     assert (fma.measured, fma.theoretical, fma.share, fma.unit) == ("65,500", "66,910", "97.9 %", "GFLOP/s")
-    assert (barriers.measured, barriers.theoretical, barriers.share) == ("91.25", "", "")
+    assert (barriers.measured, barriers.theoretical, barriers.share) == ("91.25", "130.7", "69.8 %")
     assert (unread.measured, unread.share, unread.reason) == ("", "", "no reason was recorded")
     text = PageReader(render_html(measured(gemm_run()))).text
     assert "| FMA (f32) | 65,500 | 66,910 | 97.9 % | GFLOP/s" in text

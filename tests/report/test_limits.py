@@ -98,6 +98,37 @@ def test_a_small_grid_leaves_sms_idle_and_keeps_few_warps_resident():
     assert "32 warps are resident (no more are launched), which would do if none had to wait" in said
 
 
+def test_passes_of_shared_memory_arrive_sooner_than_those_of_l1():
+    occupancy = Occupancy(50.0, "threads", 1)
+    passes, half = {"l1_passes": CYCLES}, {"shared_load_wavefronts": 0.5 * CYCLES}
+    cached, mixed, shared = (
+        limits(timed(counted(values, occupancy=occupancy), 2000))
+        for values in (passes, passes | half, passes | {"shared_load_wavefronts": CYCLES})
+    )
+    assert [found.flight.cycles for found in (cached, mixed, shared)] == [45, 34, 23]
+    assert "needs 45.0 passes in flight on each SM (1.00 a cycle x 45.0 cycles, hits in L1)" in cached.latency
+    assert "so each must keep 1.41 under way" in cached.latency
+    assert "23.0 in shared memory, 45.0 in L1, 50.0 % of it shared" in mixed.latency
+    assert "which would do" in shared.latency
+    first, *others = shifts(cached, shared)
+    assert "latency of Shared memory and L1 45.0 → 23.0 cycles" in first.text
+    assert "45.0 → 23.0 passes in flight would keep it busy" in first.text
+    assert others == []
+    near = limits(timed(counted(passes | half, occupancy=occupancy), 1200))
+    assert (near.latency, near.flight, shifts(cached, near)) == ("", None, ())
+
+
+def test_beyond_the_launch_it_is_latency_of_the_part_that_has_most_to_do():
+    values = {"l1_passes": CYCLES}
+    found = limits(
+        timed(counted(values, occupancy=Occupancy(50.0, "threads", 1), event_floor_us=2000.0), 4000)
+    )
+    assert found.binding.key == "launch"
+    assert "By Little's law Shared memory and L1 needs 45.0 passes" in found.latency
+    bare = limits(timed(counted(values, event_floor_us=2000.0), 2900))
+    assert bare.latency == ""
+
+
 def test_what_moved_since_the_rung_below_is_said_in_times_the_largest_first():
     below = limits(timed(counted(CONFLICTS), 12_500))
     counters = {**CONFLICTS, "l1_passes": 2 * CYCLES, "ffma_thread_instructions": 4 * 128 * CYCLES}

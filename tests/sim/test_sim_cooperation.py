@@ -1,23 +1,96 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks that wait for each other cannot be sampled."""
+"""Blocks that wait for each other: all are counted without values, and a few verify the grid."""
+
+from dataclasses import replace
+from functools import cache
 
 import pytest
 from problem_support import Gemm, find_kernel
 
+from gpuprof.backends.base import ExplainedFailure, Findings
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.cards import load_card
-from gpuprof.errors import CaseSkipped
 from gpuprof.kernels.shape import configure
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
+CARD = load_card("h200")
+#: Every tile is several blocks' work, but for the last one of the second: rows and columns are left over.
+SHARED, RAGGED = Gemm(256, 512, 128), Gemm(200, 300, 100)
+#: Four tiles to each block and more: most are one block's own.
+LONG = Gemm(1536, 4096, 64)
 
-def test_no_sample_of_blocks_that_wait_for_each_other():
-    kernel, card = find_kernel("gemm", "streamk_8x16"), load_card("h200")
-    problem = Gemm(1024, 1024, 1024)
-    shape = configure(kernel, problem, kernel.launch.block, {}, card)
+
+def run(problem: Gemm, *, blocks: int | None, wrong: tuple[str, str] | None = None) -> Findings:
+    """Run the stream-K GEMM, perhaps with something in its source replaced."""
+    kernel = find_kernel("gemm", "streamk_8x16")
+    if wrong:
+        assert wrong[0] in kernel.source
+        kernel = replace(kernel, source=kernel.source.replace(*wrong))
+    shape = configure(kernel, problem, kernel.launch.block, {}, CARD)
     assert shape.launches[0].cooperative
     options = compiler_options("sm_90", shape.defines, kernel.compile_options)
     compiled = compile_source(kernel.source, kernel.file_name, kernel.entry, options)
-    with pytest.raises(CaseSkipped, match="blocks wait for each other"):
-        SimBackend(card, seed=0).run(kernel, problem, shape, {kernel.entry: compiled})
+    backend = SimBackend(CARD, seed=0, blocks=blocks)
+    return backend.run(kernel, problem, shape, {kernel.entry: compiled})
+
+
+@cache
+def sampled(problem: Gemm) -> Findings:
+    return run(problem, blocks=6)
+
+
+@pytest.mark.parametrize("problem", [SHARED, RAGGED], ids=["shared", "ragged"])
+def test_every_block_is_counted_as_a_whole_run_counts(problem):
+    whole = run(problem, blocks=0)
+    found = sampled(problem)
+    assert (whole.outcome, found.outcome) == ("ok", "ok")
+    assert found.counters == whole.counters
+    assert found.lines == whole.lines
+    assert found.counters_reason is None
+    requests = found.counters["global_store_requests"]
+    assert requests.sampled_blocks == requests.total_blocks > 6
+
+
+def test_what_a_few_blocks_finish_is_verified_and_said():
+    found = sampled(LONG)
+    assert found.outcome == "ok"
+    tile = 128 * 256
+    assert tile <= found.verification.checked_elements < LONG.sizes[0] * LONG.sizes[1]
+    (remark,) = found.remarks
+    assert remark.startswith("Its blocks build on each other: all of them are counted, without values; what")
+    assert found.counters["ffma_thread_instructions"].value == LONG.flops // 2
+
+
+SIGNAL = "*(volatile unsigned *)&written[blockIdx.x] = 1"
+FENCE = """            __threadfence();
+            __syncthreads();
+            if (t == 0)
+                *(volatile"""
+
+
+def test_a_block_that_never_tells_is_a_hang_with_its_place():
+    with pytest.raises(ExplainedFailure, match="turns in a loop for ever") as caught:
+        run(SHARED, blocks=6, wrong=(SIGNAL, f"if (blockIdx.x != 12) {SIGNAL}"))
+    explanation = caught.value.explanation
+    assert explanation.cause == "endless loop"
+    assert explanation.block == (13, 0, 0)
+
+
+def test_a_flag_without_a_fence_is_a_race():
+    with pytest.raises(ExplainedFailure, match="nothing orders them") as caught:
+        run(SHARED, blocks=6, wrong=(FENCE, FENCE.split("\n", 1)[1]))
+    assert caught.value.explanation.cause == "race"
+
+
+def test_a_tile_that_nobody_stores_is_incorrect():
+    found = run(SHARED, blocks=6, wrong=("if (row >= M)", "if (row >= M || m0 == 128 && n0 == 256)"))
+    assert found.outcome == "incorrect"
+    assert found.reason.startswith("32768 of 131072 elements of C (25 %) are never written")
+    assert found.verification.wrong_elements == 32768
+
+
+def test_a_part_that_is_added_twice_is_incorrect():
+    found = run(SHARED, blocks=6, wrong=("add4(c, value);", "add4(c, value), add4(c, value);"))
+    assert found.outcome == "incorrect"
+    assert "checked elements" in found.reason

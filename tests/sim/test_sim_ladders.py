@@ -115,12 +115,13 @@ def test_softmax_by_size_goes_where_the_row_fits(measure, columns, chosen):
     assert (measurement.outcome, measurement.chosen) == ("ok", chosen), measurement.reason
 
 
-def test_no_sample_of_blocks_that_add_up_by_atomics(measure):
-    """Of this many blocks a few run: their sum says nothing of the kernel, nor does the lack of one."""
+def test_blocks_that_add_up_by_atomics_are_all_counted(measure):
+    """Of this many blocks a few run where each is by itself; here the last one needs what all have done."""
     kernel = next(kernel for kernel in ladder("reduce") if kernel.id == "last_block")
     measurement = measure(kernel, (2**23 + 1,))
-    assert measurement.outcome == "skipped"
-    assert "build on each other by atomic operations" in measurement.reason
+    assert measurement.outcome == "ok", measurement.reason
+    atomics = measurement.counters["global_atomic_requests"]
+    assert atomics.value == atomics.sampled_blocks == atomics.total_blocks
 
 
 def test_sample_of_blocks_that_do_not_add_up(measure):

@@ -62,6 +62,8 @@ def test_references_of_a_sample_are_those_of_its_elements(asked):
     found = references.verify(left(wrong, slice(3, 9)), whole=False)
     assert (found.checked_elements, found.wrong_elements) == (6, 1)
     assert found.detail
+    assert asked == ["reference_at"]
+    references.verify(left(RIGHT, slice(4, 9)), whole=False)
     assert asked == ["reference_at"] * 2
 
 

@@ -6,6 +6,7 @@ import pytest
 from problem_support import Gemm
 
 from gpuprof.commands.texts import build_request, choose_references
+from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable, InputError
 from gpuprof.kernels.catalog import shipped_ladder, shipped_operation
 from gpuprof.measure.case import Case
@@ -58,6 +59,8 @@ def test_ladder_of_columns_has_a_reference_in_columns():
 
 
 class WithoutLibrary:
+    device = load_card("h200")
+
     def run_reference(self, name, problem):
         raise BackendUnavailable("cuBLAS is not installed.", fix="Install it.")
 

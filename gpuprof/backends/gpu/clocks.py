@@ -29,6 +29,11 @@ DISTURBING = frozenset(
 )
 
 
+def throttle_reasons(bits: int) -> tuple[str, ...]:
+    """The reasons that NVML's bits stand for, in the words of a report."""
+    return tuple(text for bit, text in _REASONS.items() if bits & bit)
+
+
 class ClockReader:
     """Reads one GPU's state; `reason` says why it cannot, when it cannot.
 
@@ -63,7 +68,7 @@ class ClockReader:
             memory_mhz=self._value(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_MEM),
             temperature_c=self._value(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
             power_w=None if power_mw is None else power_mw / 1e3,
-            throttle_reasons=tuple(text for bit, text in _REASONS.items() if (bits or 0) & bit),
+            throttle_reasons=throttle_reasons(bits or 0),
         )
 
     def _value(self, query: Any, *arguments: Any) -> int | None:

@@ -37,6 +37,17 @@ def device_handle(ordinal: int) -> Any:
     return call("opening a device", driver().cuDeviceGet(ordinal))
 
 
+def pci_bus_id(ordinal: int) -> str:
+    """Where a device sits, which names it for NVML too.
+
+    Raises:
+        BackendUnavailable: There is no such device.
+    """
+    handle = device_handle(ordinal)
+    found = call("reading the device's bus id", driver().cuDeviceGetPCIBusId(64, handle))
+    return str(found.split(b"\0")[0].decode())
+
+
 def query_device(ordinal: int) -> Device:
     """Limits and theoretical peaks of a device, from its attributes.
 

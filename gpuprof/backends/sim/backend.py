@@ -11,12 +11,20 @@ from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.device_memory import arguments_of, device_memory
-from gpuprof.backends.sim.executed import RUN_WHOLE, Executed, SampleFallsShort, check_coverage, check_verdict
+from gpuprof.backends.sim.executed import (
+    RUN_WHOLE,
+    BlocksBuildOnEachOther,
+    Executed,
+    SampleFallsShort,
+    check_coverage,
+    check_verdict,
+)
 from gpuprof.backends.sim.instructions import Links, NoLink, counted, instruction_counters, whole
 from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.programs import Programs
 from gpuprof.backends.sim.verification import References
+from gpuprof.backends.sim.waiting import NotConclusive, WaitingGrid
 from gpuprof.backends.verification import prove
 from gpuprof.counters import OF_EXECUTOR
 from gpuprof.cuda_source.functions import kernel_functions
@@ -24,6 +32,9 @@ from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import CaseSkipped
 from gpuprof.executor import (
     WARP,
+    FaultKind,
+    GlobalMemory,
+    GridLaunch,
     KernelFault,
     LaunchResult,
     LineCounters,
@@ -39,6 +50,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.machine import available_memory_bytes
 from gpuprof.machine_code.instruction_counts import MachineCounts
+from gpuprof.machine_code.linking import Link
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Counter, SourceLine, Verification
 from gpuprof.toolchain.targets import architecture_of
@@ -60,6 +72,8 @@ _AFFORDABLE_INSTRUCTIONS = 2e10
 #: Of what a kernel prints: lines that are shown, and characters of each.
 _SHOWN_LINES = 8
 _LONGEST_LINE = 120
+#: What to say of blocks that wait for each other where nothing else helps.
+_WAIT = "Its blocks wait for each other, so that the executor would have to run the whole grid."
 _NO_TIME = "the executor counts; it measures no time"
 #: The part of the machine's available memory that problems may take.
 _MEMORY_SHARE = 0.7
@@ -129,19 +143,111 @@ class SimBackend:
             CaseSkipped: It uses an instruction that the executor does not know, or would have to run whole
                 and is too large for that.
         """
-        samples = self.samples(problem, shape)
-        sampled = any(sample is not None for sample in samples)
-        if sampled and len(shape.launches) > 1:
-            raise CaseSkipped(
-                "Its launches build on each other, so that the executor would have to run whole grids.",
-                fix=RUN_WHOLE,
-            )
         try:
+            samples = self._samples(problem, shape)
+            sampled = any(sample is not None for sample in samples)
+            if sampled and len(shape.launches) > 1:
+                raise CaseSkipped(
+                    "Its launches build on each other, so that the executor would have to run whole grids.",
+                    fix=RUN_WHOLE,
+                )
             return self._run(kernel, problem, shape, compiled, samples)
         except SampleFallsShort as short:
-            if short.expected_instructions > _AFFORDABLE_INSTRUCTIONS:
-                raise CaseSkipped(short.sentence, fix=RUN_WHOLE) from None
-            return self._run(kernel, problem, shape, compiled, [None] * len(samples))
+            if short.expected_instructions <= _AFFORDABLE_INSTRUCTIONS:
+                return self._run(kernel, problem, shape, compiled, [None])
+            sentence = short.sentence
+        except BlocksBuildOnEachOther as error:
+            sentence = error.sentence
+        try:
+            return self._run_waiting(kernel, problem, shape, compiled)
+        except NotConclusive as why:
+            if why.instructions is None or why.instructions > _AFFORDABLE_INSTRUCTIONS:
+                raise CaseSkipped(sentence, fix=RUN_WHOLE) from None
+            return self._run(kernel, problem, shape, compiled, [None])
+
+    def _run_waiting(
+        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+    ) -> Findings:
+        """Execute a case whose blocks build on each other.
+
+        Raises:
+            CaseFailure: As for `run`.
+            NotConclusive: The whole grid must run.
+        """
+        grid = self._waiting_grid(kernel, problem, shape, compiled)
+        references = self.references_of(problem)
+        try:
+            proof = prove(problem, kernel.poison_inout, lambda unread: grid.verify(references, unread))
+        except KernelFault as fault:
+            raise self._failure(fault, kernel, problem, shape, grid.memory) from fault
+        detail, found = proof.verification.detail, self._counted(kernel, shape, compiled, grid)
+        return Findings(
+            "ok" if proof.verification.passed else "incorrect",
+            reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
+            remarks=(*proof.remarks, *grid.remarks, *found.remarks),
+            verification=proof.verification,
+            timing_reason=_NO_TIME,
+            event_floor_reason=_NO_TIME,
+            clocks_reason=_NO_TIME,
+            counters=found.counters,
+            lines=found.lines,
+            lines_reason=found.lines_reason,
+        )
+
+    def _waiting_grid(
+        self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
+    ) -> WaitingGrid:
+        """The one launch of a case whose blocks build on each other.
+
+        Raises:
+            CaseFailure: It cannot be launched.
+            NotConclusive: It is not the only launch, does what is not followed without values, or may read
+                registers that nobody has written, which takes values to judge.
+        """
+        if len(shape.launches) > 1:
+            raise NotConclusive
+        (one,) = shape.launches
+        check_launch(self.device, kernel.id, one, compiled[one.entry])
+        bound = bind_arguments(kernel, problem, shape, one, compiled[one.entry])
+        program = self.programs(kernel, shape, compiled, with_skeleton=True)[one.entry]
+        if program.unwritten or not program.has_skeleton:
+            raise NotConclusive
+        link = self._links.of(compiled[one.entry], program)
+        return WaitingGrid(
+            problem,
+            GridLaunch(
+                program,
+                one.grid,
+                one.block,
+                one.dynamic_shared_bytes,
+                one.cooperative,
+                self.device.sm_count,
+                () if isinstance(link, NoLink) else link.watched_loops,
+            ),
+            lambda memory, buffers: arguments_of(bound, buffers, memory),
+            lambda unread: device_memory(
+                problem, self.references_of(problem).inputs, shape.workspace, unread
+            ),
+        )
+
+    def _counted(
+        self, kernel: Kernel, shape: LaunchShape, compiled: Functions, grid: WaitingGrid
+    ) -> Executed:
+        """What a grid counted that ran without values."""
+        result = grid.counted
+        link = self._links.of(compiled[shape.launches[0].entry], grid.launch.program)
+        instructions = self._instructions([link], [result])
+        return Executed(
+            grid.buffers,
+            {**counters_of(result), **instruction_counters(instructions, result)},
+            None,
+            None if stands_elsewhere(kernel, shape) else lines_of(result, instructions),
+            any(buffer.combined for buffer in grid.buffers.values()),
+            (*self._remarks([grid.launch.program]), *result.remarks, *printed_remark(result)),
+            result.stored,
+            result.lane_instructions,
+            followed=False,
+        )
 
     def _run(
         self,
@@ -187,7 +293,18 @@ class SimBackend:
             CaseFailure: As for `run`.
             CaseSkipped: As for `run`.
         """
-        return self._execute(kernel, problem, shape, compiled, self.samples(problem, shape))
+        try:
+            return self._execute(kernel, problem, shape, compiled, self._samples(problem, shape))
+        except BlocksBuildOnEachOther as error:
+            sentence = error.sentence
+        try:
+            grid = self._waiting_grid(kernel, problem, shape, compiled)
+            try:
+                return self._counted(kernel, shape, compiled, grid)
+            except KernelFault as fault:
+                raise self._failure(fault, kernel, problem, shape, grid.memory) from fault
+        except NotConclusive:
+            raise CaseSkipped(sentence, fix=RUN_WHOLE) from None
 
     def _execute(
         self,
@@ -250,18 +367,15 @@ class SimBackend:
         except KernelFault as fault:
             if fault.kind in FOLLOWED and not follow_undefined:
                 raise
-            elsewhere = stands_elsewhere(kernel, shape)
-            explanation = explain_fault(fault, problem.dimensions, memory.buffers, elsewhere=elsewhere)
-            raise ExplainedFailure(fault.what, explanation) from fault
+            sampled = any(sample is not None for sample in samples)
+            if sampled and fault.kind is FaultKind.ENDLESS and any(map(_polls, programs.values())):
+                raise BlocksBuildOnEachOther(_WAIT) from None
+            raise self._failure(fault, kernel, problem, shape, memory) from fault
         result = combined(results)
-        major, minor = self.device.capability
-        instructions = counted(links, results, 10 * major + minor)
+        instructions = self._instructions(links, results)
         together = any(buffer.combined for buffer in memory.buffers)
         lines = None if stands_elsewhere(kernel, shape) else lines_of(result, instructions)
-        launched = [programs[one.entry] for one in shape.launches]
-        remarks = _unmet_alignments(launched)
-        if self.device.capability != _MEASURED_TENSOR_CORES and any(map(_adds_in_tensor_cores, launched)):
-            remarks = (*remarks, _SUMS_AS_MEASURED)
+        remarks = self._remarks([programs[one.entry] for one in shape.launches])
         return Executed(
             buffers,
             {**counters_of(result), **instruction_counters(instructions, result)},
@@ -274,13 +388,47 @@ class SimBackend:
             any(program.follows_undefined for program in programs.values()),
         )
 
+    def _instructions(
+        self, links: Sequence[Link | NoLink], results: Sequence[LaunchResult]
+    ) -> MachineCounts | NoLink:
+        """Count the instructions of the machine code."""
+        major, minor = self.device.capability
+        return counted(links, results, 10 * major + minor)
+
+    @staticmethod
+    def _failure(
+        fault: KernelFault, kernel: Kernel, problem: Problem, shape: LaunchShape, memory: GlobalMemory
+    ) -> ExplainedFailure:
+        """A fault with its explanation."""
+        elsewhere = stands_elsewhere(kernel, shape)
+        explanation = explain_fault(fault, problem.dimensions, memory.buffers, elsewhere=elsewhere)
+        return ExplainedFailure(fault.what, explanation)
+
+    def _remarks(self, launched: Sequence[Program]) -> tuple[str, ...]:
+        """What to say of programs, whatever they do."""
+        remarks = _unmet_alignments(launched)
+        if self.device.capability != _MEASURED_TENSOR_CORES and any(map(_adds_in_tensor_cores, launched)):
+            return (*remarks, _SUMS_AS_MEASURED)
+        return remarks
+
     def programs(
-        self, kernel: Kernel, shape: LaunchShape, compiled: Functions, *, follow_undefined: bool
+        self,
+        kernel: Kernel,
+        shape: LaunchShape,
+        compiled: Functions,
+        *,
+        follow_undefined: bool = False,
+        with_skeleton: bool = False,
     ) -> dict[str, Program]:
         """Decode what is executed. What goes wrong is told by the name in the header, not the mangled one."""
         return {
             entry: replace(
-                self._decoded.load(function.ptx, function.entry, follow_undefined=follow_undefined),
+                self._decoded.load(
+                    function.ptx,
+                    function.entry,
+                    follow_undefined=follow_undefined,
+                    with_skeleton=with_skeleton,
+                ),
                 kernel=entry,
             )
             for entry, function in self._executed(kernel, shape, compiled).items()
@@ -310,6 +458,12 @@ class SimBackend:
         Raises:
             CaseSkipped: Blocks wait for each other, and are too many to run all.
         """
+        try:
+            return self._samples(problem, shape)
+        except BlocksBuildOnEachOther as error:
+            raise CaseSkipped(error.sentence, fix=RUN_WHOLE) from None
+
+    def _samples(self, problem: Problem, shape: LaunchShape) -> list[Sample | None]:
         return [self._sample(problem, one) for one in shape.launches]
 
     def _sample(self, problem: Problem, one: OneLaunch) -> Sample | None:
@@ -324,12 +478,14 @@ class SimBackend:
         if self._blocks is None and small:
             return None
         if one.cooperative:
-            raise CaseSkipped(
-                "Its blocks wait for each other, so that the executor would have to run the whole grid.",
-                fix=RUN_WHOLE,
-            )
+            raise BlocksBuildOnEachOther(_WAIT)
         wanted = self._blocks or _SAMPLED_BLOCKS
         return choose_blocks(one.grid, wanted) if wanted < total else None
+
+
+def _polls(program: Program) -> bool:
+    """Whether a program has loops that others' threads may have to end."""
+    return any(block.turns for block in program.blocks)
 
 
 def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:

@@ -5,7 +5,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuprof.errors import CaseSkipped
 from gpuprof.executor import Buffer, Stored
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Counter, SourceLine, Verification
@@ -57,19 +56,30 @@ class SampleFallsShort(Exception):
         self.expected_instructions = expected_instructions
 
 
+class BlocksBuildOnEachOther(Exception):
+    """Single blocks of a grid tell nothing: what they do depends on others that do not run.
+
+    Args:
+        sentence: What they do.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+
+
 def check_verdict(verification: Verification, executed: Executed) -> None:
     """Withhold the verdict of a sample where blocks that did not run may have had their part in the result.
 
     Raises:
-        CaseSkipped: They may.
+        BlocksBuildOnEachOther: They may.
     """
     atomics = executed.counters["global_atomic_requests"].value
     if verification.checked_elements and not atomics:
         return
     how = "build on each other by atomic operations" if atomics else "that ran wrote no result"
-    raise CaseSkipped(
-        f"Its blocks {how}, so that the executor would have to run the whole grid to verify it.",
-        fix=RUN_WHOLE,
+    raise BlocksBuildOnEachOther(
+        f"Its blocks {how}, so that the executor would have to run the whole grid to verify it."
     )
 
 

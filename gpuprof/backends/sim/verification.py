@@ -37,18 +37,29 @@ class References:
         #: Those of some elements, by output and elements: kernels of one tile shape are sampled alike.
         self._some: dict[tuple[str, bytes], Expected] = {}
 
-    def verify(self, buffers: Mapping[str, Buffer], *, whole: bool) -> Verification:
+    def verify(
+        self,
+        buffers: Mapping[str, Buffer],
+        *,
+        whole: bool,
+        judged: Mapping[str, NDArray[np.bool_]] | None = None,
+    ) -> Verification:
         """Compare every output.
 
         Args:
             buffers: Device memory after the launch, by array.
             whole: Whether every block ran, so that every element must be written; otherwise only those are
                 looked at that were.
+            judged: The elements of each output to look at, where not all that were written are finished.
 
         Raises:
             ExpressionError: A reference has no value.
         """
-        found = [self._verify(spec, buffers[spec.name], whole) for spec in self.problem.outputs]
+        looked_at = judged or {}
+        found = [
+            self._verify(spec, buffers[spec.name], whole, looked_at.get(spec.name))
+            for spec in self.problem.outputs
+        ]
         return worst(found)
 
     def expected(self, output: str, element: int, *, whole: bool) -> Any:
@@ -58,8 +69,10 @@ class References:
             return self._expected(spec, np.arange(spec.elements), whole).values[element]
         return self._expected(spec, np.array([element]), whole).values[0]
 
-    def _verify(self, spec: ArraySpec, buffer: Buffer, whole: bool) -> Verification:
-        written = buffer.written_mask()
+    def _verify(
+        self, spec: ArraySpec, buffer: Buffer, whole: bool, judged: NDArray[np.bool_] | None
+    ) -> Verification:
+        written = buffer.written_mask() if judged is None else judged
         indices = np.arange(spec.elements) if whole else np.flatnonzero(written)
         bound = self.problem.bound(spec.name)
         if not len(indices):

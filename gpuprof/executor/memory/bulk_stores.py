@@ -23,8 +23,9 @@ from gpuprof.executor.memory.shared_memory import ChunkPattern
 #: Where the pieces of a store go: each buffer with the pieces that it gets, and their places in it.
 Targets = list[tuple[Buffer, NDArray[np.intp], NDArray[np.intp]]]
 #: Told of pieces that are about to go to a buffer: their places, in units of some bytes, the threads in the
-#: batch, the values or None where they are combined with what is there, those bytes, and the line.
-Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes | None, int, int], None]
+#: batch, the values or None where they are combined with what is there, those bytes, the line, and whether no
+#: values move.
+Judge = Callable[[Buffer, NDArray[np.intp], NDArray[np.int64], Lanes | None, int, int, bool], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,7 @@ class _Store:
         group: The number of the group that it belongs to, in each lane.
         reading: The lanes whose sources may still be read.
         writing: The lanes whose targets may still be written.
+        hollow: Whether no values move.
     """
 
     pattern: ChunkPattern
@@ -63,6 +65,7 @@ class _Store:
     group: NDArray[np.int64]
     reading: Bools
     writing: Bools
+    hollow: bool
 
 
 class BulkStores:
@@ -82,13 +85,21 @@ class BulkStores:
         self._committed: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
 
     def start(
-        self, pattern: ChunkPattern, targets: Targets, line: int, combine: Combination | None = None
+        self,
+        pattern: ChunkPattern,
+        targets: Targets,
+        line: int,
+        combine: Combination | None = None,
+        *,
+        hollow: bool = False,
     ) -> None:
         """Put a copy from shared memory in flight; see `_Store` for the arguments."""
         self._copies.races.record(Access.SOURCE, pattern, line)
         values = self._copies.shared.load_chunks(pattern)
         lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
-        self._flying.append(_Store(pattern, targets, values, combine, line, self._committed, lanes, lanes))
+        self._flying.append(
+            _Store(pattern, targets, values, combine, line, self._committed, lanes, lanes, hollow)
+        )
 
     def commit(self, mask: Mask) -> None:
         """Close the open group of the lanes in `mask`."""
@@ -133,14 +144,19 @@ class BulkStores:
             piece, place = which[chosen], places[chosen]
             given, who, size = values[piece], threads[piece], pattern.size
             if combine is None:
-                self._judge(buffer, place, who, given, size, copy.line)
-                buffer.store(place, given, size)
+                self._judge(buffer, place, who, given, size, copy.line, copy.hollow)
+                if not copy.hollow:
+                    buffer.store(place, given, size)
                 continue
             each = size // combine.dtype.itemsize
             place = (place[:, None] * each + np.arange(each)).reshape(-1)
             given = np.ascontiguousarray(given)[:, None].view(combine.dtype).reshape(-1)
-            self._judge(buffer, place, np.repeat(who, each), None, combine.dtype.itemsize, copy.line)
-            _combine(buffer, place, given, combine)
+            self._judge(
+                buffer, place, np.repeat(who, each), None, combine.dtype.itemsize, copy.line, copy.hollow
+            )
+            buffer.combined = True
+            if not copy.hollow:
+                _combine(buffer, place, given, combine)
         copy.writing = copy.writing & ~due
 
     def _per_piece(self, pattern: ChunkPattern, lanes: Bools) -> Bools:
@@ -155,5 +171,4 @@ def _combine(buffer: Buffer, place: NDArray[np.intp], given: Lanes, combine: Com
     size = combine.dtype.itemsize
     content = buffer.view(size)
     combine.apply(content.view(combine.dtype), place, given)
-    buffer.combined = True
     buffer.store(place, content[place], size)

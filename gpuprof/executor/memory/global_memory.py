@@ -152,6 +152,19 @@ class Buffer:
         """How many bytes belong to elements that a kernel has stored to."""
         return 0 if self._written is None else int(np.count_nonzero(self._written)) * self._dtype.itemsize
 
+    def elements_at(self, place: NDArray[np.int64], size: int) -> tuple[NDArray[np.int64], int]:
+        """Return the elements that accesses touch, and how many each.
+
+        Args:
+            place: Where they go, in units of their size.
+            size: Bytes of each access.
+        """
+        item = self.item_bytes
+        if size <= item:
+            return (place if size == item else place * size // item), 1
+        each = size // item
+        return (place[:, None] * each + np.arange(each)).reshape(-1), each
+
     def place(self, byte: int) -> tuple[str, int]:
         """Return what a message calls one of its bytes, and the address of that."""
         return f"element {byte // self.item_bytes} of {self.name}", self.address + byte

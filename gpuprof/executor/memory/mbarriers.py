@@ -106,7 +106,7 @@ class Mbarriers:
 
         Those that drop out are not expected in later phases.
         """
-        arrivals = self._summed(columns, mask, counts)
+        arrivals = self.summed(columns, mask, counts)
         self.pending -= arrivals
         if drops:
             self.expected -= arrivals
@@ -128,18 +128,18 @@ class Mbarriers:
 
     def await_more(self, columns: Columns, mask: Mask) -> None:
         """Let the current phase wait for one more arrival of each lane."""
-        self.pending += self._summed(columns, mask, np.ones((1, 1, 1), dtype=np.int64))
+        self.pending += self.summed(columns, mask, np.ones((1, 1, 1), dtype=np.int64))
         self.version += 1
 
     def complete(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
         """Count bytes as arrived, though no copy brought them."""
-        arrived = self._summed(columns, mask, transfer_bytes)
+        arrived = self.summed(columns, mask, transfer_bytes)
         self.transfer -= arrived
         self._end_phases(arrived > 0)
 
     def announce(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
         """Let the current phase wait for more bytes."""
-        self.transfer += self._summed(columns, mask, transfer_bytes)
+        self.transfer += self.summed(columns, mask, transfer_bytes)
         self.version += 1
 
     def receive(self, column: int, transfer_bytes: NDArray[np.int64]) -> None:
@@ -148,6 +148,11 @@ class Mbarriers:
         touched = np.zeros(self.phase.shape, dtype=np.bool_)
         touched[:, column] = transfer_bytes > 0
         self._end_phases(touched)
+
+    def receive_all(self, transfer_bytes: Table) -> None:
+        """Bytes have arrived: how many of each block, for each of its barriers."""
+        self.transfer -= transfer_bytes
+        self._end_phases(transfer_bytes > 0)
 
     def _end_phases(self, touched: Bools) -> None:
         ended = touched & (self.pending <= 0) & (self.transfer == 0)
@@ -159,7 +164,7 @@ class Mbarriers:
             self.pending[ended] = expected - surplus % rounds
         self.version += 1
 
-    def _summed(self, columns: Columns, mask: Mask, amounts: Lanes) -> Table:
+    def summed(self, columns: Columns, mask: Mask, amounts: Lanes) -> Table:
         """Add up what the lanes in `mask` bring to each barrier."""
         total = np.zeros_like(self.phase)
         if columns.size == 1 and amounts.size == 1:

@@ -85,6 +85,8 @@ class RaceDetector:
         self.report = report
         self.layout = layout
         self.recorded = 0
+        #: Whether accesses are still looked at.
+        self.judges = True
         self.log: list[Entry] = []
         granules = size // granule + 1
         self._states = [{name: np.zeros((1, granules), dtype) for name, dtype in self.kind.LASTING.items()}]
@@ -111,18 +113,30 @@ class RaceDetector:
     ) -> None:
         """Log one access."""
         self.recorded += not isinstance(pattern, Signal)
+        if not self.judges:
+            return
         self.log.append(Entry(access, pattern, line, changed))
         if ends_piece(self.log):
             self._judge_piece()
 
     def record_reads(self, entries: list[Entry]) -> None:
         """Log several reads that no other access comes between."""
+        self.recorded += len(entries)
+        if not self.judges:
+            return
         self.log += entries
         if ends_piece(self.log):
             self._judge_piece()
 
+    def dismiss(self) -> None:
+        """From now on judge nothing: what happened so far is judged, what is going on is not."""
+        self.barrier()
+        self.judges = False
+
     def barrier(self, released: Bools | None = None) -> None:
         """End the interval: of all blocks, or of those that are true in `released`, of shape (blocks,)."""
+        if not self.judges:
+            return
         if released is not None:
             self._judge().forget(released)
         elif self._interval is not None or self._reached is not None:

@@ -49,8 +49,6 @@ class SharedPattern:
             first and counting through the whole batch.
         per_block: Whether blocks differ in offsets.
         load: Whether it is a load, which takes fewer wavefronts than a store of some patterns.
-        wavefronts: Wavefronts summed over the warps of each block: shape (blocks or 1,).
-        conflicts: Wavefronts beyond the ideal, likewise.
     """
 
     def __init__(
@@ -72,13 +70,23 @@ class SharedPattern:
         self.address = source.astype(np.int64) + offset if place is None else uniform_blocks(place)
         self.used: Bools | None = None if mask.whole else mask.narrowed_to(self.address.shape)
         self.per_block = self.address.shape[0] > 1
-        self.wavefronts, self.conflicts = self._cost()
         safe = self.address if self.used is None else np.where(self.used, self.address, 0)
         index = safe // size
         if self.per_block:
             index = index + (np.arange(len(index)) * (block_bytes // size))[:, None, None]
         self.index: NDArray[np.intp] = index if self.per_block else index[0]
 
+    @property
+    def wavefronts(self) -> Counts:
+        """Wavefronts summed over the warps of each block: shape (blocks or 1,)."""
+        return self._cost[0]
+
+    @property
+    def conflicts(self) -> Counts:
+        """Wavefronts beyond the ideal, likewise."""
+        return self._cost[1]
+
+    @cached_property
     def _cost(self) -> tuple[Counts, Counts]:
         mask = self.mask
         if self.address.shape[2] == 1 and mask.whole:  # a broadcast in every warp

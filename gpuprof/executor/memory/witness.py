@@ -112,14 +112,14 @@ class Witness:
     ) -> None:
         """Remember that threads write `size` bytes each at `place`, in units of that size."""
         stamps = self._stamps_of(buffer)
-        elements, each = _elements(buffer, place, size)
+        elements, each = buffer.elements_at(place, size)
         stamps[elements] = np.repeat(self._stamped(who, line, atomic), each)
 
     def note_read(self, buffer: Buffer, place: Numbers, who: Numbers, size: int, line: int) -> None:
         """Remember the first of these reads that finds nothing written, if none was before."""
         if self._read is not None or buffer.address not in self._empty:
             return
-        elements, each = _elements(buffer, place, size)
+        elements, each = buffer.elements_at(place, size)
         missing = np.flatnonzero(self._stamps_of(buffer)[elements] == 0)
         if missing.size:
             first = int(missing[0])
@@ -200,12 +200,3 @@ class WitnessedShadow(Shadow):
         """As `Shadow.read_at`."""
         self._witness.note_read(self._watched, place, who, size, line)
         super().read_at(order, place, who, size, line)
-
-
-def _elements(buffer: Buffer, place: Numbers, size: int) -> tuple[Numbers, int]:
-    """Return the elements that accesses of `size` bytes touch, and how many each."""
-    item = buffer.item_bytes
-    if size <= item:
-        return (place if size == item else place * size // item), 1
-    each = size // item
-    return (place[:, None] * each + np.arange(each)).reshape(-1), each

@@ -27,12 +27,14 @@ class WaitingLoop:
         found: Registers that hold what a turn read.
         given: Registers that say where it read, and what it wrote where.
         near: Whether it reads shared memory only, which threads of its own block alone can change.
+        body: Its basic blocks.
     """
 
     header: int
     found: tuple[str, ...]
     given: tuple[str, ...]
     near: bool
+    body: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,34 @@ def _in_each_turn(blocks: Sequence[Node], header: int, body: set[int], last: set
     return frozenset(one for one in body if one == header or not gets_past(one))
 
 
+def repeated(blocks: list[BasicBlock]) -> set[int]:
+    """Return the basic blocks that a thread may run more than once."""
+    after = [{s for s in block.successors if s != EXIT_BLOCK} for block in blocks]
+    found: set[int] = set()
+    for start in range(len(blocks)):
+        seen: set[int] = set()
+        pending = list(after[start])
+        while pending:
+            number = pending.pop()
+            if number not in seen:
+                seen.add(number)
+                pending += after[number] - seen
+        if start in seen:
+            found.add(start)
+    return found
+
+
+def without_waiting(blocks: list[BasicBlock]) -> list[int]:
+    """Return the basic blocks that threads run equally often however long they wait for others."""
+    waiting = {number for loops in waiting_loops(blocks).values() for loop in loops for number in loop.body}
+    waiting |= {number for number, block in enumerate(blocks) if any(map(_tries, block.body))}
+    return [number for number in range(len(blocks)) if number not in waiting]
+
+
+def _tries(item: Instruction) -> bool:
+    return item.opcode[0] == "mbarrier" and bool({"try_wait", "test_wait"} & set(item.opcode))
+
+
 class _Loop:
     """A loop: the blocks from which control gets back to its header, by way of the last one.
 
@@ -146,7 +176,7 @@ class _Loop:
             return None
         given = dict.fromkeys(name for item in (*reads, *writes) for name in reads_and_writes(item)[0])
         near = all("shared" in item.opcode for item in reads)
-        return WaitingLoop(self._header, tuple(found), tuple(given), near)
+        return WaitingLoop(self._header, tuple(found), tuple(given), near, frozenset(self._body))
 
     def _left_by(self) -> set[str]:
         """Return the registers that decide whether a turn is the last, and those that these follow from."""

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from gpuprof.executor.memory.frames import Frames
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
+from gpuprof.executor.memory.grid_trace import GridTrace, TracedShadow
 from gpuprof.executor.memory.landing import MovingLanding
 from gpuprof.executor.memory.mbarriers import Mbarriers, Stall
 from gpuprof.executor.memory.moments import Timeline
@@ -35,6 +37,7 @@ from gpuprof.executor.memory.phased_races import PhasedInterval
 from gpuprof.executor.memory.printed import Printed
 from gpuprof.executor.memory.races import RaceDetector, Verdict
 from gpuprof.executor.memory.remote_accesses import RemoteAccesses
+from gpuprof.executor.memory.shared_groups import SharedGroup
 from gpuprof.executor.memory.shared_memory import PatternCache, SharedMemory
 from gpuprof.executor.memory.shared_order import SharedOrder
 from gpuprof.executor.memory.thread_order import ThreadOrder
@@ -69,6 +72,36 @@ class Geometry:
         number = warp * WARP + lane
         x, y, _ = self.block
         return number % x, number // x % y, number // (x * y)
+
+
+class EndOfSample(Exception):
+    """What was to be seen of a batch has been seen, though its blocks have not ended."""
+
+
+class Guide(Protocol):
+    """Decides how a batch runs: with values, or as its skeleton.
+
+    Attributes:
+        most_together: Blocks of a batch at most; None for no limit but memory.
+    """
+
+    most_together: int | None
+
+    def begin(self, batch: "Batch", first: int, buffers: list[Buffer]) -> None:
+        """A batch is about to begin with block number `first` of the launch.
+
+        Args:
+            batch: The batch.
+            first: Blocks of the launch before these.
+            buffers: What the program may write.
+        """
+
+    def advance(self, batch: "Batch", block: int, mask: Mask) -> None:
+        """The lanes in `mask` are about to run a basic block.
+
+        Raises:
+            EndOfSample: Nothing more of the batch is to be run.
+        """
 
 
 class Batch:
@@ -135,7 +168,7 @@ class Batch:
         self.remote = RemoteAccesses(self.blocks, layout, strict=not fences) if layout.several else None
         #: What happens before what in global memory, and the buffers where that is judged, by address.
         self.order = ThreadOrder(Timeline(), 0, self.blocks, self.warps, layout=layout)
-        self.shadows: dict[int, Shadow] = {}
+        self.shadows: Mapping[int, Shadow | TracedShadow] = {}
         self.local_bytes = -(-local_bytes // 16) * 16
         lanes = self.blocks * self.warps * WARP
         if followed is not None:
@@ -157,6 +190,35 @@ class Batch:
         #: Bytes that each block stored to each buffer, by the buffer's name; None while nobody asks.
         self.stored: dict[str, Counts] | None = None
         self.printed = Printed()
+        #: Whether basic blocks run as their skeleton, and what accesses of skeletons cost, by group.
+        self.skeletal = False
+        self.shared_groups: dict[int, SharedGroup] = {}
+        #: Where shared and local memory have no value, because a hollow store was last; None if nobody asks.
+        self.hollow_shared: SharedMemory | None = None
+        self.hollow_local: NDArray[np.uint8] | None = None
+        #: What blocks do to global memory, and what decides how they run, where somebody asks.
+        self.trace: GridTrace | None = None
+        self.guide: Guide | None = None
+
+    @property
+    def hollow(self) -> bool:
+        """Whether the present step moves no values."""
+        return self.trace is not None and self.trace.hollow
+
+    @contextmanager
+    def without_values(self) -> Iterator[None]:
+        """What is done inside moves no values; only batches with a trace do such things."""
+        assert self.trace is not None
+        self.trace.hollow = True
+        try:
+            yield
+        finally:
+            self.trace.hollow = False
+
+    def settle(self) -> None:
+        """Add to the tally what was counted apart from it."""
+        for group in self.shared_groups.values():
+            group.settle(self.tally)
 
     def assume_written(self, count: int) -> None:
         """Say before the launch that the first bytes of each block hold something already: zeros."""
@@ -226,14 +288,16 @@ class Batch:
             values: Lanes | None,
             size: int,
             line: int,
+            hollow: bool,
         ) -> None:
             if (shadow := self.shadows.get(buffer.address)) is None:
                 return
             who = self.order.first * self.order.block_threads + threads
-            if values is None:
-                shadow.update(self.order, place, who, size, line, Manner.STRONG_WRITE)
-            else:
-                shadow.write_at(self.order, place, who, values, size, line)
+            with self.without_values() if hollow else nullcontext():
+                if values is None:
+                    shadow.update(self.order, place, who, size, line, Manner.STRONG_WRITE)
+                else:
+                    shadow.write_at(self.order, place, who, values, size, line)
 
         return BulkStores(self.bulk, self.warps, judge)
 

@@ -74,6 +74,9 @@ def _load(coder: Coder, item: Instruction) -> Step:
         check_multiple(batch, item.line, mask, start, CHUNK_BYTES, "from {:#x}")
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
         to = in_shared(batch, item.line, mask, to, length, remote=True)
+        if batch.hollow:
+            batch.bulk.bring(columns, mask, length)
+            return
         for column, part in by_number(columns, mask):
             pattern = batch.bulk.pattern(to, length, part)
             addresses = of_chunks(pattern, start) + pattern.place * CHUNK_BYTES
@@ -105,6 +108,9 @@ def _copy_between_blocks(coder: Coder, item: Instruction) -> Step:
         check_multiple(batch, item.line, mask, length, CHUNK_BYTES, "of {} bytes")
         to = in_shared(batch, item.line, mask, to, length, remote=True)
         start = in_shared(batch, item.line, mask, start, length)
+        if batch.hollow:
+            batch.bulk.bring(columns, mask, length)
+            return
         for column, part in by_number(columns, mask):
             pattern, origin = (batch.bulk.pattern(place, length, part) for place in (to, start))
             values = batch.shared.load_chunks(origin)
@@ -123,6 +129,9 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
     def copy(batch: Batch, mask: Mask, rank: int | None) -> None:
         columns = barrier.counting(batch, mask, rank)
         for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
+            if batch.hollow:
+                batch.bulk.bring(columns, of_map, length)
+                continue
             for column, part in by_number(columns, of_map):
                 pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes)
                 first = [of_chunks(pattern, coordinate) for coordinate in coordinates]

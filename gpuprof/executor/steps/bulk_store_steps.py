@@ -94,7 +94,7 @@ def _send(
     for buffer, which, _ in targets:
         block = pattern.block[which] if pattern.leading > 1 else which // len(pattern.start)
         batch.count_stored(buffer, np.bincount(block, minlength=batch.blocks) * pattern.size)
-    batch.bulk_stores.start(pattern, targets, line, combine)
+    batch.bulk_stores.start(pattern, targets, line, combine, hollow=batch.hollow)
 
 
 def _targets(batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresses) -> Targets:

@@ -14,7 +14,7 @@ from gpuprof.executor.memory.bulk_copies import TrackedArrival
 from gpuprof.executor.memory.mbarriers import COUNT_LIMIT, MBARRIER_BYTES, STATE_SHIFT, Columns, Stall
 from gpuprof.executor.memory.shared_memory import SharedPattern
 from gpuprof.executor.memory.windows import SHARED_WINDOW
-from gpuprof.executor.program.ptx import Instruction, Mem, Operand
+from gpuprof.executor.program.ptx import Instruction, Mem, Operand, Reg
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.distributed_shared import in_block, names_cluster
@@ -125,6 +125,7 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
     amount = coder.reader(item.operands[2], _U32, item) if len(item.operands) > 2 else None
     announces, relaxed, drops = (word in item.opcode for word in ("expect_tx", "relaxed", "arrive_drop"))
     one = np.ones((1, 1, 1), dtype=np.int64)
+    wanted = isinstance(item.operands[0], Reg)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -145,7 +146,7 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
             counts = one
         else:
             _check_count(batch, mask, counts, item.line, least=1, what="arrives at an mbarrier with count")
-        states = barriers.states(columns, mask, counts)
+        states = barriers.states(columns, mask, counts) if wanted else None
         barriers.arrive(columns, mask, counts, drops=drops)
         excess = (barriers.at(barriers.pending, columns) < 0) & mask.lanes
         if excess.any():
@@ -153,7 +154,8 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
             batch.fault(FaultKind.MBARRIER, text, item.line, first_true(excess))
         if batch.remote is not None:
             batch.remote.signal(pattern.address // batch.layout.stride, mask)
-        write(batch, states, mask)
+        if states is not None:
+            write(batch, states, mask)
 
     return step
 

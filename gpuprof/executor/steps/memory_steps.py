@@ -50,7 +50,7 @@ def load(coder: Coder, item: Instruction) -> Step:
     memory = memory_operand(source, item)
     if "param" in item.opcode and isinstance(memory.base, Sym):
         return _load_parameter(coder, item, memory)
-    kind, parts = _element(item), _parts(target)
+    kind, parts = element_of(item), parts_of(target)
     dtype = ARITHMETIC[kind]
     space = space_of(coder, item, memory, dtype.itemsize * len(parts), "load")
     read_address = address_reader(coder, item, memory)
@@ -97,10 +97,10 @@ def _wanted(
 
 def _load_parameter(coder: Coder, item: Instruction, memory: Mem) -> Step:
     assert isinstance(memory.base, Sym)
-    dtype = ARITHMETIC[_element(item)]
+    dtype = ARITHMETIC[element_of(item)]
     start = coder.parameter_offset(memory.base.name, item.line) + memory.base.offset + memory.offset
     moves = []
-    for i, part in enumerate(_parts(item.operands[0])):
+    for i, part in enumerate(parts_of(item.operands[0])):
         slot = coder.slots.parameter(start + i * dtype.itemsize, dtype)
         moves.append((slot, coder.target(part, item)))
     masked = coder.mask(item)
@@ -115,8 +115,8 @@ def _load_parameter(coder: Coder, item: Instruction, memory: Mem) -> Step:
 
 def store(coder: Coder, item: Instruction) -> Step:
     """`st`: one element or a vector per lane."""
-    memory, parts = memory_operand(item.operands[0], item), _parts(item.operands[1])
-    dtype = ARITHMETIC[_element(item)]
+    memory, parts = memory_operand(item.operands[0], item), parts_of(item.operands[1])
+    dtype = ARITHMETIC[element_of(item)]
     space = space_of(coder, item, memory, dtype.itemsize * len(parts), "store")
     read_address = address_reader(coder, item, memory)
     reads = [coder.reader(part, dtype, item) for part in parts]
@@ -144,19 +144,19 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     returns = item.opcode[0] == "atom"
     operands = item.operands if returns else (None, *item.operands)
     memory = memory_operand(operands[1], item)
-    kind = _element(item)
+    kind = element_of(item)
     operation = atomic_operation(next((part for part in item.opcode[1:] if part in ATOMICS), ""), kind)
     given = operands[2]
     if operation is None:
         raise UnsupportedInstruction(item.name, item.line)
     dtype = operation.dtype
-    parts = _parts(given) if isinstance(given, Vec) else ()
+    parts = parts_of(given) if isinstance(given, Vec) else ()
     width = max(1, len(parts))
     space = space_of(coder, item, memory, dtype.itemsize * width, "atomic")
     read_address = address_reader(coder, item, memory)
     sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
     reads = [coder.reader(operand, dtype, item) for operand in sources]
-    writes = [coder.target(part, item) for part in _parts(operands[0])] if operands[0] is not None else []
+    writes = [coder.target(part, item) for part in parts_of(operands[0])] if operands[0] is not None else []
     masked, releases = coder.mask(item), _releaser(coder, item)
 
     def step(batch: Batch) -> None:
@@ -289,14 +289,16 @@ def memory_operand(operand: Operand | None, item: Instruction) -> Mem:
     return operand
 
 
-def _element(item: Instruction) -> str:
+def element_of(item: Instruction) -> str:
+    """Return the type of what a load or store moves."""
     kind = item.opcode[-1]
     if kind not in ARITHMETIC:
         raise UnsupportedInstruction(item.name, item.line)
     return kind
 
 
-def _parts(operand: Operand) -> tuple[Operand, ...]:
+def parts_of(operand: Operand) -> tuple[Operand, ...]:
+    """Return the registers of a vector, or the one that is none."""
     return operand.items if isinstance(operand, Vec) else (operand,)
 
 

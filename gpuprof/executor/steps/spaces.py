@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
-from gpuprof.executor.lanes.masks import Bools, Mask, first_true
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.coalescing import Footprint, MovingFootprint, PatternMemo, atomic_sectors
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
+from gpuprof.executor.memory.grid_trace import ValueNeeded
 from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
@@ -83,6 +84,16 @@ def scatter(index: NDArray[np.intp], values: Lanes, mask: Mask) -> tuple[NDArray
     return np.broadcast_to(index, shape)[chosen], np.broadcast_to(values, shape)[chosen]
 
 
+def _marks(size: int, *, set_to: bool) -> Lanes:
+    """Return an element of `size` bytes that are all marked, or none of them."""
+    return np.full(size, 0xFF if set_to else 0, dtype=np.uint8).view(moved_dtype(size)).reshape(1, 1, 1)
+
+
+def nothing(size: int) -> Lanes:
+    """Return elements of `size` bytes that stand for values which a hollow access does not move."""
+    return np.zeros((1, 1, 1), dtype=moved_dtype(size))
+
+
 @dataclass
 class GlobalSpace:
     """Global memory: requests, sectors and useful bytes are counted."""
@@ -98,6 +109,8 @@ class GlobalSpace:
             return self._read_several(batch, address, mask)
         index = self._index(buffer, address, mask)
         self._judge_read(batch, buffer, index, mask)
+        if batch.hollow:
+            return nothing(self.request.size)
         return buffer.view(self.request.size).take(index)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
@@ -113,8 +126,9 @@ class GlobalSpace:
             places, request = self._index(target, address, part), self.request
             if (shadow := batch.shadows.get(target.address)) is not None:
                 shadow.write(batch.order, places, values, part, request.size, request.line, request.manner)
-            index, chosen = scatter(places, values, part)
-            target.store(index, chosen, self.request.size)
+            if not batch.hollow:
+                index, chosen = scatter(places, values, part)
+                target.store(index, chosen, self.request.size)
             if batch.stored is not None:
                 batch.count_stored(target, part.thread_count * self.request.size)
 
@@ -132,8 +146,10 @@ class GlobalSpace:
             if (shadow := batch.shadows.get(buffer.address)) is not None:
                 who, request = batch.order.threads[lanes], self.request
                 shadow.update(batch.order, index, who, request.size, request.line, request.manner)
-            content = buffer.changeable(self.request.size)
             buffer.combined = True
+            if batch.hollow:
+                continue
+            content = buffer.changeable(self.request.size)
             old[lanes] = apply(content, index, lanes, True).view(old.dtype)
             buffer.store(index, content[index], self.request.size)
         return old
@@ -270,11 +286,15 @@ class SharedSpace:
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from every block's shared memory."""
-        return batch.shared.load(self.examine(batch, address, mask))
+        pattern = self.examine(batch, address, mask)
+        return nothing(self.request.size) if batch.hollow else batch.shared.load(pattern)
 
     def examine(self, batch: Batch, address: Lanes, mask: Mask) -> SharedPattern:
         """Do all that a load does but to bring the data."""
         pattern = self.pattern(batch, address, mask, load=True)
+        if batch.hollow:
+            return pattern
+        self._require_values(batch, pattern)
         for part in self.parts or (self,):
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
             batch.races.record(Access.READ, read, self.request.line)
@@ -285,6 +305,10 @@ class SharedSpace:
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter to every block's shared memory."""
         pattern = self.pattern(batch, address, mask)
+        if batch.hollow_shared is not None:
+            batch.hollow_shared.store(pattern, _marks(self.request.size, set_to=batch.hollow))
+        if batch.hollow:
+            return
         if batch.shared_order is not None:
             batch.shared_order.write(pattern, values, self.request.line, self.request.manner)
         changed = _differ(batch.shared.load(pattern), values)
@@ -302,10 +326,24 @@ class SharedSpace:
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
+        if batch.hollow:
+            if batch.hollow_shared is not None:
+                batch.hollow_shared.store(pattern, _marks(self.request.size, set_to=True))
+            return np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
+        self._require_values(batch, pattern)
         batch.races.record(Access.ATOMIC, pattern, self.request.line)
         if batch.shared_order is not None:
             batch.shared_order.update(pattern, self.request.line, self.request.manner)
         return batch.shared.update(pattern, apply)
+
+    def _require_values(self, batch: Batch, pattern: SharedPattern) -> None:
+        """Stop where a value decides something that a hollow store has left out."""
+        if batch.hollow_shared is not None:
+            marks = batch.hollow_shared.load(pattern)
+            if (
+                (marks.view(np.uint8).reshape(*marks.shape, -1) != 0).any(axis=-1) & pattern.mask.lanes
+            ).any():
+                raise ValueNeeded("shared memory", self.request.line)
 
     def pattern(self, batch: Batch, address: Lanes, mask: Mask, *, load: bool = False) -> SharedPattern:
         """Count an access and return its pattern."""
@@ -360,11 +398,21 @@ class LocalSpace:
 
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather, each lane from its own bytes."""
-        return batch.local.view(moved_dtype(self.request.size)).take(self._index(batch, address, mask))
+        index = self._index(batch, address, mask)
+        if batch.hollow:
+            return nothing(self.request.size)
+        self._require_values(batch, index, mask)
+        return batch.local.view(moved_dtype(self.request.size)).take(index)
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Scatter, each lane to its own bytes."""
-        index, chosen = scatter(self._index(batch, address, mask), values, mask)
+        places = self._index(batch, address, mask)
+        if batch.hollow_local is not None:
+            marked, _ = scatter(places, _marks(self.request.size, set_to=True), mask)
+            batch.hollow_local.reshape(-1, self.request.size)[marked] = batch.hollow
+        if batch.hollow:
+            return
+        index, chosen = scatter(places, values, mask)
         batch.local.view(moved_dtype(self.request.size))[index] = chosen
 
     def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
@@ -373,8 +421,17 @@ class LocalSpace:
         lanes = np.broadcast_to(mask.lanes, index.shape)
         content = batch.local.view(moved_dtype(self.request.size))
         old = content[index]
-        old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
+        if not batch.hollow:
+            self._require_values(batch, index, mask)
+            old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
         return old
+
+    def _require_values(self, batch: Batch, index: NDArray[np.intp], mask: Mask) -> None:
+        """Stop where a value decides something that a hollow store has left out."""
+        if batch.hollow_local is not None:
+            marks = batch.hollow_local.reshape(-1, self.request.size)[index]
+            if (marks.any(axis=-1) & mask.lanes).any():
+                raise ValueNeeded("local memory", self.request.line)
 
     def _index(self, batch: Batch, address: Lanes, mask: Mask) -> NDArray[np.intp]:
         request = self.request

@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Latency that the resident warps cannot hide, with its arithmetic: Little's law."""
+
+from dataclasses import dataclass
+from math import ceil, prod
+
+from gpuprof.analysis import counters, numbers
+from gpuprof.analysis.kinds import blocks_of
+from gpuprof.bounds.parts import DRAM, L2, PARTS, WARP_LANES
+from gpuprof.devices.device import Device
+from gpuprof.devices.measured import latencies
+from gpuprof.devices.rates import sm_rates
+from gpuprof.results import Measurement
+
+_UNHIDDEN = "No part of the GPU is busy all the time: latency is not hidden."
+_SHARED_PASSES = ("shared_load_wavefronts", "shared_store_wavefronts")
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """What must be under way on each SM at any time to keep one part of the GPU busy.
+
+    Args:
+        label: The part.
+        unit: Of its work.
+        per_cycle: The part's highest rate, units per cycle and SM.
+        cycles: From the start of a piece of work until its result can be used.
+        of: What those cycles are an average of; empty where all work takes as long.
+    """
+
+    label: str
+    unit: str
+    per_cycle: float
+    cycles: float
+    of: str = ""
+
+    @property
+    def needed(self) -> float:
+        """Units in flight on each SM, by Little's law."""
+        return self.per_cycle * self.cycles
+
+    @property
+    def reckoned(self) -> str:
+        """For example `4.00 a cycle x 4.10 cycles`."""
+        of = f", {self.of}" if self.of else ""
+        return (
+            f"{numbers.significant(self.per_cycle)} a cycle x {numbers.significant(self.cycles)} cycles{of}"
+        )
+
+
+def flight(case: Measurement, device: Device, part: str) -> Flight | None:
+    """What must be in flight to keep a part busy with a case's work.
+
+    Args:
+        case: Its counts tell what passes through the part.
+        device: Gives rates and latencies.
+        part: Key of the part.
+
+    Returns:
+        None where a rate or latency is not known.
+    """
+    found = _cycles(case, device, part)
+    if found is None or part not in PARTS:
+        return None
+    cycles, of = found
+    label, unit = PARTS[part].label, PARTS[part].unit
+    rates = {name: rate.per_cycle for name, rate in sm_rates(device).items()}
+    if part == DRAM.key:
+        if not device.peak_bandwidth_gbps or not device.sm_clock_mhz:
+            return None
+        rate = device.peak_bandwidth_gbps * 1e3 / device.sm_clock_mhz / device.sm_count
+        return Flight(label, unit, rate, cycles, of)
+    rate_of = "l2_bytes" if part == L2.key else part
+    return Flight(label, unit, rates[rate_of], cycles, of) if rate_of in rates else None
+
+
+def _cycles(case: Measurement, device: Device, part: str) -> tuple[float, str] | None:
+    """Latency of a part's work, and of what it is an average."""
+    known = latencies(device)
+    if part != "l1":
+        cycles = known.get({"fma": "fma", "l2": "l2", "dram": "dram"}.get(part, "") + "_latency_cycles")
+        return None if cycles is None else (cycles, "")
+    shared, cached = known.get("shared_latency_cycles"), known.get("l1_latency_cycles")
+    if shared is None or cached is None:
+        return None
+    passes = counters.value(case, "l1_passes")
+    here = sum(counters.value(case, name) or 0.0 for name in _SHARED_PASSES)
+    if not passes or here >= passes:
+        return shared, ""
+    mean = (here * shared + (passes - here) * cached) / passes
+    if not here:
+        return cached, "hits in L1"
+    figures = f"{numbers.significant(shared)} in shared memory, {numbers.significant(cached)} in L1"
+    return mean, f"{figures}, {numbers.percent(100 * here / passes)} of it shared"
+
+
+def sentences(case: Measurement, device: Device, needs: Flight | None) -> str:
+    """Why a case that takes far longer than every bound does so.
+
+    Args:
+        case: Was measured.
+        device: What it ran on.
+        needs: What would keep the busiest part busy; None where that is not known.
+
+    Returns:
+        What must be in flight on an SM, what is resident there, and what each warp would have to do.
+    """
+    held = case.occupancy
+    if needs is None or held is None:
+        return _UNHIDDEN
+    blocks, warps = blocks_of(case), held.theoretical_pct / 100 * device.max_threads_per_sm / WARP_LANES
+    idle, because = "", held.limiter
+    if blocks is not None:
+        launched = ceil(blocks / device.sm_count) * ceil(prod(case.block) / WARP_LANES)
+        if launched < warps:
+            warps, because = launched, "no more are launched"
+        if blocks < device.sm_count:
+            idle = f" Only {blocks} of {device.sm_count} SMs have a block."
+    each = needs.needed / warps if warps else needs.needed
+    enough = (
+        f"so each must keep {numbers.significant(each)} under way all the time"
+        if each > 1
+        else "which would do if none had to wait for anything else"
+    )
+    return (
+        f"{_UNHIDDEN}{idle} By Little's law {needs.label} needs {numbers.significant(needs.needed)}"
+        f" {needs.unit} in flight on each SM ({needs.reckoned}); {numbers.brief(warps)} warps are resident"
+        f" ({because}), {enough}."
+    )

@@ -1,0 +1,164 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What disturbs measurements on a GPU, as NVML tells it: clocks, power, errors, slices, other processes."""
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from gpuprof.backends.gpu.clocks import DISTURBING, throttle_reasons
+from gpuprof.commands.check import Check, State
+
+_IDLE = 0x0001
+_GIB = 2**30
+
+
+def gpu_checks(ordinal: int, pci_bus_id: str) -> Iterator[Check]:
+    """Every check of one GPU's state.
+
+    Args:
+        ordinal: The GPU as `--device` names it.
+        pci_bus_id: The same for NVML, whatever the visible-device order is.
+    """
+    name = f"GPU {ordinal}"
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
+    except Exception as error:  # NVML's absence takes many forms
+        yield Check(
+            f"{name}, clocks (NVML)", "absent", str(error), "Throttling and other processes go unnoticed."
+        )
+        return
+    asked = _Asked(pynvml, handle)
+    for title, look in (
+        ("clocks", _clocks),
+        ("power", _power),
+        ("compute mode", _compute_mode),
+        ("other processes", _processes),
+        ("persistence", _persistence),
+        ("memory errors", _errors),
+        ("MIG", _slices),
+    ):
+        found = look(asked)
+        if found is not None:
+            yield Check(f"{name}, {title}", *found)
+
+
+class _Found(NamedTuple):
+    """What one look found; as `Check`, without its name."""
+
+    state: State
+    text: str
+    fix: str = ""
+
+
+class _Asked:
+    """NVML's answers about one GPU; None where it does not answer, as virtual GPUs do."""
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self.nvml = nvml
+        self.handle = handle
+
+    def __call__(self, query: str, *arguments: Any) -> Any:
+        try:
+            return getattr(self.nvml, query)(self.handle, *arguments)
+        except (self.nvml.NVMLError, AttributeError):
+            return None
+
+
+def _clocks(ask: _Asked) -> _Found | None:
+    now = ask("nvmlDeviceGetClockInfo", ask.nvml.NVML_CLOCK_SM)
+    most = ask("nvmlDeviceGetMaxClockInfo", ask.nvml.NVML_CLOCK_SM)
+    bits = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
+    if now is None or most is None or bits is None:
+        return None
+    held = sorted(DISTURBING & {*throttle_reasons(bits)})
+    clock = f"SM at {now:,} of {most:,} MHz"
+    if held:
+        return _Found(
+            "disturbs", f"{clock}: {' and '.join(held)}", "Let it cool, and check its power supply."
+        )
+    if bits & _IDLE and now < most:
+        text = f"{clock} while idle: not locked, so that they rise with the load"
+        return _Found("ok", text, "For the steadiest times lock them: nvidia-smi --lock-gpu-clocks.")
+    return _Found("ok", clock + (" while idle: locked" if bits & _IDLE else ""))
+
+
+def _power(ask: _Asked) -> _Found | None:
+    limit = ask("nvmlDeviceGetEnforcedPowerLimit")
+    usual = ask("nvmlDeviceGetPowerManagementDefaultLimit")
+    if limit is None or usual is None:
+        return None
+    text = f"at most {limit / 1e3:,.0f} W, of {usual / 1e3:,.0f} W by default"
+    if limit < usual:
+        return _Found(
+            "disturbs", text, "Large kernels will run below the boost clock: nvidia-smi --power-limit."
+        )
+    return _Found("ok", text)
+
+
+def _compute_mode(ask: _Asked) -> _Found | None:
+    mode = ask("nvmlDeviceGetComputeMode")
+    if mode is None:
+        return None
+    if mode == ask.nvml.NVML_COMPUTEMODE_PROHIBITED:
+        return _Found("broken", "no process may compute", "nvidia-smi --compute-mode DEFAULT.")
+    if mode == ask.nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS:
+        return _Found("ok", "one process at a time")
+    return _Found("ok", "any process may compute")
+
+
+def _processes(ask: _Asked) -> _Found | None:
+    running = ask("nvmlDeviceGetComputeRunningProcesses")
+    if running is None:
+        return None
+    others = [process for process in running if process.pid != os.getpid()]
+    if not others:
+        return _Found("ok", "none computes")
+    shown = ", ".join(f"process {process.pid}{_memory(process.usedGpuMemory)}" for process in others[:3])
+    more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+    return _Found(
+        "disturbs", f"{shown}{more}", "Their kernels and ours slow each other: measure without them."
+    )
+
+
+def _memory(used: int | None) -> str:
+    return "" if used is None else f" ({used / _GIB:.1f} GiB)"
+
+
+def _persistence(ask: _Asked) -> _Found | None:
+    mode = ask("nvmlDeviceGetPersistenceMode")
+    if mode is None:
+        return None
+    if mode:
+        return _Found("ok", "on")
+    return _Found(
+        "ok", "off: each run waits while the driver wakes the GPU", "nvidia-smi --persistence-mode=1."
+    )
+
+
+def _errors(ask: _Asked) -> _Found | None:
+    modes = ask("nvmlDeviceGetEccMode")
+    if modes is None:
+        return None
+    if not modes[0]:
+        return _Found("ok", "ECC is off: rates of memory are above those of other cards with it")
+    wrong = ask(
+        "nvmlDeviceGetTotalEccErrors",
+        ask.nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+        ask.nvml.NVML_VOLATILE_ECC,
+    )
+    if wrong:
+        text = f"ECC is on; {wrong:,} uncorrected since the driver started"
+        return _Found("broken", text, "Restart the GPU; if they come back, have it replaced.")
+    return _Found("ok", "ECC is on; none uncorrected")
+
+
+def _slices(ask: _Asked) -> _Found | None:
+    modes = ask("nvmlDeviceGetMigMode")
+    if modes is None or not modes[0]:
+        return None
+    text = "on: a slice has fewer SMs and less bandwidth than the card whose rates it is held against"
+    return _Found("disturbs", text, "Where the whole card is meant: nvidia-smi --multi-instance-gpu 0.")

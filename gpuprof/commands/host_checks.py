@@ -1,0 +1,55 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What gpuprof may use of the machine itself: cores, memory and folders."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpuprof.commands.check import Check
+from gpuprof.machine import available_memory_bytes, usable_cores
+from gpuprof.toolchain.cache import cache_directory
+
+_GIB, _MIB = 2**30, 2**20
+#: The executor holds a problem's arrays, their references, and what a batch of blocks is doing.
+_LITTLE_MEMORY = 2 * _GIB
+_LITTLE_ROOM = 100 * _MIB
+
+
+def host_checks() -> Iterator[Check]:
+    """Cores, memory, and the folders that are written to."""
+    cores, all_cores = usable_cores(), os.cpu_count() or 1
+    text = f"{cores} of {all_cores}" if cores < all_cores else f"{cores}"
+    limited = ": affinity or a control group holds the others back" if cores < all_cores else ""
+    yield Check("Cores", "ok", text + limited)
+    memory = available_memory_bytes()
+    text = f"{memory / _GIB:.1f} GiB available"
+    if memory < _LITTLE_MEMORY:
+        fix = "Sizes of some thousands need 2 GiB: free some, or raise the container's limit."
+        yield Check("Memory", "disturbs", text, fix)
+    else:
+        yield Check("Memory", "ok", text)
+    yield _folder("Temporary files", Path(tempfile.gettempdir()), "TMPDIR")
+    cache = cache_directory()
+    if cache is None:
+        fix = "Set GPUPROF_CACHE_DIR, or kernels are compiled anew each time."
+        yield Check("Compile cache", "absent", "there is no home folder", fix)
+    else:
+        yield _folder("Compile cache", cache, "GPUPROF_CACHE_DIR")
+
+
+def _folder(name: str, folder: Path, variable: str) -> Check:
+    """Whether a file can be written to a folder, or to the nearest one above it that exists."""
+    present = next(path for path in (folder, *folder.parents) if path.exists())
+    fix = f"Name another folder in {variable}."
+    try:
+        with tempfile.NamedTemporaryFile(dir=present) as trial:
+            trial.write(b"\0")
+        room = shutil.disk_usage(present).free
+    except OSError as error:
+        return Check(name, "broken", f"{folder} cannot be written: {error.strerror or error}", fix)
+    if room < _LITTLE_ROOM:
+        return Check(name, "disturbs", f"{folder} has {room / _MIB:.0f} MiB left", fix)
+    return Check(name, "ok", f"{folder}, {room / _GIB:.1f} GiB free")

@@ -1,0 +1,263 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What is left of a kernel when the values that it computes are left out: its *skeleton*.
+
+Where a thread goes, what it touches, whom it waits for and what it tells others by flags and tickets rarely
+depends on the numbers that a kernel is there to compute. The skeleton keeps what does decide these
+things. Other accesses to memory are *hollow*: they are counted and their addresses checked, but no value
+moves. Other arithmetic is gone. So a skeleton counts what the kernel counts, at a fraction of its work.
+
+What is kept is found by following values back from every branch, barrier, guard and address. A load that is
+kept needs what was stored. So integers are stored as they are: to global memory always, to shared and local
+memory if anything is kept that loads from there. Floats are hollow; that no kept load meets a hollow element
+is for the run to see.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from gpuprof.executor.program.flow import BasicBlock, reads_and_writes
+from gpuprof.executor.program.loops import repeated
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Vec
+
+_FLOATS = frozenset({"f16", "f16x2", "bf16", "bf16x2", "f32", "f64"})
+#: Operations on memory, by what they do there.
+_LOADS, _STORES, _ATOMICS = frozenset({"ld", "ldu"}), frozenset({"st"}), frozenset({"atom", "red"})
+#: Operations of whole warps on tiles of matrices, and between those.
+_TILES = frozenset({"ldmatrix", "stmatrix", "movmatrix", "mma", "wmma"})
+#: Values go from lane to lane; the operand of which nothing else is decided is the one after the targets.
+_EXCHANGES = frozenset({"shfl", "vote", "match", "redux"})
+#: Spaces whose content nobody changes, and whose accesses cost nothing that is counted.
+_CONSTANT = frozenset({"param", "const"})
+#: Sums that hand a carry on, which has no name.
+_CARRIED = frozenset({"addc", "subc", "madc"})
+#: Of `cp.async`, what copies nothing.
+_GROUPS = frozenset({"commit_group", "wait_group", "wait_all", "prefetch"})
+#: What is not followed: textures and surfaces, whose accesses are in no trace, what goes by way of other
+#: blocks of a cluster, and products that read shared memory by themselves.
+_NOT_FOLLOWED = frozenset({"tex", "tld4", "suld", "sust", "sured", "mapa", "getctarank", "wgmma", "multimem"})
+#: Integer additions that only move an address on.
+_ADDITIONS = frozenset({"s32", "u32", "s64", "u64"})
+
+
+class Role(Enum):
+    """What a skeleton makes of an instruction."""
+
+    KEPT = "runs as it is"
+    HOLLOW = "is counted, and moves no value"
+    GONE = "does nothing"
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """Hollow accesses of one basic block to shared memory around one address: they are counted together.
+
+    Attributes:
+        base: The address that all are made from.
+        items: The instructions, each with its distance from the base, in bytes.
+    """
+
+    base: Operand
+    items: tuple[tuple[Instruction, int], ...]
+
+
+#: What a skeleton does in a basic block, in order.
+Bone = Accesses | tuple[Instruction, Role]
+
+
+def can_be_followed(blocks: list[BasicBlock]) -> bool:
+    """Tell whether a skeleton of these basic blocks does what they do, but for values."""
+    return not any(_is_unfollowed(item) for block in blocks for item in block.body)
+
+
+def _is_unfollowed(item: Instruction) -> bool:
+    name = item.opcode[0]
+    return name in _NOT_FOLLOWED or ((name in _STORES or name in _ATOMICS) and "async" in item.opcode)
+
+
+def skeleton(blocks: list[BasicBlock], pure: frozenset[str]) -> tuple[list[list[Bone]], frozenset[str]]:
+    """Return what is left of each basic block.
+
+    Args:
+        blocks: The kernel's.
+        pure: Opcodes that do nothing but compute their targets from their sources.
+
+    Returns:
+        For each block what is done in it; and the spaces, of "shared" and "local", whose content decides
+        something.
+    """
+    found = _Skeleton(blocks, pure)
+    return found.bones(), frozenset(found.content)
+
+
+class _Skeleton:
+    def __init__(self, blocks: list[BasicBlock], pure: frozenset[str]) -> None:
+        self._blocks = blocks
+        self._pure = pure
+        self._wanted = {name for block in blocks if block.last for name in reads_and_writes(block.last)[0]}
+        #: The spaces whose content decides something.
+        self.content: set[str] = set()
+        self._places = [_Places(block) for block in blocks]
+        self._repeated = repeated(blocks)
+
+    def bones(self) -> list[list[Bone]]:
+        """Follow values back until nothing more is wanted."""
+        before = None
+        while before != (before := (len(self._wanted), len(self.content))):
+            for number in reversed(range(len(self._blocks))):
+                for place in reversed(range(len(self._blocks[number].body))):
+                    self._want(number, place)
+        return [list(self._of_block(number)) for number in range(len(self._blocks))]
+
+    def _want(self, number: int, place: int) -> None:
+        item = self._blocks[number].body[place]
+        role = self._role(item)
+        if role is Role.KEPT:
+            self._wanted.update(reads_and_writes(item)[0])
+            if item.opcode[0] in (*_LOADS, *_ATOMICS, *_TILES) and self._is_wanted(item):
+                self.content |= _spaces(item)
+        elif role is Role.HOLLOW and (base := self._base(number, place)) is not None:
+            self._wanted.update(_names(base[0]))
+        elif role is Role.HOLLOW:
+            self._wanted.update(_directing(item))
+
+    def _base(self, number: int, place: int) -> tuple[Operand, int, int] | None:
+        """Return the base of a hollow access that may be counted together with others."""
+        if "shared" in self.content and self._blocks[number].body[place].opcode[0] in _STORES:
+            return None  # where it leaves no value is remembered
+        return self._places[number].base(place)
+
+    def _is_wanted(self, item: Instruction) -> bool:
+        return not self._wanted.isdisjoint(reads_and_writes(item)[1])
+
+    def _role(self, item: Instruction) -> Role:
+        name, words = item.opcode[0], set(item.opcode)
+        wanted = self._is_wanted(item)
+        if name in _LOADS:
+            unwanted = Role.GONE if _CONSTANT & words else Role.HOLLOW
+            return Role.KEPT if wanted else unwanted
+        if name in self._pure and not ("cc" in words or name in _CARRIED):
+            return Role.KEPT if wanted else Role.GONE
+        if name in _TILES:
+            return Role.KEPT if wanted else Role.HOLLOW
+        if name in _STORES or name in _ATOMICS:
+            inside = _inside(item) and not self.content & words
+            return Role.KEPT if wanted or not (_FLOATS & words or inside) else Role.HOLLOW
+        if name == "cp" and not (_GROUPS & words or item.opcode[2] == "mbarrier"):
+            return Role.KEPT if "shared" in self.content else Role.HOLLOW
+        if name in _EXCHANGES:
+            return Role.KEPT if wanted else Role.HOLLOW
+        return Role.KEPT
+
+    def _of_block(self, number: int) -> Iterator[Bone]:
+        body = self._blocks[number].body
+        together: dict[tuple[Operand, int], list[tuple[Instruction, int]]] = {}
+        order: list[tuple[Instruction | Operand, Role | list[tuple[Instruction, int]]]] = []
+        for place, item in enumerate(body):
+            role = self._role(item)
+            if role is Role.GONE and number not in self._repeated:
+                role = Role.KEPT  # it costs nothing, and whoever goes on with values may need it
+            base = self._base(number, place) if role is Role.HOLLOW else None
+            if base is not None:
+                operand, version, distance = base
+                members = together.setdefault((operand, version), [])
+                if not members:
+                    order.append((operand, members))
+                members.append((item, distance))
+            elif role is not Role.GONE:
+                order.append((item, role))
+        for what, how in order:
+            if isinstance(what, Instruction):
+                assert isinstance(how, Role)
+                yield what, how
+            else:
+                assert isinstance(how, list)
+                yield Accesses(what, tuple(how))
+
+
+class _Places:
+    """Where the plain accesses of one basic block to shared memory lie: a base and a distance from it."""
+
+    def __init__(self, block: BasicBlock) -> None:
+        self._found: dict[int, tuple[Operand, int, int]] = {}
+        versions: dict[str, int] = {}
+        #: What a register is since it was written here: another one, as it was then, and a distance.
+        sums: dict[str, tuple[Operand, int, int]] = {}
+
+        def origin(operand: Operand, offset: int) -> tuple[Operand, int, int]:
+            if isinstance(operand, Reg):
+                if operand.name in sums:
+                    base, version, distance = sums[operand.name]
+                    return base, version, distance + offset
+                return operand, versions.get(operand.name, 0), offset
+            return operand, 0, offset
+
+        for place, item in enumerate(block.body):
+            if item.guard is None and item.opcode[0] in ("ld", "st") and "shared" in item.opcode:
+                memory = next((operand for operand in item.operands if isinstance(operand, Mem)), None)
+                if memory is not None and not isinstance(memory.base, Imm):
+                    self._found[place] = origin(memory.base, memory.offset)
+            moved = _moved(item)
+            after = origin(*moved) if moved is not None else None
+            for name in reads_and_writes(item)[1]:
+                versions[name] = versions.get(name, 0) + 1
+                sums.pop(name, None)
+                if after is not None:
+                    sums[name] = after
+
+    def base(self, place: int) -> tuple[Operand, int, int] | None:
+        """Return the base of an access, which version of it, and the distance; None of any other item."""
+        return self._found.get(place)
+
+
+def _moved(item: Instruction) -> tuple[Operand, int] | None:
+    """Return a register and a distance if all that an instruction does is add them."""
+    if item.guard is not None or item.opcode[0] != "add" or len(item.operands) != 3:
+        return None
+    _, source, distance = item.operands
+    if len(item.opcode) != 2 or item.opcode[1] not in _ADDITIONS:
+        return None
+    if not isinstance(source, Reg) or not isinstance(distance, Imm) or distance.width:
+        return None
+    bits = 32 if item.opcode[1].endswith("32") else 64
+    value = distance.bits & ((1 << bits) - 1)
+    return source, value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _spaces(item: Instruction) -> set[str]:
+    """Return the spaces inside a block, of its own or its threads', that an access may go to."""
+    if {"global", *_CONSTANT} & set(item.opcode):
+        return set()
+    return {"shared", "local"} & set(item.opcode) or {"shared", "local"}
+
+
+def _inside(item: Instruction) -> bool:
+    """Tell whether an access goes to shared or local memory for sure."""
+    return bool({"shared", "local"} & set(item.opcode))
+
+
+def _directing(item: Instruction) -> list[str]:
+    """Return the registers that say where a hollow instruction goes, and with whom it exchanges."""
+    name = item.opcode[0]
+    if name == "cp":
+        return reads_and_writes(item)[0]
+    found = [item.guard] if item.guard else []
+    if name in _EXCHANGES:
+        position = 2 if name == "shfl" and len(item.operands) == 5 + ("sync" in item.opcode) else 1
+        if name == "match" and len(item.operands) == 4:
+            position = 2
+        directing = [operand for i, operand in enumerate(item.operands) if i > position]
+        return found + [register for operand in directing for register in _names(operand)]
+    memory = [operand for operand in item.operands if isinstance(operand, Mem)]
+    return found + [register for operand in memory for register in _names(operand.base)]
+
+
+def _names(operand: Operand) -> list[str]:
+    if isinstance(operand, Reg):
+        return [operand.name]
+    if isinstance(operand, Vec):
+        return [name for part in operand.items for name in _names(part)]
+    if isinstance(operand, Mem):
+        return _names(operand.base)
+    return []

@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Launch a grid without values, for its counts and its trace; then, with values, the blocks that verify it.
+
+The first launch runs every block, but only its skeleton: where it goes, what it touches, whom it waits for.
+The second runs a closed sample, in which nobody waits for a block that is not there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.executor.closed_sample import ClosedSample
+from gpuprof.executor.decode import Program
+from gpuprof.executor.faults import FaultKind, KernelFault
+from gpuprof.executor.grid_launch import Argument, LaunchResult, launch
+from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
+from gpuprof.executor.memory.grid_trace import GridTrace, TracedShadow
+from gpuprof.executor.memory.moments import Timeline
+from gpuprof.executor.memory.shared_memory import SharedMemory
+from gpuprof.executor.memory.thread_order import ThreadOrder
+from gpuprof.executor.sampling import Sample, Stratum
+from gpuprof.executor.steps.batch import Batch, EndOfSample
+
+#: Blocks of a sample that are run one by one. All may wait for each other.
+_FEW_BLOCKS = 12
+
+
+class TooMuchWork(Exception):
+    """A launch takes more steps than it may."""
+
+
+@dataclass(frozen=True)
+class GridLaunch:
+    """How a kernel is launched.
+
+    Attributes:
+        program: The kernel, with a skeleton.
+        grid: Blocks in x, y, z.
+        block: Threads of a block in x, y, z.
+        dynamic_shared_bytes: Bytes of `extern __shared__` memory per block.
+        cooperative: Whether all blocks are there at once.
+        multiprocessors: Of the card.
+        watched_loops: As for `launch`.
+    """
+
+    program: Program
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_shared_bytes: int = 0
+    cooperative: bool = False
+    multiprocessors: int = 132
+    watched_loops: tuple[int, ...] = ()
+
+    def without_values(
+        self, args: Sequence[Argument], memory: GlobalMemory, most_steps: float
+    ) -> tuple[LaunchResult, GridTrace]:
+        """Run every block's skeleton.
+
+        Args:
+            args: As for `launch`.
+            memory: As for `launch`; what is stored as a float does not get there.
+            most_steps: Steps of single lanes that this may take.
+
+        Returns:
+            What the launch counts, and who did what to global memory.
+
+        Raises:
+            KernelFault: As for `launch`, but for races and what was never written.
+            TooMuchWork: It takes more steps.
+            ValueNeeded: What blocks do depends on values that they compute.
+        """
+        trace = GridTrace(prod(self.grid), self._warps)
+        guide = _WithoutValues(self.program, trace, most_steps)
+        return self._launched(args, memory, None, guide), trace
+
+    def with_values(self, args: Sequence[Argument], memory: GlobalMemory, sample: ClosedSample) -> GridTrace:
+        """Run the blocks of a sample as far as they are wanted, and return who of them did what.
+
+        Args:
+            args: As for `launch`.
+            memory: As for `launch`.
+            sample: The blocks.
+
+        Raises:
+            KernelFault: As for `launch`.
+            ValueNeeded: A block reads what was stored without its value.
+        """
+        trace = GridTrace(len(sample.parts), self._warps)
+        guide = _AsFarAsWanted(self.program, trace, sample)
+        x, y, _ = self.grid
+        strata = []
+        for part in sample.parts:
+            index = (part.block % x, part.block // x % y, part.block // (x * y))
+            first, second, third = (range(i, i + 1) for i in index)
+            strata.append(Stratum((first, second, third), 1))
+        try:
+            self._launched(args, memory, Sample(tuple(strata)), guide)
+        except KernelFault as fault:
+            # A block at its horizon may wait for one that is not in the sample.
+            if fault.kind is not FaultKind.ENDLESS:
+                raise
+        return trace
+
+    @property
+    def _warps(self) -> int:
+        return -(-prod(self.block) // WARP)
+
+    def _launched(
+        self,
+        args: Sequence[Argument],
+        memory: GlobalMemory,
+        sample: Sample | None,
+        guide: "_WithoutValues | _AsFarAsWanted",
+    ) -> LaunchResult:
+        return launch(
+            self.program,
+            self.grid,
+            self.block,
+            args,
+            memory,
+            self.dynamic_shared_bytes,
+            sample or "all",
+            cooperative=self.cooperative,
+            multiprocessors=self.multiprocessors,
+            watched_loops=self.watched_loops,
+            guide=guide,
+        )
+
+
+class _Traced:
+    """A guide that keeps a trace of what its batches do."""
+
+    def __init__(self, program: Program, trace: GridTrace) -> None:
+        self.program = program
+        self.trace = trace
+        self._timed: NDArray[np.intp] = np.array(program.timed, dtype=np.intp)
+
+    def follow(self, batch: Batch, first: int) -> None:
+        """Keep the trace of a batch, too."""
+        batch.trace = self.trace
+        self.trace.follow(first, lambda: self.times(batch))
+
+    def times(self, batch: Batch) -> NDArray[np.int64]:
+        """Return the time of each block of a batch."""
+        return np.asarray(batch.tally.warps[self._timed].sum(axis=0))
+
+
+class _WithoutValues(_Traced):
+    """Runs the skeleton of every block; nothing is judged."""
+
+    most_together: int | None = None
+
+    def __init__(self, program: Program, trace: GridTrace, most_steps: float) -> None:
+        super().__init__(program, trace)
+        trace.in_full = True
+        self._left = most_steps
+        self._lengths = [len(block.skeleton) for block in program.blocks]
+
+    def begin(self, batch: Batch, first: int, buffers: list[Buffer]) -> None:
+        """As a guide does."""
+        batch.guide = self
+        self.follow(batch, first)
+        batch.skeletal = True
+        if "shared" in self.program.deciding:
+            batch.hollow_shared = SharedMemory(batch.blocks, batch.shared.size)
+            batch.hollow_shared.content[:] = 0
+        if "local" in self.program.deciding:
+            batch.hollow_local = np.zeros_like(batch.local)
+        batch.races.dismiss()
+        batch.order = ThreadOrder(Timeline(), first, batch.blocks, batch.warps)
+        batch.shadows = {buffer.address: TracedShadow(buffer, self.trace) for buffer in buffers}
+
+    def advance(self, batch: Batch, block: int, mask: Mask) -> None:
+        """As a guide does.
+
+        Raises:
+            TooMuchWork: There have been too many steps.
+        """
+        self._left -= self._lengths[block] * mask.total_threads
+        if self._left < 0:
+            raise TooMuchWork
+
+
+class _AsFarAsWanted(_Traced):
+    """Runs each block as far as it is wanted, and with values where these matter."""
+
+    def __init__(self, program: Program, trace: GridTrace, sample: ClosedSample) -> None:
+        super().__init__(program, trace)
+        self._horizon, self._begin, self._ahead = (
+            np.array([getattr(part, name) for part in sample.parts]) for name in ("horizon", "begin", "ahead")
+        )
+        # Blocks that differ in when they wait cost less one by one, since each repeats itself.
+        self.most_together: int | None = 1 if len(sample.parts) <= _FEW_BLOCKS else None
+
+    def begin(self, batch: Batch, first: int, buffers: list[Buffer]) -> None:
+        """As a guide does."""
+        batch.guide = self
+        self.follow(batch, first)
+        judged = batch.shadows
+        batch.shadows = {
+            buffer.address: TracedShadow(buffer, self.trace, judged.get(buffer.address)) for buffer in buffers
+        }
+
+    def advance(self, batch: Batch, block: int, mask: Mask) -> None:
+        """As a guide does."""
+        chosen = slice(batch.order.first, batch.order.first + batch.blocks)
+        now = self.times(batch)
+        living = np.broadcast_to(batch.live.lanes, (batch.blocks, batch.warps, WARP)).any(axis=(1, 2))
+        if not (living & (now <= self._horizon[chosen])).any():
+            raise EndOfSample
+        self.trace.trusted[chosen] = now >= self._begin[chosen]
+        batch.skeletal = bool((now < self._ahead[chosen]).all())
+        if batch.skeletal and batch.races.judges:
+            batch.races.dismiss()  # what is not seen cannot be judged later on

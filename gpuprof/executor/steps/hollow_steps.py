@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Steps of a skeleton: they count what instructions cost and check where they go, and move no values."""
+
+from gpuprof.executor.lanes.scalars import ARITHMETIC
+from gpuprof.executor.memory.shared_groups import SharedAccess, SharedGroup
+from gpuprof.executor.program.ptx import Instruction, Mem, Reg, Sym
+from gpuprof.executor.program.skeleton import Accesses
+from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.coding import Coder, Step
+from gpuprof.executor.steps.memory_steps import address_reader, element_of, parts_of
+from gpuprof.executor.steps.spaces import Request, SharedSpace
+
+
+def hollow(step: Step) -> Step:
+    """Return what runs a step without letting values move."""
+
+    def run(batch: Batch) -> None:
+        with batch.without_values():
+            step(batch)
+
+    return run
+
+
+def shared_accesses(coder: Coder, group: Accesses) -> Step:
+    """Return what counts hollow accesses to shared memory around one address."""
+    first, _ = group.items[0]
+    number = coder.site("hollow accesses", first)
+    members = [_access(coder, item, distance) for item, distance in group.items]
+    spaces = [
+        SharedSpace(Request(access.site, item.line, access.size, access.offset))
+        for access, (item, _) in zip(members, group.items, strict=True)
+    ]
+    assert isinstance(group.base, Reg | Sym)
+    read = address_reader(coder, first, Mem(group.base))
+
+    def step(batch: Batch) -> None:
+        address, mask = read(batch), batch.mask
+        if number not in batch.shared_groups:
+            batch.shared_groups[number] = SharedGroup(members, batch.shared.size)
+        if not batch.shared_groups[number].count(address, mask):
+            for access, space in zip(members, spaces, strict=True):
+                space.pattern(batch, address, mask, load=access.load)
+
+    return step
+
+
+def _access(coder: Coder, item: Instruction, distance: int) -> SharedAccess:
+    load = item.opcode[0] == "ld"
+    size = ARITHMETIC[element_of(item)].itemsize * len(parts_of(item.operands[0 if load else 1]))
+    site = coder.site("shared_load" if load else "shared_store", item)
+    return SharedAccess(site, distance - coder.shared_start, size, load)
