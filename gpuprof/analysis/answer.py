@@ -19,6 +19,8 @@ from gpuprof.text import format_extent
 #: Bounds within this factor count as equal.
 _SAME_BOUND = 1.01
 _MOST_NAMED = 3
+#: No time can be below its bound; what is within the noise of one is not below it.
+_BELOW = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ def _because(rung: Rung) -> str:
     limits = rung.limits
     if limits is not None and limits.ratio is not None:
         label = limits.binding.label
+        if limits.ratio < _BELOW:
+            return f"faster than its bound ({label}) allows: its counts or the rates are wrong"
         if limits.latency:
             return f"{numbers.ratio(limits.ratio)} its highest bound ({label}): latency is not hidden"
         return f"bound by {label} ({numbers.percent(100 / limits.ratio)} of the time)"

@@ -126,3 +126,15 @@ def test_without_a_gpu_a_wrong_kernel_has_no_bound_in_the_answer() -> None:
 def test_more_than_three_names_are_counted() -> None:
     found = of_times(a=1000.0, b=1000.5, c=1001.0, d=1001.5, e=1002.0)
     assert found.cautions == ("within the noise of b, c, d and 1 more",)
+
+
+def test_a_time_that_no_bound_allows_is_not_explained_by_it() -> None:
+    held = counted_run()
+
+    def hurried(case: Measurement) -> Measurement:
+        if case.timing is None or case.timing.cold is None:
+            return case
+        return replace(case, timing=replace(case.timing, cold=replace(case.timing.cold, median_us=10.0)))
+
+    (found,) = answers(replace(held, cases=tuple(map(hurried, held.cases))))
+    assert found.because.startswith("faster than its bound (")
