@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from gpuprof.api.comparing import Comparison, Runs
     from gpuprof.api.run import Case, Run
 
 #: Columns of a table in a report that no terminal shows.
 _COLUMNS = 100
 _measured: "pytest.StashKey[list[Run]]" = pytest.StashKey()
+_compared: "pytest.StashKey[list[Comparison]]" = pytest.StashKey()
 _running: pytest.StashKey[pytest.Item] = pytest.StashKey()
 
 
@@ -91,6 +93,22 @@ class GpuprofFixture:
             item.stash.setdefault(_measured, []).append(run)
         return run
 
+    def compare(self, base: "Runs", new: "Runs", *, force: bool = False) -> "Comparison":
+        """As `gpuprof.compare`; a test that fails shows what came of it.
+
+        Args:
+            base: What to compare with: a run, a results file, or several of one code.
+            new: What to compare, likewise.
+            force: Whether to compare what misleads.
+        """
+        import gpuprof
+
+        comparison = gpuprof.compare(base, new, force=force)
+        item = self._config.stash.get(_running, None)
+        if item is not None:
+            item.stash.setdefault(_compared, []).append(comparison)
+        return comparison
+
     def _next_file(self) -> Path:
         """A results file named by the test; that of an earlier session makes room."""
         item = self._config.stash.get(_running, None)
@@ -150,6 +168,8 @@ def pytest_runtest_makereport(
         runs = list(_runs_of(item))
         if runs:
             report.sections.append(("gpuprof", "\n".join(map(_described, runs))))
+        if comparisons := item.stash.get(_compared, []):
+            report.sections.append(("gpuprof compare", "\n".join(map(_verdicts, comparisons))))
     return report
 
 
@@ -175,6 +195,16 @@ def _described(run: "Run") -> str:
     lines = [text.getvalue().rstrip()]
     lines += [f"{_title(case)}: {'; '.join(case.why)}" for case in run.cases if case.ok and case.why]
     return "\n".join(lines)
+
+
+def _verdicts(comparison: "Comparison") -> str:
+    """A comparison as the terminal shows it."""
+    from gpuprof.report.compared_terminal import print_comparison
+
+    text = io.StringIO()
+    width = shutil.get_terminal_size((_COLUMNS, 24)).columns
+    print_comparison(comparison.record, (), file=text, width=width, color=False)
+    return text.getvalue().rstrip()
 
 
 def _title(case: "Case") -> str:

@@ -160,12 +160,14 @@ class Timing:
     """Event-timed samples of one launch each.
 
     Args:
-        median_us: Median sample.
+        median_us: Median sample; of several rounds the median of their medians.
         p05_us: 5th percentile.
         p95_us: 95th percentile.
         ci95_rel: Half width of the median's 95 % confidence interval, relative to the median (order
-            statistics; no distribution is assumed).
-        rounds_us: Every kept sample in the order taken, by the round that it was taken in.
+            statistics; no distribution is assumed): of the rounds' medians from six rounds on, before of the
+            samples, or half the range of the medians where that is more.
+        rounds_us: Every kept sample in the order taken, by the round that it was taken in: each round is a
+            process of its own.
         dropped: Samples set aside because the GPU was throttled while they were taken.
         launches_per_sample: Back-to-back launches that each sample is the mean of.
         throttled: How many of the kept samples were taken while the GPU was throttled: all or none of them,

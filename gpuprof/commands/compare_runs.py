@@ -17,7 +17,7 @@ from gpuprof.results import Run, Tool
 
 if TYPE_CHECKING:
     from gpuprof.comparison.compared import Comparison
-    from gpuprof.comparison.gates import Gate
+    from gpuprof.comparison.gates import Gate, GateResult
 
 #: Where `--markdown` writes to standard output.
 STDOUT = Path("-")
@@ -163,14 +163,14 @@ def show(
     return status
 
 
-def _page(pairs: "Sequence[tuple[Comparison, object]]") -> str:
+def _page(pairs: "Sequence[tuple[Comparison, Sequence[GateResult]]]") -> str:
     try:
         from gpuprof.report.compared_html import render_comparison_html
     except ModuleNotFoundError as error:
         raise ToolError(
             f"The page needs the package {error.name}, which is not installed.", fix="Install it."
         ) from error
-    return render_comparison_html(pairs, Tool("gpuprof", __version__))  # type: ignore[arg-type]
+    return render_comparison_html(pairs, Tool("gpuprof", __version__))
 
 
 def _write(path: Path, text: str) -> None:

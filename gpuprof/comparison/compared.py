@@ -249,12 +249,8 @@ def _verdict(base: Subject, new: Subject) -> tuple[Verdict, Basis, str, Judgemen
         why = new.case.reason or "no reason was recorded"
         return "regressed", "outcome", f"was {was.word}, now {is_now.word}: {why}", None
     if not is_now.usable:
-        return (
-            "same",
-            "outcome",
-            f"{is_now.word} as before: {new.case.reason or 'no reason was recorded'}",
-            None,
-        )
+        why = new.case.reason or "no reason was recorded"
+        return "same", "outcome", f"{is_now.word} as before: {why}", None
     times = round_medians(base.case), round_medians(new.case)
     if all(times) and base.run.backend == new.run.backend == "gpu":
         judgement = judge(*times)

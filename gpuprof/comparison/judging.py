@@ -37,7 +37,7 @@ _Z_ALPHA = NormalDist().inv_cdf(1 - ALPHA / 2)
 class Judgement:
     """How a time changed.
 
-    All changes are relative: 0.02 is 2 % slower, -0.02 the time over 1.02.
+    All changes are relative to the base: 0.02 is 2 % more time, -0.02 is 2 % less.
 
     Args:
         verdict: What can be said of it.

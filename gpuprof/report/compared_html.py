@@ -29,6 +29,7 @@ from gpuprof.report.compared_text import (
     rows_of,
     surroundings,
 )
+from gpuprof.report.compared_text import sources as source_sentence
 from gpuprof.report.source import difference
 from gpuprof.report.text import bound, finalize
 from gpuprof.results import Measurement, Tool
@@ -113,7 +114,7 @@ class View:
 
     comparison: Comparison
     gates: tuple[GateResult, ...]
-    facts: tuple[str, str]
+    facts: tuple[str, ...]
     cautions: tuple[str, ...]
     ladders: tuple[Ladders, ...]
     cards: tuple[Card, ...]
@@ -185,6 +186,7 @@ def _view(number: int, comparison: Comparison, gates: Sequence[GateResult]) -> V
         (
             facts(comparison.base_name, comparison.base, most_rounds(comparison.base)),
             facts(comparison.new_name, comparison.new, most_rounds(comparison.new)),
+            *filter(None, [source_sentence(comparison)]),
         ),
         surroundings(comparison),
         tuple(_ladders(number, comparison, rows, anchors)),

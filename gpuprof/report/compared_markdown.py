@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpuprof.comparison.compared import ATTENTION, Comparison, case_name
 from gpuprof.comparison.document import most_rounds
 from gpuprof.comparison.gates import GateResult
-from gpuprof.report.compared_text import GATE_MARKS, MARKS, Row, facts, rows_of, surroundings
+from gpuprof.report.compared_text import GATE_MARKS, MARKS, Row, facts, rows_of, sources, surroundings
 from gpuprof.report.markdown import _code as code
 from gpuprof.report.markdown import _text as text
 
@@ -45,6 +45,7 @@ def render_comparison_markdown(comparison: Comparison, gates: Sequence[GateResul
         parts.append("\n".join(alone))
     runs = ((comparison.base_name, comparison.base), (comparison.new_name, comparison.new))
     notes = [f"- {text(facts(name, run, most_rounds(run)))}" for name, run in runs]
+    notes += [f"- {text(sentence)}" for sentence in [sources(comparison)] if sentence]
     notes += [f"- ⚠ {text(sentence)}" for sentence in surroundings(comparison)]
     parts.append("\n".join(notes))
     return "\n\n".join(parts) + "\n"

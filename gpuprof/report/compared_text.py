@@ -128,6 +128,16 @@ def surroundings(comparison: Comparison) -> tuple[str, ...]:
     return tuple(found)
 
 
+def sources(comparison: Comparison, most: int = 6) -> str:
+    """Which kernels' sources differ, as a sentence; empty where nothing with a source was compared."""
+    known = [case for case in comparison.cases if case.same_source is not None]
+    changed = list(dict.fromkeys(case.new.case.kernel for case in known if not case.same_source))
+    if not changed:
+        return "Every source is the same." if known else ""
+    more = f" and {len(changed) - most} more" if len(changed) > most else ""
+    return f"Sources that differ: {', '.join(changed[:most])}{more}."
+
+
 def facts(name: str, run: Run, rounds: int) -> str:
     """A run on one line: where it came from, when, on what, in how many rounds."""
     devices = ", ".join(dict.fromkeys(device.name for device in run.devices))

@@ -23,7 +23,7 @@ from gpuprof.json_schema import json_schema
 from gpuprof.report.compared_html import render_comparison_html
 from gpuprof.report.compared_markdown import render_comparison_markdown
 from gpuprof.report.compared_terminal import print_comparison
-from gpuprof.report.compared_text import rows_of
+from gpuprof.report.compared_text import rows_of, sources
 from gpuprof.report.junit import render_junit
 from gpuprof.results import Counter, Resources, Tool
 from gpuprof.schema import from_json
@@ -139,6 +139,13 @@ def test_resources_and_counters_that_changed_are_listed():
     assert case_of(compare_runs(old, old), "naive").moved == ()
 
 
+def test_sources_that_differ_are_named():
+    changed = with_cases(ladder(1), naive={"source_hash": "f" * 64}, reg_2x1={"source_hash": "e" * 64})
+    assert sources(compare_runs(ladder(1), changed)) == "Sources that differ: naive, reg_2x1."
+    assert sources(compare_runs(ladder(1), ladder(1))) == "Every source is the same."
+    assert sources(compare_runs(runs.empty_run(), runs.empty_run())) == ""
+
+
 def test_what_hardware_counts_differently_each_time_is_no_change():
     def counted(value, source="0" * 64):
         held = {
@@ -231,6 +238,32 @@ def test_hostile_names_stay_text():
     assert "<img" not in texts["markdown"]
     assert "\x1b" not in "".join(texts[key] for key in ("terminal", "markdown", "html", "junit"))
     assert "\u202e" not in "".join(texts[key] for key in ("terminal", "markdown", "html", "junit"))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 140])
+def test_the_terminals_lines_fit_and_ascii_is_enough(width):
+    base, new = ladder(seed=1), ladder(seed=2, factors={"naive": 1.1, "reg_2x1": 0.8})
+    blocks = tuple(replace(case, block=(8, 8, 1)) for case in new.cases if case.kernel == "naive")
+    comparison = compare_runs(base, replace(new, cases=(*new.cases, *blocks)))
+    gates = hold_comparison(read_gates(GATES, with_base=True), comparison)
+    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    print_comparison(comparison, gates, file=file, width=width)
+    file.seek(0)
+    lines = file.read().splitlines()
+    assert max(map(len, lines)) <= width
+    assert not any("\\u" in line for line in lines)
+    assert any(line.startswith("v  reg_2x1") for line in lines)
+
+
+def test_a_sweep_names_its_blocks():
+    base = ladder(1)
+    both = (*base.cases, *(replace(case, block=(8, 8, 1)) for case in base.cases if case.kernel == "naive"))
+    file = io.StringIO()
+    print_comparison(
+        compare_runs(replace(base, cases=both), replace(base, cases=both)), (), file=file, width=120
+    )
+    assert "naive 32x32" in file.getvalue()
+    assert "naive 8x8" in file.getvalue()
 
 
 def test_the_page_runs_no_script_and_loads_nothing():

@@ -272,3 +272,21 @@ def test_help_names_the_options():
     ).stdout
     assert "--gpuprof-device" in text
     assert "--gpuprof-results" in text
+
+
+def test_a_failing_test_shows_what_was_compared(session):
+    result = session(
+        """
+def test_compared(gpuprof):
+    base, new = measure(gpuprof), measure(gpuprof, 32)
+    comparison = gpuprof.compare(base, new)
+    assert comparison.verdict == "same"
+""",
+        "--gpuprof-device",
+        "sim:h200",
+    )
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    assert "- gpuprof compare -" in text
+    assert "new against base: 1 regressed" in text
+    assert "STRIDE 1 → 32" in text
