@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "report")]
 
-from browser import browser, find  # noqa: E402
+from chromium import browser, find  # noqa: E402
 from page_reader import PageReader  # noqa: E402
 from synthetic_runs import Gemm, counted_run, timing  # noqa: E402
 

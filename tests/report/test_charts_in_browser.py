@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import Browser, browser, find
+from chromium import Browser, browser, find
 from synthetic_runs import counted_run, gemm_run, hostile_run, transpose_run, tuned_run
 
 from gpuprof.report.html import render_html
