@@ -13,7 +13,7 @@ from gpuprof.comparison.gates import Answer, GateResult
 from gpuprof.comparison.gates import Outcome as GateOutcome
 from gpuprof.comparison.judging import Verdict
 from gpuprof.comparison.surroundings import Difference
-from gpuprof.quantities import Count, Extent, Integer, Positive
+from gpuprof.quantities import Count, Extent, Integer, NonNegative
 from gpuprof.results import BackendName, Measurement, Outcome, Run, Tool
 from gpuprof.schema import to_json
 
@@ -73,8 +73,8 @@ class TimeChange:
     high: float
     detectable: float
     by_ranks: bool
-    base_rounds_us: tuple[Positive, ...]
-    new_rounds_us: tuple[Positive, ...]
+    base_rounds_us: tuple[NonNegative, ...]
+    new_rounds_us: tuple[NonNegative, ...]
 
 
 @dataclass(frozen=True, slots=True)

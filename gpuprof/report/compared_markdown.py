@@ -8,8 +8,7 @@ from gpuprof.comparison.compared import ATTENTION, Comparison, case_name
 from gpuprof.comparison.document import most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.report.compared_text import GATE_MARKS, MARKS, Row, facts, rows_of, sources, surroundings
-from gpuprof.report.markdown import _code as code
-from gpuprof.report.markdown import _text as text
+from gpuprof.report.markdown_text import code, text
 
 
 def render_comparison_markdown(comparison: Comparison, gates: Sequence[GateResult]) -> str:

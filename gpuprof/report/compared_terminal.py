@@ -13,7 +13,7 @@ from gpuprof.comparison.compared import ATTENTION, Comparison, case_name
 from gpuprof.comparison.document import most_rounds
 from gpuprof.comparison.gates import GateResult
 from gpuprof.report.compared_text import GATE_MARKS, MARKS, Row, facts, rows_of, sources, surroundings
-from gpuprof.report.terminal import _Writer as Writer
+from gpuprof.report.terminal import Writer
 
 _TONES = {"good": "green", "bad": "red", "warning": "yellow", "muted": "dim"}
 #: Rows of unchanged cases that are shown: the rest is counted.

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run as Markdown, for the summary of a CI job or a table in a README."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -20,17 +19,16 @@ from gpuprof.analysis.status import status_of
 from gpuprof.report.blocks_text import BLOCK_COLUMNS, block_sentence
 from gpuprof.report.cells import Cell, cell_of, format_block, missing
 from gpuprof.report.ladder_table import explanation, resource_columns, rung_columns
+from gpuprof.report.markdown_text import code, text
 from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.profile_table import PROFILE_COLUMNS, profile_rows
 from gpuprof.report.shortened import shortened
 from gpuprof.results import Run
-from gpuprof.text import visible
 
 _LEVELS = {"bad": "✗", "warning": "⚠", "note": "ℹ"}
 #: Said below the tables in any case, with each row's reason.
 _SAID_BY_ROWS = {"incorrect", "failed", "over_limit"}
 _NOT_MEASURED = "not measured"
-_SPECIAL = re.compile(r"([\\`*_\[\]|~])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +49,17 @@ def render_markdown(run: Run) -> str:
         Markdown text, ending in a newline; what was not measured says so.
     """
     run = shortened(run)
-    device = f"**{_text(f'{run.device.name} ({run.device.arch})')}**"
+    device = f"**{text(f'{run.device.name} ({run.device.arch})')}**"
     parts = [
         ", ".join(
-            (device, MODES[run.backend].ran, _text(run.created_utc), f"gpuprof {_text(run.tool.version)}")
+            (device, MODES[run.backend].ran, text(run.created_utc), f"gpuprof {text(run.tool.version)}")
         )
     ]
     for group in groups(run):
         for size in group.sizes:
             parts.append(_section(run, group, build_ladder(run, size)))
     cautions = [
-        f"- {_LEVELS[banner.level]} **{_text(banner.title)}.** {_text(banner.detail)}"
+        f"- {_LEVELS[banner.level]} **{text(banner.title)}.** {text(banner.detail)}"
         for banner in banners(run)
         if banner.level != "note" and banner.code not in _SAID_BY_ROWS
     ]
@@ -77,27 +75,27 @@ def _section(run: Run, group: Group, ladder: Ladder) -> str:
     if len(blocks) == 1 and len(ladder.rungs) > 1:
         title += f", block {blocks.pop()}"
     lines = [
-        f"### {_text(title)}",
+        f"### {text(title)}",
         "",
-        "| Kernel | " + " | ".join(_text(column.label) for column in columns) + " |",
+        "| Kernel | " + " | ".join(text(column.label) for column in columns) + " |",
         "|:--|" + "--:|" * len(columns),
         *(_row(run, rung, columns) for rung in ladder.rungs),
     ]
     answer = answer_of(run, group, ladder)
     detail = f" {answer.detail}." if answer.detail else ""
-    lines += ["", _text(f"{ladder.size.label}: {answer.text}{detail}")]
+    lines += ["", text(f"{ladder.size.label}: {answer.text}{detail}")]
     for line in parameter_lines(run, group, ladder.size.label):
-        lines += ["", _text(line)]
+        lines += ["", text(line)]
     lines += _blocks(run, group, ladder.size.label)
     remarks = [(rung, remark) for rung in ladder.rungs for remark in rung.case.remarks]
     if remarks:
-        lines += ["", *(f"- {_code(rung.kernel.id)}: {_text(remark)}" for rung, remark in remarks)]
+        lines += ["", *(f"- {code(rung.kernel.id)}: {text(remark)}" for rung, remark in remarks)]
     without = [rung for rung in ladder.rungs if not status_of(run, rung.case).usable]
     if without:
         lines.append("")
     for rung in without:
         reason = " ".join(explanation(run, rung))
-        lines.append(f"- {_code(rung.kernel.id)} {status_of(run, rung.case).word}: {_text(reason)}")
+        lines.append(f"- {code(rung.kernel.id)} {status_of(run, rung.case).word}: {text(reason)}")
     return "\n".join([*lines, *_profile(run, ladder)])
 
 
@@ -106,16 +104,16 @@ def _blocks(run: Run, group: Group, size: str) -> Iterator[str]:
     for sweep in build_sweeps(run, group):
         if sweep.size != size:
             continue
-        yield from ("", f"Blocks of {_code(sweep.kernel)}. {_text(block_sentence(run, sweep))}", "")
+        yield from ("", f"Blocks of {code(sweep.kernel)}. {text(block_sentence(run, sweep))}", "")
         columns = (sweep.metric, *BLOCK_COLUMNS[run.backend])
-        yield "| Block | " + " | ".join(_text(FIGURES[key].short) for key in columns) + " |"
+        yield "| Block | " + " | ".join(text(FIGURES[key].short) for key in columns) + " |"
         yield "|:--|" + "--:|" * len(columns)
         for cell in sweep.all_cells:
-            name = _text(format_block(cell.case))
+            name = text(format_block(cell.case))
             status = status_of(run, cell.case)
             if status.usable:
                 found = (cell_of(FIGURES[key], Subject(run, cell.case)) for key in columns)
-                texts = [_NOT_MEASURED if one.text is None else _text(one.text) for one in found]
+                texts = [_NOT_MEASURED if one.text is None else text(one.text) for one in found]
             else:
                 texts = [f"{status.symbol} {status.word}", *["–"] * (len(columns) - 1)]
             yield f"| {f'**{name}** ★' if cell.is_best else name} | {' | '.join(texts)} |"
@@ -127,27 +125,27 @@ def _profile(run: Run, ladder: Ladder) -> Iterator[str]:
     if not rows:
         return
     yield from ("", "Counted by Nsight Compute:", "")
-    yield "| Kernel | " + " | ".join(_text(column.label) for column in PROFILE_COLUMNS) + " |"
+    yield "| Kernel | " + " | ".join(text(column.label) for column in PROFILE_COLUMNS) + " |"
     yield "|:--|" + "--:|" * len(PROFILE_COLUMNS)
     for row in rows:
-        cells = [_NOT_MEASURED if cell.text is None else _text(cell.text) for cell in row.cells]
-        yield f"| {_code(row.rung.kernel.id)} | {' | '.join(cells)} |"
+        cells = [_NOT_MEASURED if cell.text is None else text(cell.text) for cell in row.cells]
+        yield f"| {code(row.rung.kernel.id)} | {' | '.join(cells)} |"
 
 
 def _row(run: Run, rung: Rung, columns: tuple[_Column, ...]) -> str:
     status = status_of(run, rung.case)
-    name = f"**{_code(rung.kernel.id)}**" if rung.is_fastest else _code(rung.kernel.id)
+    name = f"**{code(rung.kernel.id)}**" if rung.is_fastest else code(rung.kernel.id)
     if len(rung.cases) > 1:
-        name += f" {_text(format_block(rung.case))}"
+        name += f" {text(format_block(rung.case))}"
     elif rung.case.chosen:
-        name += f" → {_code(rung.case.chosen)}"
+        name += f" → {code(rung.case.chosen)}"
     if rung.is_reference:
-        name += f" ({_text(rung.kernel.title or 'reference')})"
+        name += f" ({text(rung.kernel.title or 'reference')})"
     if not status.usable:
         cells = [f"{status.symbol} {status.word}", *["–"] * (len(columns) - 1)]
     else:
         found = [column.read(rung) for column in columns]
-        cells = [_NOT_MEASURED if cell.text is None else _text(cell.text) for cell in found]
+        cells = [_NOT_MEASURED if cell.text is None else text(cell.text) for cell in found]
     return f"| {name} | {' | '.join(cells)} |"
 
 
@@ -200,14 +198,3 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> Iterator[_Column]:
     if ladder.reference is not None:
         yield _Column(f"% of {ladder.reference}", by_speed(lambda _, rung: share(rung.pct_of_reference)))
     yield _Column("% of limit", by_speed(lambda speed, _: share(speed.pct_of_limit)))
-
-
-def _text(text: str) -> str:
-    """Text that Markdown shows as it is, on one line, with nothing of it read as HTML."""
-    flat = " ".join(visible(text).split())
-    return _SPECIAL.sub(r"\\\1", flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
-
-
-def _code(text: str) -> str:
-    """A kernel's id as code; one that code cannot hold is shown as text."""
-    return f"`{text}`" if re.fullmatch(r"[A-Za-z0-9_.:/-]+", text) else _text(text)

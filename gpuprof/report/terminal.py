@@ -38,7 +38,7 @@ _LEVELS = {"bad": ("✗", "x", "red"), "warning": ("!", "!", "yellow"), "note": 
 _SAID_BY_ROWS = {"incorrect", "failed", "over_limit"}
 
 
-class _Writer:
+class Writer:
     """Prints styled text, in ASCII where the stream can hold nothing else.
 
     Args:
@@ -109,7 +109,7 @@ def print_run(run: Run, *, file: TextIO, width: int | None = None, color: bool |
         color: Whether to use colour; only on a terminal when None.
     """
     run = shortened(run)
-    writer = _Writer(file, width, color)
+    writer = Writer(file, width, color)
     writer.title(f"{run.device.name} ({run.device.arch}) · {MODES[run.backend].ran}")
     shown: dict[str, str] = {}
     for group in groups(run):
@@ -120,7 +120,7 @@ def print_run(run: Run, *, file: TextIO, width: int | None = None, color: bool |
     _print_cautions(writer, run)
 
 
-def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder]) -> dict[str, str]:
+def _print_group(writer: Writer, run: Run, group: Group, ladders: list[Ladder]) -> dict[str, str]:
     """Answers, table and reasons of one group; the columns that were shown, each with its meaning."""
     title = group.title
     if len(ladders) == 1:
@@ -159,7 +159,7 @@ def _print_group(writer: _Writer, run: Run, group: Group, ladders: list[Ladder])
 
 
 def _print_hidden(
-    writer: _Writer, columns: list[CaseColumn], kept: list[CaseColumn], rows: list[CaseRow]
+    writer: Writer, columns: list[CaseColumn], kept: list[CaseColumn], rows: list[CaseRow]
 ) -> None:
     """Name the columns that did not fit, and the width at which all of them do."""
     hidden = [column.label for column in columns if column not in kept]
@@ -168,7 +168,7 @@ def _print_hidden(
         writer.wrapped("-", f"hidden at this width: {', '.join(hidden)}; {needed} columns show all", "dim")
 
 
-def _print_legend(writer: _Writer, shown: dict[str, str]) -> None:
+def _print_legend(writer: Writer, shown: dict[str, str]) -> None:
     """What each column means that was shown."""
     if not shown:
         return
@@ -179,7 +179,7 @@ def _print_legend(writer: _Writer, shown: dict[str, str]) -> None:
         writer.wrapped(text + " " * (indent - cell_len(text) + 1), meaning, "dim")
 
 
-def _print_cautions(writer: _Writer, run: Run) -> None:
+def _print_cautions(writer: Writer, run: Run) -> None:
     found = [banner for banner in banners(run) if banner.code not in _SAID_BY_ROWS]
     if found:
         writer.gap()
@@ -190,7 +190,7 @@ def _print_cautions(writer: _Writer, run: Run) -> None:
         writer.wrapped(ascii_symbol if writer.ascii else symbol, text, style)
 
 
-def _print_table(writer: _Writer, columns: list[CaseColumn], slices: list[list[CaseRow]]) -> None:
+def _print_table(writer: Writer, columns: list[CaseColumn], slices: list[list[CaseRow]]) -> None:
     widths = {
         column.label: _width(writer, column, [row for rows in slices for row in rows]) for column in columns
     }
@@ -215,7 +215,7 @@ def _print_table(writer: _Writer, columns: list[CaseColumn], slices: list[list[C
             writer.styled(_line(writer, columns, widths, cells))
 
 
-def _line(writer: _Writer, columns: list[CaseColumn], widths: dict[str, int], cells: list[Text]) -> Text:
+def _line(writer: Writer, columns: list[CaseColumn], widths: dict[str, int], cells: list[Text]) -> Text:
     """Cells side by side, without blanks at the end."""
     line = Text()
     for column, cell in zip(columns, cells, strict=True):
@@ -232,11 +232,11 @@ def _line(writer: _Writer, columns: list[CaseColumn], widths: dict[str, int], ce
     return line
 
 
-def _width(writer: _Writer, column: CaseColumn, rows: list[CaseRow]) -> int:
+def _width(writer: Writer, column: CaseColumn, rows: list[CaseRow]) -> int:
     return max(cell_len(writer.cell(text)) for text in (column.label, *(column.read(row) for row in rows)))
 
 
-def _fitting(writer: _Writer, columns: list[CaseColumn], rows: list[CaseRow]) -> list[CaseColumn]:
+def _fitting(writer: Writer, columns: list[CaseColumn], rows: list[CaseRow]) -> list[CaseColumn]:
     """Drop the least important columns until the rest fit."""
     kept = list(columns)
     while len(kept) > 2 and _needed(writer, kept, rows) > writer.width:
@@ -244,7 +244,7 @@ def _fitting(writer: _Writer, columns: list[CaseColumn], rows: list[CaseRow]) ->
     return kept
 
 
-def _needed(writer: _Writer, columns: list[CaseColumn], rows: list[CaseRow]) -> int:
+def _needed(writer: Writer, columns: list[CaseColumn], rows: list[CaseRow]) -> int:
     """How wide a table of these columns is."""
     return sum(_width(writer, column, rows) + _GAP for column in columns) - _GAP
 
