@@ -7,8 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from gpuprof.commands.check import Check, State
-from gpuprof.commands.gpu_checks import gpu_checks
+from gpuprof.commands.doctor_check import Check, State
 from gpuprof.commands.host_checks import host_checks
 from gpuprof.errors import GpuprofError
 from gpuprof.ncu.diagnosis import DCGM_FIX, PERMISSION_FIX
@@ -117,10 +116,12 @@ def _gpus() -> str:
 
 def _states() -> Iterator[Check]:
     """What NVML says of every GPU, and whose driver it is."""
+    from gpuprof.backends.gpu.health import conditions
     from gpuprof.backends.gpu.query import device_count, pci_bus_id
 
     for ordinal in range(device_count()):
-        yield from gpu_checks(ordinal, pci_bus_id(ordinal))
+        for found in conditions(pci_bus_id(ordinal)):
+            yield Check(f"GPU {ordinal}, {found.title}", found.state, found.text, found.fix)
 
 
 def _ncu() -> str:

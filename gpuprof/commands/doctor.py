@@ -7,8 +7,8 @@ import textwrap
 from dataclasses import asdict
 
 from gpuprof import signals
-from gpuprof.commands.check import Check
 from gpuprof.commands.checks import checks
+from gpuprof.commands.doctor_check import Check
 from gpuprof.console import say_lines
 from gpuprof.errors import ExitCode
 from gpuprof.text import one_line

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpuprof.commands.check import Check
+from gpuprof.commands.doctor_check import Check
 from gpuprof.machine import available_memory_bytes, usable_cores
 from gpuprof.toolchain.cache import cache_directory
 

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from gpuprof.backends.gpu import query
+from gpuprof.backends.gpu.health import conditions
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.commands import checks, host_checks
 from gpuprof.commands import doctor as command
-from gpuprof.commands.check import Check
-from gpuprof.commands.gpu_checks import gpu_checks
+from gpuprof.commands.doctor_check import Check
 from gpuprof.devices.cards import load_card
 from gpuprof.errors import BackendUnavailable, ExitCode
 from gpuprof.kernels.catalog import shipped_operation
@@ -123,7 +123,7 @@ HEALTHY = {
 
 def looked_at(monkeypatch, **answers):
     monkeypatch.setitem(sys.modules, "pynvml", Nvml(**answers))
-    return {check.name.split(", ")[1]: check for check in gpu_checks(3, "0000:1B:00.0")}
+    return {found.title: found for found in conditions("0000:1B:00.0")}
 
 
 def test_a_healthy_gpu_disturbs_nothing(monkeypatch):
@@ -178,8 +178,8 @@ def test_what_a_virtual_gpu_does_not_tell_is_left_out(monkeypatch):
 
 def test_without_nvml_that_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    (check,) = gpu_checks(0, "x")
-    assert (check.name, check.state) == ("GPU 0, clocks (NVML)", "absent")
+    (found,) = conditions("x")
+    assert (found.title, found.state) == ("clocks (NVML)", "absent")
 
 
 def test_folders_and_memory_are_looked_at(monkeypatch, tmp_path):

@@ -4,32 +4,46 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 from gpuprof.backends.gpu.clocks import DISTURBING, throttle_reasons
-from gpuprof.commands.check import Check, State
 
 _IDLE = 0x0001
 _GIB = 2**30
 
 
-def gpu_checks(ordinal: int, pci_bus_id: str) -> Iterator[Check]:
-    """Every check of one GPU's state.
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One thing that NVML tells of a GPU.
 
     Args:
-        ordinal: The GPU as `--device` names it.
-        pci_bus_id: The same for NVML, whatever the visible-device order is.
+        title: What was looked at.
+        state: `disturbs` makes times untrue or unsteady, `broken` needs mending, `absent` cannot be told.
+        text: What was found.
+        fix: What to do.
     """
-    name = f"GPU {ordinal}"
+
+    title: str
+    state: Literal["ok", "absent", "disturbs", "broken"]
+    text: str
+    fix: str = ""
+
+
+def conditions(pci_bus_id: str) -> Iterator[Condition]:
+    """What is worth knowing of a GPU's state, as far as NVML tells it.
+
+    Args:
+        pci_bus_id: The driver's PCI bus id, which names the same GPU whatever the visible-device order is.
+    """
     try:
         import pynvml
 
         pynvml.nvmlInit()
         handle = pynvml.nvmlDeviceGetHandleByPciBusId(pci_bus_id.encode())
     except Exception as error:  # NVML's absence takes many forms
-        yield Check(
-            f"{name}, clocks (NVML)", "absent", str(error), "Throttling and other processes go unnoticed."
-        )
+        fix = "Throttling and other processes go unnoticed without it."
+        yield Condition("clocks (NVML)", "absent", f"NVML cannot be used: {error}", fix)
         return
     asked = _Asked(pynvml, handle)
     for title, look in (
@@ -43,13 +57,13 @@ def gpu_checks(ordinal: int, pci_bus_id: str) -> Iterator[Check]:
     ):
         found = look(asked)
         if found is not None:
-            yield Check(f"{name}, {title}", *found)
+            yield Condition(title, *found)
 
 
 class _Found(NamedTuple):
-    """What one look found; as `Check`, without its name."""
+    """A condition without its title."""
 
-    state: State
+    state: Literal["ok", "absent", "disturbs", "broken"]
     text: str
     fix: str = ""
 
