@@ -43,7 +43,7 @@ class TestFirstScreen:
     @pytest.mark.parametrize("name", ["ladder", "sim", "wide"])
     def test_the_answer_of_every_size_and_the_ladder_are_in_it(self, visit, name):
         page = visit(name)
-        assert bottom(page, "#answer") < 500
+        assert bottom(page, "#answer") < 560
         assert bottom(page, "h3:visible:has-text('Ladder at')") < 900
 
     def test_the_answer_is_in_a_phones(self, visit):
