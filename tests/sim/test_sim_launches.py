@@ -4,6 +4,7 @@
 
 import pytest
 from launch_sources import THROUGH_A_VARIABLE, write_two_pass_sum
+from page_reader import expanded
 
 import gpuprof
 
@@ -100,6 +101,6 @@ def test_the_arguments_of_each_launch_are_checked(tmp_path):
 
 
 def test_the_report_shows_every_launch(tmp_path):
-    page = profile(write_two_pass_sum(tmp_path), sizes=65536).to_html()
+    page = expanded(profile(write_two_pass_sum(tmp_path), sizes=65536).to_html())
     assert "block_sums: 256x1 blocks of 128x1" in page
     assert "block_sums: 1x1 blocks of 128x1" in page
