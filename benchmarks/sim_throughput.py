@@ -123,7 +123,8 @@ def _commands() -> dict[str, dict[str, float]]:
     # What is imported is compiled to bytecode by now, as it is where a package is installed.
     small = [sys.executable, "-m", "gpuprof", "gemm", "-k", "naive", "--sizes", "16", "--device", "sim"]
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([*small, "--quiet", "-o", folder], check=True, stdout=subprocess.DEVNULL)
+        # Elsewhere, since `-m` looks in the current folder first.
+        subprocess.run([*small, "--quiet", "-o", folder], check=True, stdout=subprocess.DEVNULL, cwd=folder)
     for name, sizes in SIZES.items():
         listed = ",".join("x".join(map(str, dict.fromkeys(size))) for size in sizes)
         with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +132,7 @@ def _commands() -> dict[str, dict[str, float]]:
             command = [sys.executable, "-m", "gpuprof", name, "--all", "--sizes", listed]
             command += ["--device", f"sim:{CARD}", "--timeout", "600", "--quiet", "-o", f"{folder}/out"]
             start = time.perf_counter()
-            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+            process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, cwd=folder)
             _, _, used = os.wait4(process.pid, 0)  # with what its workers used
             wall = time.perf_counter() - start
         found[f"gpuprof {name} --all --sizes {listed}"] = {
