@@ -116,7 +116,7 @@ def listing(
     reads = (("Share of " + binding, "share_of_binding", _binding_share), *_COUNTS) if binding else _COUNTS
     columns = (
         CountColumn(label, term, _column(lines, {n: read(figures[n]) for n in lines if n in figures}, marks))
-        for label, term, read in reads
+        for label, term, read in (reads if case else ())
     )
     return Listing(
         first + 1,
