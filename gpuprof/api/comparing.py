@@ -3,13 +3,14 @@
 """Compare runs from Python: verdicts, changes and gates as plain values."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuprof import __version__
+from gpuprof.api.finding import CaseFinder
 from gpuprof.api.run import Case, Run
 from gpuprof.comparison.compared import ComparedCase as Record
 from gpuprof.comparison.compared import Comparison as Compared
@@ -120,7 +121,7 @@ class ComparedCase:
         return f"<{self.name}: {self.verdict}, {self.sentence}>"
 
 
-class Comparison:
+class Comparison(CaseFinder[ComparedCase]):
     """What became of every case of a base, in a new run."""
 
     def __init__(self, record: Compared, base: Run, new: Run) -> None:
@@ -163,29 +164,6 @@ class Comparison:
         """What differs besides the kernels; `misleads` of one is empty where it only is worth knowing."""
         return self.record.differences
 
-    def find(self, **wanted: Any) -> tuple[ComparedCase, ...]:
-        """The cases whose attributes have these values, for example `verdict="regressed"`.
-
-        Raises:
-            AttributeError: Cases have no such attribute.
-        """
-        return tuple(
-            case for case in self.cases if all(getattr(case, name) == value for name, value in wanted.items())
-        )
-
-    def case(self, kernel: str | None = None, **wanted: Any) -> ComparedCase:
-        """The one case of a kernel, or that these attributes single out.
-
-        Raises:
-            InputError: None or several fit.
-        """
-        asked = wanted if kernel is None else {"kernel": kernel, **wanted}
-        found = self.find(**asked)
-        if len(found) != 1:
-            text = ", ".join(f"{name}={value!r}" for name, value in asked.items()) or "no condition"
-            raise InputError(f"{len(found)} cases fit {text}.", fix="Say which one, or use find().")
-        return found[0]
-
     def hold(self, *gates: str) -> tuple[Gate, ...]:
         """Hold the comparison against gates, written as behind `--fail-on`.
 
@@ -219,14 +197,6 @@ class Comparison:
         from gpuprof.report.compared_html import render_comparison_html
 
         return render_comparison_html([(self.record, ())], Tool("gpuprof", __version__))
-
-    def __len__(self) -> int:
-        """How many cases both runs have."""
-        return len(self.record.cases)
-
-    def __iter__(self) -> Iterator[ComparedCase]:
-        """Those cases."""
-        return iter(self.cases)
 
     def __repr__(self) -> str:
         """The verdict in short."""

@@ -18,8 +18,9 @@ from gpuprof.analysis.ladder import Rung, build_ladder
 from gpuprof.analysis.limits import limits_of
 from gpuprof.analysis.status import status_of
 from gpuprof.analysis.verdict import clues_of
+from gpuprof.api.finding import CaseFinder
 from gpuprof.commands.browser import has_browser
-from gpuprof.errors import GpuprofError, InputError
+from gpuprof.errors import GpuprofError
 from gpuprof.files import check_writable, replace_text
 from gpuprof.schema import to_json
 from gpuprof.store import write_run
@@ -290,7 +291,7 @@ class Case:
         return f"<{self.kernel} {self.size} {format_extent(self.block)}{params}: {end}{why}>"
 
 
-class Run:
+class Run(CaseFinder[Case]):
     """What `profile` measured, or `load` read.
 
     Args:
@@ -314,32 +315,6 @@ class Run:
     def device(self) -> str:
         """Name of the GPU, or of the one that the executor stands in for."""
         return self.record.device.name
-
-    def find(self, **wanted: Any) -> tuple[Case, ...]:
-        """The cases whose attributes have these values.
-
-        Args:
-            wanted: For example `kernel="reg_8x8"`, `size="4096"` or `ok=False`.
-
-        Raises:
-            AttributeError: Cases have no such attribute.
-        """
-        return tuple(
-            case for case in self.cases if all(getattr(case, name) == value for name, value in wanted.items())
-        )
-
-    def case(self, kernel: str | None = None, **wanted: Any) -> Case:
-        """The one case of a kernel, or that these attributes single out.
-
-        Raises:
-            InputError: None or several fit.
-        """
-        asked = wanted if kernel is None else {"kernel": kernel, **wanted}
-        found = self.find(**asked)
-        if len(found) != 1:
-            text = ", ".join(f"{name}={value!r}" for name, value in asked.items()) or "no condition"
-            raise InputError(f"{len(found)} cases fit {text}.", fix="Say which one, or use find().")
-        return found[0]
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat row a case, as a data frame takes them."""
@@ -430,10 +405,6 @@ class Run:
             for size in group.sizes
             for rung in build_ladder(self.record, size).rungs
         }
-
-    def __len__(self) -> int:
-        """How many cases there are."""
-        return len(self.record.cases)
 
     def __repr__(self) -> str:
         """What ran where, and how many cases are ok."""

@@ -3,14 +3,12 @@
 """`gpuprof compare` and gates on the command line: files, exit codes, messages, and what is loaded."""
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from compared_runs import TESTS, ladder, runs, with_cases
+from loaded_packages import loaded
 from unit_support import gpuprof
 
 from gpuprof.results import Resources
@@ -166,35 +164,12 @@ def test_the_samples_are_compared_with_themselves(tmp_path):
     assert "--rounds 16" in process.stdout
 
 
-_LOADED = """
-import sys
-sys.argv = ["gpuprof", *{arguments!r}]
-from gpuprof.cli import main
-try:
-    main()
-except SystemExit as exit:
-    assert not exit.code, exit.code
-print("LOADED", *sorted({{name.partition(".")[0] for name in sys.modules}}), file=sys.stderr)
-"""
-
-
 @pytest.mark.parametrize("options", [[], ["--html", "c.html"], ["--junit", "c.xml", "--json", "c.json"]])
 def test_compare_loads_no_cuda(files, tmp_path, options):
     names = [option if option.startswith("-") else str(tmp_path / option) for option in options]
-    script = _LOADED.format(arguments=["compare", "base.json", "again.json", *names])
-    process = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=files,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert process.returncode == 0, process.stderr
-    loaded = set(process.stderr.splitlines()[-1].split()[1:])
-    assert "gpuprof" in loaded
-    assert not loaded & {"cuda", "pynvml", "plotly", "llvmlite"}
+    found = loaded("compare", "base.json", "again.json", *names, cwd=files)
+    assert "gpuprof" in found
+    assert not found & {"cuda", "pynvml", "plotly", "llvmlite"}
 
 
 # Gates on single runs.

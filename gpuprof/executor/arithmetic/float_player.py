@@ -55,6 +55,25 @@ define internal i64 @stride(ptr %extents, ptr %strides, i64 %axis) alwaysinline 
   ret i64 %result
 }}
 
+define internal ptr @first_of(ptr %array, i64 %b, i64 %w) alwaysinline {{
+  %start = load ptr, ptr %array
+  %by_block_at = getelementptr %array, ptr %array, i32 0, i32 1
+  %by_block = load i64, ptr %by_block_at
+  %by_warp_at = getelementptr %array, ptr %array, i32 0, i32 2
+  %by_warp = load i64, ptr %by_warp_at
+  %offset_b = mul i64 %b, %by_block
+  %offset_w = mul i64 %w, %by_warp
+  %offset = add i64 %offset_b, %offset_w
+  %first = getelementptr i8, ptr %start, i64 %offset
+  ret ptr %first
+}}
+
+define internal i64 @by_lane(ptr %array) alwaysinline {{
+  %by_lane_at = getelementptr %array, ptr %array, i32 0, i32 3
+  %by_lane = load i64, ptr %by_lane_at
+  ret i64 %by_lane
+}}
+
 define void @play(
   ptr %tape, i64 %count, ptr %objects, i64 %number, ptr %arrays, i64 %blocks, i64 %warps, ptr %rows,
   ptr %shared, i64 %block_bytes) {{
@@ -153,18 +172,9 @@ chain_end:
 {three_operands}
 {two_operands}
 load:
-  %from_at = getelementptr %array, ptr %arrays, i32 %x, i32 0
-  %from_start = load ptr, ptr %from_at
-  %from_b_at = getelementptr %array, ptr %arrays, i32 %x, i32 1
-  %from_b = load i64, ptr %from_b_at
-  %from_w_at = getelementptr %array, ptr %arrays, i32 %x, i32 2
-  %from_w = load i64, ptr %from_w_at
-  %step_at = getelementptr %array, ptr %arrays, i32 %x, i32 3
-  %step = load i64, ptr %step_at
-  %from_offset_b = mul i64 %b, %from_b
-  %from_offset_w = mul i64 %w, %from_w
-  %from_offset = add i64 %from_offset_b, %from_offset_w
-  %from = getelementptr i8, ptr %from_start, i64 %from_offset
+  %from_array = getelementptr %array, ptr %arrays, i32 %x
+  %from = call ptr @first_of(ptr %from_array, i64 %b, i64 %w)
+  %step = call i64 @by_lane(ptr %from_array)
   switch i64 %step, label %gather [ i64 4, label %copy i64 0, label %spread ]
 copy:
   %copied = load <32 x float>, ptr %from, align 4
@@ -195,18 +205,9 @@ hand_on:
   br label %put
 put:
   %value = phi <32 x float> [%result, %store], [%same_bits, %hand_on]
-  %to_at = getelementptr %array, ptr %arrays, i32 %d, i32 0
-  %to_start = load ptr, ptr %to_at
-  %to_b_at = getelementptr %array, ptr %arrays, i32 %d, i32 1
-  %to_b = load i64, ptr %to_b_at
-  %to_w_at = getelementptr %array, ptr %arrays, i32 %d, i32 2
-  %to_w = load i64, ptr %to_w_at
-  %to_step_at = getelementptr %array, ptr %arrays, i32 %d, i32 3
-  %to_step = load i64, ptr %to_step_at
-  %to_offset_b = mul i64 %b, %to_b
-  %to_offset_w = mul i64 %w, %to_w
-  %to_offset = add i64 %to_offset_b, %to_offset_w
-  %to = getelementptr i8, ptr %to_start, i64 %to_offset
+  %to_array = getelementptr %array, ptr %arrays, i32 %d
+  %to = call ptr @first_of(ptr %to_array, i64 %b, i64 %w)
+  %to_step = call i64 @by_lane(ptr %to_array)
   %is_row = icmp ne i64 %to_step, 0
   br i1 %is_row, label %put_row, label %put_one
 put_row:
@@ -257,18 +258,9 @@ _SIGNS = {"fms": ("x", "minus_z"), "fnma": ("minus_x", "z"), "fnms": ("minus_x",
 #: How a load from shared memory begins: where this warp's addresses stand.
 _ADDRESSES = """
 {name}:
-  %{name}_at = getelementptr %array, ptr %arrays, i32 %x, i32 0
-  %{name}_start = load ptr, ptr %{name}_at
-  %{name}_b_at = getelementptr %array, ptr %arrays, i32 %x, i32 1
-  %{name}_b = load i64, ptr %{name}_b_at
-  %{name}_w_at = getelementptr %array, ptr %arrays, i32 %x, i32 2
-  %{name}_w = load i64, ptr %{name}_w_at
-  %{name}_step_at = getelementptr %array, ptr %arrays, i32 %x, i32 3
-  %{name}_step = load i64, ptr %{name}_step_at
-  %{name}_offset_b = mul i64 %b, %{name}_b
-  %{name}_offset_w = mul i64 %w, %{name}_w
-  %{name}_offset = add i64 %{name}_offset_b, %{name}_offset_w
-  %{name}_places = getelementptr i8, ptr %{name}_start, i64 %{name}_offset
+  %{name}_array = getelementptr %array, ptr %arrays, i32 %x
+  %{name}_places = call ptr @first_of(ptr %{name}_array, i64 %b, i64 %w)
+  %{name}_step = call i64 @by_lane(ptr %{name}_array)
   %{name}_from = getelementptr i8, ptr %own, i32 %y
   %{name}_differ = icmp ne i64 %{name}_step, 0
   br i1 %{name}_differ, label %{name}_each, label %{name}_same

@@ -1,0 +1,54 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Cases found by the values of their attributes, in a run as in a comparison."""
+
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from gpuprof.errors import InputError
+
+C = TypeVar("C")
+
+
+class CaseFinder(Generic[C]):
+    """Something that has cases."""
+
+    @property
+    def cases(self) -> tuple[C, ...]:
+        """Every case."""
+        raise NotImplementedError
+
+    def find(self, **wanted: Any) -> tuple[C, ...]:
+        """The cases whose attributes have these values.
+
+        Args:
+            wanted: For example `kernel="reg_8x8"`, `size="4096"`, `ok=False` or, of a comparison,
+                `verdict="regressed"`.
+
+        Raises:
+            AttributeError: Cases have no such attribute.
+        """
+        return tuple(
+            case for case in self.cases if all(getattr(case, name) == value for name, value in wanted.items())
+        )
+
+    def case(self, kernel: str | None = None, **wanted: Any) -> C:
+        """The one case of a kernel, or that these attributes single out.
+
+        Raises:
+            InputError: None or several fit.
+        """
+        asked = wanted if kernel is None else {"kernel": kernel, **wanted}
+        found = self.find(**asked)
+        if len(found) != 1:
+            text = ", ".join(f"{name}={value!r}" for name, value in asked.items()) or "no condition"
+            raise InputError(f"{len(found)} cases fit {text}.", fix="Say which one, or use find().")
+        return found[0]
+
+    def __len__(self) -> int:
+        """Number of cases."""
+        return len(self.cases)
+
+    def __iter__(self) -> Iterator[C]:
+        """Go through the cases."""
+        return iter(self.cases)
