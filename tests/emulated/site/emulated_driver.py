@@ -1,0 +1,341 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA's driver API on a machine without a GPU: launches run on the executor, and time is what they count.
+
+What gpuprof does on a GPU can be run and debugged with it: every call with its arguments, every byte that a
+kernel leaves behind, faults that end the context. What only a GPU knows it cannot show: true times, what runs
+at the same time, what the real driver refuses. Commands are carried out when they are queued.
+
+`EMULATED_GPUS` is how many devices there are. `EMULATED_DEATH=1:40` ends the second at its 40th launch.
+"""
+
+import ctypes
+import json
+import os
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from gpuprof.devices.cards import load_card
+from gpuprof.executor import (
+    FaultKind,
+    GlobalMemory,
+    KernelFault,
+    LaunchRefused,
+    grid_launch,
+    launch,
+    load_program,
+)
+from gpuprof.executor.memory.global_races import GlobalRaces
+from gpuprof.schema import from_json
+from gpuprof.toolchain.cache import cache_directory
+from gpuprof.toolchain.nvrtc import CompiledKernel
+
+#: The card that every device is, with less memory and cache than it has.
+CARD = "h200"
+MEMORY_BYTES = 256 << 20
+L2_BYTES = 1 << 16
+#: Reading all of L2 changes nothing that a kernel sees.
+_FLUSH = "flush_l2"
+#: Functions of the measuring side that stride over their arrays with any grid: few blocks are faster here.
+_STRIDING = ("compare", "compare_integers", "checksum")
+#: The module that measures a card's rates: minutes of work, for nothing.
+_RATES = ".entry dram_copies"
+_EMPTY_US = 2.0
+_INSTRUCTIONS_PER_US = 500
+#: Share of a launch's time by which two launches of it may differ.
+_NOISE = 0.002
+
+
+class Unjudged(GlobalRaces):
+    """Races that nobody is told of: a GPU goes on."""
+
+    def __init__(self, buffers, *, releases, report):
+        super().__init__(buffers, releases=releases, report=lambda race: None)
+
+
+@dataclass
+class Gpu:
+    """One device: what it holds and how far it is."""
+
+    ordinal: int
+    memory: GlobalMemory = field(default_factory=GlobalMemory)
+    now_us: float = 0.0
+    launches: int = 0
+    error: int = 0
+
+    @property
+    def used_bytes(self):
+        return sum(buffer.size for buffer in self.memory.buffers)
+
+
+@dataclass
+class Handle:
+    """Something that the driver made."""
+
+    content: object
+
+
+class EmulatedDriver:
+    """The functions of the API that gpuprof calls, under their names.
+
+    Args:
+        bindings: The module of cuda-python; its types and numbers stay.
+    """
+
+    def __init__(self, bindings):
+        self._results = bindings.CUresult
+        self._attributes = bindings.CUdevice_attribute
+        self._bindings = bindings
+        self._device = load_card(CARD)
+        self._gpus = [Gpu(number) for number in range(int(os.environ.get("EMULATED_GPUS", "1")))]
+        self._gpu = None
+        self._ptx = {}
+        self._programs = {}
+        self._noise = random.Random(0)
+        self._pinned = []
+        died, _, at = os.environ.get("EMULATED_DEATH", "-1:0").partition(":")
+        self._death = int(died), int(at)
+
+    def take_over(self):
+        """Put them in the place of the bindings' own."""
+        grid_launch.GlobalRaces = Unjudged
+        for name in dir(self):
+            if name.startswith("cu"):
+                setattr(self._bindings, name, getattr(self, name))
+
+    # Devices and contexts.
+
+    def cuInit(self, flags):
+        return (self._results.CUDA_SUCCESS,)
+
+    def cuDriverGetVersion(self):
+        return self._good(13000)
+
+    def cuGetErrorName(self, error):
+        return self._results.CUDA_SUCCESS, error.name.encode()
+
+    def cuGetErrorString(self, error):
+        return self._results.CUDA_SUCCESS, b"said by the emulated driver"
+
+    def cuDeviceGetCount(self):
+        return self._good(len(self._gpus))
+
+    def cuDeviceGet(self, ordinal):
+        return self._good(ordinal)
+
+    def cuDeviceGetName(self, length, device):
+        return self._good(b"Emulated " + self._device.name.encode() + b"\0")
+
+    def cuDeviceTotalMem(self, device):
+        return self._good(MEMORY_BYTES)
+
+    def cuDeviceGetPCIBusId(self, length, device):
+        return self._good(b"0000:%02x:00.0\0" % device)
+
+    def cuDeviceGetAttribute(self, attribute, device):
+        return self._good(self._attribute(attribute.name.removeprefix("CU_DEVICE_ATTRIBUTE_")))
+
+    def _attribute(self, name):
+        card = self._device
+        major, minor = card.capability
+        held = {
+            "COMPUTE_CAPABILITY_MAJOR": major,
+            "COMPUTE_CAPABILITY_MINOR": minor,
+            "MULTIPROCESSOR_COUNT": card.sm_count,
+            "CLOCK_RATE": int(1000 * card.sm_clock_mhz),
+            "MEMORY_CLOCK_RATE": int(1000 * (card.memory_clock_mhz or 0)),
+            "GLOBAL_MEMORY_BUS_WIDTH": card.memory_bus_width_bits or 0,
+            "L2_CACHE_SIZE": L2_BYTES,
+            "MAX_THREADS_PER_BLOCK": card.max_threads_per_block,
+            "MAX_THREADS_PER_MULTIPROCESSOR": card.max_threads_per_sm,
+            "MAX_BLOCKS_PER_MULTIPROCESSOR": card.max_blocks_per_sm,
+            "MAX_REGISTERS_PER_MULTIPROCESSOR": card.registers_per_sm,
+            "MAX_REGISTERS_PER_BLOCK": card.registers_per_block,
+            "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": card.shared_bytes_per_sm,
+            "MAX_SHARED_MEMORY_PER_BLOCK": card.shared_bytes_per_block,
+            "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": card.shared_bytes_per_block_optin,
+            "RESERVED_SHARED_MEMORY_PER_BLOCK": card.reserved_shared_bytes_per_block,
+            **dict(zip(("MAX_GRID_DIM_X", "MAX_GRID_DIM_Y", "MAX_GRID_DIM_Z"), card.max_grid, strict=True)),
+        }
+        return held.get(name, 0)
+
+    def cuDevicePrimaryCtxRetain(self, device):
+        return self._good(Handle(self._gpus[device]))
+
+    def cuCtxSetCurrent(self, context):
+        self._gpu = context.content
+        return self._good()
+
+    def cuCtxSynchronize(self):
+        return self._good()
+
+    def cuStreamCreate(self, flags):
+        return self._good(Handle("stream"))
+
+    def cuStreamSynchronize(self, stream):
+        return self._good()
+
+    # Memory.
+
+    def cuMemAlloc(self, nbytes):
+        if self._gpu.used_bytes + nbytes > MEMORY_BYTES:
+            return self._results.CUDA_ERROR_OUT_OF_MEMORY, None
+        content = np.zeros(nbytes, np.uint8)
+        return self._good(self._gpu.memory.allocate(content, "an allocation", adopts=True).address)
+
+    def cuMemFree(self, address):
+        (buffer,) = [buffer for buffer in self._gpu.memory.buffers if buffer.address == int(address)]
+        self._gpu.memory.buffers.remove(buffer)
+        return self._good()
+
+    def cuMemGetInfo(self):
+        return self._good(MEMORY_BYTES - self._gpu.used_bytes, MEMORY_BYTES)
+
+    def cuMemHostAlloc(self, nbytes, flags):
+        self._pinned.append(ctypes.create_string_buffer(nbytes))
+        return self._good(ctypes.addressof(self._pinned[-1]))
+
+    def cuMemHostGetDevicePointer(self, host, flags):
+        return self._good(host)
+
+    def cuMemsetD8(self, address, byte, nbytes):
+        self._bytes(address, nbytes)[:] = byte
+        return self._good()
+
+    def cuMemcpyHtoD(self, target, source, nbytes):
+        self._bytes(target, nbytes)[:] = np.frombuffer(ctypes.string_at(int(source), nbytes), np.uint8)
+        return self._good()
+
+    def cuMemcpyDtoH(self, target, source, nbytes):
+        found = self._good()
+        if self._succeeded(found):
+            ctypes.memmove(int(target), self._bytes(source, nbytes).tobytes(), nbytes)
+        return found
+
+    def cuMemcpyDtoD(self, target, source, nbytes):
+        self._bytes(target, nbytes)[:] = self._bytes(source, nbytes)
+        return self._good()
+
+    def cuMemcpyDtoDAsync(self, target, source, nbytes, stream):
+        self._gpu.now_us += nbytes / 1e6
+        return self.cuMemcpyDtoD(target, source, nbytes)
+
+    def _bytes(self, address, nbytes):
+        """What lies there, as a view."""
+        start = int(address)
+        buffer = self._gpu.memory.holding(start, start + nbytes)
+        if buffer is None:
+            raise AssertionError(f"the host copies {nbytes} bytes at {start:#x}, where nothing is")
+        offset = start - buffer.address
+        return buffer.changeable(1)[offset : offset + nbytes]
+
+    # Modules and launches.
+
+    def cuModuleLoadData(self, cubin):
+        ptx = self._found(bytes(cubin)).ptx
+        if _RATES in ptx:
+            return self._results.CUDA_ERROR_NO_BINARY_FOR_GPU, None
+        return self._good(Handle(ptx))
+
+    def cuModuleUnload(self, module):
+        return self._good()
+
+    def cuModuleGetFunction(self, module, name):
+        return self._good(Handle((module.content, name.decode())))
+
+    def cuFuncSetAttribute(self, function, attribute, value):
+        return self._good()
+
+    def cuOccupancyMaxActiveBlocksPerMultiprocessor(self, function, threads, dynamic_bytes):
+        return self._good(1)
+
+    def cuLaunchCooperativeKernel(self, *arguments):
+        return self._launched(*arguments, cooperative=True)
+
+    def cuLaunchKernel(self, *arguments):
+        return self._launched(*arguments[:-1], cooperative=False)
+
+    def _launched(self, function, *shape_and_arguments, cooperative):
+        gpu, (ptx, entry) = self._gpu, function.content
+        *shape, dynamic_bytes, _, pointers = shape_and_arguments
+        if entry in _STRIDING:
+            shape[0] = 2
+        gpu.launches += 1
+        if (gpu.ordinal, gpu.launches) == self._death:
+            gpu.error = int(self._results.CUDA_ERROR_ECC_UNCORRECTABLE)
+        if gpu.error:
+            return self._good()
+        taken_us = 0.0
+        if entry != _FLUSH:
+            program = self._program(ptx, entry)
+            given = (ctypes.c_void_p * max(1, len(program.parameters))).from_address(int(pointers))
+            arguments = [
+                ctypes.string_at(place, variable.size)
+                for place, (variable, _) in zip(given, program.parameters, strict=False)
+            ]
+            try:
+                counted = launch(
+                    program,
+                    tuple(shape[:3]),
+                    tuple(shape[3:]),
+                    arguments,
+                    gpu.memory,
+                    dynamic_bytes,
+                    per_line=False,
+                    cooperative=cooperative,
+                )
+                taken_us = counted.lane_instructions / _INSTRUCTIONS_PER_US
+            except LaunchRefused:
+                return (self._results.CUDA_ERROR_INVALID_VALUE,)
+            except KernelFault as fault:
+                if not _is_silent(fault):
+                    gpu.error = int(self._results.CUDA_ERROR_ILLEGAL_ADDRESS)
+        gpu.now_us += (_EMPTY_US + taken_us) * self._noise.gauss(1.0, _NOISE)
+        return self._good()
+
+    def _program(self, ptx, entry):
+        if (ptx, entry) not in self._programs:
+            self._programs[ptx, entry] = load_program(ptx, entry, follow_undefined=False)
+        return self._programs[ptx, entry]
+
+    def _found(self, cubin):
+        """What NVRTC made together with that machine code: gpuprof keeps it in its cache."""
+        if cubin not in self._ptx:
+            kept = Path(cache_directory()).glob("?" * 64 + ".json")
+            for path in sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True):
+                for kernel in json.loads(path.read_text())["kernels"]:
+                    compiled = from_json(CompiledKernel, kernel)
+                    self._ptx[compiled.cubin] = compiled
+                if cubin in self._ptx:
+                    break
+        return self._ptx[cubin]
+
+    # Time.
+
+    def cuEventCreate(self, flags):
+        return self._good(Handle(0.0))
+
+    def cuEventRecord(self, event, stream):
+        event.content = self._gpu.now_us
+        return self._good()
+
+    def cuEventElapsedTime(self, start, end):
+        return self._good((end.content - start.content + 1.0) / 1e3)
+
+    def cuStreamWaitValue32(self, stream, address, value, flags):
+        return self._good()
+
+    def _good(self, *values):
+        """Success with what was asked for, or the error that ended the context."""
+        return self._results(self._gpu.error if self._gpu else 0), *values
+
+    def _succeeded(self, result):
+        return not int(result[0])
+
+
+def _is_silent(fault):
+    """Whether hardware goes on as if nothing were: what only the executor calls a fault."""
+    return fault.kind in (FaultKind.SHARED_RACE, FaultKind.UNINITIALISED_SHARED, FaultKind.PROXY)

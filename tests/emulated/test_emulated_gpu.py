@@ -1,0 +1,151 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What gpuprof does on a GPU, on one that is emulated: every step but the times is real."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuprof.reading import read_run
+
+SITE = Path(__file__).parent / "site"
+OPERATION = """
+name = "double"
+dimensions = ["n"]
+default_sizes = "1000"
+[arrays]
+x.shape = ["n"]
+y = { shape = ["n"], role = "out" }
+[work]
+bytes = "2 * n * real_bytes"
+[check]
+y = "2 * x"
+equal = true
+"""
+KERNEL = """/*gpuprof
+arguments = ["n", "x", "y"]
+[launch]
+block = [128]
+grid = ["cdiv(n, block_x)"]
+*/
+__device__ int launches;
+extern "C" __global__ void %s(int n, real *x, real *y)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    %s
+}
+"""
+#: Kernels by name: what each does, its outcome, and a part of the reason.
+KERNELS = {
+    "a_right": ("if (i < n) y[i] = 2 * x[i];", "ok", ""),
+    "b_off_by_one": ("if (i < n) y[i] = 2 * x[i] + (i == 77);", "incorrect", "1 of 1000"),
+    "c_leaves_out": ("if (i < n - 5) y[i] = 2 * x[i];", "incorrect", "never written"),
+    "d_past_the_end": ("if (i < n + 1) y[i] = 2 * x[min(i, n - 1)];", "incorrect", "past the end of y"),
+    "e_writes_input": ("if (i < n) { y[i] = 2 * x[i]; x[i] = 0; }", "incorrect", "one of its inputs"),
+    "f_wild": ("if (i < n) y[i + (1 << 28)] = 2 * x[i];", "failed", "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    "g_right_again": ("if (i < n) y[i] = 2 * x[i];", "ok", ""),
+    "h_first_launch_only": (
+        "if (i < n && launches < 8 * 128) y[i] = 2 * x[i]; atomicAdd(&launches, 1);",
+        "incorrect",
+        "Right in its first launch, wrong in a later one",
+    ),
+}
+
+
+@pytest.fixture(scope="session")
+def emulated(tmp_path_factory):
+    """Runs a command line where the driver is the emulated one, and reads what it wrote."""
+    cache = tmp_path_factory.mktemp("cache")
+
+    def run(folder, *arguments, **environment):
+        told = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join((str(SITE), *sys.path)),
+            "GPUPROF_CACHE_DIR": str(cache),
+            **environment,
+        }
+        quick = ("--seconds", "0.01", "--no-lines", "--reference", "none", "--json", "r.json")
+        process = subprocess.run(
+            [sys.executable, "-m", "gpuprof", *arguments, *quick, "-q"],
+            cwd=folder,
+            env=told,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert "Traceback" not in process.stderr, process.stderr
+        return process, read_run(folder / "r.json")
+
+    return run
+
+
+def test_a_ladder_is_verified_and_timed(emulated, tmp_path):
+    process, run = emulated(
+        tmp_path, "gemm", "-k", "naive,smem_tiled", "--sizes", "24x40x32", "--device", "0"
+    )
+    assert process.returncode == 0, process.stderr
+    assert run.backend == "gpu"
+    for case in run.cases:
+        assert case.outcome == "ok", case.reason
+        assert case.verification.checked_elements == 24 * 40
+        assert case.timing.cold.median_us > case.event_floor_us > 0
+        assert case.timing.warm is not None
+
+
+def test_what_is_wrong_is_a_row_and_the_next_case_is_clean(emulated, tmp_path):
+    folder = tmp_path / "double"
+    folder.mkdir()
+    (folder / "operation.toml").write_text(OPERATION)
+    for name, (body, _, _) in KERNELS.items():
+        (folder / f"{name}.cu").write_text(KERNEL % (name, body))
+    process, run = emulated(tmp_path, "run", "double", "--device", "0", "--no-explain")
+    assert process.returncode == 1, process.stderr
+    assert [case.kernel for case in run.cases] == list(KERNELS)
+    for case in run.cases:
+        _, outcome, reason = KERNELS[case.kernel]
+        assert (case.outcome, reason in (case.reason or "")) == (outcome, True), (case.kernel, case.reason)
+        assert (case.timing is None) == (outcome != "ok")
+
+
+def test_every_round_is_kept(emulated, tmp_path):
+    _, run = emulated(
+        tmp_path,
+        "transpose",
+        "-k",
+        "naive_row,smem_padded",
+        "--sizes",
+        "32",
+        "--device",
+        "0",
+        "--rounds",
+        "2",
+    )
+    for case in run.cases:
+        assert case.outcome == "ok", case.reason
+        assert len(case.timing.cold.rounds_us) == 2
+
+
+def test_the_second_device_is_another(emulated, tmp_path):
+    _, run = emulated(
+        tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "1", EMULATED_GPUS="2"
+    )
+    assert run.device.name == "Emulated NVIDIA H200"
+    process, _ = emulated(
+        tmp_path, "transpose", "--sizes", "32", "--device", "2", "--force", EMULATED_GPUS="2"
+    )
+    assert process.returncode != 0
+    assert "the driver shows 2" in process.stderr
+
+
+def test_a_device_that_dies_takes_a_case(emulated, tmp_path):
+    """Each worker that opens it meets the same end: no row is missing, and each says what happened."""
+    _, run = emulated(
+        tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "0", EMULATED_DEATH="0:200"
+    )
+    (case,) = run.cases
+    assert case.outcome == "failed"
+    assert "CUDA_ERROR_ECC_UNCORRECTABLE" in case.reason
