@@ -13,6 +13,7 @@ import ctypes
 import json
 import os
 import random
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,9 +41,10 @@ L2_BYTES = 1 << 16
 #: Reading all of L2 changes nothing that a kernel sees.
 _FLUSH = "flush_l2"
 #: Functions of the measuring side that stride over their arrays with any grid: few blocks are faster here.
-_STRIDING = ("compare", "compare_integers", "checksum")
+_STRIDING = ("compare", "compare_integers", "checksum", "compare_picked", "spoil", "hide", "exchange")
 #: The module that measures a card's rates: minutes of work, for nothing.
 _RATES = ".entry dram_copies"
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 _EMPTY_US = 2.0
 _INSTRUCTIONS_PER_US = 500
 #: Share of a launch's time by which two launches of it may differ.
@@ -205,6 +207,9 @@ class EmulatedDriver:
         self._bytes(address, nbytes)[:] = byte
         return self._good()
 
+    def cuMemsetD8Async(self, address, byte, nbytes, stream):
+        return self.cuMemsetD8(address, byte, nbytes)
+
     def cuMemcpyHtoD(self, target, source, nbytes):
         self._bytes(target, nbytes)[:] = np.frombuffer(ctypes.string_at(int(source), nbytes), np.uint8)
         return self._good()
@@ -241,7 +246,24 @@ class EmulatedDriver:
         return self._good(Handle(ptx))
 
     def cuModuleUnload(self, module):
+        memory = self._gpu.memory
+        for key in [key for key in memory.variables if key[0] == module.content]:
+            memory.buffers.remove(memory.variables.pop(key))
         return self._good()
+
+    def cuModuleGetGlobal(self, module, name):
+        """A variable; one that starts with addresses cannot be had before a launch."""
+        key = module.content, name.decode()
+        if key not in self._gpu.memory.variables:
+            program = self._program(module.content, _ENTRY.search(module.content)[1])
+            variables = {one.name: one for one in program.variables if one.space == "global"}
+            found = variables.get(key[1])
+            if found is None or found.references:
+                return self._results.CUDA_ERROR_NOT_FOUND, None, None
+            content = np.frombuffer((found.data or b"").ljust(found.size, b"\0"), np.uint8)
+            self._gpu.memory.variables[key] = self._gpu.memory.allocate(content, key[1])
+        buffer = self._gpu.memory.variables[key]
+        return self._good(buffer.address, buffer.size)
 
     def cuModuleGetFunction(self, module, name):
         return self._good(Handle((module.content, name.decode())))
