@@ -1,0 +1,265 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kill runs at random moments, go on with each of them, and count what was lost, left behind or repeated.
+
+    python benchmarks/survival.py            # 50 moments of each kind of kill
+    python benchmarks/survival.py --moments 5 --seed 1
+
+A run is the executor's, so that no GPU is needed: two kernels at eight sizes. Each moment is drawn from the
+time that an undisturbed run takes, its start included.
+"""
+
+import argparse
+import json
+import os
+import random
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuprof.errors import ResultsError
+from gpuprof.reading import read_run
+from gpuprof.results import Measurement
+
+#: What is killed, and by which signal.
+KINDS = {
+    "Ctrl-C": (signal.SIGINT, "run"),
+    "SIGTERM": (signal.SIGTERM, "run"),
+    "SIGHUP": (signal.SIGHUP, "run"),
+    "SIGKILL": (signal.SIGKILL, "run"),
+    "SIGKILL of a worker": (signal.SIGKILL, "worker"),
+}
+SIZES = tuple(range(8, 72, 8))
+KERNELS = ("copy_row", "naive_row")
+CASES = len(SIZES) * len(KERNELS)
+COMMAND = (
+    *("-m", "gpuprof", "transpose", "-k", ",".join(KERNELS), "--sizes", ",".join(map(str, SIZES))),
+    *("--device", "sim:h200"),
+)
+#: With which the processes of one run are told from all others.
+_MARK = "GPUPROF_SURVIVAL"
+#: How long what was told to end may take to be gone.
+_GONE_S = 3.0
+_DONE = re.compile(r"^\[\d+/\d+\] (\S+) (\S+) \S+: ok", re.MULTILINE)
+
+Row = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one run that was killed, and of the run that went on with it.
+
+    Args:
+        moment_s: When it was killed, after its start.
+        status: Its exit status.
+        told: Rows that it said were done.
+        lost: Those of them that its file does not hold.
+        readable: Whether its file could be read, where it had begun one.
+        left: Processes that outlived it.
+        repeated: Rows that were measured again though the file held them.
+        changed: Rows that the file held and that are others now.
+        whole: Whether the run that went on ended well with every row.
+        errors: What both said, where something is amiss.
+    """
+
+    moment_s: float
+    status: int
+    told: int
+    lost: int
+    readable: bool
+    left: int
+    repeated: int
+    changed: int
+    whole: bool
+    errors: str
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is amiss."""
+        amiss = self.lost or self.left or self.repeated or self.changed or "Traceback" in self.errors
+        return self.readable and self.whole and not amiss
+
+
+def undisturbed_s(folder: Path) -> float:
+    """How long a run takes that nobody kills; it fills the compile cache too.
+
+    Raises:
+        RuntimeError: It fails.
+    """
+    for name in ("cold", "warm"):
+        begin = time.monotonic()
+        process, _ = _start(folder, "-o", name)
+        _, errors = process.communicate()
+        if process.returncode:
+            raise RuntimeError(errors)
+    return time.monotonic() - begin
+
+
+def kill_and_go_on(kind: str, moment_s: float, folder: Path) -> Outcome:
+    """Kill one run and go on with it.
+
+    Args:
+        kind: One of `KINDS`.
+        moment_s: When to kill it, after its start.
+        folder: Where it runs: an empty folder.
+    """
+    number, victim = KINDS[kind]
+    process, mark = _start(folder, "-o", "out")
+    time.sleep(moment_s)
+    _kill(process, mark, number, victim)
+    _, errors = process.communicate()
+    told = _rows_told(errors)
+    left = _left_behind(mark)
+    results = folder / "out" / "results.json"
+    held: dict[Row, Measurement] = {}
+    readable = True
+    if results.exists():
+        try:
+            held = {_row(case): case for case in read_run(results).cases if not case.lost}
+        except ResultsError as error:
+            readable, errors = False, f"{errors}\n{error}"
+    further, again_mark = _start(folder, *(("--resume", "out") if results.exists() else ("-o", "out")))
+    _, more_errors = further.communicate()
+    repeated = sum(row in held for row in _rows_told(more_errors))
+    left += _left_behind(again_mark)
+    run = read_run(results)
+    now = {_row(case): case for case in run.cases}
+    return Outcome(
+        moment_s,
+        process.returncode,
+        told=len(told),
+        lost=sum(row not in held for row in told),
+        readable=readable,
+        left=left,
+        repeated=repeated,
+        changed=sum(now.get(row) != case for row, case in held.items()),
+        whole=not further.returncode
+        and run.complete
+        and len(run.cases) == CASES
+        and all(case.outcome == "ok" for case in run.cases),
+        errors=f"{errors}\n{more_errors}",
+    )
+
+
+def table(outcomes: dict[str, list[Outcome]]) -> str:
+    """A row a kind, as Markdown."""
+    lines = [
+        "| killed by | moments | rows done at the kill | rows lost | files unreadable | processes left"
+        " | rows measured again | went on to the end |",
+        "|:--|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for kind, found in outcomes.items():
+        done = sorted(outcome.told for outcome in found)
+        cells = (
+            len(found),
+            f"{done[0]} to {done[-1]} of {CASES}",
+            sum(outcome.lost + outcome.changed for outcome in found),
+            sum(not outcome.readable for outcome in found),
+            sum(outcome.left for outcome in found),
+            sum(outcome.repeated for outcome in found),
+            sum(outcome.whole for outcome in found),
+        )
+        lines.append(f"| {kind} | {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
+def _start(folder: Path, *options: str) -> tuple["subprocess.Popen[str]", str]:
+    mark = secrets.token_hex(8)
+    process = subprocess.Popen(
+        [sys.executable, *COMMAND, *options],
+        cwd=folder,
+        env={**os.environ, _MARK: mark},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    return process, mark
+
+
+def _kill(process: "subprocess.Popen[str]", mark: str, number: int, victim: str) -> None:
+    if victim == "run":
+        process.send_signal(number)
+        return
+    workers = [pid for pid in _alive(mark) if pid != process.pid]
+    if workers:
+        try:
+            os.kill(random.choice(workers), number)
+        except ProcessLookupError:
+            return
+
+
+def _left_behind(mark: str) -> int:
+    """How many processes of a run are there when they should be gone; they are ended."""
+    deadline = time.monotonic() + _GONE_S
+    while (alive := _alive(mark)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for pid in alive:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    return len(alive)
+
+
+def _alive(mark: str) -> list[int]:
+    wanted = f"{_MARK}={mark}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (path / "environ").read_bytes().split(b"\0"):
+                state = (path / "stat").read_text().rpartition(")")[2].split()[0]
+                found += [int(path.name)] if state != "Z" else []
+        except OSError:
+            continue
+    return found
+
+
+def _rows_told(text: str) -> list[Row]:
+    return [(kernel, int(size)) for kernel, size in _DONE.findall(text)]
+
+
+def _row(case: Measurement) -> Row:
+    return case.kernel, int(case.problem.label)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Kill runs, print the table; 1 where anything is amiss."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--moments", type=int, default=50, help="moments of each kind (50)")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments (0)")
+    parser.add_argument("--side-by-side", type=int, default=2, help="runs at once (2)")
+    given = parser.parse_args(arguments)
+    moments = random.Random(given.seed)
+    outcomes: dict[str, list[Outcome]] = {}
+    with (
+        tempfile.TemporaryDirectory(prefix="gpuprof-survival-") as scratch,
+        ThreadPoolExecutor(given.side_by_side) as pool,
+    ):
+        most_s = undisturbed_s(Path(scratch))
+        print(f"An undisturbed run takes {most_s:.1f} s.", file=sys.stderr, flush=True)
+
+        def once(kind: str, moment_s: float) -> Outcome:
+            return kill_and_go_on(kind, moment_s, Path(tempfile.mkdtemp(dir=scratch)))
+
+        for kind in KINDS:
+            drawn = [moments.uniform(0, most_s * 1.2) for _ in range(given.moments)]
+            outcomes[kind] = list(pool.map(lambda moment_s, kind=kind: once(kind, moment_s), drawn))
+            for outcome in outcomes[kind]:
+                if not outcome.is_clean:
+                    print(json.dumps(repr(outcome)), file=sys.stderr, flush=True)
+            print(f"{kind}: done", file=sys.stderr, flush=True)
+    print(table(outcomes))
+    return int(not all(outcome.is_clean for found in outcomes.values() for outcome in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
