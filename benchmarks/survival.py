@@ -3,14 +3,13 @@
 """Kill runs at random moments, go on with each of them, and count what was lost, left behind or repeated.
 
     python benchmarks/survival.py            # 50 moments of each kind of kill
-    python benchmarks/survival.py --moments 5 --seed 1
+    python benchmarks/survival.py --moments 5 --go-on-with 1 --seed 1
 
 A run is the executor's, so that no GPU is needed: two kernels at eight sizes. Each moment is drawn from the
 time that an undisturbed run takes, its start included.
 """
 
 import argparse
-import json
 import os
 import random
 import re
@@ -22,7 +21,8 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from gpuprof.errors import ResultsError
@@ -66,8 +66,8 @@ class Outcome:
         left: Processes that outlived it.
         repeated: Rows that were measured again though the file held them.
         changed: Rows that the file held and that are others now.
-        whole: Whether the run that went on ended well with every row.
-        errors: What both said, where something is amiss.
+        whole: Whether the run that went on ended well with every row; None where none went on.
+        errors: What both said.
     """
 
     moment_s: float
@@ -76,16 +76,16 @@ class Outcome:
     lost: int
     readable: bool
     left: int
-    repeated: int
-    changed: int
-    whole: bool
     errors: str
+    repeated: int = 0
+    changed: int = 0
+    whole: bool | None = None
 
     @property
     def is_clean(self) -> bool:
         """Whether nothing is amiss."""
         amiss = self.lost or self.left or self.repeated or self.changed or "Traceback" in self.errors
-        return self.readable and self.whole and not amiss
+        return self.readable and self.whole is not False and not amiss
 
 
 def undisturbed_s(folder: Path) -> float:
@@ -103,13 +103,14 @@ def undisturbed_s(folder: Path) -> float:
     return time.monotonic() - begin
 
 
-def kill_and_go_on(kind: str, moment_s: float, folder: Path) -> Outcome:
-    """Kill one run and go on with it.
+def kill(kind: str, moment_s: float, folder: Path, *, go_on: bool) -> Outcome:
+    """Kill one run.
 
     Args:
         kind: One of `KINDS`.
         moment_s: When to kill it, after its start.
         folder: Where it runs: an empty folder.
+        go_on: Whether to go on with it then.
     """
     number, victim = KINDS[kind]
     process, mark = _start(folder, "-o", "out")
@@ -126,46 +127,54 @@ def kill_and_go_on(kind: str, moment_s: float, folder: Path) -> Outcome:
             held = {_row(case): case for case in read_run(results).cases if not case.lost}
         except ResultsError as error:
             readable, errors = False, f"{errors}\n{error}"
-    further, again_mark = _start(folder, *(("--resume", "out") if results.exists() else ("-o", "out")))
-    _, more_errors = further.communicate()
-    repeated = sum(row in held for row in _rows_told(more_errors))
-    left += _left_behind(again_mark)
-    run = read_run(results)
-    now = {_row(case): case for case in run.cases}
-    return Outcome(
+    outcome = Outcome(
         moment_s,
         process.returncode,
         told=len(told),
         lost=sum(row not in held for row in told),
         readable=readable,
         left=left,
-        repeated=repeated,
+        errors=errors,
+    )
+    return _gone_on_with(outcome, folder, held) if go_on else outcome
+
+
+def _gone_on_with(outcome: Outcome, folder: Path, held: dict[Row, Measurement]) -> Outcome:
+    results = folder / "out" / "results.json"
+    process, mark = _start(folder, *(("--resume", "out") if results.exists() else ("-o", "out")))
+    _, errors = process.communicate()
+    run = read_run(results)
+    now = {_row(case): case for case in run.cases}
+    all_right = len(run.cases) == CASES and all(case.outcome == "ok" for case in run.cases)
+    return replace(
+        outcome,
+        left=outcome.left + _left_behind(mark),
+        repeated=sum(row in held for row in _rows_told(errors)),
         changed=sum(now.get(row) != case for row, case in held.items()),
-        whole=not further.returncode
-        and run.complete
-        and len(run.cases) == CASES
-        and all(case.outcome == "ok" for case in run.cases),
-        errors=f"{errors}\n{more_errors}",
+        whole=not process.returncode and run.complete and all_right,
+        errors=f"{outcome.errors}\n{errors}",
     )
 
 
 def table(outcomes: dict[str, list[Outcome]]) -> str:
     """A row a kind, as Markdown."""
     lines = [
-        "| killed by | moments | rows done at the kill | rows lost | files unreadable | processes left"
-        " | rows measured again | went on to the end |",
+        "| killed by | moments | between two rows | rows lost | files unreadable | processes left"
+        " | gone on with, to the end | rows measured again |",
         "|:--|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for kind, found in outcomes.items():
         done = sorted(outcome.told for outcome in found)
+        gone_on = [outcome for outcome in found if outcome.whole is not None]
+        between = sum(0 < told < CASES for told in done)
         cells = (
             len(found),
-            f"{done[0]} to {done[-1]} of {CASES}",
-            sum(outcome.lost + outcome.changed for outcome in found),
+            between,
+            sum(outcome.lost for outcome in found),
             sum(not outcome.readable for outcome in found),
             sum(outcome.left for outcome in found),
-            sum(outcome.repeated for outcome in found),
-            sum(outcome.whole for outcome in found),
+            f"{sum(bool(outcome.whole) for outcome in gone_on)} of {len(gone_on)}",
+            sum(outcome.repeated + outcome.changed for outcome in gone_on),
         )
         lines.append(f"| {kind} | {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
@@ -235,6 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Kill runs, print the table; 1 where anything is amiss."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--moments", type=int, default=50, help="moments of each kind (50)")
+    parser.add_argument("--go-on-with", type=int, default=10, help="how many of each to go on with (10)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (0)")
     parser.add_argument("--side-by-side", type=int, default=2, help="runs at once (2)")
     given = parser.parse_args(arguments)
@@ -247,15 +257,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         most_s = undisturbed_s(Path(scratch))
         print(f"An undisturbed run takes {most_s:.1f} s.", file=sys.stderr, flush=True)
 
-        def once(kind: str, moment_s: float) -> Outcome:
-            return kill_and_go_on(kind, moment_s, Path(tempfile.mkdtemp(dir=scratch)))
+        def once(kind: str, moment_s: float, number: int) -> Outcome:
+            folder = Path(tempfile.mkdtemp(dir=scratch))
+            return kill(kind, moment_s, folder, go_on=number < given.go_on_with)
 
         for kind in KINDS:
-            drawn = [moments.uniform(0, most_s * 1.2) for _ in range(given.moments)]
-            outcomes[kind] = list(pool.map(lambda moment_s, kind=kind: once(kind, moment_s), drawn))
+            drawn = [moments.uniform(0, most_s) for _ in range(given.moments)]
+            outcomes[kind] = list(pool.map(partial(once, kind), drawn, range(given.moments)))
             for outcome in outcomes[kind]:
                 if not outcome.is_clean:
-                    print(json.dumps(repr(outcome)), file=sys.stderr, flush=True)
+                    print(repr(outcome), file=sys.stderr, flush=True)
             print(f"{kind}: done", file=sys.stderr, flush=True)
     print(table(outcomes))
     return int(not all(outcome.is_clean for found in outcomes.values() for outcome in found))

@@ -82,6 +82,8 @@ class ResultsFile:
         self._descriptor: int | None = None
         #: The file that this run has put where it was asked for: its device and number.
         self._ours: tuple[int, int] | None = None
+        #: What was left there when the rows had to move.
+        self._abandoned: int | None = None
         self._on_rescue = on_rescue
 
     def _begin(self, run: Run) -> None:
@@ -144,9 +146,10 @@ class ResultsFile:
 
     def close(self) -> None:
         """Let others write the file."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        for descriptor in (self._descriptor, self._abandoned):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._descriptor = self._abandoned = None
 
     def _claim(self, may_replace: bool) -> None:
         self._target.parent.mkdir(parents=True, exist_ok=True)
@@ -188,10 +191,14 @@ class ResultsFile:
         self._hold(descriptor, self._target)
 
     def _hold(self, descriptor: int, target: Path) -> None:
-        self.close()
-        self._descriptor = descriptor
         if target == self._target:
+            self.close()
             self._ours = _identity(target)
+        elif self._abandoned is None:  # kept open: while it is, no other file gets its number
+            self._abandoned = self._descriptor
+        elif self._descriptor is not None:
+            os.close(self._descriptor)
+        self._descriptor = descriptor
 
     def _put_back(self, content: bytes) -> None:
         """Write everything where it was asked for, wherever it is now and whatever became of the folder."""
