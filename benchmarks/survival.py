@@ -5,8 +5,8 @@
     python benchmarks/survival.py            # 50 moments of each kind of kill
     python benchmarks/survival.py --moments 5 --go-on-with 1 --seed 1
 
-A run is the executor's, so that no GPU is needed: two kernels at eight sizes. Each moment is drawn from the
-time that an undisturbed run takes, its start included.
+A run is the executor's, so that no GPU is needed: two kernels at eight sizes. A moment is drawn as a row,
+from before the first to after the last, and a time after it: other work on the machine changes neither.
 """
 
 import argparse
@@ -37,7 +37,7 @@ KINDS = {
     "SIGKILL": (signal.SIGKILL, "run"),
     "SIGKILL of a worker": (signal.SIGKILL, "worker"),
 }
-SIZES = tuple(range(8, 72, 8))
+SIZES = tuple(range(32, 288, 32))
 KERNELS = ("copy_row", "naive_row")
 CASES = len(SIZES) * len(KERNELS)
 COMMAND = (
@@ -54,11 +54,35 @@ Row = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """When to kill a run.
+
+    Args:
+        rows: After it has said that so many rows are done.
+        after_s: So long after that.
+    """
+
+    rows: int
+    after_s: float
+
+    @classmethod
+    def drawn(cls, numbers: random.Random, start_s: float) -> "Moment":
+        """A random one.
+
+        Args:
+            numbers: Where chance comes from.
+            start_s: How long a run takes until its first row.
+        """
+        rows = numbers.randint(0, CASES)
+        return cls(rows, numbers.uniform(0, start_s if rows == 0 else 0.2))
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of one run that was killed, and of the run that went on with it.
 
     Args:
-        moment_s: When it was killed, after its start.
+        moment: When it was killed.
         status: Its exit status.
         told: Rows that it said were done.
         lost: Those of them that its file does not hold.
@@ -70,7 +94,7 @@ class Outcome:
         errors: What both said.
     """
 
-    moment_s: float
+    moment: "Moment"
     status: int
     told: int
     lost: int
@@ -88,35 +112,39 @@ class Outcome:
         return self.readable and self.whole is not False and not amiss
 
 
-def undisturbed_s(folder: Path) -> float:
-    """How long a run takes that nobody kills; it fills the compile cache too.
+def start_s(folder: Path) -> float:
+    """How long a run takes until its first row; the compile cache is full then.
 
     Raises:
-        RuntimeError: It fails.
+        RuntimeError: A run fails.
     """
-    for name in ("cold", "warm"):
-        begin = time.monotonic()
-        process, _ = _start(folder, "-o", name)
-        _, errors = process.communicate()
-        if process.returncode:
-            raise RuntimeError(errors)
-    return time.monotonic() - begin
+    process, _ = _start(folder, "-o", "cold")
+    _, errors = process.communicate()
+    if process.returncode:
+        raise RuntimeError(errors)
+    begin = time.monotonic()
+    process, _ = _start(folder, "-o", "warm")
+    _read_rows(process, 1)
+    took = time.monotonic() - begin
+    process.communicate()
+    return took
 
 
-def kill(kind: str, moment_s: float, folder: Path, *, go_on: bool) -> Outcome:
+def kill(kind: str, moment: Moment, folder: Path, *, go_on: bool) -> Outcome:
     """Kill one run.
 
     Args:
         kind: One of `KINDS`.
-        moment_s: When to kill it, after its start.
+        moment: When to kill it.
         folder: Where it runs: an empty folder.
         go_on: Whether to go on with it then.
     """
     number, victim = KINDS[kind]
     process, mark = _start(folder, "-o", "out")
-    time.sleep(moment_s)
+    errors = _read_rows(process, moment.rows)
+    time.sleep(moment.after_s)
     _kill(process, mark, number, victim)
-    _, errors = process.communicate()
+    errors += process.communicate()[1]
     told = _rows_told(errors)
     left = _left_behind(mark)
     results = folder / "out" / "results.json"
@@ -128,7 +156,7 @@ def kill(kind: str, moment_s: float, folder: Path, *, go_on: bool) -> Outcome:
         except ResultsError as error:
             readable, errors = False, f"{errors}\n{error}"
     outcome = Outcome(
-        moment_s,
+        moment,
         process.returncode,
         told=len(told),
         lost=sum(row not in held for row in told),
@@ -194,6 +222,15 @@ def _start(folder: Path, *options: str) -> tuple["subprocess.Popen[str]", str]:
     return process, mark
 
 
+def _read_rows(process: "subprocess.Popen[str]", rows: int) -> str:
+    """What a run says until so many rows are done."""
+    assert process.stderr is not None
+    said = ""
+    while len(_rows_told(said)) < rows and (line := process.stderr.readline()):
+        said += line
+    return said
+
+
 def _kill(process: "subprocess.Popen[str]", mark: str, number: int, victim: str) -> None:
     if victim == "run":
         process.send_signal(number)
@@ -254,15 +291,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tempfile.TemporaryDirectory(prefix="gpuprof-survival-") as scratch,
         ThreadPoolExecutor(given.side_by_side) as pool,
     ):
-        most_s = undisturbed_s(Path(scratch))
-        print(f"An undisturbed run takes {most_s:.1f} s.", file=sys.stderr, flush=True)
+        first_s = start_s(Path(scratch))
+        print(f"The first row takes {first_s:.1f} s.", file=sys.stderr, flush=True)
 
-        def once(kind: str, moment_s: float, number: int) -> Outcome:
+        def once(kind: str, moment: Moment, number: int) -> Outcome:
             folder = Path(tempfile.mkdtemp(dir=scratch))
-            return kill(kind, moment_s, folder, go_on=number < given.go_on_with)
+            return kill(kind, moment, folder, go_on=number < given.go_on_with)
 
         for kind in KINDS:
-            drawn = [moments.uniform(0, most_s) for _ in range(given.moments)]
+            drawn = [Moment.drawn(moments, first_s) for _ in range(given.moments)]
             outcomes[kind] = list(pool.map(partial(once, kind), drawn, range(given.moments)))
             for outcome in outcomes[kind]:
                 if not outcome.is_clean:
