@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -24,7 +25,8 @@ class ExitCode(IntEnum):
     CASES_FAILED = 1
     #: The command line, a kernel file or an input file is at fault; nothing was measured.
     BAD_INPUT = 2
-    #: A device, driver or compiler that the command needs is missing or broken, or standard output is full.
+    #: A device, driver or compiler that the command needs is missing or broken, or there is no room for what
+    #: it writes.
     ENVIRONMENT = 3
     #: Stopped by SIGHUP; what had been measured is on disk.
     HUNG_UP = 129
@@ -74,6 +76,16 @@ class CompileError(GpuprofError):
 
 class ToolError(GpuprofError):
     """A package or a program that gpuprof calls is missing, or refuses to work."""
+
+
+class OutputError(GpuprofError):
+    """What was measured cannot be written where it was asked for; the text says where it is.
+
+    Attributes:
+        run: What was measured, where whoever raises it holds it in memory.
+    """
+
+    run: Any = None
 
 
 class BackendUnavailable(GpuprofError):

@@ -5,6 +5,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,15 @@ def parse_run(document: Any, name: str) -> Run:
         _check_names(run)
     except SchemaError as error:
         raise ResultsError(f"{name} does not match the results schema: {error}.") from error
-    return run
+    return run if run.complete else _each_case_once(run)
+
+
+def _each_case_once(run: Run) -> Run:
+    """A run that was stopped, with the last row of each case: a later one is known better."""
+    rows = {
+        index if case.planned is None else -1 - case.planned: case for index, case in enumerate(run.cases)
+    }
+    return run if len(rows) == len(run.cases) else replace(run, cases=tuple(rows.values()))
 
 
 def _check_names(run: Run) -> None:

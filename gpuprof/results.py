@@ -522,6 +522,10 @@ class Measurement:
         launches: Those of a kernel that takes several, in order, and empty for any other: they are timed and
             counted as one.
         remarks: Sentences to read beside the figures of a case that ended well.
+        planned: Its place in the plan of its run, from 0; None in a file that does not tell. In the file of a
+            run that was stopped a later row of one place stands for the earlier ones.
+        lost: Whether its process was taken from outside, so that nothing is known of the case: a run that
+            goes on measures it again.
     """
 
     kernel: str
@@ -566,6 +570,8 @@ class Measurement:
     chosen: str = ""
     launches: tuple[LaunchRecord, ...] = ()
     remarks: tuple[str, ...] = ()
+    planned: Count | None = None
+    lost: bool = False
 
     @property
     def ran(self) -> str:
@@ -661,6 +667,9 @@ class Run:
         seed: Of the random inputs.
         operations: What each operation of a case declares, by its name.
         kernels: Every kernel and reference that a case names, with its source.
+        asked: What was asked for, by the option that says it: only the same request continues the run. Empty
+            in a file that does not tell.
+        resumed_utc: When it went on after it had been stopped.
         cases: Every case, by size, then in rung order, references last.
     """
 
@@ -676,6 +685,8 @@ class Run:
     seed: Count
     operations: Mapping[str, Operation]
     kernels: tuple[KernelRecord, ...]
+    asked: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    resumed_utc: tuple[str, ...] = field(default=(), kw_only=True)
     cases: tuple[Measurement, ...]
 
     @property

@@ -6,39 +6,43 @@ A case costs the writing of that case only, however many stand before it. The fi
 append; should the process die within one, what stood before is still there, and `reading.read_run` finds it.
 """
 
-import dataclasses
+import errno
 import fcntl
 import os
-from collections.abc import Iterator
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gpuprof.errors import InputError, reason
+from gpuprof.errors import InputError, OutputError, reason
 from gpuprof.files import encoded, open_beside, replace_text
 from gpuprof.results import CASES_END, NO_CASES_END, Measurement, Run, dumps, dumps_case
+
+#: Told why rows could not be written where they were asked for, and where they are instead.
+OnRescue = Callable[[str, Path], None]
 
 
 class ResultsFile:
     """The results of one run on disk; nobody else writes there until it is closed.
 
+    Where the disk is full, or the folder is removed meanwhile, the rows move: back to where they were asked
+    for if that can be, else to a folder for temporary files, and `place` says where they are.
+
     Args:
         path: Where they stand. A symbolic link is followed; its directory is made.
-        run: The run before its first case.
+        run: The run so far: before its first case, or as it was stopped.
         replace: Whether an existing file may be replaced.
+        on_rescue: Told once, when the rows move elsewhere, why and where to.
 
     Raises:
         InputError: The file exists and may not be replaced, another run is writing it, or it cannot be
             written.
     """
 
-    def __init__(self, path: Path, run: Run, *, replace: bool) -> None:
-        self.path = path
-        self._target = Path(os.path.realpath(path))
-        self._descriptor: int | None = None
-        self._content = encoded(dumps(dataclasses.replace(run, cases=())))
-        #: Where the list of cases ends, and the text after it begins.
-        self._end = len(self._content) - len(NO_CASES_END)
-        self._tail = NO_CASES_END
+    def __init__(self, path: Path, run: Run, *, replace: bool, on_rescue: OnRescue | None = None) -> None:
+        self._set_up(path, on_rescue)
+        self._begin(run)
         if path.exists() and not path.is_file():  # a device or a pipe takes the finished run only
             return
         try:
@@ -46,44 +50,106 @@ class ResultsFile:
         except OSError as error:
             raise self._refused(error) from error
 
-    def append(self, measurement: Measurement) -> None:
-        """Add a case.
+    @classmethod
+    def resumed(cls, path: Path, read: Callable[[], Run], on_rescue: OnRescue | None = None) -> "ResultsFile":
+        """Go on with the file of a run that was stopped.
+
+        Args:
+            path: The file.
+            read: Reads it, when nobody else can write it any more, and gives the run as it goes on.
+            on_rescue: As above.
 
         Raises:
-            InputError: It cannot be written; the file holds the cases before it.
+            InputError: Another run is writing it, it cannot be written, or `read` refuses it.
+        """
+        file = cls.__new__(cls)
+        file._set_up(path, on_rescue)
+        try:
+            with _locked(file._target):
+                file.continues = read()
+                file._begin(file.continues)
+                file._replace(file._content)
+        except OSError as error:
+            raise file._refused(error) from error
+        return file
+
+    def _set_up(self, path: Path, on_rescue: OnRescue | None) -> None:
+        #: Where the rows were asked for, and where they are.
+        self.path = self.place = path
+        #: The run that was in the file and goes on; None for a new one.
+        self.continues: Run | None = None
+        self._target = Path(os.path.realpath(path))
+        self._descriptor: int | None = None
+        #: The file that this run has put where it was asked for: its device and number.
+        self._ours: tuple[int, int] | None = None
+        #: What was left there when the rows had to move.
+        self._abandoned: int | None = None
+        self._on_rescue = on_rescue
+
+    def _begin(self, run: Run) -> None:
+        self._content = encoded(dumps(run))
+        #: Where the list of cases ends, and the text after it begins.
+        self._tail = CASES_END if run.cases else NO_CASES_END
+        self._end = len(self._content) - len(self._tail)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the rows could not stay where they were asked for."""
+        return self.place != self.path
+
+    def append(self, measurement: Measurement) -> None:
+        """Add a case, or what is known better of one.
+
+        Raises:
+            OutputError: It cannot be written here or elsewhere; the file holds the cases before it.
         """
         if self._descriptor is None:
             return
         comma = "," if self._tail == CASES_END else ""
         added = encoded(f"{comma}\n{dumps_case(measurement)}")
         try:
+            if not os.fstat(self._descriptor).st_nlink:
+                raise FileNotFoundError(errno.ENOENT, "it was removed while the run went on")
             _write_all(self._descriptor, added + CASES_END, self._end)
         except OSError as error:
             with suppress(OSError):  # what was there before, as if nothing had been tried
                 os.pwrite(self._descriptor, self._tail, self._end)
                 os.ftruncate(self._descriptor, self._end + len(self._tail))
-            raise self._refused(error) from error
+            self._move(added, error)
         self._end, self._tail = self._end + len(added), CASES_END
+
+    def compact(self, run: Run) -> None:
+        """Write the run so far in the place of what was appended, each case once.
+
+        Raises:
+            OutputError: It cannot be written here or elsewhere; the file holds what was appended.
+        """
+        if self._descriptor is not None:
+            self.finish(run)
 
     def finish(self, run: Run) -> None:
         """Write the whole run in the place of what was appended.
 
         Raises:
-            InputError: It cannot be written; the file holds what was appended.
+            OutputError: It cannot be written here or elsewhere; the file holds what was appended.
         """
+        content = encoded(dumps(run))
         try:
             if self._descriptor is None:
                 replace_text(self.path, dumps(run))
-            else:
-                self._replace(encoded(dumps(run)))
+                return
+            self._put_back(content)
         except OSError as error:
-            raise self._refused(error) from error
+            self._rescue(content, error)
+        self._tail = CASES_END if run.cases else NO_CASES_END
+        self._end = len(content) - len(self._tail)
 
     def close(self) -> None:
         """Let others write the file."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        for descriptor in (self._descriptor, self._abandoned):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._descriptor = self._abandoned = None
 
     def _claim(self, may_replace: bool) -> None:
         self._target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,17 +157,25 @@ class ResultsFile:
             with _locked(self._target):
                 self._replace(self._content)
             return
-        descriptor, temporary = open_beside(self._target)
+        self._take_free(self._target, self._content)
+
+    def _take_free(self, target: Path, content: bytes) -> None:
+        """Write a new file, locked before anybody can see it.
+
+        Raises:
+            FileExistsError: Somebody else has put one there.
+        """
+        descriptor, temporary = open_beside(target)
         try:
             _lock(descriptor)
-            _write_all(descriptor, self._content, 0)
-            _place(temporary, self._target)
+            _write_all(descriptor, content, 0)
+            _place(temporary, target)
         except BaseException:
             os.close(descriptor)
             raise
         finally:
             temporary.unlink(missing_ok=True)
-        self._descriptor = descriptor
+        self._hold(descriptor, target)
 
     def _replace(self, content: bytes) -> None:
         """Put a new file in the place of the old one, locked before anybody can see it."""
@@ -114,8 +188,75 @@ class ResultsFile:
             os.close(descriptor)
             temporary.unlink(missing_ok=True)
             raise
-        self.close()
+        self._hold(descriptor, self._target)
+
+    def _hold(self, descriptor: int, target: Path) -> None:
+        if target == self._target:
+            self.close()
+            self._ours = _identity(target)
+        elif self._abandoned is None:  # kept open: while it is, no other file gets its number
+            self._abandoned = self._descriptor
+        elif self._descriptor is not None:
+            os.close(self._descriptor)
         self._descriptor = descriptor
+
+    def _put_back(self, content: bytes) -> None:
+        """Write everything where it was asked for, wherever it is now and whatever became of the folder."""
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        if self._ours is not None and _identity(self._target) == self._ours:
+            self._replace(content)
+        else:
+            self._take_free(self._target, content)
+        if self.is_elsewhere:
+            shutil.rmtree(self.place.parent, ignore_errors=True)
+            self.place = self.path
+
+    def _move(self, added: bytes, error: OSError) -> None:
+        """Take everything that was written, and one row more, to where there is room.
+
+        Raises:
+            OutputError: There is none.
+        """
+        assert self._descriptor is not None
+        try:
+            whole = os.pread(self._descriptor, self._end, 0) + added + CASES_END
+        except OSError as worse:
+            raise self._lost(worse) from error
+        if isinstance(error, FileNotFoundError) and not self.is_elsewhere:
+            with suppress(OSError):
+                self._target.parent.mkdir(parents=True, exist_ok=True)
+                self._take_free(self._target, whole)
+                return
+        self._rescue(whole, error)
+
+    def _rescue(self, content: bytes, error: OSError) -> None:
+        """Write everything into a folder for temporary files.
+
+        Raises:
+            OutputError: There is no room either.
+        """
+        before = self.place.parent if self.is_elsewhere else None
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="gpuprof-rescued-"))
+            try:
+                self._take_free(folder / self.path.name, content)
+            except OSError:
+                shutil.rmtree(folder, ignore_errors=True)
+                raise
+        except OSError:
+            raise self._lost(error) from error
+        self.place = folder / self.path.name
+        if before is not None:
+            shutil.rmtree(before, ignore_errors=True)
+        elif self._on_rescue is not None:
+            self._on_rescue(f"Cannot write {self.path}: {reason(error)}.", self.place)
+
+    def _lost(self, error: OSError) -> OutputError:
+        return OutputError(
+            f"Cannot write {self.path}: {reason(error)}, and there is no room in {tempfile.gettempdir()}.",
+            fix=f"What was written before is in {self.place}: make room, and go on with"
+            f" --resume {self.place.parent}.",
+        )
 
     def _refused(self, error: OSError) -> InputError:
         fix = "Name another path with --json or -o."
@@ -126,6 +267,17 @@ class ResultsFile:
         if isinstance(error, BlockingIOError):
             return InputError(f"Another run of gpuprof is writing {self.path}.", fix=fix)
         return InputError(f"Cannot write {self.path}: {reason(error)}.", fix=fix)
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether a run is writing a results file at this moment."""
+    try:
+        with _locked(path):
+            return False
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
 
 
 def write_run(run: Run, path: Path) -> None:
@@ -140,6 +292,15 @@ def write_run(run: Run, path: Path) -> None:
         raise InputError(
             f"Cannot write {path}: {reason(error)}.", fix="Name another path with --json or -o."
         ) from error
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file from every other; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _place(temporary: Path, target: Path) -> None:

@@ -3,7 +3,7 @@
 """Measure from Python, and read results back."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +15,7 @@ from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipp
 from gpuprof.kernels.paths import Source, ladder_of
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
+from gpuprof.measure.resume import check_same_request, continued
 from gpuprof.measure.run import MOST_ROUNDS, Progress, RunOptions, measure
 from gpuprof.operation import Operation, ReferenceDeclaration
 from gpuprof.problems.declaration import FILE_NAME, load_operation
@@ -95,6 +96,8 @@ def profile(
     rounds: int = 1,
     save: str | Path | None = None,
     progress: Progress | None = None,
+    compile_timeout_s: float = 120.0,
+    resume: str | Path | None = None,
 ) -> Run:
     """Compile, run, verify and measure kernels, each in a worker process, as the command line does.
 
@@ -157,13 +160,18 @@ def profile(
             They share `seconds_per_case`.
         save: A results file that holds every case as soon as it is done.
         progress: Told about every step.
+        compile_timeout_s: Longest that compiling one case may take, before its `timeout_s`.
+        resume: Instead of `save`: the results file of a run that was stopped, which goes on there; what it
+            holds is not measured again. What is asked for must be the same.
 
     Returns:
         The run, with a case for each kernel, size, block and set of parameters. A kernel that is wrong, fails
         or hangs is a case that says so, not an exception.
 
     Raises:
-        InputError: An argument makes no sense, a kernel file is faulty, or `save` exists.
+        InputError: An argument makes no sense, a kernel file is faulty, `save` exists, or `resume` is of
+            another run.
+        OutputError: There is no room for what was measured; its `run` holds it.
         BackendUnavailable: The device cannot be used.
         Interrupted: Ctrl-C; it holds what was measured.
     """
@@ -178,7 +186,11 @@ def profile(
         poison_inout=poison_inout,
         explain=explain,
         rounds=_checked_rounds(rounds),
+        compile_timeout_s=compile_timeout_s,
     )
+    if resume is not None:
+        _refuse("resume", save=save)
+    file = _File(save, resume)
     how = params or {}, entry, dynamic_shared_bytes, cooperative, compile_options
     launch = _launch(grid, block, *how, textures or {}, surfaces or {})
     files = _listed(what)
@@ -188,7 +200,7 @@ def profile(
         call = Call(args or {}, expect or {}, relative, absolute, flops, bytes)
         with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
             request = call_request(_files(files), launch, call, Path(folder))
-            return _measured(request, replace(options, given_arrays=folder), save, progress, ncu=ncu)
+            return _measured(request, replace(options, given_arrays=folder), file, progress, ncu=ncu)
     _refuse("a declared operation", relative=relative, absolute=absolute, flops=flops, bytes=bytes)
     selections: Sequence[Selection] = ()
     if launch is None:
@@ -210,7 +222,7 @@ def profile(
     )
     if launch is not None:
         request = replace(request, selections=launched(ladder, launch))
-    return _measured(request, options, save, progress, ncu=ncu)
+    return _measured(request, options, file, progress, ncu=ncu)
 
 
 def _checked_rounds(rounds: int) -> int:
@@ -226,24 +238,53 @@ def _launch(grid: Any, block: Any, *rest: Any) -> BareLaunch | None:
     return None if grid is None else BareLaunch(grid, block, *rest)
 
 
-def _measured(
-    request: Request, options: RunOptions, save: str | Path | None, progress: Progress | None, *, ncu: bool
-) -> Run:
-    def keep(run: Record) -> ResultsFile:
-        assert save is not None
-        return ResultsFile(Path(save), run, replace=False)
+@dataclass(frozen=True, slots=True)
+class _File:
+    """Where a run is kept: a new file, or that of a run which goes on."""
 
+    save: str | Path | None
+    resume: str | Path | None
+
+    @property
+    def path(self) -> Path | None:
+        named = self.save or self.resume
+        return Path(named) if named else None
+
+    def open(self, run: Record) -> ResultsFile:
+        path = self.path
+        assert path is not None
+        if self.resume is None:
+            return ResultsFile(path, run, replace=False)
+        return ResultsFile.resumed(path, lambda: continued(read_run(path), run, path))
+
+
+def _measured(
+    request: Request, options: RunOptions, file: _File, progress: Progress | None, *, ncu: bool
+) -> Run:
     watcher = progress or _Silent()
-    record = measure(request, options, watcher, keep=keep if save else None)
+    record = _finished(request, options, file) or measure(
+        request, options, watcher, keep=file.open if file.path else None
+    )
     if not record.complete:
         raise Interrupted(Run(record))
     if ncu and record.backend == "gpu":
-        record = _counted(record, request, options, save, watcher)
+        record = _counted(record, request, options, file.path, watcher)
     return Run(record)
 
 
+def _finished(request: Request, options: RunOptions, file: _File) -> Record | None:
+    """A run to which nothing is left to add."""
+    if file.resume is None:
+        return None
+    path = Path(file.resume)
+    record = read_run(path)
+    if record.complete:
+        check_same_request(record, request, options, path)
+    return record if record.complete else None
+
+
 def _counted(
-    record: Record, request: Request, options: RunOptions, save: str | Path | None, progress: Progress
+    record: Record, request: Request, options: RunOptions, save: Path | None, progress: Progress
 ) -> Record:
     """The run with Nsight Compute's counters, in its results file too where there is one."""
     from gpuprof.ncu.invocation import NcuOptions, patience
@@ -256,7 +297,7 @@ def _counted(
                 plan_cases(request, references=True),
                 device=options.device,
                 options=NcuOptions(timeout_s=patience(options.timeout_s)),
-                json_path=Path(save) if save else Path(folder) / "results.json",
+                json_path=save or Path(folder) / "results.json",
                 progress=progress.profiling,
                 given_arrays=options.given_arrays,
             )[0]

@@ -23,6 +23,8 @@ from gpuprof.results import (
 )
 from gpuprof.toolchain.nvrtc import CompiledKernel
 
+#: Why a case that a GPU ran has no counts by line until the executor has counted it too.
+NOT_COUNTED = "per-line counts come from the executor, which did not count it"
 #: What NVRTC made of each of a kernel's functions, by its name.
 Functions = Mapping[str, CompiledKernel]
 

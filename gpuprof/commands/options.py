@@ -65,6 +65,16 @@ Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help="Seed
 Timeout = Annotated[
     float, typer.Option(min=1, max=86_400, metavar="SECONDS", help="Longest one case may take.")
 ]
+CompileTimeout = Annotated[
+    float,
+    typer.Option(
+        "--compile-timeout",
+        min=1,
+        max=86_400,
+        metavar="SECONDS",
+        help="Longest that compiling one case may take, before its --timeout.",
+    ),
+]
 Seconds = Annotated[
     float,
     typer.Option(
@@ -126,6 +136,10 @@ Output = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="DIR", help="Directory for results.json and report.html."),
 ]
+Resume = Annotated[
+    Path | None,
+    typer.Option("--resume", metavar="DIR", help="Go on with the run in there that was stopped."),
+]
 Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Results file.")]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Report file.")]
 Csv = Annotated[
@@ -164,6 +178,7 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "arch": (Arch, None),
     "seed": (Seed, 0),
     "timeout": (Timeout, 60.0),
+    "compile_timeout": (CompileTimeout, 120.0),
     "seconds": (Seconds, 0.25),
     "sim_blocks": (SimBlocks, None),
     "lines": (Lines, True),
@@ -178,6 +193,7 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "ncu_clocks": (NcuClocks, "none"),
     "ncu_path": (NcuPath, None),
     "output": (Output, None),
+    "resume": (Resume, None),
     "json": (Json, None),
     "html": (Html, None),
     "csv": (Csv, None),
@@ -288,6 +304,7 @@ def _measure(
         arch=given["arch"],
         seed=given["seed"],
         timeout_s=given["timeout"],
+        compile_timeout_s=given["compile_timeout"],
         seconds_per_case=given["seconds"],
         sim_blocks=parse_sim_blocks(given["sim_blocks"]),
         lines=given["lines"],
@@ -298,7 +315,14 @@ def _measure(
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]
     )
-    destination = Destination(given["output"], given["json"], given["html"], given["force"], csv=given["csv"])
+    destination = Destination(
+        given["output"],
+        given["json"],
+        given["html"],
+        given["force"],
+        csv=given["csv"],
+        resume=given["resume"],
+    )
     return profile(
         request,
         options,

@@ -14,11 +14,24 @@ from gpuprof.analysis.status import status_of
 from gpuprof.commands.browser import open_report
 from gpuprof.commands.gating import hold
 from gpuprof.commands.latest import directory_of, link_latest
-from gpuprof.commands.output import STANDARD_OUTPUT, check_table_path, print_written, write_report
+from gpuprof.commands.output import (
+    STANDARD_OUTPUT,
+    check_report_path,
+    check_table_path,
+    print_written,
+    write_report,
+)
 from gpuprof.commands.progress import watch
 from gpuprof.commands.rendering import write_csv
+from gpuprof.commands.resuming import (
+    finished_run,
+    go_on,
+    how_to_go_on,
+    refuse_what_was_stopped,
+    tell_rescue,
+)
 from gpuprof.console import tell
-from gpuprof.errors import ExitCode, InputError, did_you_mean, reason
+from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file, reason
 from gpuprof.files import check_distinct, check_writable
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
@@ -44,6 +57,7 @@ class Destination:
         force: Whether existing files may be replaced.
         started: Names the directory of a run that names none.
         csv: `--csv`, when given; `-` for standard output.
+        resume: `--resume`, when given: the directory of a run that was stopped, or its results file.
     """
 
     directory: Path | None
@@ -52,22 +66,42 @@ class Destination:
     force: bool
     started: datetime = field(default_factory=datetime.now)
     csv: Path | None = None
+    resume: Path | None = None
 
     def check(self, operation: str) -> None:
         """Refuse paths that cannot be written, before any work is done.
 
         Raises:
-            InputError: One exists and may not be replaced, cannot be written, or both are one file.
+            InputError: One exists and may not be replaced, cannot be written, or both are one file; or there
+                is no run to go on with.
         """
         json, html = self.paths(operation)
         check_distinct(json, html)
-        for path in (json, html):
-            # What stands where nothing was named is another run's of this second: `open` goes elsewhere.
-            check_writable(path, self.force or not self.is_named)
+        if self.resume is not None:
+            self._check_resumed(json, html)
+        else:
+            if self.is_named and not self.force:
+                refuse_what_was_stopped(json)
+            for path in (json, html):
+                # What stands where nothing was named is another run's of this second: `open` goes elsewhere.
+                check_writable(path, self.force or not self.is_named)
         if self.csv is not None and self.csv != STANDARD_OUTPUT:
             for path in (json, html):
                 check_distinct(path, self.csv)
             check_table_path(self.csv, self.force)
+
+    def _check_resumed(self, json: Path, html: Path) -> None:
+        if self.directory or self.json or self.force:
+            raise InputError(
+                "--resume names the run, and where its files are: -o, --json and --force do not go with it.",
+                fix="Leave them out.",
+            )
+        if not json.is_file():
+            raise InputError(
+                f"There is no run to go on with: {json} does not exist.",
+                fix=nearest_file(json) or "Begin one with -o.",
+            )
+        check_report_path(html, force=False)
 
     def paths(self, operation: str) -> tuple[Path, Path]:
         """The results file and the report, unless another run takes their directory first."""
@@ -79,8 +113,11 @@ class Destination:
         Raises:
             InputError: It cannot be written, or belongs to another run by now.
         """
+        path = self.paths(operation)[0]
+        if self.resume is not None:
+            return go_on(path, run)
         if self.is_named:
-            return ResultsFile(self.paths(operation)[0], run, replace=self.force)
+            return ResultsFile(path, run, replace=self.force, on_rescue=tell_rescue)
         directory = self._directory(operation)
         for number in count(2):
             try:
@@ -92,7 +129,7 @@ class Destination:
                 raise InputError(
                     f"Cannot write {directory}: {reason(error)}.", fix="Name another place with -o."
                 ) from error
-        return ResultsFile(self._paths(directory)[0], run, replace=False)
+        return ResultsFile(self._paths(directory)[0], run, replace=False, on_rescue=tell_rescue)
 
     def report_beside(self, json: Path) -> Path:
         """Where the report of a results file goes."""
@@ -101,10 +138,12 @@ class Destination:
     @property
     def is_named(self) -> bool:
         """Whether the user named a place."""
-        return bool(self.directory or self.json or self.html)
+        return bool(self.directory or self.json or self.html or self.resume)
 
     def _directory(self, operation: str) -> Path:
         """`-o`, else that of the one file that is named, else a new one for this second."""
+        if self.resume is not None:
+            return self.resume if self.resume.is_dir() else self.resume.parent
         named = self.json or self.html
         if self.directory or named:
             return self.directory or (named.parent if named else Path())
@@ -112,6 +151,8 @@ class Destination:
 
     def _paths(self, directory: Path) -> tuple[Path, Path]:
         """The results file and the report; a lone `--json` or `--html` puts the other one beside it."""
+        if self.resume is not None and not self.resume.is_dir():
+            return directory / self.resume.name, self.html or directory / f"{self.resume.stem}.html"
         json = self.json or directory / (f"{self.html.stem}.json" if self.html else "results.json")
         html = self.html or directory / (f"{self.json.stem}.html" if self.json else "report.html")
         return json, html
@@ -166,32 +207,40 @@ def profile(
         The command's exit status.
 
     Raises:
-        GpuprofError: For bad input or a missing device; nothing measured is lost.
+        GpuprofError: For bad input or a missing device, or where the disk is full; nothing measured is lost.
     """
     signals.postpone()
     name = request.operation.name
     destination.check(name)
+    # Where standard output is the CSV, whatever else there is to read goes to standard error.
+    piped = destination.csv == STANDARD_OUTPUT
     kept: list[ResultsFile] = []
 
     def keep(run: Run) -> ResultsFile:
         kept.append(destination.open(name, run))
         return kept[0]
 
+    finished = destination.resume and finished_run(destination.paths(name)[0], request, options)
     with watch(quiet=quiet) as progress:
-        run = measure(request, options, progress, argv=argv, keep=keep)
-        json_path = kept[0].path
+        try:
+            run = finished or measure(request, options, progress, argv=argv, keep=keep)
+        except OutputError as error:
+            if error.run is not None and not quiet:
+                _print(error.run, aside=piped)
+            raise
+        json_path = kept[0].place if kept else destination.paths(name)[0]
         html_path = destination.report_beside(json_path)
         written = [json_path, html_path]
-        if ncu is not None and run.complete:
+        if ncu is not None and run.complete and not finished:
             run, counted = _with_counters(run, request, options, ncu, json_path, progress)
             written += counted
-    # Where standard output is the CSV, whatever else there is to read goes to standard error.
-    piped = destination.csv == STANDARD_OUTPUT
     if not quiet:
-        from gpuprof.report.terminal import print_run
-
-        print_run(run, file=sys.stderr if piped else sys.stdout)
-    write_report(run, html_path)
+        _print(run, aside=piped)
+    try:
+        write_report(run, html_path)
+    except InputError as error:
+        print_written(json_path, aside=piped)
+        raise OutputError(error.what, fix=f"Make room, then: gpuprof report {json_path}") from error
     if not destination.is_named:
         link_latest(json_path.parent)
     if destination.csv is not None:
@@ -199,11 +248,21 @@ def profile(
     print_written(*written, aside=piped)
     if browser:
         open_report(html_path)
+    if kept and kept[0].is_elsewhere:
+        tell(f"gpuprof: {destination.paths(name)[0]} could not be written: the files above hold the run.")
+        return ExitCode.ENVIRONMENT
     if not run.complete:
         tell("Stopped early: the files hold what was measured until then.")
+        tell(f"  {how_to_go_on(json_path)}")
         return ExitCode.INTERRUPTED
     held = hold(run, gates, strict=strict, quiet=quiet, aside=piped)
     return exit_code(run) or held
+
+
+def _print(run: Run, *, aside: bool) -> None:
+    from gpuprof.report.terminal import print_run
+
+    print_run(run, file=sys.stderr if aside else sys.stdout)
 
 
 def _with_counters(

@@ -28,6 +28,7 @@ _NEVER = {
     "json": "--json names one run's file: it is for the command line only.",
     "html": "--html names one run's file: it is for the command line only.",
     "csv": "--csv names one run's file: it is for the command line only.",
+    "resume": "--resume names one run: it is for the command line only.",
     "help": "--help is for the command line only.",
 }
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from queue import SimpleQueue
 
 from gpuprof import signals
+from gpuprof.backends.base import NOT_COUNTED
 from gpuprof.bounds import with_bounds
 from gpuprof.errors import GpuprofError
 from gpuprof.machine import usable_cores
@@ -60,6 +61,7 @@ class Counting:
         self._idle = threading.Condition()
         self._open = 0
         self._closed = False
+        self._error: GpuprofError | None = None
         self._workers: set[WorkerProcess] = set()
         self._threads: list[threading.Thread] = []
 
@@ -77,11 +79,14 @@ class Counting:
 
         Raises:
             KeyboardInterrupt: The run was asked to end.
+            OutputError: What was counted could not be kept.
         """
         with self._idle:
             while self._open and not self._closed:
                 signals.check()
                 self._idle.wait(_POLL_S)
+        if self._error is not None:
+            raise self._error
 
     def close(self) -> None:
         """End all processes; what is not counted stays uncounted."""
@@ -101,7 +106,10 @@ class Counting:
                 break
             measurement, worker = self._count(job, worker)
             if not self._closed:
-                self._on_counted(job.index, measurement)
+                try:
+                    self._on_counted(job.index, measurement)
+                except GpuprofError as error:
+                    self._error = error
             with self._idle:
                 self._open -= 1
                 self._idle.notify_all()
@@ -129,6 +137,11 @@ class Counting:
             self._workers.discard(worker)
             with suppress(WorkerDied):
                 worker.close()
+
+
+def is_uncounted(measurement: Measurement) -> bool:
+    """Whether a case that a GPU measured well still waits for its counts, or for why it has none."""
+    return not measurement.executor_counters and measurement.lines_reason == NOT_COUNTED
 
 
 def _uncounted(measurement: Measurement, why: str) -> Measurement:

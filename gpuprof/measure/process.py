@@ -6,15 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
 
 from gpuprof import signals
 from gpuprof.errors import BackendUnavailable, ExitCode, InputError
-from gpuprof.measure.protocol import Open, Opened, OpenExecutor, Refused, decode, encode
+from gpuprof.measure.protocol import Compiled, Open, Opened, OpenExecutor, Refused, decode, encode
 from gpuprof.text import cut
 
 #: Opening a GPU on a busy machine with a cold driver takes seconds; minutes mean that it hangs.
@@ -23,12 +23,34 @@ _OPEN_TIMEOUT_S = 120.0
 _POLL_S = 0.1
 
 
+#: Characters of what a worker prints that are kept: the last ones.
+_MOST_PRINTED = 1 << 16
+
+
 class WorkerDied(Exception):
-    """The worker ended without an answer; the text says how."""
+    """The worker ended without an answer; the text says how.
+
+    Args:
+        text: How it ended.
+        taken: Whether a signal ended it that comes from outside, be it for want of memory.
+    """
+
+    def __init__(self, text: str, *, taken: bool = False) -> None:
+        super().__init__(text)
+        self.taken = taken
 
 
 class WorkerTimeout(Exception):
-    """The worker gave no answer in time and was killed."""
+    """The worker gave no answer in time and was killed.
+
+    Args:
+        text: What it failed to do.
+        compiling: Whether it was still compiling.
+    """
+
+    def __init__(self, text: str, *, compiling: bool = False) -> None:
+        super().__init__(text)
+        self.compiling = compiling
 
 
 def child_environment() -> dict[str, str]:
@@ -53,18 +75,20 @@ class WorkerProcess:
     """
 
     def __init__(self, request: Open | OpenExecutor, patience_s: float = _OPEN_TIMEOUT_S) -> None:
-        self._errors = tempfile.TemporaryFile(mode="w+b")  # noqa: SIM115 - closed with the worker
         self._process = subprocess.Popen(
             [sys.executable, "-m", "gpuprof.measure.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors,
+            stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
             env=child_environment(),
         )
         self._lines: SimpleQueue[str | None] = SimpleQueue()
+        self._printed = b""
         Thread(target=self._read, daemon=True).start()
+        self._listener = Thread(target=self._listen, daemon=True)
+        self._listener.start()
         try:
             self.opened: Opened = self.ask(request, patience_s)
         except (WorkerDied, WorkerTimeout) as error:
@@ -74,8 +98,13 @@ class WorkerProcess:
             self.close()
             raise
 
-    def ask(self, request: Any, timeout_s: float) -> Any:
+    def ask(self, request: Any, timeout_s: float, *, compile_s: float | None = None) -> Any:
         """Send a request and wait for its answer.
+
+        Args:
+            request: What to ask.
+            timeout_s: Longest that the answer may take.
+            compile_s: Longest that the compiler may take before that, where it is asked too.
 
         Raises:
             GpuprofError: The worker refused the request.
@@ -84,22 +113,28 @@ class WorkerProcess:
             KeyboardInterrupt: The run was asked to end.
         """
         self.tell(request)
-        line = self._next_line(timeout_s)
-        # What ends a run may reach its worker first, and then the worker's end means nothing.
-        signals.check()
-        if line is None or not line.endswith("\n"):
-            raise WorkerDied(self._obituary())
-        try:
-            answer = decode(line)
-        except ValueError as error:
-            self.kill()
-            raise WorkerDied(f"its answer makes no sense ({cut(str(error), 200)})") from error
+        answer = self._answer(timeout_s if compile_s is None else compile_s, compiling=compile_s is not None)
+        if isinstance(answer, Compiled):
+            answer = self._answer(timeout_s)
         if isinstance(answer, Refused):
             kind = InputError if answer.exit_code == ExitCode.BAD_INPUT else BackendUnavailable
             raise kind(answer.what, fix=answer.fix)
         return answer
 
-    def _next_line(self, timeout_s: float) -> str | None:
+    def _answer(self, timeout_s: float, *, compiling: bool = False) -> Any:
+        """The worker's next message."""
+        line = self._next_line(timeout_s, compiling=compiling)
+        # What ends a run may reach its worker first, and then the worker's end means nothing.
+        signals.check()
+        if line is None or not line.endswith("\n"):
+            raise self._death()
+        try:
+            return decode(line)
+        except ValueError as error:
+            self.kill()
+            raise WorkerDied(f"its answer makes no sense ({cut(str(error), 200)})") from error
+
+    def _next_line(self, timeout_s: float, *, compiling: bool) -> str | None:
         """The worker's next line; None when there will be none."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -110,7 +145,7 @@ class WorkerProcess:
             except Empty:
                 if left <= _POLL_S:
                     self.kill()
-                    raise WorkerTimeout(f"no answer within {timeout_s:g} s") from None
+                    raise WorkerTimeout(f"no answer within {timeout_s:g} s", compiling=compiling) from None
 
     def tell(self, request: Any) -> None:
         """Send a request that has no answer.
@@ -124,7 +159,7 @@ class WorkerProcess:
             self._process.stdin.flush()
         except OSError as error:
             signals.check()
-            raise WorkerDied(self._obituary()) from error
+            raise self._death() from error
 
     def kill(self) -> None:
         """End the process at once; the driver then tears down whatever ran on the device."""
@@ -135,7 +170,7 @@ class WorkerProcess:
         """End the process and free its files."""
         if self._process.poll() is None:
             self.kill()
-        for stream in (self._process.stdin, self._process.stdout, self._errors):
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 try:
                     stream.close()
@@ -151,11 +186,20 @@ class WorkerProcess:
             pass
         self._lines.put(None)
 
-    def _obituary(self) -> str:
+    def _listen(self) -> None:
+        """Take whatever is printed, so that a kernel may print for ever; keep the end of it."""
+        assert self._process.stderr is not None
+        descriptor = self._process.stderr.fileno()
+        with suppress(OSError):  # closed while reading
+            while text := os.read(descriptor, _MOST_PRINTED):
+                self._printed = (self._printed + text)[-_MOST_PRINTED:]
+
+    def _death(self) -> WorkerDied:
         code = self._process.wait()
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        self._listener.join(_POLL_S * 10)
+        lines = self._printed.decode(errors="replace").strip().splitlines()
         last = f": {lines[-1]}" if lines else ""
         if code < 0:
-            return f"the worker process was killed by {signal.Signals(-code).name}{last}"
-        return f"the worker process ended with status {code}{last}"
+            name = signal.Signals(-code).name
+            return WorkerDied(f"the worker process was killed by {name}{last}", taken=-code == signal.SIGKILL)
+        return WorkerDied(f"the worker process ended with status {code}{last}")

@@ -90,6 +90,13 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
+class Compiled:
+    """On the way to `Measured`: the compiler is done with a kernel, whatever came of it."""
+
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """A case's measurement; `context_lost` says that the worker ends now."""
 
@@ -145,7 +152,7 @@ MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Open, OpenExecutor, Opened, Size, Sized, Prepare),
-        *(Measure, Measured, Explain, Explained, Count, Counted, Refused),
+        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Refused),
     )
 }
 

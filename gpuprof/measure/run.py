@@ -3,20 +3,23 @@
 """One invocation from request to results: open a worker, plan, measure, keep the file current."""
 
 import platform
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol
 
 from gpuprof import __version__
-from gpuprof.errors import BackendUnavailable
+from gpuprof.errors import BackendUnavailable, OutputError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case
+from gpuprof.measure.counting import is_uncounted
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Open, Opened, Size
 from gpuprof.measure.request import Request, without_poison
+from gpuprof.measure.resume import asked, by_place
 from gpuprof.measure.session import SessionOptions, run_cases
 from gpuprof.operation import ReferenceDeclaration
 from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Run, Tool
@@ -60,7 +63,8 @@ class RunOptions:
         device: As `--device`.
         arch: As `--arch`.
         seed: Of random inputs.
-        timeout_s: Longest one case may take.
+        timeout_s: Longest one case may take once it is compiled.
+        compile_timeout_s: Longest that compiling one case may take.
         seconds_per_case: Kernel time spent on sampling one case.
         sim_blocks: Blocks that the executor runs of each grid; 0 for all, None to choose by size.
         lines: Whether the executor counts what a GPU runs, for bounds and for counts by source line.
@@ -82,6 +86,7 @@ class RunOptions:
     given_arrays: str = ""
     explain: bool = True
     rounds: int = 1
+    compile_timeout_s: float = 120.0
 
 
 def measure(
@@ -94,7 +99,8 @@ def measure(
 ) -> Run:
     """Measure everything a request asks for.
 
-    Every case is on disk as soon as it is measured: whatever ends the run early costs at most one case.
+    Every case is on disk as soon as it is measured: whatever ends the run early costs at most one case. What
+    `keep` finds done already is not measured again.
 
     Args:
         request: What to measure.
@@ -109,12 +115,15 @@ def measure(
     Raises:
         InputError: A size does not fit in memory, or the results cannot be written.
         BackendUnavailable: The device cannot be used, or cannot be opened again after a kernel's fault.
+        OutputError: There is no room for what is measured, wherever; it holds the run.
     """
     with Measuring(request, options, progress, argv=argv, keep=keep) as measuring:
         try:
             for number in range(measuring.rounds):
                 measuring.round(number)
         except KeyboardInterrupt:
+            return measuring.finish(complete=False)
+        except OutputError:  # at the end there may be room again
             return measuring.finish(complete=False)
         return measuring.finish(complete=True)
 
@@ -165,8 +174,9 @@ class Measuring:
             problems = list(dict.fromkeys(case.problem for case in self._cases))
             sized = self._worker.ask(Size(tuple(problems)), options.timeout_s)
             check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
-            run = _empty_run(request, options, opened, argv)
-            self._keeper = _Keeper(run, tuple(_choosable(request)), len(self._cases), keep)
+            wanted = asked(request, options) if keep else {}
+            run = _empty_run(request, options, opened, argv, wanted)
+            self._keeper = _Keeper(run, tuple(_choosable(request)), self._cases, keep)
         except (WorkerDied, WorkerTimeout) as error:
             self._worker.close()
             raise BackendUnavailable(
@@ -177,11 +187,11 @@ class Measuring:
             raise
         # The executor counts the same every time.
         self.rounds = options.rounds if opened.backend == "gpu" else 1
-        progress.opened(opened, len(self._cases) * self.rounds)
+        progress.opened(opened, self._keeper.left(self.rounds))
         workers = _workers(opened, max(sized.bytes_needed, default=0))
-        on_counted = self._keeper.replace if options.lines else None
+        self._counts = options.lines and opened.backend == "gpu"
         self._session = SessionOptions(
-            self._open_request, options.timeout_s, workers, options.explain, on_counted
+            self._open_request, options.timeout_s, options.compile_timeout_s, workers, options.explain
         )
 
     def __enter__(self) -> "Measuring":
@@ -203,25 +213,50 @@ class Measuring:
             GpuprofError: A worker cannot be replaced.
             KeyboardInterrupt: The run was asked to end; what was measured is kept.
         """
-        worker, self._worker = self._worker or WorkerProcess(self._open_request), None
+        uncounted: list[int] = []
         if number == 0:
-            session, indices, done = self._session, list(range(len(self._cases))), self._keeper.add
+            session, indices, done = self._session, self._keeper.missing(), self._keeper.add
+            if self._counts:
+                uncounted = self._keeper.uncounted()
         else:
             # What a case counts and why it fails is known from the first round.
-            session = replace(self._session, explain=False, on_counted=None)
-            indices, done = self._keeper.right(), self._again
+            session = replace(self._session, explain=False)
+            indices, done = self._keeper.right(number), self._again
             indices = indices[::-1] if number % 2 else indices
+        if not indices and not uncounted:
+            return
+        worker, self._worker = self._worker or WorkerProcess(self._open_request), None
+        places = [*indices, *uncounted]
         cases = [self._cases[index] for index in indices]
 
         def finished(position: int, measurement: Measurement) -> None:
-            done(indices[position], measurement)
+            measurement = replace(measurement, planned=places[position])
+            done(places[position], measurement)
             self._progress.finished(measurement)
 
-        run_cases(cases, worker, session, lambda position: self._progress.started(cases[position]), finished)
+        def counted(position: int, measurement: Measurement) -> None:
+            self._keeper.add(places[position], replace(measurement, planned=places[position]))
+
+        if number == 0 and self._counts:
+            session = replace(session, on_counted=counted)
+        run_cases(
+            cases,
+            worker,
+            session,
+            lambda position: self._progress.started(cases[position]),
+            finished,
+            [
+                (position, self._cases[index], self._keeper.case(index))
+                for position, index in enumerate(uncounted, start=len(indices))
+            ],
+        )
+        if self.rounds > 1:
+            self._keeper.compact()
 
     def _again(self, index: int, measurement: Measurement) -> None:
-        before = self._keeper.case(index)
-        self._keeper.replace(index, with_round(before, measurement, self.opened.device))
+        if not measurement.lost:  # nothing is known of that round: the others stand
+            before = self._keeper.case(index)
+            self._keeper.add(index, with_round(before, measurement, self.opened.device))
 
     def finish(self, *, complete: bool) -> Run:
         """The run, in its file too."""
@@ -246,24 +281,30 @@ class _Keeper:
         run: The run before its first case.
         choosable: Records of kernels that another one may choose; on disk from the start, since a case that
             is appended cannot bring one along.
-        cases: How many follow.
-        keep: Opens the file, where there is to be one.
+        cases: What is planned.
+        keep: Opens the file, where there is to be one; what it holds already is done.
     """
 
-    def __init__(self, run: Run, choosable: tuple[KernelRecord, ...], cases: int, keep: Keep | None) -> None:
+    def __init__(
+        self, run: Run, choosable: tuple[KernelRecord, ...], cases: list[Case], keep: Keep | None
+    ) -> None:
         self._empty = run
         self._choosable = choosable
-        self._done: list[Measurement | None] = [None] * cases
+        self._done: list[Measurement | None] = [None] * len(cases)
+        self._lock = threading.Lock()
         self._file = keep(replace(run, kernels=(*run.kernels, *choosable))) if keep else None
+        if self._file is not None and self._file.continues is not None:
+            before = self._file.continues
+            self._empty = replace(before, kernels=run.kernels, cases=())
+            for index, measurement in by_place(before.cases, cases, self._file.path).items():
+                self._done[index] = measurement
 
     def add(self, index: int, measurement: Measurement) -> None:
-        self._done[index] = measurement
-        if self._file:
-            self._file.append(measurement)
-
-    def replace(self, index: int, measurement: Measurement) -> None:
-        """Put a case that is known better in the place of what was added; the file gets it at the end."""
-        self._done[index] = measurement
+        """Keep a case, or what is known better of one."""
+        with self._lock:
+            self._done[index] = measurement
+            if self._file:
+                self._file.append(measurement)
 
     def case(self, index: int) -> Measurement:
         """What is known of a case that was added."""
@@ -271,23 +312,71 @@ class _Keeper:
         assert found is not None
         return found
 
-    def right(self) -> list[int]:
-        """Which cases have ended well so far."""
-        return [index for index, case in enumerate(self._done) if case is not None and case.outcome == "ok"]
+    def missing(self) -> list[int]:
+        """Which cases are still to be measured."""
+        return [index for index, case in enumerate(self._done) if case is None]
+
+    def uncounted(self) -> list[int]:
+        """Which cases were measured well, and not counted before the run was stopped."""
+        return [
+            index
+            for index, case in enumerate(self._done)
+            if case is not None and case.outcome == "ok" and case.source_hash and is_uncounted(case)
+        ]
+
+    def right(self, rounds: int) -> list[int]:
+        """Which cases have ended well so far, and in no more rounds than that."""
+        return [
+            index
+            for index, case in enumerate(self._done)
+            if case is not None and case.outcome == "ok" and _rounds_of(case) <= rounds
+        ]
+
+    def left(self, rounds: int) -> int:
+        """How many measurements follow, if all goes well."""
+        return sum(
+            rounds if case is None else max(0, rounds - _rounds_of(case))
+            for case in self._done
+            if case is None or case.outcome == "ok"
+        )
+
+    def compact(self) -> None:
+        """Let the file hold each case once, as it is known now."""
+        if self._file:
+            self._file.compact(self._run(complete=False, every_kernel=True))
 
     def finish(self, *, complete: bool) -> Run:
-        """The run, in the file too: in plan order, with those of the choosable kernels that were chosen."""
+        """The run, in the file too: in plan order, with those of the choosable kernels that were chosen.
+
+        Raises:
+            OutputError: It cannot be written; the error holds it.
+        """
+        run = self._run(complete=complete, every_kernel=False)
+        if self._file:
+            try:
+                self._file.finish(run)
+            except OutputError as error:
+                error.run = run
+                raise
+        return run
+
+    def _run(self, *, complete: bool, every_kernel: bool) -> Run:
         cases = tuple(case for case in self._done if case is not None)
         chosen = {case.chosen for case in cases}
-        kernels = (*self._empty.kernels, *(record for record in self._choosable if record.id in chosen))
-        run = replace(self._empty, kernels=kernels, cases=cases, complete=complete)
-        if self._file:
-            self._file.finish(run)
-        return run
+        kernels = (
+            *self._empty.kernels,
+            *(record for record in self._choosable if every_kernel or record.id in chosen),
+        )
+        return replace(self._empty, kernels=kernels, cases=cases, complete=complete)
 
     def close(self) -> None:
         if self._file:
             self._file.close()
+
+
+def _rounds_of(case: Measurement) -> int:
+    """How many rounds a case has been through, as far as it tells."""
+    return len(case.timing.cold.rounds_us) if case.timing and case.timing.cold else 1
 
 
 def _choosable(request: Request) -> Iterator[KernelRecord]:
@@ -299,7 +388,13 @@ def _choosable(request: Request) -> Iterator[KernelRecord]:
             yield kernel.record()
 
 
-def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
+def _empty_run(
+    request: Request,
+    options: RunOptions,
+    opened: Opened,
+    argv: tuple[str, ...],
+    wanted: Mapping[str, str],
+) -> Run:
     return Run(
         schema_version=SCHEMA_VERSION,
         tool=Tool("gpuprof", __version__),
@@ -320,6 +415,7 @@ def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tupl
                 if opened.backend == "gpu"
             ),
         ),
+        asked=wanted,
         cases=(),
     )
 

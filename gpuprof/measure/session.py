@@ -3,7 +3,7 @@
 """Run a plan: hand its cases to workers, keep each result the moment it exists, survive what kernels do."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -23,6 +23,8 @@ OnCase = Callable[[int, Measurement], None]
 #: How soon a request to end the run is noticed, and how long the lanes are given to leave.
 _POLL_S = 0.1
 _FAREWELL_S = 5.0
+#: How often a case may have its process taken from outside before it has to do with the case.
+_TRIES_WHEN_TAKEN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,8 @@ class SessionOptions:
 
     Args:
         open_request: The backend every worker opens.
-        timeout_s: Longest one case may take before its worker is killed.
+        timeout_s: Longest one case may take before its worker is killed, once it is compiled.
+        compile_timeout_s: Longest that compiling it may take.
         workers: Worker processes side by side; more than one only where cases do not disturb each other.
         explain: Whether cases that go wrong are run again on the executor, to see where.
         on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
@@ -39,6 +42,7 @@ class SessionOptions:
 
     open_request: Open
     timeout_s: float
+    compile_timeout_s: float
     workers: int = 1
     explain: bool = True
     on_counted: OnCounted | None = None
@@ -50,6 +54,7 @@ def run_cases(
     options: SessionOptions,
     on_start: Callable[[int], None],
     on_done: OnCase,
+    uncounted: Sequence[tuple[int, Case, Measurement]] = (),
 ) -> None:
     """Measure every case.
 
@@ -59,6 +64,7 @@ def run_cases(
         options: How to run.
         on_start: Called with a case's index when it begins.
         on_done: Called with a case's index and measurement when it is done, from one thread at a time.
+        uncounted: What was measured before and only has to be counted, with the index to give it.
 
     Raises:
         GpuprofError: A worker cannot be replaced.
@@ -71,6 +77,8 @@ def run_cases(
     counting = None
     if options.on_counted is not None and first.opened.backend == "gpu":
         counting = Counting(options.open_request, first.opened, options.on_counted)
+        for index, case, measurement in uncounted:
+            counting.add(index, case, measurement)
     lanes = [_Lane(cases, options, first, counting)]
     lanes += [
         _Lane(cases, options, None, None, prepares=True) for _ in range(min(options.workers, len(cases)) - 1)
@@ -168,29 +176,42 @@ class _Lane:
             self._worker.close()
             self._worker = None
 
-    def _measure(self, index: int) -> tuple[Measurement, Question | None, Opened]:
+    def _measure(self, index: int, tries: int = 1) -> tuple[Measurement, Question | None, Opened]:
         """What came of a case, what there is to explain of it, and what ran it."""
         case = self._cases[index]
         fresh = self._worker is None
         worker = self._worker = self._worker or WorkerProcess(self._options.open_request)
         opened, died = worker.opened, True
+        compile_s = None if case.is_reference else self._options.compile_timeout_s
         try:
-            answer = worker.ask(Measure(case), self._options.timeout_s)
-        except WorkerTimeout:
+            answer = worker.ask(Measure(case), self._options.timeout_s, compile_s=compile_s)
+        except WorkerTimeout as timeout:
             self._discard()
-            reason = f"The case did not end within {self._options.timeout_s:g} s and was stopped."
-            measurement = _ended(case, opened.device, "timeout", f"{reason} Allow more with --timeout.")
+            measurement = self._out_of_time(case, opened.device, compiling=timeout.compiling)
+            if timeout.compiling:  # the executor has nothing to run either
+                return measurement, None, opened
         except WorkerDied as death:
             self._discard()
-            if not fresh and not self._closed:
-                # An earlier case, or the compilation of a later one, may be to blame: try this one alone.
-                return self._measure(index)
+            again = not fresh or (death.taken and tries < _TRIES_WHEN_TAKEN)
+            if again and not self._closed:
+                # An earlier case, the compilation of a later one, or somebody else may be to blame.
+                return self._measure(index, tries + fresh)
             measurement = _ended(case, opened.device, "failed", f"It brought its process down: {death}.")
+            if death.taken:
+                return replace(measurement, lost=True), None, opened
         else:
             measurement, died = answer.measurement, answer.context_lost
             if died:
                 self._discard()
         return measurement, question_of(measurement, opened.backend, died=died), opened
+
+    def _out_of_time(self, case: Case, device: Device, *, compiling: bool) -> Measurement:
+        if compiling:
+            did, limit, option = "compile", self._options.compile_timeout_s, "--compile-timeout"
+        else:
+            did, limit, option = "end", self._options.timeout_s, "--timeout"
+        reason = f"The case did not {did} within {limit:g} s and was stopped. Allow more with {option}."
+        return _ended(case, device, "timeout", reason)
 
     def _explained(
         self, index: int, measurement: Measurement, question: Question, opened: Opened

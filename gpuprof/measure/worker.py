@@ -9,17 +9,20 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TextIO
 
 from gpuprof import signals
-from gpuprof.backends.base import Backend
+from gpuprof.backends.base import Backend, Functions
 from gpuprof.backends.select import open_backend
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
-from gpuprof.kernels.shape import configure
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape, configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.protocol import (
+    Compiled,
     Count,
     Counted,
     Explain,
@@ -41,10 +44,15 @@ from gpuprof.statistics import Budget
 
 
 class Worker:
-    """Answers requests; `lost` says that the device context is gone."""
+    """Answers requests; `lost` says that the device context is gone.
 
-    def __init__(self) -> None:
+    Args:
+        tell: Sends a message on the way to an answer.
+    """
+
+    def __init__(self, tell: Callable[[Any], None]) -> None:
         self.lost = False
+        self._tell = tell
         self._backend: Backend
         self._compile: Compiler
 
@@ -62,7 +70,7 @@ class Worker:
                     self._prepare(case)
                 return None
             case Measure():
-                measurement, self.lost = measure_case(request.case, self._backend, self._compile)
+                measurement, self.lost = measure_case(request.case, self._backend, self._compiled)
                 return Measured(measurement, self.lost)
             case Explain():
                 return self._explain(request)
@@ -101,6 +109,13 @@ class Worker:
             memory_budget_bytes=self._backend.memory_budget_bytes,
         )
 
+    def _compiled(self, kernel: Kernel, shape: LaunchShape) -> Functions:
+        """Compile, and say so when that is over: compiling and running have limits of their own."""
+        try:
+            return self._compile(kernel, shape)
+        finally:
+            self._tell(Compiled(kernel.id))
+
     def _explain(self, request: Explain) -> Explained:
         from gpuprof.backends.sim.backend import SimBackend
         from gpuprof.measure.explain import explain_case
@@ -138,15 +153,19 @@ class Worker:
 
 def serve(requests: TextIO, answers: TextIO) -> None:
     """Answer requests until the input ends or the device context is lost."""
-    worker = Worker()
+
+    def tell(message: Any) -> None:
+        answers.write(encode(message))
+        answers.flush()
+
+    worker = Worker(tell)
     for line in requests:
         try:
             answer = worker.answer(decode(line))
         except GpuprofError as error:
             answer = Refused(error.what, error.fix, int(error.exit_code))
         if answer is not None:
-            answers.write(encode(answer))
-            answers.flush()
+            tell(answer)
         if worker.lost:
             break
 

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,8 +19,11 @@ from gpuprof.toolchain.includes import UnknownInclude, included_files
 from gpuprof.toolchain.nvrtc import CompiledKernel, compile_entries, nvrtc_version
 from gpuprof.toolchain.nvrtc_program import make_program
 
-#: Entries kept; the least recently written go first.
-_MAX_ENTRIES = 1000
+#: Entries kept; the least recently used go first. More than the cases of any one run, which would otherwise
+#: push out its own beginning each time.
+_MAX_ENTRIES = 5000
+#: Entries that a process writes from one look at how many there are to the next.
+_WRITES_PER_LOOK = 64
 #: How long to wait for somebody else's compilation, and how often to look.
 _PATIENCE_S = 60.0
 _POLL_S = 0.02
@@ -86,7 +90,10 @@ def compile_entries_cached(
     identity = [version, file_name, list(entries), list(program.options), texts, files, foreign]
     path = directory / f"{_digest(identity)}.json"
     made = _read(path)
-    if made is None:
+    if made is not None:
+        with suppress(OSError):
+            os.utime(path)
+    else:
         with _alone(path):
             made = _read(path)
             if made is None:
@@ -145,11 +152,21 @@ def _write(path: Path, compiled: Sequence[CompiledKernel]) -> None:
     kernels = [to_json(kernel) for kernel in compiled]
     try:
         replace_text(path, json.dumps({"sha256": _digest(kernels), "kernels": kernels}))
-        # Of the directory's files only those that a cache writes: the rest may be the user's.
-        names = ("[0-9a-f]" * 64 + ".json", ".writing-*")
-        files = (file for name in names for file in path.parent.glob(name))
-        entries = sorted(files, key=lambda entry: entry.stat().st_mtime)
-        for stale in entries[:-_MAX_ENTRIES]:
-            stale.unlink(missing_ok=True)
+        if next(_writes) % _WRITES_PER_LOOK == 0:
+            _drop_old(path.parent)
     except OSError:
         return
+
+
+#: Counts what this process has written.
+_writes = count()
+
+
+def _drop_old(directory: Path) -> None:
+    # Of the directory's files only those that a cache writes: the rest may be the user's.
+    names = ("[0-9a-f]" * 64 + ".json", ".writing-*")
+    found = [file for name in names for file in directory.glob(name)]
+    if len(found) > _MAX_ENTRIES:
+        found.sort(key=lambda entry: entry.stat().st_mtime)
+        for stale in found[:-_MAX_ENTRIES]:
+            stale.unlink(missing_ok=True)

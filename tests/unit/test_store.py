@@ -4,7 +4,9 @@
 
 import dataclasses
 import errno
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +18,7 @@ from unit_support import DEVICE
 
 from gpuprof import store
 from gpuprof.commands.profile import Destination
-from gpuprof.errors import InputError
+from gpuprof.errors import InputError, OutputError
 from gpuprof.files import replace_text
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.measure.case import Case, unmeasured
@@ -94,12 +96,121 @@ def test_full_disk_costs_the_case_that_did_not_fit(tmp_path, monkeypatch, cases,
         return real(descriptor, taken, offset)
 
     monkeypatch.setattr(store.os, "pwrite", full)
-    with pytest.raises(InputError, match=r"Cannot write .*r\.json: No space left on device"):
+    with pytest.raises(OutputError, match=r"Cannot write .*r\.json: No space left on device, and"):
         file.append(case(77))
     assert path.read_bytes() == before
     monkeypatch.undo()
     file.append(case(78))
     assert len(read_run(path).cases) == cases + 1
+
+
+@pytest.fixture
+def full_below(monkeypatch):
+    """Makes the disk full below a folder, until it is told otherwise."""
+    real = os.pwrite
+    full: list[str] = []
+
+    def is_full(path):
+        return any(path.startswith(folder) for folder in full)
+
+    def write(descriptor, content, offset):
+        if is_full(os.readlink(f"/proc/self/fd/{descriptor}")) and len(content) > 10:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, content, offset)
+
+    monkeypatch.setattr(store.os, "pwrite", write)
+    return full
+
+
+def test_rows_move_to_where_there_is_room_and_the_run_goes_on(tmp_path, full_below, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(store.tempfile, "tempdir", str(temporary))
+    told = []
+    path = tmp_path / "out" / "r.json"
+    file = ResultsFile(path, EMPTY, replace=False, on_rescue=lambda *what: told.append(what))
+    file.append(case(1))
+    full_below.append(str(path.parent))
+    file.append(case(2))
+    file.append(case(3))
+    ((why, place),) = told
+    assert why == f"Cannot write {path}: No space left on device."
+    assert (file.is_elsewhere, file.place) == (True, place)
+    assert temporary in place.parents
+    assert read_run(place).cases == (case(1), case(2), case(3))
+    assert read_run(path).cases == (case(1),)
+    whole = dataclasses.replace(EMPTY, cases=(case(1), case(2), case(3)), complete=True)
+    file.finish(whole)
+    assert read_run(file.place) == whole
+    assert os.listdir(temporary) == [file.place.parent.name]
+    # There is room again: the rows go where they were asked for, and nothing stays elsewhere.
+    full_below.clear()
+    file.finish(whole)
+    file.close()
+    assert not file.is_elsewhere
+    assert read_run(path) == whole
+    assert os.listdir(temporary) == []
+    assert os.listdir(path.parent) == ["r.json"]
+
+
+def test_rows_do_not_take_the_place_of_another_run_that_came_meanwhile(tmp_path, full_below, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(store.tempfile, "tempdir", str(temporary))
+    path = tmp_path / "out" / "r.json"
+    file = ResultsFile(path, EMPTY, replace=False)
+    full_below.append(str(path.parent))
+    file.append(case(1))
+    full_below.clear()
+    path.unlink()
+    path.write_text("somebody else's")
+    file.finish(dataclasses.replace(EMPTY, cases=(case(1),), complete=True))
+    assert path.read_text() == "somebody else's"
+    assert read_run(file.place).cases == (case(1),)
+
+
+@pytest.mark.parametrize("rows_after", [0, 2])
+def test_folder_that_is_removed_meanwhile_comes_back_with_every_row(tmp_path, rows_after):
+    path = tmp_path / "deep" / "out" / "r.json"
+    file = ResultsFile(path, EMPTY, replace=False)
+    file.append(case(1))
+    shutil.rmtree(tmp_path / "deep")
+    for size in range(2, 2 + rows_after):
+        file.append(case(size))
+        assert len(read_run(path).cases) == size
+    cases = tuple(map(case, range(1, 2 + rows_after)))
+    file.finish(dataclasses.replace(EMPTY, cases=cases, complete=True))
+    assert read_run(path).cases == cases
+    assert not file.is_elsewhere
+
+
+def test_folder_that_cannot_come_back_costs_no_row(tmp_path, monkeypatch):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(store.tempfile, "tempdir", str(temporary))
+    path = tmp_path / "out" / "r.json"
+    file = ResultsFile(path, EMPTY, replace=False)
+    file.append(case(1))
+    shutil.rmtree(path.parent)
+    path.parent.write_text("a file now")
+    file.append(case(2))
+    assert read_run(file.place).cases == (case(1), case(2))
+    file.finish(dataclasses.replace(EMPTY, cases=(case(1), case(2)), complete=True))
+    assert read_run(file.place).complete
+
+
+def test_a_later_row_of_a_case_takes_the_place_of_the_earlier_one(tmp_path):
+    path = tmp_path / "r.json"
+    file = ResultsFile(path, EMPTY, replace=False)
+    early, late, other = (dataclasses.replace(case(1), planned=0, reason=why) for why in ("a", "b", "c"))
+    other = dataclasses.replace(other, planned=1)
+    for row in (early, other, late):
+        file.append(row)
+    assert read_run(path).cases == (late, other)
+    file.compact(dataclasses.replace(EMPTY, cases=(late, other)))
+    file.append(dataclasses.replace(late, planned=2))
+    assert json.loads(path.read_text())["cases"][0]["reason"] == "b"
+    assert len(read_run(path).cases) == 3
 
 
 def test_existing_file_is_not_taken_without_leave(tmp_path):

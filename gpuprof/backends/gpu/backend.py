@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 
-from gpuprof.backends.base import Findings, Functions
+from gpuprof.backends.base import NOT_COUNTED, Findings, Functions
 from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
 from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext
@@ -190,7 +190,7 @@ class GpuBackend:
             clocks=Clocks(before, after) if before and after else None,
             clocks_reason=self._clocks.reason,
             counters_reason="hardware counters were not asked for: add --ncu",
-            lines_reason="per-line counts come from the executor, which did not count it",
+            lines_reason=NOT_COUNTED,
         )
 
     def _flush(self) -> None:

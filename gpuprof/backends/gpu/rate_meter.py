@@ -225,15 +225,21 @@ def kept_rates(device: Device, identity: str, measure: Callable[[], Mapping[str,
     if path is not None:
         try:
             kept = json.loads(path.read_text("utf-8"))
-            if all(isinstance(kept[key], float) and kept[key] > 0 for key in kept):
-                return {key: kept[key] for key in MEASURED_RATES if key in kept}
-        except (OSError, ValueError, TypeError):
+            rates: dict[str, float] = kept["rates"]
+            if kept["sha256"] == _seal(rates):
+                return rates
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             pass
     found = {key: float(value) for key, value in measure().items()}
     if path is not None and directory is not None:
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            replace_text(path, json.dumps(found))
+            replace_text(path, json.dumps({"sha256": _seal(found), "rates": found}))
         except OSError:
             pass
     return found
+
+
+def _seal(rates: Mapping[str, float]) -> str:
+    """What tells rates that were damaged on disk."""
+    return hashlib.sha256(json.dumps(rates, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`--resume`: what the commands that measure say and do about runs that were stopped."""
+
+import shlex
+from pathlib import Path
+
+from gpuprof.console import tell
+from gpuprof.errors import InputError, ResultsError
+from gpuprof.measure.request import Request
+from gpuprof.measure.resume import check_same_request, continued
+from gpuprof.measure.run import RunOptions
+from gpuprof.reading import read_run
+from gpuprof.results import Run
+from gpuprof.store import ResultsFile, is_being_written
+
+
+def go_on(path: Path, now: Run) -> ResultsFile:
+    """Open the file of a run that was stopped, and say what it holds.
+
+    Args:
+        path: The file.
+        now: The run that would be begun now, without cases.
+
+    Raises:
+        InputError: The run is another one, or another run of gpuprof is writing the file.
+    """
+
+    def read() -> Run:
+        run = continued(read_run(path), now, path)
+        tell(f"{path} holds {_cases(len(run.cases))}: they are not measured again.")
+        return run
+
+    return ResultsFile.resumed(path, read, tell_rescue)
+
+
+def finished_run(path: Path, request: Request, options: RunOptions) -> Run | None:
+    """A run to which nothing is left to add; None for one that goes on.
+
+    Raises:
+        InputError: It was asked for otherwise.
+    """
+    run = read_run(path)
+    if not run.complete:
+        return None
+    check_same_request(run, request, options, path)
+    tell(f"{path} holds the whole run: nothing is left to measure.")
+    return run
+
+
+def refuse_what_was_stopped(path: Path) -> None:
+    """Name `--resume` where a new run would stand in the place of one that was stopped.
+
+    Raises:
+        InputError: There is one.
+    """
+    try:
+        run = read_run(path)
+    except ResultsError:
+        return
+    if run.complete or is_being_written(path):
+        return
+    raise InputError(
+        f"{path} holds {_cases(len(run.cases))} of a run that was stopped.",
+        fix=f"{how_to_go_on(path)}. Or name another path, or add --force to replace it.",
+    )
+
+
+def how_to_go_on(path: Path) -> str:
+    """What to type when a run was stopped."""
+    named = path.parent if path.name == "results.json" else path
+    return f"Go on with the same command, and --resume {shlex.quote(str(named))} in the place of -o"
+
+
+def tell_rescue(why: str, place: Path) -> None:
+    """Say at once where the rows are that could not stay where they were asked for."""
+    tell(f"gpuprof: {why} The run goes on, its rows are in {place}")
+
+
+def _cases(count: int) -> str:
+    return f"{count} {'case' if count == 1 else 'cases'}"

@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels that will not end, in the compiler or on the device, cost their own row only."""
+
+from gpuprof import Source, profile
+
+HEADER = """/*gpuprof
+title = "{name}"
+problem = "transpose"
+rung = {rung}
+arguments = ["nx", "ny", "in", "out"]
+[launch]
+block = [16, 16]
+grid = ["cdiv(nx, block_x)", "cdiv(ny, block_y)"]
+*/
+"""
+BODY = """
+extern "C" __global__ void {name}(int nx, int ny, const real *in, real *out)
+{{
+    const int x = blockIdx.x * blockDim.x + threadIdx.x;
+    const int y = blockIdx.y * blockDim.y + threadIdx.y;
+    {amiss}
+    if (x < nx && y < ny)
+        out[(size_t)x * ny + y] = in[(size_t)y * nx + x];
+}}
+"""
+#: Unrolled into some hundred thousand instructions, each of which depends on the one before.
+BOMB = """
+    real sum = in[0];
+    #pragma unroll
+    for (int i = 0; i < 600; ++i)
+        #pragma unroll
+        for (int j = 0; j < 600; ++j)
+            sum = sum * (real)(i ^ j) + (real)j;
+    if (sum == (real)12345)
+        out[0] = sum;
+"""
+
+
+def kernel(name, rung, amiss=""):
+    return Source(HEADER.format(name=name, rung=rung) + BODY.format(name=name, amiss=amiss), name)
+
+
+def test_kernel_that_does_not_end_in_the_compiler_is_a_row_and_the_next_is_measured():
+    kernels = [kernel("bomb", 1, BOMB), kernel("good", 2)]
+    run = profile(kernels, sizes=32, device="none", compile_timeout_s=4.0)
+    bomb, good = run.cases
+    assert bomb.outcome == "timeout"
+    assert bomb.reason == (
+        "The case did not compile within 4 s and was stopped. Allow more with --compile-timeout."
+    )
+    assert good.reason.startswith("Compiled, not run")
+
+
+def test_kernels_that_do_not_end_are_rows_whatever_they_print_and_the_next_is_measured():
+    endless = {
+        "prints": 'while (in) printf("%d\\n", x);',
+        "hangs": "while (*(volatile const real *)in == in[0]);",
+    }
+    kernels = [kernel(name, rung, amiss) for rung, (name, amiss) in enumerate(endless.items())]
+    run = profile([*kernels, kernel("good", 9)], sizes=32, device="sim:h200", timeout_s=8.0, explain=False)
+    prints, hangs, good = run.cases
+    assert (prints.outcome, good.outcome) == ("timeout", "ok")
+    assert prints.reason == "The case did not end within 8 s and was stopped. Allow more with --timeout."
+    assert hangs.outcome in ("failed", "timeout")  # the executor sees that nothing will change
+
+
+def test_kernels_that_do_their_worst_are_rows_and_the_next_is_measured():
+    worst = {
+        "asserts": "assert(x < 0);",
+        "corrupts": "out[-(1 << 28)] = 1;",
+        "exhausts": "for (int i = 0; i < 4096; ++i) if (!malloc(1 << 20)) __trap();",
+    }
+    kernels = [kernel(name, rung, amiss) for rung, (name, amiss) in enumerate(worst.items())]
+    run = profile([*kernels, kernel("good", 9)], sizes=32, device="sim:h200", explain=False)
+    assert [case.outcome for case in run.cases] == ["failed", "failed", "failed", "ok"]
+    for case, word in zip(run.cases, ("assert", "out", "trap"), strict=False):
+        assert word in case.reason
