@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any
 
 from gpuprof import signals
-from gpuprof.errors import BackendUnavailable, ExitCode, InputError
+from gpuprof.errors import BackendUnavailable
 from gpuprof.measure.protocol import Open, Opened, OpenExecutor, Refused, decode, encode
 from gpuprof.text import cut
 
@@ -95,8 +95,7 @@ class WorkerProcess:
             self.kill()
             raise WorkerDied(f"its answer makes no sense ({cut(str(error), 200)})") from error
         if isinstance(answer, Refused):
-            kind = InputError if answer.exit_code == ExitCode.BAD_INPUT else BackendUnavailable
-            raise kind(answer.what, fix=answer.fix)
+            raise answer.error()
         return answer
 
     def _next_line(self, timeout_s: float) -> str | None:

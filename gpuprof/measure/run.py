@@ -2,27 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """One invocation from request to results: open a worker, plan, measure, keep the file current."""
 
-import platform
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol
 
-from gpuprof import __version__
+from gpuprof import __version__, signals
 from gpuprof.errors import BackendUnavailable
-from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case
-from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
-from gpuprof.measure.protocol import Open, Opened, Size
+from gpuprof.measure.counting import OnCounted
+from gpuprof.measure.protocol import Open, Opened
 from gpuprof.measure.request import Request, without_poison
-from gpuprof.measure.session import SessionOptions, run_cases
+from gpuprof.measure.session import SessionOptions, ended, run_cases
+from gpuprof.measure.side_by_side import Card, Cards, on_host
+from gpuprof.measure.sites import sites_of
+from gpuprof.measure.transport import PlaceLost
 from gpuprof.operation import ReferenceDeclaration
-from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Run, Tool
+from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Place, Run, Tool
 from gpuprof.statistics import with_round
 from gpuprof.store import ResultsFile
-from gpuprof.toolchain.nvrtc import nvrtc_version
 
 #: Opens the file in which a run is kept.
 Keep = Callable[[Run], ResultsFile]
@@ -69,6 +68,7 @@ class RunOptions:
         explain: Whether cases that fail, hang or are wrong are run again on the executor, to see where.
         rounds: How often a GPU measures every case, each time in a fresh process; they share
             `seconds_per_case`.
+        cluster: As `--cluster`; None for processes of this machine.
     """
 
     device: str = "auto"
@@ -82,6 +82,7 @@ class RunOptions:
     given_arrays: str = ""
     explain: bool = True
     rounds: int = 1
+    cluster: str | None = None
 
 
 def measure(
@@ -149,7 +150,9 @@ class Measuring:
         if not options.poison_inout:
             request = without_poison(request)
         self._progress = progress
-        self._open_request = Open(
+        self._options = options
+        self._lock = threading.Lock()
+        open_request = Open(
             device=options.device,
             arch=options.arch,
             seed=options.seed,
@@ -158,40 +161,37 @@ class Measuring:
             libraries=tuple(dict.fromkeys(reference.library for reference in request.references)),
             given_arrays=options.given_arrays,
         )
-        self._worker: WorkerProcess | None = WorkerProcess(self._open_request)
+        self._sites = sites_of(options.device, options.cluster)
+        self._cards: Cards | None = None
         try:
-            self.opened = opened = self._worker.opened
-            self._cases = plan_cases(request, references=opened.backend == "gpu")
-            problems = list(dict.fromkeys(case.problem for case in self._cases))
-            sized = self._worker.ask(Size(tuple(problems)), options.timeout_s)
-            check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
-            run = _empty_run(request, options, opened, argv)
-            self._keeper = _Keeper(run, tuple(_choosable(request)), len(self._cases), keep)
-        except (WorkerDied, WorkerTimeout) as error:
-            self._worker.close()
-            raise BackendUnavailable(
-                f"The worker process was lost before the first case: {error}."
-            ) from error
+            self._cards = cards = Cards(
+                self._sites.sites, request, open_request, options.timeout_s, may_lack=self._sites.may_lack
+            )
+            run = _empty_run(request, options, cards, argv)
+            planned = sum(len(card.cases) for card in cards.cards)
+            self._keeper = _Keeper(run, tuple(_choosable(request)), planned, keep)
         except BaseException:
-            self._worker.close()
+            self._close()
             raise
+        opened = cards.cards[0].opened
         # The executor counts the same every time.
         self.rounds = options.rounds if opened.backend == "gpu" else 1
-        progress.opened(opened, len(self._cases) * self.rounds)
-        workers = _workers(opened, max(sized.bytes_needed, default=0))
-        on_counted = self._keeper.replace if options.lines else None
-        self._session = SessionOptions(
-            self._open_request, options.timeout_s, workers, options.explain, on_counted
-        )
+        labels = tuple(map(run.device_label, range(len(run.devices)))) if len(run.devices) > 1 else ()
+        shown = replace(opened, labels=labels, backend_reason=run.backend_reason)
+        progress.opened(shown, planned * self.rounds)
 
     def __enter__(self) -> "Measuring":
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the worker that no round took, and close the file."""
-        if self._worker is not None:
-            self._worker.close()
+        """End the workers that no round took, and close the file."""
+        self._close()
         self._keeper.close()
+
+    def _close(self) -> None:
+        if self._cards is not None:
+            self._cards.close()
+        self._sites.close()
 
     def round(self, number: int) -> None:
         """Measure every case once, or, after the first time, every case that was right so far.
@@ -200,43 +200,94 @@ class Measuring:
             number: Which round it is, from 0.
 
         Raises:
-            GpuprofError: A worker cannot be replaced.
+            GpuprofError: A worker of the only device cannot be replaced.
             KeyboardInterrupt: The run was asked to end; what was measured is kept.
         """
-        worker, self._worker = self._worker or WorkerProcess(self._open_request), None
+        assert self._cards is not None
+        if len(self._cards.cards) == 1:
+            card = self._cards.cards[0]
+            self._measure(card, self._indices(card, number), number)
+            return
+
+        def measure_on(card: Card) -> None:
+            indices = self._indices(card, number)
+            self._measure(card, [index for index in indices if not on_host(self._case(card, index))], number)
+
+        self._cards.together(measure_on)
+        # The CPU's own: nothing else may run beside it.
+        first = self._cards.cards[0]
+        hosts = [index for index in self._indices(first, number) if on_host(self._case(first, index))]
+        if hosts:
+            self._measure(first, hosts, number)
+
+    def _indices(self, card: Card, number: int) -> list[int]:
+        """Where the cases that a card takes in a round stand among those of the run, in their order."""
+        every = range(card.first, card.first + len(card.cases))
         if number == 0:
-            session, indices, done = self._session, list(range(len(self._cases))), self._keeper.add
-        else:
-            # What a case counts and why it fails is known from the first round.
-            session = replace(self._session, explain=False, on_counted=None)
-            indices, done = self._keeper.right(), self._again
-            indices = indices[::-1] if number % 2 else indices
-        cases = [self._cases[index] for index in indices]
+            return list(every)
+        right = self._keeper.right()
+        indices = [index for index in every if index in right]
+        return indices[::-1] if number % 2 else indices
 
-        def finished(position: int, measurement: Measurement) -> None:
-            done(indices[position], measurement)
-            self._progress.finished(measurement)
+    def _case(self, card: Card, index: int) -> Case:
+        return card.cases[index - card.first]
 
-        run_cases(cases, worker, session, lambda position: self._progress.started(cases[position]), finished)
+    def _measure(self, card: Card, indices: list[int], number: int) -> None:
+        """Measure some of a card's cases once; a card that is lost costs only its own."""
+        assert self._cards is not None
+        cases = [self._case(card, index) for index in indices]
+        # What a case counts and why it fails is known from the first round.
+        session = SessionOptions(
+            card.request,
+            self._options.timeout_s,
+            self._cards.transports(card),
+            self._options.explain and number == 0,
+            self._count_of(card, indices) if self._options.lines and number == 0 else None,
+        )
+        left = set(indices)
+
+        def done(position: int, measurement: Measurement) -> None:
+            with self._lock:
+                left.discard(indices[position])
+                if number == 0:
+                    self._keeper.add(indices[position], measurement)
+                else:
+                    self._again(indices[position], measurement)
+                self._progress.finished(measurement)
+
+        def started(position: int) -> None:
+            with self._lock:
+                self._progress.started(cases[position])
+
+        try:
+            if card.lost is None:
+                worker, card.worker = card.worker, None
+                worker = worker or session.transports[0].open(card.request)
+                run_cases(cases, worker, session, started, done)
+        except (BackendUnavailable, PlaceLost) as error:
+            if isinstance(error, BackendUnavailable) and len(self._cards.cards) == 1:
+                raise
+            signals.check()
+            card.lost = str(error).rstrip(".")
+        if card.lost is not None and number == 0:
+            for position, index in enumerate(indices):
+                if index in left:
+                    reason = f"Its device was lost: {card.lost}."
+                    done(position, ended(cases[position], card.opened.device, "failed", reason))
+
+    def _count_of(self, card: Card, indices: list[int]) -> OnCounted:
+        return lambda position, measurement: self._keeper.replace(indices[position], measurement)
 
     def _again(self, index: int, measurement: Measurement) -> None:
+        assert self._cards is not None
         before = self._keeper.case(index)
-        self._keeper.replace(index, with_round(before, measurement, self.opened.device))
+        device = self._cards.cards[before.device].opened.device
+        self._keeper.replace(index, with_round(before, measurement, device))
 
     def finish(self, *, complete: bool) -> Run:
         """The run, in its file too."""
-        return self._keeper.finish(complete=complete)
-
-
-def _workers(opened: Opened, largest_case_bytes: int) -> int:
-    """Worker processes side by side: as many as there are cores, and as fit into memory together.
-
-    Executed cases do not disturb each other; measured ones would.
-    """
-    if opened.backend != "sim":
-        return 1
-    fitting = opened.memory_budget_bytes // max(1, largest_case_bytes)
-    return max(1, min(usable_cores(), fitting))
+        assert self._cards is not None
+        return self._keeper.finish(self._cards.places(), complete=complete)
 
 
 class _Keeper:
@@ -275,12 +326,12 @@ class _Keeper:
         """Which cases have ended well so far."""
         return [index for index, case in enumerate(self._done) if case is not None and case.outcome == "ok"]
 
-    def finish(self, *, complete: bool) -> Run:
+    def finish(self, places: tuple[Place, ...], *, complete: bool) -> Run:
         """The run, in the file too: in plan order, with those of the choosable kernels that were chosen."""
         cases = tuple(case for case in self._done if case is not None)
         chosen = {case.chosen for case in cases}
         kernels = (*self._empty.kernels, *(record for record in self._choosable if record.id in chosen))
-        run = replace(self._empty, kernels=kernels, cases=cases, complete=complete)
+        run = replace(self._empty, kernels=kernels, places=places, cases=cases, complete=complete)
         if self._file:
             self._file.finish(run)
         return run
@@ -299,16 +350,17 @@ def _choosable(request: Request) -> Iterator[KernelRecord]:
             yield kernel.record()
 
 
-def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
+def _empty_run(request: Request, options: RunOptions, cards: Cards, argv: tuple[str, ...]) -> Run:
+    opened = cards.cards[0].opened
     return Run(
         schema_version=SCHEMA_VERSION,
         tool=Tool("gpuprof", __version__),
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         argv=argv,
-        environment={**_environment(), **opened.environment},
-        devices=(opened.device,),
+        environment=opened.environment,
+        devices=tuple(card.opened.device for card in cards.cards),
         backend=opened.backend,
-        backend_reason=opened.backend_reason,
+        backend_reason=" ".join(filter(None, (opened.backend_reason, *cards.left_out))) or None,
         complete=False,
         seed=options.seed,
         operations={request.operation.name: request.operation},
@@ -320,6 +372,7 @@ def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tupl
                 if opened.backend == "gpu"
             ),
         ),
+        places=cards.places(),
         cases=(),
     )
 
@@ -343,18 +396,3 @@ def _reference_record(operation: str, reference: ReferenceDeclaration) -> Kernel
         is_reference=True,
         on_host=reference.on_host,
     )
-
-
-def _environment() -> dict[str, str]:
-    """Software that decides the measured code; nothing that names the user or the machine."""
-    environment = {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "nvrtc": ".".join(map(str, nvrtc_version())),
-    }
-    for package in ("numpy", "cuda-bindings"):
-        try:
-            environment[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return environment
