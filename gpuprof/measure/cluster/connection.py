@@ -3,11 +3,13 @@
 """A connection to a Dask cluster: who works there, who has vanished, and whether it is there at all."""
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from gpuprof.errors import BackendUnavailable, InputError, ToolError
@@ -21,6 +23,8 @@ _SILENCE_S = 15.0
 _HEARTBEAT_S = 60.0
 #: How long connecting, and asking all workers for their software, may take.
 _CONNECT_S = 20.0
+#: What Dask calls a scheduler by: a protocol, which may be left out, a host and a port.
+_ADDRESS = re.compile(r"(?:[a-z]+://)?(?:[\w.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 MISSING_FIX = "Install it with gpuprof's extra: pip install 'gpuprof[cluster]'."
 
 
@@ -70,7 +74,8 @@ class Connection:
     """A cluster, for as long as a run lasts.
 
     Args:
-        address: Its scheduler's, such as `tcp://node1:8786`, or an object that stands for a cluster.
+        address: Its scheduler's, such as `tcp://node1:8786`, the file in which that tells its address, or an
+            object that stands for a cluster.
         shown: What a message calls it.
         on_close: Called at the end.
 
@@ -86,13 +91,9 @@ class Connection:
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         self.shown = shown
         self._on_close = on_close
+        where = {"scheduler_file": address} if _is_scheduler_file(address) else {"address": address}
         try:
-            self.client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
-        except (ValueError, TypeError) as error:
-            raise InputError(
-                f"--cluster {shown} is no address: {_first_line(error)}.",
-                fix="Write tcp://HOST:8786, as the scheduler tells it, or local:2.",
-            ) from error
+            self.client = distributed.Client(**where, timeout=_CONNECT_S, set_as_default=False)
         except (OSError, TimeoutError) as error:
             raise BackendUnavailable(
                 f"No cluster answers at {shown}: {_first_line(error)}.",
@@ -162,6 +163,22 @@ class Connection:
                 self._beats[address] = _Seen(worker["last_seen"], now)
         self._members = {address: _member(address, worker) for address, worker in found.items()}
         self._answered = now
+
+
+def _is_scheduler_file(address: Any) -> bool:
+    """Whether an address is the file in which a scheduler tells its own.
+
+    Raises:
+        InputError: It is neither that nor an address.
+    """
+    if not isinstance(address, str) or _ADDRESS.fullmatch(address):
+        return False
+    if Path(address).is_file():
+        return True
+    raise InputError(
+        f"--cluster {address} is neither an address nor a scheduler's file.",
+        fix="Write tcp://HOST:8786, as the scheduler tells it, the path of its --scheduler-file, or local:2.",
+    )
 
 
 def _member(address: str, worker: Mapping[str, Any]) -> Member:

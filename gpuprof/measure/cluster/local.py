@@ -40,7 +40,7 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
     distributed = import_distributed()
     visible = _gpus_here() if gpus else []
     if gpus and len(visible) < count:
-        has = f"{len(visible) or 'no'} GPU{'' if len(visible) == 1 else 's'}"
+        has = f"{len(visible) or 'no'} GPU{'s' if len(visible) > 1 else ''}"
         raise BackendUnavailable(
             f"--cluster {address} needs {count} GPUs, one a worker; this machine has {has}.",
             fix="Ask for fewer workers, or execute: --device sim.",
