@@ -4,12 +4,12 @@
 
 from collections import Counter as Tally
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil
-from typing import Literal
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.agreement import agreements
+from gpuprof.analysis.banner import Banner
+from gpuprof.analysis.card_banners import card_banners
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.counters import sampled
 from gpuprof.analysis.kinds import is_reference, on_host
@@ -27,36 +27,12 @@ FEWEST_SAMPLES = 6
 #: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
 _DISTURBING = ("slowdown", "brake")
 
-Level = Literal["bad", "warning", "note"]
-
-
-@dataclass(frozen=True, slots=True)
-class Banner:
-    """One caution.
-
-    Args:
-        code: Stable name of the kind of caution.
-        level: `bad` when a figure must not be used, `warning` when it may be off, `note` for context.
-        title: What is the matter, in a few words.
-        detail: Measured against threshold, and which cases.
-        fix: What to do; empty when there is nothing to do.
-        cases: Those that it speaks of; empty where it speaks of the whole run.
-        tag: The caution in a word, to stand beside those cases; empty where their rows say it themselves.
-    """
-
-    code: str
-    level: Level
-    title: str
-    detail: str
-    fix: str = ""
-    cases: tuple[Measurement, ...] = ()
-    tag: str = ""
-
 
 def banners(run: Run) -> tuple[Banner, ...]:
     """A run's cautions, gravest first."""
     found = [
         *_incomplete(run),
+        *card_banners(run),
         *_mode(run),
         *_outcomes(run),
         *_unverified(run),

@@ -54,6 +54,14 @@ class Case:
         return self.kernel is None
 
 
+def on_host(case: Case) -> bool:
+    """Whether a case is of a reference that runs on the CPU."""
+    if not case.is_reference:
+        return False
+    declared = case.problem.operation.references
+    return any(reference.id == case.name and reference.on_host for reference in declared)
+
+
 def resolve(case: Case, device: Device) -> tuple[Case, Kernel]:
     """What runs for a case: the case itself, or that of the kernel which its own chooses, and the kernel.
 

@@ -10,12 +10,12 @@ from typing import Protocol
 
 from gpuprof import __version__, signals
 from gpuprof.errors import BackendUnavailable
-from gpuprof.measure.case import Case
+from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.counting import OnCounted
 from gpuprof.measure.protocol import Open, Opened
 from gpuprof.measure.request import Request, without_poison
 from gpuprof.measure.session import SessionOptions, ended, run_cases
-from gpuprof.measure.side_by_side import Card, Cards, on_host
+from gpuprof.measure.side_by_side import Card, Cards
 from gpuprof.measure.sites import sites_of
 from gpuprof.measure.transport import PlaceLost
 from gpuprof.operation import ReferenceDeclaration

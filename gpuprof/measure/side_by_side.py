@@ -15,7 +15,7 @@ from threading import BoundedSemaphore
 from gpuprof.backends.select import named_devices
 from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
 from gpuprof.machine import usable_cores
-from gpuprof.measure.case import Case
+from gpuprof.measure.case import Case, on_host
 from gpuprof.measure.plan import check_memory, plan_cases
 from gpuprof.measure.process import WorkerDied, WorkerTimeout
 from gpuprof.measure.protocol import Open, Opened, Size
@@ -247,11 +247,3 @@ class Cards:
                 raise kind(f"{where}: {outcome.what}", fix=outcome.fix) from outcome
             else:
                 raise outcome
-
-
-def on_host(case: Case) -> bool:
-    """Whether a case is of a reference that runs on the CPU."""
-    if not case.is_reference:
-        return False
-    declared = case.problem.operation.references
-    return any(reference.id == case.name and reference.on_host for reference in declared)

@@ -12,7 +12,8 @@ from markupsafe import Markup
 
 from gpuprof.analysis.agreement import CaseAgreement, agreements
 from gpuprof.analysis.answer import Answer, answer_of
-from gpuprof.analysis.banners import Banner, Level, banners
+from gpuprof.analysis.banner import Banner, Level
+from gpuprof.analysis.banners import banners
 from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
