@@ -81,7 +81,8 @@ class Seat:
             if why := self.connection.lost:
                 raise PlaceLost(why)
             for member in self.connection.members():
-                if member.key == self.member.key:
+                # Its nanny started it again, or whoever gave it its name did.
+                if self.member.key == member.key or self.member.name == member.name:
                     return member.address
             if time.monotonic() > end:
                 raise PlaceLost(f"{self._who} vanished and did not come back within {self._patience_s:g} s")
