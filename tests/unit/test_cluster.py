@@ -5,6 +5,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -22,6 +23,7 @@ from gpuprof.measure.cluster import local, offer
 from gpuprof.measure.cluster.connection import Member
 from gpuprof.measure.cluster.offer import checked_software, sites_in
 from gpuprof.measure.cluster.workers import Seat
+from gpuprof.measure.process import child_environment
 from gpuprof.measure.run import RunOptions, measure
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
@@ -127,19 +129,21 @@ def test_killed_worker_comes_back_and_nothing_is_lost(cluster, run_on):
     assert run.places[0].lost is None
 
 
-def test_worker_that_does_not_come_back_leaves_its_cases_to_others(monkeypatch, run_on):
+def test_worker_that_does_not_come_back_leaves_its_cases_to_others(monkeypatch, run_on, tmp_path):
     monkeypatch.setattr(Seat.__init__, "__kwdefaults__", {"patience_s": 1.0})
-    once = {"nthreads": 1, "auto_restart": False, "dashboard": False}
-    spec = {number: {"cls": distributed.Nanny, "options": once} for number in range(2)}
-    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False, "port": 0}}
-    with distributed.SpecCluster(spec, scheduler, silence_logs=50) as made:
-
-        def kill():
-            client = distributed.Client(made, set_as_default=False)
-            pids = client.run(os.getpid)
-            os.kill(pids[sorted(pids)[0]], signal.SIGKILL)
-
-        run = run_on(made.scheduler_address, count=5, device="sim:h200", watcher=Watcher(1, kill))
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as made:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", made.scheduler_address]
+        command += ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--memory-limit", "0"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+        workers = [subprocess.Popen(command, **quiet, env=child_environment()) for _ in range(2)]
+        try:
+            distributed.Client(made, set_as_default=False).wait_for_workers(2, timeout=60)
+            watcher = Watcher(1, workers[0].kill)
+            run = run_on(made.scheduler_address, count=5, device="sim:h200", watcher=watcher)
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()
     assert [case.outcome for case in run.cases] == ["ok"] * 5
 
 
