@@ -165,11 +165,16 @@ def import_counters(
 @app.command()
 def doctor(
     device: Annotated[int, typer.Option(min=0, metavar="N", help="The GPU to try Nsight Compute on.")] = 0,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS|local:N", help="Check a Dask cluster and its workers, too."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Check what works here, and say how to mend the rest."""
     from gpuprof.commands.doctor import examine
 
-    raise typer.Exit(examine(device))
+    raise typer.Exit(examine(device, cluster, as_json=json))
 
 
 @app.command("list")

@@ -35,9 +35,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--gpuprof-device",
         default="auto",
-        metavar="auto|N|sim|none",
+        metavar="auto|N|all|sim|none",
         help="Where the fixture gpuprof measures: auto, the first GPU or else the executor; a GPU's number;"
-        " sim or sim:CARD, the executor; none, compile only.",
+        " all of them; sim or sim:CARD, the executor; none, compile only; several with commas.",
     )
     group.addoption(
         "--gpuprof-results",
@@ -78,12 +78,14 @@ class GpuprofFixture:
         import gpuprof
 
         __tracebackhide__ = True  # of a mistake in the call the test's own line tells
-        device = str(options.setdefault("device", self.device))
+        options.setdefault("device", self.device)
+        named = options["device"]
+        devices = [str(named)] if isinstance(named, (str, int)) else [*map(str, named)]
         options.setdefault("lines", True)
         options.setdefault("explain", not self._config.getoption("--gpuprof-no-explain"))
         if "save" not in options:
             options["save"] = self._next_file()
-        with _turn(None if device.startswith(("sim", "none")) else self._lock):
+        with _turn(None if all(name.startswith(("sim", "none")) for name in devices) else self._lock):
             try:
                 run = gpuprof.profile(what, **options)
             except gpuprof.GpuprofError as error:

@@ -40,6 +40,9 @@ Cause = Literal[
     "wrong store",
     "never written",
 ]
+#: How a condition bears on times: `disturbs` makes them untrue or unsteady, `broken` needs mending, and of
+#: `absent` nothing can be told.
+ConditionState = Literal["ok", "absent", "disturbs", "broken"]
 #: What a figure does from one rung to the next, for the same problem.
 Direction = Literal["falls", "rises", "stays"]
 
@@ -650,6 +653,50 @@ class Tool:
     version: str
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One thing that a GPU's driver tells of its state.
+
+    Args:
+        title: What was looked at.
+        state: Whether it is as it should be.
+        text: What was found.
+        fix: What to do.
+    """
+
+    title: str
+    state: ConditionState
+    text: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one of a run's devices is, and the state in which the run found it.
+
+    Args:
+        selector: What `--device` calls it: a GPU's number, `sim:CARD`, `none`.
+        host: Name of its machine in a cluster; empty for the machine that the run was started on.
+        bus_id: Where a GPU sits in its machine.
+        environment: Versions there that differ from the run's own, by name.
+        conditions: What the GPU's driver told before the run's first case.
+        lost: Why it took no more cases, where it did not go to the end of the run.
+    """
+
+    selector: str
+    host: str = ""
+    bus_id: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    lost: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What tells it from others of its kind, for example `GPU 1` or `node7, GPU 1`."""
+        number = f"GPU {self.selector}" if self.selector.isdecimal() else self.selector
+        return ", ".join(filter(None, (self.host, number)))
+
+
 @dataclass(frozen=True)
 class Run:
     """All measurements of one invocation and the environment they were taken in.
@@ -670,7 +717,8 @@ class Run:
         asked: What was asked for, by the option that says it: only the same request continues the run. Empty
             in a file that does not tell.
         resumed_utc: When it went on after it had been stopped.
-        cases: Every case, by size, then in rung order, references last.
+        places: Where each of `devices` is, in their order; empty where nobody noted it.
+        cases: Every case, by device, then by size, then in rung order, references last.
     """
 
     schema_version: Annotated[int, AtLeast(1), AtMost(SCHEMA_VERSION)]
@@ -687,7 +735,27 @@ class Run:
     kernels: tuple[KernelRecord, ...]
     asked: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     resumed_utc: tuple[str, ...] = field(default=(), kw_only=True)
+    places: tuple[Place, ...] = field(default=(), kw_only=True)
     cases: tuple[Measurement, ...]
+
+    def place(self, number: int) -> Place:
+        """Where a device is, as far as the file tells.
+
+        Args:
+            number: The device's, as cases give it.
+        """
+        return self.places[number] if number < len(self.places) else Place("")
+
+    def device_label(self, number: int) -> str:
+        """A device's name, and in a run on several of that name what tells it from them.
+
+        Args:
+            number: The device's, as cases give it.
+        """
+        name = self.devices[number].name
+        if sum(device.name == name for device in self.devices) == 1:
+            return name
+        return f"{name} ({self.place(number).title or f'device {number}'})"
 
     @property
     def device(self) -> Device:

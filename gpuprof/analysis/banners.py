@@ -4,12 +4,12 @@
 
 from collections import Counter as Tally
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil
-from typing import Literal
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.agreement import agreements
+from gpuprof.analysis.banner import Banner
+from gpuprof.analysis.card_banners import card_banners
 from gpuprof.analysis.changes import counted
 from gpuprof.analysis.counters import sampled
 from gpuprof.analysis.kinds import is_reference, on_host
@@ -27,36 +27,12 @@ FEWEST_SAMPLES = 6
 #: Clock limits that make a time worthless, as against a power cap, which is normal at full load.
 _DISTURBING = ("slowdown", "brake")
 
-Level = Literal["bad", "warning", "note"]
-
-
-@dataclass(frozen=True, slots=True)
-class Banner:
-    """One caution.
-
-    Args:
-        code: Stable name of the kind of caution.
-        level: `bad` when a figure must not be used, `warning` when it may be off, `note` for context.
-        title: What is the matter, in a few words.
-        detail: Measured against threshold, and which cases.
-        fix: What to do; empty when there is nothing to do.
-        cases: Those that it speaks of; empty where it speaks of the whole run.
-        tag: The caution in a word, to stand beside those cases; empty where their rows say it themselves.
-    """
-
-    code: str
-    level: Level
-    title: str
-    detail: str
-    fix: str = ""
-    cases: tuple[Measurement, ...] = ()
-    tag: str = ""
-
 
 def banners(run: Run) -> tuple[Banner, ...]:
     """A run's cautions, gravest first."""
     found = [
         *_incomplete(run),
+        *card_banners(run),
         *_mode(run),
         *_outcomes(run),
         *_unverified(run),
@@ -112,12 +88,13 @@ def _incomplete(run: Run) -> Iterator[Banner]:
 def _mode(run: Run) -> Iterator[Banner]:
     why = (run.backend_reason or "").rstrip(".")
     why = f"{why[:1].upper()}{why[1:]}. " if why else ""
+    cards = " and ".join(dict.fromkeys(device.name for device in run.devices))
     if run.backend == "sim":
         yield Banner(
             "sim",
             "warning",
             "Executed without a GPU: no times",
-            f"{why}Results are exact and counts follow the rules of {run.device.name}. Kernels are compared"
+            f"{why}Results are exact and counts follow the rules of {cards}. Kernels are compared"
             " by their bounds: the least time that those counts allow, which none can go below.",
             "For times, run the same command where there is an NVIDIA GPU.",
         )
@@ -307,16 +284,17 @@ def _clocks(run: Run) -> Iterator[Banner]:
         if case.clocks is None:
             continue
         readings = [state.sm_mhz for state in (case.clocks.before, case.clocks.after) if state.sm_mhz]
-        if readings and max(readings) < CLOCK_LIMIT * run.device.sm_clock_mhz:
+        if readings and max(readings) < CLOCK_LIMIT * run.devices[case.device].sm_clock_mhz:
             slow.append((max(readings), case))
     if slow:
         clock, case = min(slow, key=lambda item: item[0])
-        share = numbers.percent(100 * clock / run.device.sm_clock_mhz)
+        boost = run.devices[case.device].sm_clock_mhz
+        share = numbers.percent(100 * clock / boost)
         yield Banner(
             "low_clock",
             "warning",
             f"The SM clock was low in {_cases(len(slow))}",
-            f"Lowest {clock:,} MHz of {run.device.sm_clock_mhz:,.0f} MHz boost, {share}"
+            f"Lowest {clock:,} MHz of {boost:,.0f} MHz boost, {share}"
             f" (threshold {100 * CLOCK_LIMIT:.0f} %): {_name(case)}. Shares of the compute peak assume the"
             " boost clock.",
             "Raise the power limit or the application clocks, or read shares of the peak as lower bounds.",
@@ -337,8 +315,10 @@ def _clocks(run: Run) -> Iterator[Banner]:
 
 
 def _peaks(run: Run) -> Iterator[Banner]:
-    device = run.device
-    if run.backend == "gpu" and (device.peak_bandwidth_gbps is None or device.peak_fp32_gflops is None):
+    for device in {device.name: device for device in run.devices}.values():
+        known = device.peak_bandwidth_gbps is not None and device.peak_fp32_gflops is not None
+        if run.backend != "gpu" or known:
+            continue
         missing = "bandwidth" if device.peak_bandwidth_gbps is None else "compute rate"
         yield Banner(
             "unknown_peak",

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Which cases belong side by side: one group per operation and element type, one slice per size."""
+"""Which cases belong side by side: one group per operation, element type and device, one slice per size."""
 
 from dataclasses import dataclass
 
@@ -17,16 +17,25 @@ class SizeSlice:
         label: The size as a user types it.
         problem: The problem of the first case; its work is that of every case here.
         cases: In the order measured.
+        device: Number of their device.
+        device_label: What tells that from the run's other devices; empty where it has no other.
     """
 
     label: str
     problem: ProblemRecord
     cases: tuple[Measurement, ...]
+    device: int = 0
+    device_label: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The size, and the device where the run has several."""
+        return ", ".join(filter(None, (self.label, self.device_label)))
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cases that compute the same thing at one or more sizes.
+    """Cases that compute the same thing at one or more sizes, on one device.
 
     Args:
         operation: What is computed.
@@ -34,6 +43,8 @@ class Group:
         scalars: Numbers besides the sizes in words, empty where there are none.
         variants: Words of the operation's options that occur, in the order met.
         sizes: From least to most data moved.
+        device: Number of the device.
+        device_label: What tells it from the run's other devices; empty where it has no other.
     """
 
     operation: Operation
@@ -41,6 +52,8 @@ class Group:
     scalars: str
     variants: tuple[str, ...]
     sizes: tuple[SizeSlice, ...]
+    device: int = 0
+    device_label: str = ""
 
     @property
     def rate_is_flops(self) -> bool:
@@ -53,6 +66,8 @@ class Group:
         parts = [self.operation.title, " and ".join(map(_type_name, self._dtypes))]
         if self.variants:
             parts.append(" and ".join(self.variants))
+        if self.device_label:
+            parts.append(self.device_label)
         return ", ".join(parts)
 
     @property
@@ -69,23 +84,33 @@ def _type_name(dtype: str) -> str:
 
 
 def groups(run: Run) -> tuple[Group, ...]:
-    """A run's cases by operation, element type and scalars, in the order first met.
+    """A run's cases by operation, element type, scalars and device, in the order first met.
 
-    Kernels of different options share a group: they do the same work and differ in how.
+    Kernels of different options share a group: they do the same work and differ in how. The groups of one
+    problem stand together, a ladder a card.
     """
-    buckets: dict[tuple[str, str, str], list[Measurement]] = {}
+    buckets: dict[tuple[str, str, str], dict[int, list[Measurement]]] = {}
     for case in run.cases:
         key = (case.problem.operation, case.problem.dtype, _scalars(case.problem))
-        buckets.setdefault(key, []).append(case)
+        buckets.setdefault(key, {}).setdefault(case.device, []).append(case)
     return tuple(
-        Group(
-            operation=run.operations[name],
-            dtype=dtype,
-            scalars=scalars,
-            variants=_variants(run.operations[name], cases),
-            sizes=_slices(cases),
-        )
-        for (name, dtype, scalars), cases in buckets.items()
+        _group(run, key, device, cases)
+        for key, by_device in buckets.items()
+        for device, cases in by_device.items()
+    )
+
+
+def _group(run: Run, key: tuple[str, str, str], device: int, cases: list[Measurement]) -> Group:
+    name, dtype, scalars = key
+    label = run.device_label(device) if len(run.devices) > 1 else ""
+    return Group(
+        operation=run.operations[name],
+        dtype=dtype,
+        scalars=scalars,
+        variants=_variants(run.operations[name], cases),
+        sizes=_slices(cases, label),
+        device=device,
+        device_label=label,
     )
 
 
@@ -121,11 +146,14 @@ def kernel_record(run: Run, kernel_id: str) -> KernelRecord:
         )
 
 
-def _slices(cases: list[Measurement]) -> tuple[SizeSlice, ...]:
+def _slices(cases: list[Measurement], device_label: str) -> tuple[SizeSlice, ...]:
     by_label: dict[str, list[Measurement]] = {}
     for case in cases:
         by_label.setdefault(case.problem.label, []).append(case)
-    slices = [SizeSlice(label, held[0].problem, tuple(held)) for label, held in by_label.items()]
+    slices = [
+        SizeSlice(label, held[0].problem, tuple(held), held[0].device, device_label)
+        for label, held in by_label.items()
+    ]
     return tuple(sorted(slices, key=lambda item: (item.problem.flops, item.problem.min_bytes)))
 
 

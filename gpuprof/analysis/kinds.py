@@ -36,4 +36,4 @@ def waves(run: Run, case: Measurement) -> float | None:
     blocks = blocks_of(case)
     if blocks is None or case.occupancy is None or case.occupancy.blocks_per_sm < 1:
         return None
-    return blocks / (run.device.sm_count * case.occupancy.blocks_per_sm)
+    return blocks / (run.devices[case.device].sm_count * case.occupancy.blocks_per_sm)

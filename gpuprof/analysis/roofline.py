@@ -15,6 +15,7 @@ from gpuprof.analysis.groups import Group
 from gpuprof.analysis.kinds import on_host
 from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
 from gpuprof.bounds.parts import BULK_READS, BULK_WRITES, DRAM_BYTES, READS, SECTOR_BYTES, WRITES
+from gpuprof.devices.device import Device
 from gpuprof.devices.measured import theoretical
 from gpuprof.results import Measurement, Run
 
@@ -82,14 +83,15 @@ def build_roofline(run: Run, group: Group) -> Roofline | None:
 
     What ran on the CPU does not stand under the GPU's roofs.
     """
-    peak = run.device.peak_gflops(group.dtype)
-    if peak is None or run.device.peak_bandwidth_gbps is None:
+    device = run.devices[group.device]
+    peak = device.peak_gflops(group.dtype)
+    if peak is None or device.peak_bandwidth_gbps is None:
         return None
     ladders = [build_ladder(run, size) for size in group.sizes]
     levels = tuple(
         Level(key, label, roofs, points)
         for key, (label, bytes_of) in _LEVELS.items()
-        if (roofs := _roofs(run, key)) and (points := tuple(_points(run, ladders, bytes_of)))
+        if (roofs := _roofs(device, key)) and (points := tuple(_points(run, ladders, bytes_of)))
     )
     return Roofline(peak, levels) if levels else None
 
@@ -151,9 +153,9 @@ _LEVELS: Mapping[str, tuple[str, Callable[[Measurement], float | None]]] = {
 _RATES = {"l1": "shared_gbps", "l2": "l2_gbps", "dram": "dram_read_gbps", "ideal": "dram_read_gbps"}
 
 
-def _roofs(run: Run, level: str) -> tuple[MemoryRoof, ...]:
+def _roofs(device: Device, level: str) -> tuple[MemoryRoof, ...]:
     """The theoretical bandwidth of a level, and what was reached on this device."""
-    device, rate = run.device, _RATES[level]
+    rate = _RATES[level]
     limit = theoretical(device).get(rate)
     reached = device.measured_rates.get(rate)
     if reached is None and rate == "dram_read_gbps":

@@ -126,7 +126,7 @@ def speed_of(run: Run, case: Measurement) -> Speed | None:
     """
     if run.backend != "gpu" or case.outcome != "ok" or case.timing is None or case.timing.cold is None:
         return None
-    device, problem, cold = run.device, case.problem, case.timing.cold
+    device, problem, cold = run.devices[case.device], case.problem, case.timing.cold
     rates = Throughput.of(problem, device, cold.median_us)
     if on_host(run, case):
         return Speed(cold, None, rates.gflops, rates.gbps, None, None, None, None, None)

@@ -67,8 +67,9 @@ def verdict_of(run: Run, case: Measurement) -> Verdict | None:
         return Verdict("memory", f"{numbers.percent(memory)} of the theoretical bandwidth", ())
     # How many blocks a library launches is its own affair.
     blocks = None if is_reference(run, case) else blocks_of(case)
-    if blocks is not None and blocks < run.device.sm_count:
-        evidence = f"{numbers.count(blocks)} {_blocks(blocks)} for {run.device.sm_count} SMs"
+    sm_count = run.devices[case.device].sm_count
+    if blocks is not None and blocks < sm_count:
+        evidence = f"{numbers.count(blocks)} {_blocks(blocks)} for {sm_count} SMs"
         return Verdict("grid", evidence, clues)
     return Verdict("neither", "", clues)
 

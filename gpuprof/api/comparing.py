@@ -152,12 +152,12 @@ class Comparison(CaseFinder[ComparedCase]):
     @property
     def missing(self) -> tuple[str, ...]:
         """Names of the cases that only the base has."""
-        return tuple(map(case_name, self.record.missing))
+        return tuple(case_name(self.record.base, case) for case in self.record.missing)
 
     @property
     def added(self) -> tuple[str, ...]:
         """Names of the cases that only the new run has."""
-        return tuple(map(case_name, self.record.added))
+        return tuple(case_name(self.record.new, case) for case in self.record.added)
 
     @property
     def differences(self) -> "tuple[Difference, ...]":

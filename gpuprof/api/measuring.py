@@ -83,7 +83,8 @@ def profile(
     compile_options: Sequence[str] = (),
     textures: Mapping[str, Mapping[str, Any]] | None = None,
     surfaces: Mapping[str, Mapping[str, Any]] | None = None,
-    device: str | int = "auto",
+    device: str | int | Sequence[str | int] = "auto",
+    cluster: str | None = None,
     arch: str | None = None,
     seed: int = 0,
     timeout_s: float = 60.0,
@@ -143,7 +144,10 @@ def profile(
         textures: Arguments that the kernel takes as a `cudaTextureObject_t`, by name, each with the fields of
             a header's `[textures.NAME]`: `{"image": {"filter": "linear"}}`.
         surfaces: Those that it takes as a `cudaSurfaceObject_t`, likewise: `{"out": {}}`.
-        device: `"auto"`, a GPU's number, `"sim"` or `"sim:CARD"` for the executor, `"none"` to compile only.
+        device: `"auto"`, a GPU's number, `"all"` GPUs, `"sim"` or `"sim:CARD"` for the executor, `"none"` to
+            compile only. Several as a list, `[0, 1]` or `["sim:h200", "sim:a100"]`: each measures every case.
+        cluster: Address of a Dask cluster, or `"local:N"`, whose workers measure: on each GPU that they
+            offer, or with `device="sim"` on their CPUs.
         arch: Without a GPU, the architecture to stand in for, such as `"sm_90"`.
         seed: Of the random inputs.
         timeout_s: Longest that one case may take.
@@ -176,7 +180,7 @@ def profile(
         Interrupted: Ctrl-C; it holds what was measured.
     """
     options = RunOptions(
-        device=str(device),
+        device=_device(device),
         arch=arch,
         seed=seed,
         timeout_s=timeout_s,
@@ -187,10 +191,16 @@ def profile(
         explain=explain,
         rounds=_checked_rounds(rounds),
         compile_timeout_s=compile_timeout_s,
+        cluster=cluster,
     )
     if resume is not None:
         _refuse("resume", save=save)
     file = _File(save, resume)
+    if ncu and cluster is not None:
+        raise InputError(
+            "ncu does not go with cluster: Nsight Compute profiles on this machine.",
+            fix="Leave one of them out.",
+        )
     how = params or {}, entry, dynamic_shared_bytes, cooperative, compile_options
     launch = _launch(grid, block, *how, textures or {}, surfaces or {})
     files = _listed(what)
@@ -223,6 +233,15 @@ def profile(
     if launch is not None:
         request = replace(request, selections=launched(ladder, launch))
     return _measured(request, options, file, progress, ncu=ncu)
+
+
+def _device(device: str | int | Sequence[str | int]) -> str:
+    """As `--device`."""
+    if isinstance(device, (str, int)):
+        return str(device)
+    if not device:
+        raise InputError("There is no device in the list.", fix='Name one, or leave device out for "auto".')
+    return ",".join(map(str, device))
 
 
 def _checked_rounds(rounds: int) -> int:

@@ -127,6 +127,11 @@ class Case:
         return self.run.record.cases[self._index]
 
     @property
+    def device(self) -> str:
+        """Name of its device; of several of one name also which of them."""
+        return self.run.record.device_label(self.record.device)
+
+    @property
     def kernel(self) -> str:
         """Id of the kernel or of the reference."""
         return self.record.kernel
@@ -303,7 +308,7 @@ class Run(CaseFinder[Case]):
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
-        """Every case: by size, then in rung order, references last."""
+        """Every case: by device, by size, then in rung order, references last."""
         return tuple(Case(self, index) for index in range(len(self.record.cases)))
 
     @property
@@ -313,8 +318,13 @@ class Run(CaseFinder[Case]):
 
     @property
     def device(self) -> str:
-        """Name of the GPU, or of the one that the executor stands in for."""
+        """Name of the GPU, or of the one that the executor stands in for; of several the first."""
         return self.record.device.name
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Names of all devices that it ran on, as cases give theirs."""
+        return tuple(map(self.record.device_label, range(len(self.record.devices))))
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat row a case, as a data frame takes them."""
@@ -410,7 +420,8 @@ class Run(CaseFinder[Case]):
         """What ran where, and how many cases are ok."""
         ok = sum(case.ok for case in self.cases)
         operations = ", ".join(dict.fromkeys(case.record.problem.operation for case in self.cases))
-        return f"<gpuprof run: {operations} on {self.device} ({self.backend}), {ok} of {len(self)} cases ok>"
+        where = ", ".join(self.devices)
+        return f"<gpuprof run: {operations} on {where} ({self.backend}), {ok} of {len(self)} cases ok>"
 
 
 _COUNTERS = {name: figure for name, figure in FIGURES.items() if figure.group == "Counters"}

@@ -14,6 +14,7 @@ from gpuprof.problems.problem import Problem
 from gpuprof.results import (
     BackendName,
     Clocks,
+    Condition,
     Counter,
     Explanation,
     Outcome,
@@ -80,6 +81,16 @@ class Backend(Protocol):
     @property
     def environment(self) -> Mapping[str, str]:
         """What a results file records of the backend's own software."""
+        ...
+
+    @property
+    def bus_id(self) -> str:
+        """Where a GPU sits in its machine; empty of anything else."""
+        ...
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What a GPU's driver told of its state before anything ran."""
         ...
 
     @property

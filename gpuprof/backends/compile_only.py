@@ -10,7 +10,7 @@ from gpuprof.errors import CaseSkipped
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.problem import Problem
-from gpuprof.results import BackendName
+from gpuprof.results import BackendName, Condition
 
 
 class CompileOnlyBackend:
@@ -39,6 +39,16 @@ class CompileOnlyBackend:
     def environment(self) -> Mapping[str, str]:
         """Nothing beyond what every run records."""
         return {}
+
+    @property
+    def bus_id(self) -> str:
+        """Empty: the card is not there."""
+        return ""
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """None: there is no driver to ask."""
+        return ()
 
     @property
     def memory_budget_bytes(self) -> int:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Open the backend that `--device` names. Imports a backend only when it is chosen."""
+"""The devices that `--device` names, and the backend of each. Imports a backend only when it is chosen."""
 
 import re
 from contextlib import suppress
@@ -12,6 +12,48 @@ from gpuprof.statistics import Budget
 
 #: Architecture that stands in where there is no GPU and none is named.
 _DEFAULT_ARCH = "sm_90"
+
+
+def named_devices(selector: str) -> tuple[str, ...]:
+    """What `--device` names, one by one, each as `open_backend` takes it.
+
+    Args:
+        selector: A device, a list of them with commas, or `all` GPUs.
+
+    Raises:
+        InputError: A list names something twice, or mixes what measures with what executes.
+        BackendUnavailable: There is no GPU where `all` are meant.
+    """
+    if selector.strip() == "all":
+        return _all_gpus()
+    named = tuple(part.strip() for part in selector.split(","))
+    if len(named) == 1:
+        return named
+    twice = [name for name in dict.fromkeys(named) if named.count(name) > 1]
+    if twice:
+        raise InputError(f"--device {selector} names {twice[0]} twice.", fix="Name each device once.")
+    loose = [name for name in named if name in ("", "auto", "all")]
+    if loose:
+        what = repr(loose[0]) if loose[0] else "nothing between two commas"
+        raise InputError(
+            f"--device {selector}: {what} is no member of a list.",
+            fix="List GPUs as 0,1, or simulated cards as sim:h200,sim:a100.",
+        )
+    if len({"gpu" if name.isdecimal() else name.partition(":")[0] for name in named}) > 1:
+        raise InputError(
+            f"--device {selector} mixes GPUs with devices that measure no time.",
+            fix="Make two runs: a ladder has times or counts.",
+        )
+    return named
+
+
+def _all_gpus() -> tuple[str, ...]:
+    from gpuprof.backends.gpu.query import device_count
+
+    count = device_count()
+    if not count:
+        raise BackendUnavailable("The driver shows no GPU.", fix="Check nvidia-smi and CUDA_VISIBLE_DEVICES.")
+    return tuple(map(str, range(count)))
 
 
 def open_backend(
@@ -69,7 +111,7 @@ def _instead_of(selector: str) -> str:
     with suppress(InputError):
         load_card(selector)
         return f"Did you mean sim:{selector}, which executes on the CPU as that card would?"
-    usual = "Use auto, sim, sim:CARD, none, or a GPU's number as `gpuprof devices` lists it."
+    usual = "Use auto, all, sim, sim:CARD, none, or a GPU's number as `gpuprof devices` lists it."
     return did_you_mean(selector, ("auto", "sim", "none"), usual)
 
 

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from gpuprof.commands.cluster_checks import cluster_checks
 from gpuprof.commands.doctor_check import Check, State
 from gpuprof.commands.host_checks import host_checks
 from gpuprof.errors import GpuprofError
@@ -45,14 +46,17 @@ extern "C" __global__ void trial(int n, const real *x, real *y)
 _TRIAL_ELEMENTS = 1 << 16
 
 
-def checks(device_ordinal: int) -> Iterator[Check]:
+def checks(device_ordinal: int, cluster: str | None = None) -> Iterator[Check]:
     """Every check, one at a time, since some take seconds.
 
     Args:
         device_ordinal: The GPU to profile on for the last check.
+        cluster: A Dask cluster to look at, too.
     """
     yield Check("Python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield from host_checks()
+    if cluster is not None:
+        yield from cluster_checks(cluster)
     yield _guard("Compiler (NVRTC)", _nvrtc, "broken")
     yield _cuda_headers()
     gpu = _guard("GPU", _gpus, "absent")

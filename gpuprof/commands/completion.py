@@ -52,11 +52,12 @@ def devices(incomplete: str) -> Offer:
 
     offered = [
         ("auto", "the first GPU, else the executor"),
+        ("all", "every GPU"),
         ("sim", "the executor on the CPU"),
         ("none", "compile only"),
     ]
     offered += [(f"sim:{name}", f"the executor, as {load_card(name).name}") for name in card_names()]
-    return _fitting(offered, incomplete)
+    return _in_list(offered, incomplete)
 
 
 def words(*choices: str) -> Callable[[str], Offer]:

@@ -16,11 +16,12 @@ from gpuprof.text import one_line
 _MARKS = {"ok": "ok      ", "absent": "without ", "disturbs": "disturbs", "broken": "BROKEN  "}
 
 
-def examine(device_ordinal: int, *, as_json: bool = False) -> ExitCode:
+def examine(device_ordinal: int, cluster: str | None = None, *, as_json: bool = False) -> ExitCode:
     """Print every check as it is made, or all of them as one JSON document.
 
     Args:
         device_ordinal: The GPU to try Nsight Compute on.
+        cluster: A Dask cluster to look at, too.
         as_json: Whether a program reads it.
 
     Returns:
@@ -28,7 +29,7 @@ def examine(device_ordinal: int, *, as_json: bool = False) -> ExitCode:
     """
     signals.postpone()
     made: list[Check] = []
-    for check in checks(device_ordinal):
+    for check in checks(device_ordinal, cluster):
         made.append(check)
         if not as_json:
             say_lines(_lines(check))

@@ -52,9 +52,18 @@ DeviceOption = Annotated[
     str,
     typer.Option(
         "--device",
-        metavar="auto|N|sim|none",
+        metavar="auto|N|all|sim|none",
         autocompletion=completion.devices,
-        help="auto: the first GPU, else sim; N: that GPU; sim, sim:CARD: run on the CPU; none: compile only.",
+        help="auto: the first GPU, else sim; N: that GPU; all; sim, sim:CARD: run on the CPU; none: compile"
+        " only. Several as 0,1 or sim:h200,sim:a100.",
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS|local:N",
+        help="Measure on the workers of a Dask cluster: on every GPU they offer, or with --device sim on"
+        " their CPUs.",
     ),
 ]
 Arch = Annotated[
@@ -175,6 +184,7 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "dtype": (Dtype, "f32"),
     "set_": (Set, None),
     "device": (DeviceOption, "auto"),
+    "cluster": (Cluster, None),
     "arch": (Arch, None),
     "seed": (Seed, 0),
     "timeout": (Timeout, 60.0),
@@ -311,6 +321,7 @@ def _measure(
         poison_inout=given["poison_inout"],
         explain=given["explain"],
         rounds=given["rounds"],
+        cluster=given["cluster"],
     )
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]

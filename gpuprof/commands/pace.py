@@ -32,17 +32,17 @@ class Pace:
     def start(self, case: Case) -> None:
         """A case begins."""
         params = {**(case.kernel.parameters if case.kernel else {}), **case.params}
-        self._running[_key(case.name, case.problem.label, params, case.block)] = self._clock()
+        self._running[_key(case.device, case.name, case.problem.label, params, case.block)] = self._clock()
         # A kernel that chooses another runs with that one's block and parameters, and once a size.
-        self._running[_key(case.name, case.problem.label)] = self._clock()
+        self._running[_key(case.device, case.name, case.problem.label)] = self._clock()
 
     def finish(self, done: Measurement) -> float | None:
         """A case has ended: the seconds that it took; None where its beginning was not seen."""
         self._done += 1
-        whole = _key(done.kernel, done.problem.label, done.params, done.block)
+        whole = _key(done.device, done.kernel, done.problem.label, done.params, done.block)
         begun = self._running.pop(whole, None)
         if begun is None:
-            begun = self._running.get(_key(done.kernel, done.problem.label))
+            begun = self._running.get(_key(done.device, done.kernel, done.problem.label))
         return None if begun is None else self._clock() - begun
 
     def rest_s(self) -> float | None:

@@ -209,6 +209,11 @@ def profile(
     Raises:
         GpuprofError: For bad input or a missing device, or where the disk is full; nothing measured is lost.
     """
+    if ncu is not None and options.cluster is not None:
+        raise InputError(
+            "--ncu does not go with --cluster: Nsight Compute profiles on this machine.",
+            fix="Leave one of them out.",
+        )
     signals.postpone()
     name = request.operation.name
     destination.check(name)

@@ -41,6 +41,13 @@ def _why(opened: Opened) -> str:
     return f"{opened.backend_reason} {instead}"
 
 
+def _devices(opened: Opened) -> str:
+    """What the run is on: of several, each with the number by which a bar calls it."""
+    if not opened.labels:
+        return opened.device.name
+    return ", ".join(f"{number}: {label}" for number, label in enumerate(opened.labels))
+
+
 def _parameters(params: Mapping[str, int]) -> str:
     """The parameters that tell one case of a kernel from another, as what follows its block."""
     return "".join(f" {name}={value}" for name, value in params.items())
@@ -69,13 +76,15 @@ class _Lines(_Silent):
         self._total = 0
         self._done = 0
         self._pace = Pace(0)
+        self._labels: tuple[str, ...] = ()
 
     def opened(self, opened: Opened, cases: int) -> None:
         """Name the device."""
         super().opened(opened, cases)
         self._total = cases
         self._pace = Pace(cases)
-        tell(f"{opened.device.name}: {cases} {'case' if cases == 1 else 'cases'}")
+        self._labels = opened.labels
+        tell(f"{_devices(opened)}: {cases} {'case' if cases == 1 else 'cases'}")
 
     def started(self, case: Case) -> None:
         """Note when the case begins."""
@@ -85,6 +94,8 @@ class _Lines(_Silent):
         """Name the case, how it ended, how long it took, and how long the others may take."""
         self._done += 1
         where = measurement.problem.label
+        if self._labels:
+            where = f"{where} on {self._labels[measurement.device]}"
         if measurement.chosen:
             where += f" → {measurement.chosen}"
         if measurement.has_launch:
@@ -114,6 +125,9 @@ class _Bar(_Silent):
         console = Console(stderr=True)
         self._pace = Pace(0)
         self._narrow = console.width < _NARROW
+        self._width = console.width
+        self._labels: tuple[str, ...] = ()
+        self._running: dict[int, str] = {}
         self._progress = RichProgress(
             TextColumn("{task.description}", markup=False),
             *(() if self._narrow else (BarColumn(bar_width=None),)),
@@ -131,21 +145,40 @@ class _Bar(_Silent):
         if why := _why(opened):
             self._progress.console.print(one_line(why), markup=False)
         self._pace = Pace(cases)
-        self._progress.update(self._task, description=one_line(opened.device.name), total=cases)
+        self._labels = opened.labels
+        self._progress.update(self._task, description=one_line(_devices(opened)), total=cases)
 
     def started(self, case: Case) -> None:
         """Show the case's name."""
         self._pace.start(case)
-        self._progress.update(self._task, description=one_line(f"{case.name} {case.problem.label}"))
+        self._running[case.device] = one_line(f"{case.name} {case.problem.label}")
+        self._progress.update(self._task, description=self._described())
 
     def finished(self, measurement: Measurement) -> None:
         """One more."""
+        self._running.pop(measurement.device, None)
+        if self._running:
+            self._progress.update(self._task, description=self._described())
         told = []
         if (took := self._pace.finish(measurement)) is not None and not self._narrow:
             told.append(f"last {format_seconds(took)}")
         if (rest := self._pace.rest_s()) is not None:
             told.append(f"about {format_seconds(rest)} left")
         self._progress.update(self._task, advance=1, told=", ".join(told))
+
+    def _described(self) -> str:
+        """What runs now: on one device its name, on several as many as find room, by their numbers."""
+        if not self._labels:
+            return next(reversed(self._running.values()))
+        shown: list[str] = []
+        left = self._width // 2
+        for number, what in sorted(self._running.items()):
+            text = f"{number}: {what}"
+            if shown and len(text) + 2 > left:
+                return f"{', '.join(shown)} and {len(self._running) - len(shown)} more"
+            shown.append(text if len(text) <= left else f"{text[: left - 1]}…")
+            left -= len(text) + 2
+        return ", ".join(shown)
 
     def profiling(self, case: Case) -> None:
         """Show the case under Nsight Compute; the bar goes back to counting up."""

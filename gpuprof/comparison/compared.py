@@ -112,8 +112,8 @@ class ComparedCase:
 
     @property
     def name(self) -> str:
-        """Kernel, size and launch shape on one line."""
-        return case_name(self.new.case)
+        """Kernel, size and launch shape on one line, and the device where the run has several."""
+        return case_name(self.new.run, self.new.case)
 
 
 @dataclass(frozen=True)
@@ -206,14 +206,16 @@ def compare_runs(
     )
 
 
-def case_name(case: Measurement) -> str:
-    """Kernel, size, block and parameters of a case, on one line."""
+def case_name(run: Run, case: Measurement) -> str:
+    """Kernel, size, block and parameters of a case, and the device where the run has several, on one line."""
     parts = [case.kernel, case.problem.label]
     if case.problem.dtype != "f32":
         parts.append(case.problem.dtype)
     if case.has_launch and not case.chosen:
         parts.append(format_extent(case.block))
         parts += [f"{name}={value}" for name, value in case.params.items()]
+    if len(run.devices) > 1:
+        parts.append(f"on {run.device_label(case.device)}")
     return " ".join(parts)
 
 

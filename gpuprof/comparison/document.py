@@ -264,7 +264,7 @@ def _case(run: Run, case: Measurement, **found: object) -> CaseDocument:
         options=problem.options,
         block=case.block,
         params=case.params,
-        device=run.devices[case.device].name,
+        device=run.device_label(case.device),
         is_reference=case.is_reference or kernel_record(run, case.kernel).is_reference,
         **found,  # type: ignore[arg-type]
     )

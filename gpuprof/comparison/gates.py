@@ -146,7 +146,9 @@ def read_gates(texts: Iterable[str], *, with_base: bool) -> tuple[Gate, ...]:
 def hold_run(gates: Sequence[Gate], run: Run) -> tuple[GateResult, ...]:
     """Hold every kernel's cases of one run against gates; references are nobody's code under test."""
     candidates = [
-        _Candidate(case_name(case), Subject(run, case)) for case in run.cases if not is_reference(run, case)
+        _Candidate(case_name(run, case), Subject(run, case))
+        for case in run.cases
+        if not is_reference(run, case)
     ]
     return tuple(_result(gate, candidates) for gate in gates)
 
@@ -158,12 +160,12 @@ def hold_comparison(gates: Sequence[Gate], comparison: Comparison) -> tuple[Gate
         _Candidate(case.name, case.new, case.base, case) for case in comparison.cases if not case.is_reference
     ]
     candidates += [
-        _Candidate(case_name(case), Subject(new, case))
+        _Candidate(case_name(new, case), Subject(new, case))
         for case in comparison.added
         if not is_reference(new, case)
     ]
     gone = [
-        _Candidate(case_name(case), None, Subject(base, case))
+        _Candidate(case_name(base, case), None, Subject(base, case))
         for case in comparison.missing
         if not is_reference(base, case)
     ]

@@ -32,14 +32,15 @@ def match(base: Run, new: Run) -> list[Pair]:
     """Pair the cases of two runs: those of the new run in its order, then those that only the base has.
 
     Cases belong together that agree in operation, sizes, element type, scalars, options, kernel, parameters,
-    block and, in a run on several devices, the device. A kernel of which each run has just one case at a
+    block and, in a run on several devices, the device: of several cards of one name the first belongs to the
+    first. A kernel of which each run has just one case at a
     problem is paired too: then its block or its parameters were changed.
     """
-    several = max(len({device.name for device in run.devices}) for run in (base, new)) > 1
+    several = max(len(run.devices) for run in (base, new)) > 1
 
     def problem(run: Run, case: Measurement) -> Key:
         key = (case.problem.key, case.kernel)
-        return (*key, run.devices[case.device].name) if several else key
+        return (*key, *_card(run, case.device)) if several else key
 
     def whole(run: Run, case: Measurement) -> Key:
         launch = case.block if case.has_launch and not case.chosen else None
@@ -61,6 +62,12 @@ def match(base: Run, new: Run) -> list[Pair]:
     ]
     used = set(of_new.values())
     return [*pairs, *(Pair(case, None) for index, case in enumerate(base.cases) if index not in used)]
+
+
+def _card(run: Run, device: int) -> Key:
+    """A device's name, and which of that name it is."""
+    name = run.devices[device].name
+    return name, sum(other.name == name for other in run.devices[:device])
 
 
 def _same_keys(base: Run, new: Run, key: KeyOf) -> dict[int, int]:

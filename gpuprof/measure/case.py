@@ -25,6 +25,7 @@ class Case:
         kernel: The kernel; None for a reference, which has no source and chooses its launch.
         params: Parameters that replace the header's defaults.
         alternatives: The kernels that this one may choose, where it does.
+        device: Number of its device in the run.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Case:
     kernel: Kernel | None = None
     params: Mapping[str, int] = field(default_factory=dict)
     alternatives: tuple[Kernel, ...] = ()
+    device: int = 0
 
     @classmethod
     def of(
@@ -50,6 +52,14 @@ class Case:
     def is_reference(self) -> bool:
         """Whether it is of something to compare kernels with."""
         return self.kernel is None
+
+
+def on_host(case: Case) -> bool:
+    """Whether a case is of a reference that runs on the CPU."""
+    if not case.is_reference:
+        return False
+    declared = case.problem.operation.references
+    return any(reference.id == case.name and reference.on_host for reference in declared)
 
 
 def resolve(case: Case, device: Device) -> tuple[Case, Kernel]:
@@ -107,6 +117,7 @@ def unmeasured(
         outcome=outcome,
         source_hash=kernel.source_hash if kernel else "",
         is_reference=case.is_reference,
+        device=case.device,
         reason=reason,
         verification_reason=why,
         timing_reason=why,

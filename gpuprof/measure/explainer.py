@@ -16,6 +16,7 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Explain, Explained, Open, Opened, OpenExecutor
 from gpuprof.measure.symptoms import Question, Symptom
+from gpuprof.measure.transport import Worker
 from gpuprof.results import BackendName, Measurement
 
 #: The longest that one explanation may take, and how long before that its worker ends the search by itself.
@@ -71,7 +72,7 @@ class Explainer:
         measurement: Measurement,
         question: Question,
         opened: Opened,
-        lane: WorkerProcess | None,
+        lane: Worker | None,
     ) -> tuple[Measurement, bool]:
         """The measurement with what explains it.
 

@@ -15,7 +15,7 @@ _Code = tuple[object, ...]
 
 
 class Pending:
-    """Cases in the order of the plan, for several workers.
+    """Cases in the order of the plan, for several workers; one that lost its place gives its case back.
 
     A worker keeps what it decoded of a kernel, for the kernel's other sizes, and what it found, for kernels
     that choose this one.
@@ -26,8 +26,10 @@ class Pending:
     """
 
     def __init__(self, cases: Iterable[Case], device: Device) -> None:
-        self._left = {index: _code(case, device) for index, case in enumerate(cases)}
+        self._codes = {index: _code(case, device) for index, case in enumerate(cases)}
+        self._left = dict(self._codes)
         self._taken_by: dict[_Code, object] = {}
+        self._under_way: set[int] = set()
         self._lock = threading.Lock()
 
     def take(self, worker: object) -> int | None:
@@ -44,7 +46,31 @@ class Pending:
             index = next(own, next(iter(self._left), None))
             if index is not None:
                 self._taken_by.setdefault(self._left.pop(index), worker)
+                self._under_way.add(index)
             return index
+
+    def done(self, index: int) -> None:
+        """A case that was taken has ended."""
+        with self._lock:
+            self._under_way.discard(index)
+
+    def give_back(self, index: int) -> None:
+        """Leave a case that was taken to any other worker."""
+        with self._lock:
+            code = self._codes[index]
+            self._taken_by.pop(code, None)
+            self._under_way.discard(index)
+            self._left = {index: code, **self._left}
+
+    def settled(self) -> bool:
+        """Whether no case is left, and none under way that might be given back."""
+        with self._lock:
+            return not self._left and not self._under_way
+
+    def left(self) -> list[int]:
+        """Cases that nobody has."""
+        with self._lock:
+            return sorted(self._left)
 
 
 def _code(case: Case, device: Device) -> _Code:

@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any
 
 from gpuprof import signals
-from gpuprof.errors import BackendUnavailable, ExitCode, InputError
+from gpuprof.errors import BackendUnavailable
 from gpuprof.measure.protocol import Compiled, Open, Opened, OpenExecutor, Refused, decode, encode
 from gpuprof.text import cut
 
@@ -117,8 +117,7 @@ class WorkerProcess:
         if isinstance(answer, Compiled):
             answer = self._answer(timeout_s)
         if isinstance(answer, Refused):
-            kind = InputError if answer.exit_code == ExitCode.BAD_INPUT else BackendUnavailable
-            raise kind(answer.what, fix=answer.fix)
+            raise answer.error()
         return answer
 
     def _answer(self, timeout_s: float, *, compiling: bool = False) -> Any:

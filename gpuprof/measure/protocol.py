@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gpuprof.devices.device import Device
+from gpuprof.errors import BackendUnavailable, ExitCode, GpuprofError, InputError
 from gpuprof.measure.case import Case
 from gpuprof.measure.symptoms import Question
 from gpuprof.problems.problem import Problem
-from gpuprof.results import BackendName, Counter, Explanation, Measurement, SourceLine
+from gpuprof.results import BackendName, Condition, Counter, Explanation, Measurement, SourceLine
 from gpuprof.schema import from_json, to_json
 
 T = TypeVar("T")
@@ -52,13 +53,27 @@ class OpenExecutor:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The backend is ready."""
+    """The backend is ready.
+
+    Args:
+        device: What it runs on.
+        backend: Which it is.
+        backend_reason: Why it is not what one would expect.
+        environment: Versions of its software.
+        memory_budget_bytes: Memory that a problem may take.
+        bus_id: Where a GPU sits in its machine.
+        conditions: What the GPU's driver told of its state.
+        labels: Names of all of a run's devices, where it has several: a run tells its watcher.
+    """
 
     device: Device
     backend: BackendName
     backend_reason: str | None
     environment: Mapping[str, str]
     memory_budget_bytes: int
+    bus_id: str = ""
+    conditions: tuple[Condition, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +161,11 @@ class Refused:
     what: str
     fix: str
     exit_code: int
+
+    def error(self) -> GpuprofError:
+        """That error, as whoever asked raises it."""
+        kind = InputError if self.exit_code == ExitCode.BAD_INPUT else BackendUnavailable
+        return kind(self.what, fix=self.fix)
 
 
 MESSAGES: dict[str, type[Any]] = {

@@ -2,30 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """One invocation from request to results: open a worker, plan, measure, keep the file current."""
 
-import platform
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol
 
-from gpuprof import __version__
+from gpuprof import __version__, signals
 from gpuprof.errors import BackendUnavailable, OutputError
-from gpuprof.machine import usable_cores
-from gpuprof.measure.case import Case
-from gpuprof.measure.counting import is_uncounted
-from gpuprof.measure.plan import check_memory, plan_cases
-from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
-from gpuprof.measure.protocol import Open, Opened, Size
+from gpuprof.measure.case import Case, on_host
+from gpuprof.measure.counting import OnCounted, is_uncounted
+from gpuprof.measure.protocol import Open, Opened
 from gpuprof.measure.request import Request, without_poison
 from gpuprof.measure.resume import asked, by_place
-from gpuprof.measure.session import SessionOptions, run_cases
+from gpuprof.measure.session import SessionOptions, ended, run_cases
+from gpuprof.measure.side_by_side import Card, Cards
+from gpuprof.measure.sites import sites_of
+from gpuprof.measure.transport import PlaceLost
 from gpuprof.operation import ReferenceDeclaration
-from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Run, Tool
+from gpuprof.results import SCHEMA_VERSION, KernelRecord, Measurement, Place, Run, Tool
 from gpuprof.statistics import with_round
 from gpuprof.store import ResultsFile
-from gpuprof.toolchain.nvrtc import nvrtc_version
 
 #: Opens the file in which a run is kept.
 Keep = Callable[[Run], ResultsFile]
@@ -73,6 +70,7 @@ class RunOptions:
         explain: Whether cases that fail, hang or are wrong are run again on the executor, to see where.
         rounds: How often a GPU measures every case, each time in a fresh process; they share
             `seconds_per_case`.
+        cluster: As `--cluster`; None for processes of this machine.
     """
 
     device: str = "auto"
@@ -87,6 +85,7 @@ class RunOptions:
     explain: bool = True
     rounds: int = 1
     compile_timeout_s: float = 120.0
+    cluster: str | None = None
 
 
 def measure(
@@ -158,7 +157,9 @@ class Measuring:
         if not options.poison_inout:
             request = without_poison(request)
         self._progress = progress
-        self._open_request = Open(
+        self._options = options
+        self._lock = threading.Lock()
+        open_request = Open(
             device=options.device,
             arch=options.arch,
             seed=options.seed,
@@ -167,41 +168,39 @@ class Measuring:
             libraries=tuple(dict.fromkeys(reference.library for reference in request.references)),
             given_arrays=options.given_arrays,
         )
-        self._worker: WorkerProcess | None = WorkerProcess(self._open_request)
+        self._sites = sites_of(options.device, options.cluster)
+        self._cards: Cards | None = None
         try:
-            self.opened = opened = self._worker.opened
-            self._cases = plan_cases(request, references=opened.backend == "gpu")
-            problems = list(dict.fromkeys(case.problem for case in self._cases))
-            sized = self._worker.ask(Size(tuple(problems)), options.timeout_s)
-            check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
+            self._cards = cards = Cards(
+                self._sites.sites, request, open_request, options.timeout_s, may_lack=self._sites.may_lack
+            )
             wanted = asked(request, options) if keep else {}
-            run = _empty_run(request, options, opened, argv, wanted)
-            self._keeper = _Keeper(run, tuple(_choosable(request)), self._cases, keep)
-        except (WorkerDied, WorkerTimeout) as error:
-            self._worker.close()
-            raise BackendUnavailable(
-                f"The worker process was lost before the first case: {error}."
-            ) from error
+            run = _empty_run(request, options, cards, argv, wanted)
+            cases = [case for card in cards.cards for case in card.cases]
+            self._keeper = _Keeper(run, tuple(_choosable(request)), cases, keep)
         except BaseException:
-            self._worker.close()
+            self._close()
             raise
+        opened = cards.cards[0].opened
         # The executor counts the same every time.
         self.rounds = options.rounds if opened.backend == "gpu" else 1
-        progress.opened(opened, self._keeper.left(self.rounds))
-        workers = _workers(opened, max(sized.bytes_needed, default=0))
-        self._counts = options.lines and opened.backend == "gpu"
-        self._session = SessionOptions(
-            self._open_request, options.timeout_s, options.compile_timeout_s, workers, options.explain
-        )
+        self._uncounted = self._keeper.uncounted() if options.lines and opened.backend == "gpu" else []
+        labels = tuple(map(run.device_label, range(len(run.devices)))) if len(run.devices) > 1 else ()
+        shown = replace(opened, labels=labels, backend_reason=run.backend_reason)
+        progress.opened(shown, self._keeper.left(self.rounds))
 
     def __enter__(self) -> "Measuring":
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the worker that no round took, and close the file."""
-        if self._worker is not None:
-            self._worker.close()
+        """End the workers that no round took, and close the file."""
+        self._close()
         self._keeper.close()
+
+    def _close(self) -> None:
+        if self._cards is not None:
+            self._cards.close()
+        self._sites.close()
 
     def round(self, number: int) -> None:
         """Measure every case once, or, after the first time, every case that was right so far.
@@ -210,68 +209,116 @@ class Measuring:
             number: Which round it is, from 0.
 
         Raises:
-            GpuprofError: A worker cannot be replaced.
+            GpuprofError: A worker of the only device cannot be replaced.
             KeyboardInterrupt: The run was asked to end; what was measured is kept.
         """
-        uncounted: list[int] = []
-        if number == 0:
-            session, indices, done = self._session, self._keeper.missing(), self._keeper.add
-            if self._counts:
-                uncounted = self._keeper.uncounted()
+        assert self._cards is not None
+        uncounted = self._uncounted if number == 0 else []
+        if len(self._cards.cards) == 1:
+            card = self._cards.cards[0]
+            self._measure(card, self._indices(card, number), number, uncounted)
         else:
-            # What a case counts and why it fails is known from the first round.
-            session = replace(self._session, explain=False)
-            indices, done = self._keeper.right(number), self._again
-            indices = indices[::-1] if number % 2 else indices
+            self._round_on_all(self._cards, number, uncounted)
+        if self.rounds > 1:
+            self._keeper.compact()
+
+    def _round_on_all(self, cards: Cards, number: int, uncounted: list[int]) -> None:
+        def measure_on(card: Card) -> None:
+            indices = [index for index in self._indices(card, number) if not on_host(self._case(card, index))]
+            own = range(card.first, card.first + len(card.cases))
+            self._measure(card, indices, number, [index for index in uncounted if index in own])
+
+        cards.together(measure_on)
+        # The CPU's own: nothing else may run beside it.
+        first = cards.cards[0]
+        hosts = [index for index in self._indices(first, number) if on_host(self._case(first, index))]
+        self._measure(first, hosts, number, [])
+
+    def _indices(self, card: Card, number: int) -> list[int]:
+        """Where the cases that a card takes in a round stand among those of the run, in their order."""
+        wanted = set(self._keeper.right(number) if number else self._keeper.missing())
+        indices = [index for index in range(card.first, card.first + len(card.cases)) if index in wanted]
+        return indices[::-1] if number % 2 else indices
+
+    def _case(self, card: Card, index: int) -> Case:
+        return card.cases[index - card.first]
+
+    def _measure(self, card: Card, indices: list[int], number: int, uncounted: list[int]) -> None:
+        """Measure some of a card's cases once; a card that is lost costs only its own.
+
+        Args:
+            card: The card.
+            indices: Which cases, by their places in the run.
+            number: The round.
+            uncounted: Cases that were measured before, and only have to be counted.
+        """
+        assert self._cards is not None
         if not indices and not uncounted:
             return
-        worker, self._worker = self._worker or WorkerProcess(self._open_request), None
         places = [*indices, *uncounted]
-        cases = [self._cases[index] for index in indices]
-
-        def finished(position: int, measurement: Measurement) -> None:
-            measurement = replace(measurement, planned=places[position])
-            done(places[position], measurement)
-            self._progress.finished(measurement)
+        cases = [self._case(card, index) for index in indices]
 
         def counted(position: int, measurement: Measurement) -> None:
             self._keeper.add(places[position], replace(measurement, planned=places[position]))
 
-        if number == 0 and self._counts:
-            session = replace(session, on_counted=counted)
-        run_cases(
-            cases,
-            worker,
-            session,
-            lambda position: self._progress.started(cases[position]),
-            finished,
-            [
-                (position, self._cases[index], self._keeper.case(index))
-                for position, index in enumerate(uncounted, start=len(indices))
-            ],
+        # What a case counts and why it fails is known from the first round.
+        session = SessionOptions(
+            card.request,
+            self._options.timeout_s,
+            self._options.compile_timeout_s,
+            self._cards.transports(card),
+            self._options.explain and number == 0,
+            counted if self._options.lines and number == 0 else None,
         )
-        if self.rounds > 1:
-            self._keeper.compact()
+        left = set(indices)
+
+        def done(position: int, measurement: Measurement) -> None:
+            index = indices[position]
+            measurement = replace(measurement, planned=index)
+            with self._lock:
+                left.discard(index)
+                if number == 0:
+                    self._keeper.add(index, measurement)
+                else:
+                    self._again(index, measurement)
+                self._progress.finished(measurement)
+
+        def started(position: int) -> None:
+            with self._lock:
+                self._progress.started(cases[position])
+
+        known = [
+            (position, self._case(card, index), self._keeper.case(index))
+            for position, index in enumerate(uncounted, start=len(indices))
+        ]
+        try:
+            if card.lost is None:
+                worker, card.worker = card.worker, None
+                worker = worker or session.transports[0].open(card.request)
+                run_cases(cases, worker, session, started, done, known)
+        except (BackendUnavailable, PlaceLost) as error:
+            if isinstance(error, BackendUnavailable) and len(self._cards.cards) == 1:
+                raise
+            signals.check()
+            card.lost = str(error).rstrip(".")
+        if card.lost is not None and number == 0:
+            for position, index in enumerate(indices):
+                if index in left:
+                    reason = f"Its device was lost: {card.lost}."
+                    row = ended(cases[position], card.opened.device, "failed", reason)
+                    done(position, replace(row, lost=True))
 
     def _again(self, index: int, measurement: Measurement) -> None:
+        assert self._cards is not None
         if not measurement.lost:  # nothing is known of that round: the others stand
             before = self._keeper.case(index)
-            self._keeper.add(index, with_round(before, measurement, self.opened.device))
+            device = self._cards.cards[before.device].opened.device
+            self._keeper.add(index, with_round(before, measurement, device))
 
     def finish(self, *, complete: bool) -> Run:
         """The run, in its file too."""
-        return self._keeper.finish(complete=complete)
-
-
-def _workers(opened: Opened, largest_case_bytes: int) -> int:
-    """Worker processes side by side: as many as there are cores, and as fit into memory together.
-
-    Executed cases do not disturb each other; measured ones would.
-    """
-    if opened.backend != "sim":
-        return 1
-    fitting = opened.memory_budget_bytes // max(1, largest_case_bytes)
-    return max(1, min(usable_cores(), fitting))
+        assert self._cards is not None
+        return self._keeper.finish(self._cards.places(), complete=complete)
 
 
 class _Keeper:
@@ -345,13 +392,13 @@ class _Keeper:
         if self._file:
             self._file.compact(self._run(complete=False, every_kernel=True))
 
-    def finish(self, *, complete: bool) -> Run:
+    def finish(self, places: tuple[Place, ...], *, complete: bool) -> Run:
         """The run, in the file too: in plan order, with those of the choosable kernels that were chosen.
 
         Raises:
             OutputError: It cannot be written; the error holds it.
         """
-        run = self._run(complete=complete, every_kernel=False)
+        run = replace(self._run(complete=complete, every_kernel=False), places=places)
         if self._file:
             try:
                 self._file.finish(run)
@@ -389,21 +436,18 @@ def _choosable(request: Request) -> Iterator[KernelRecord]:
 
 
 def _empty_run(
-    request: Request,
-    options: RunOptions,
-    opened: Opened,
-    argv: tuple[str, ...],
-    wanted: Mapping[str, str],
+    request: Request, options: RunOptions, cards: Cards, argv: tuple[str, ...], wanted: Mapping[str, str]
 ) -> Run:
+    opened = cards.cards[0].opened
     return Run(
         schema_version=SCHEMA_VERSION,
         tool=Tool("gpuprof", __version__),
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         argv=argv,
-        environment={**_environment(), **opened.environment},
-        devices=(opened.device,),
+        environment=opened.environment,
+        devices=tuple(card.opened.device for card in cards.cards),
         backend=opened.backend,
-        backend_reason=opened.backend_reason,
+        backend_reason=" ".join(filter(None, (opened.backend_reason, *cards.left_out))) or None,
         complete=False,
         seed=options.seed,
         operations={request.operation.name: request.operation},
@@ -416,6 +460,7 @@ def _empty_run(
             ),
         ),
         asked=wanted,
+        places=cards.places(),
         cases=(),
     )
 
@@ -439,18 +484,3 @@ def _reference_record(operation: str, reference: ReferenceDeclaration) -> Kernel
         is_reference=True,
         on_host=reference.on_host,
     )
-
-
-def _environment() -> dict[str, str]:
-    """Software that decides the measured code; nothing that names the user or the machine."""
-    environment = {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "nvrtc": ".".join(map(str, nvrtc_version())),
-    }
-    for package in ("numpy", "cuda-bindings"):
-        try:
-            environment[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return environment

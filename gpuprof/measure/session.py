@@ -3,6 +3,7 @@
 """Run a plan: hand its cases to workers, keep each result the moment it exists, survive what kernels do."""
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,9 +15,10 @@ from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
 from gpuprof.measure.pending import Pending
-from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.process import WorkerDied, WorkerTimeout
 from gpuprof.measure.protocol import Measure, Open, Opened, Prepare
 from gpuprof.measure.symptoms import Question
+from gpuprof.measure.transport import HERE, PlaceLost, Transport, Worker, WorkerVanished
 from gpuprof.results import Measurement, Outcome
 
 OnCase = Callable[[int, Measurement], None]
@@ -35,7 +37,8 @@ class SessionOptions:
         open_request: The backend every worker opens.
         timeout_s: Longest one case may take before its worker is killed, once it is compiled.
         compile_timeout_s: Longest that compiling it may take.
-        workers: Worker processes side by side; more than one only where cases do not disturb each other.
+        transports: How cases reach a worker process, one for each that runs side by side; more than one only
+            where cases do not disturb each other.
         explain: Whether cases that go wrong are run again on the executor, to see where.
         on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
     """
@@ -43,14 +46,14 @@ class SessionOptions:
     open_request: Open
     timeout_s: float
     compile_timeout_s: float
-    workers: int = 1
+    transports: tuple[Transport, ...] = (HERE,)
     explain: bool = True
     on_counted: OnCounted | None = None
 
 
 def run_cases(
     cases: list[Case],
-    first: WorkerProcess,
+    first: Worker,
     options: SessionOptions,
     on_start: Callable[[int], None],
     on_done: OnCase,
@@ -60,7 +63,7 @@ def run_cases(
 
     Args:
         cases: What to measure, in order.
-        first: A worker that is open already; it is closed at the end.
+        first: A worker that the first transport opened already; it is closed at the end.
         options: How to run.
         on_start: Called with a case's index when it begins.
         on_done: Called with a case's index and measurement when it is done, from one thread at a time.
@@ -68,6 +71,7 @@ def run_cases(
 
     Raises:
         GpuprofError: A worker cannot be replaced.
+        PlaceLost: No place is left where cases could run, and some have not.
         KeyboardInterrupt: The run was asked to end; no worker is left.
     """
     pending = Pending(cases, first.opened.device)
@@ -79,10 +83,9 @@ def run_cases(
         counting = Counting(options.open_request, first.opened, options.on_counted)
         for index, case, measurement in uncounted:
             counting.add(index, case, measurement)
-    lanes = [_Lane(cases, options, first, counting)]
-    lanes += [
-        _Lane(cases, options, None, None, prepares=True) for _ in range(min(options.workers, len(cases)) - 1)
-    ]
+    own, *others = options.transports[: max(1, len(cases))]
+    lanes = [_Lane(cases, options, own, first, counting)]
+    lanes += [_Lane(cases, options, transport, None, None, prepares=True) for transport in others]
     threads = [
         threading.Thread(target=lane.run, args=(pending, lock, on_start, on_done), daemon=True)
         for lane in lanes
@@ -108,16 +111,19 @@ def run_cases(
         if lane.error is not None:
             signals.check()
             raise lane.error
+    if pending.left():
+        raise PlaceLost("; ".join(dict.fromkeys(filter(None, (lane.lost for lane in lanes)))))
 
 
 class _Lane:
-    """One worker at a time, and the thread that feeds it."""
+    """One worker at a time, and the thread that feeds it; `lost` says why none can be had any more."""
 
     def __init__(
         self,
         cases: list[Case],
         options: SessionOptions,
-        worker: WorkerProcess | None,
+        transport: Transport,
+        worker: Worker | None,
         counting: Counting | None,
         *,
         prepares: bool = False,  # whether its first worker is told of all cases ahead
@@ -126,10 +132,13 @@ class _Lane:
         self._prepares = prepares
         self._counting = counting
         self._options = options
+        self._transport = transport
         self._worker = worker
         self._explainer = Explainer(options.open_request)
         self._closed = False
+        self._attempts: dict[int, str] = {}
         self.error: BaseException | None = None
+        self.lost = ""
 
     def run(
         self,
@@ -141,27 +150,37 @@ class _Lane:
         """Take cases until none is left."""
         try:
             if self._prepares:
-                self._worker = WorkerProcess(self._options.open_request)
+                self._worker = self._transport.open(self._options.open_request)
                 with suppress(WorkerDied):
                     self._worker.tell(Prepare(tuple(self._cases)))
             while not self._closed:
                 index = pending.take(self)
                 if index is None:
-                    return
+                    if pending.settled():
+                        return
+                    time.sleep(_POLL_S)  # another lane may lose its place, and leave its case to this one
+                    continue
                 if self._counting is not None and self._cases[index].is_reference:
                     # A reference may be the CPU's own: nothing else may run beside it.
                     self._counting.wait()
                 with lock:
                     on_start(index)
-                measurement, question, opened = self._measure(index)
+                try:
+                    measurement, question, opened = self._measure(index)
+                except PlaceLost:
+                    pending.give_back(index)
+                    raise
                 if self._closed:
                     return
                 if question is not None:
                     measurement = self._explained(index, measurement, question, opened)
                 with lock:
                     on_done(index, measurement)
+                pending.done(index)
                 if self._counting is not None and measurement.outcome == "ok" and measurement.source_hash:
                     self._counting.add(index, self._cases[index], measurement)
+        except PlaceLost as lost:
+            self.lost = str(lost)
         except BaseException as error:
             self.error = error
         finally:
@@ -180,7 +199,7 @@ class _Lane:
         """What came of a case, what there is to explain of it, and what ran it."""
         case = self._cases[index]
         fresh = self._worker is None
-        worker = self._worker = self._worker or WorkerProcess(self._options.open_request)
+        worker = self._worker = self._worker or self._transport.open(self._options.open_request)
         opened, died = worker.opened, True
         compile_s = None if case.is_reference else self._options.compile_timeout_s
         try:
@@ -192,17 +211,24 @@ class _Lane:
                 return measurement, None, opened
         except WorkerDied as death:
             self._discard()
-            again = not fresh or (death.taken and tries < _TRIES_WHEN_TAKEN)
+            vanished = isinstance(death, WorkerVanished) and index not in self._attempts
+            again = vanished or not fresh or (death.taken and tries < _TRIES_WHEN_TAKEN)
             if again and not self._closed:
-                # An earlier case, the compilation of a later one, or somebody else may be to blame.
+                # An earlier case, the compilation of a later one, the machine or somebody else may be to
+                # blame: once more.
+                if vanished:
+                    self._attempts[index] = str(death)
                 return self._measure(index, tries + fresh)
-            measurement = _ended(case, opened.device, "failed", f"It brought its process down: {death}.")
+            measurement = ended(case, opened.device, "failed", f"It brought its process down: {death}.")
             if death.taken:
                 return replace(measurement, lost=True), None, opened
         else:
             measurement, died = answer.measurement, answer.context_lost
             if died:
                 self._discard()
+        if index in self._attempts:
+            told = f"This is the second attempt: in the first {self._attempts[index]}."
+            measurement = replace(measurement, remarks=(*measurement.remarks, told))
         return measurement, question_of(measurement, opened.backend, died=died), opened
 
     def _out_of_time(self, case: Case, device: Device, *, compiling: bool) -> Measurement:
@@ -211,7 +237,7 @@ class _Lane:
         else:
             did, limit, option = "end", self._options.timeout_s, "--timeout"
         reason = f"The case did not {did} within {limit:g} s and was stopped. Allow more with {option}."
-        return _ended(case, device, "timeout", reason)
+        return ended(case, device, "timeout", reason)
 
     def _explained(
         self, index: int, measurement: Measurement, question: Question, opened: Opened
@@ -236,7 +262,7 @@ class _Lane:
             self._worker = None
 
 
-def _ended(case: Case, device: Device, outcome: Outcome, reason: str) -> Measurement:
+def ended(case: Case, device: Device, outcome: Outcome, reason: str) -> Measurement:
     """A case that brought nothing home."""
     why = "the case did not end"
     if case.is_reference:

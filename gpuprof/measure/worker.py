@@ -39,6 +39,7 @@ from gpuprof.measure.protocol import (
     decode,
     encode,
 )
+from gpuprof.measure.versions import versions
 from gpuprof.problems.given import look_in
 from gpuprof.statistics import Budget
 
@@ -105,8 +106,10 @@ class Worker:
             device=self._backend.device,
             backend=self._backend.name,
             backend_reason=reason,
-            environment=self._backend.environment,
+            environment={**versions(), **self._backend.environment},
             memory_budget_bytes=self._backend.memory_budget_bytes,
+            bus_id=self._backend.bus_id,
+            conditions=self._backend.conditions,
         )
 
     def _compiled(self, kernel: Kernel, shape: LaunchShape) -> Functions:

@@ -37,6 +37,24 @@ class Imported:
 _FEWEST_REGISTERS = 16
 
 
+def _device_of(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -> int:
+    """The first of a run's devices that a report can be of: cards of one kind count alike.
+
+    Raises:
+        InputError: It is of another kind of GPU than all of them.
+    """
+    found = {launch.compute_capability for launch in launches} - {None}
+    for number, device in enumerate(run.devices):
+        if found <= {device.compute_capability}:
+            return number
+    held = ", ".join(dict.fromkeys(f"{device.name} ({device.compute_capability})" for device in run.devices))
+    other = next(capability for capability in found if capability)
+    raise InputError(
+        f"{report.name} is of a GPU with compute capability {other}; the results are of {held}.",
+        fix="Profile on the same kind of GPU.",
+    )
+
+
 def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -> Imported:
     """Find the case of each launch.
 
@@ -53,18 +71,12 @@ def match_launches(run: Run, launches: Sequence[ProfiledLaunch], report: Path) -
     Raises:
         InputError: The report is of another kind of GPU, or no launch belongs to a case.
     """
-    for launch in launches:
-        if launch.compute_capability not in (None, run.device.compute_capability):
-            raise InputError(
-                f"{report.name} is of a GPU with compute capability {launch.compute_capability};"
-                f" the results are of {run.device.name} ({run.device.compute_capability}).",
-                fix="Profile on the same kind of GPU.",
-            )
+    profiled = _device_of(run, launches, report)
     entries = {record.id: function_name(entry_of(record)) for record in run.kernels}
     keys = {
         (index, number): key
         for index, case in enumerate(run.cases)
-        if case.outcome == "ok" and case.grid is not None and case.ran in entries
+        if case.outcome == "ok" and case.grid is not None and case.ran in entries and case.device == profiled
         for number, key in enumerate(_keys(case, entries[case.ran]))
     }
     found = _in_order(keys, launches) or _by_code(run, keys, launches)

@@ -116,18 +116,19 @@ def _converted(value: float | int, unit: str, wanted: str) -> tuple[float | int 
     return (value if factor == 1.0 else value * factor), None
 
 
-def profilable(run: Run, cases: Sequence[Case]) -> list[tuple[int, Case]]:
-    """The cases of a run that ended well, each with its index in `run.cases`.
+def profilable(run: Run, cases: Sequence[Case], device: int = 0) -> list[tuple[int, Case]]:
+    """The cases of a run that ended well on one of its devices, each with its index in `run.cases`.
 
     Args:
         run: The run.
-        cases: Its plan, in the same order; a run that was stopped early holds a prefix of it.
+        cases: The plan of that device, in the same order; a run that was stopped early holds a prefix of it.
+        device: Its number.
     """
-    pairs = zip(run.cases, cases, strict=False)
+    own = [(index, case) for index, case in enumerate(run.cases) if case.device == device]
     return [
         # The block that ran, which a kernel that chooses does not know beforehand.
         (index, replace(case, block=measurement.block))
-        for index, (measurement, case) in enumerate(pairs)
+        for (index, measurement), case in zip(own, cases, strict=False)
         if measurement.outcome == "ok" and not measurement.is_reference
     ]
 

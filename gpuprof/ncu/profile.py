@@ -7,7 +7,7 @@ from math import prod
 from pathlib import Path
 
 from gpuprof.kernels.entries import function_name
-from gpuprof.measure.case import Case
+from gpuprof.measure.case import Case, on_host
 from gpuprof.ncu.diagnosis import NcuError, NcuReadError, diagnose, diagnose_launch, first_error
 from gpuprof.ncu.find import Ncu, find_ncu
 from gpuprof.ncu.invocation import Ended, NcuOptions, run_ncu
@@ -74,9 +74,10 @@ def add_counters(
     Args:
         run: The run, measured on a GPU.
         cases: Its plan, in order.
-        device: As `--device`; `auto` is the first GPU.
+        device: As `--device`, where the run does not tell which GPUs it had; `auto` is the first.
         options: How to profile.
-        json_path: The results file; the report stands beside it under its name.
+        json_path: The results file; the report stands beside it under its name, those of further GPUs with
+            their numbers.
         progress: Told each case when its turn comes.
         given_arrays: As in `collect`.
 
@@ -86,14 +87,29 @@ def add_counters(
     Raises:
         InputError: The results file cannot be written.
     """
-    outcome = collect(
-        profilable(run, cases),
-        device_ordinal=int(device) if device.isdecimal() else 0,
-        seed=run.seed,
-        options=options,
-        report_path=json_path.with_suffix(".ncu-rep"),
-        progress=progress,
-        given_arrays=given_arrays,
+    outcomes = []
+    for number in range(len(run.devices)):
+        ordinal = run.place(number).selector or device
+        name = json_path.stem if number == 0 else f"{json_path.stem}-gpu{ordinal}"
+        outcomes.append(
+            collect(
+                # The host's references ran beside the first device only.
+                profilable(run, [case for case in cases if number == 0 or not on_host(case)], number),
+                device_ordinal=int(ordinal) if ordinal.isdecimal() else 0,
+                seed=run.seed,
+                options=options,
+                report_path=json_path.with_name(f"{name}.ncu-rep"),
+                progress=progress,
+                given_arrays=given_arrays,
+            )
+        )
+        if outcomes[-1].problem is not None:
+            break  # what keeps Nsight Compute from one GPU keeps it from the others
+    outcome = NcuOutcome(
+        {index: profile for one in outcomes for index, profile in one.profiles.items()},
+        tuple(report for one in outcomes for report in one.reports),
+        outcomes[0].version,
+        outcomes[-1].problem,
     )
     merged = merge(run, outcome)
     write_run(merged, json_path)

@@ -145,6 +145,14 @@ def _columns(*keys: str) -> tuple[Column, ...]:
     return tuple(column_of(FIGURES[key], fine=True) for key in keys)
 
 
+def _device_column(run: Run) -> Column:
+    def read(run: Run, case: Measurement) -> Cell:
+        label = run.device_label(case.device)
+        return Cell(label, label)
+
+    return Column("device", "Device", "Case", "What it ran on.", read, numeric=False)
+
+
 CASE = (
     Column(
         "kernel",
@@ -229,4 +237,5 @@ def counter_columns(cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
 def all_columns(run: Run, cases: tuple[Measurement, ...]) -> tuple[Column, ...]:
     """Every figure a case can have; others' times stand only beside times of our own."""
     published = PUBLISHED if run.backend == "gpu" else ()
-    return CASE + TIME + RATE + BOUND + RESOURCE + CHECK + counter_columns(cases) + published
+    device = (_device_column(run),) if len(run.devices) > 1 else ()
+    return CASE + device + TIME + RATE + BOUND + RESOURCE + CHECK + counter_columns(cases) + published

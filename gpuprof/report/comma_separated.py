@@ -85,7 +85,7 @@ def _identity(run: Run) -> Iterator[_Column]:
     yield _of_case("block", lambda case: format_extent(case.block) if case.has_launch else None)
     yield _of_case("grid", lambda case: format_extent(case.grid) if case.grid else None)
     yield from _spread(run, "param", lambda case: case.params)
-    yield _of_case("device", lambda case: run.device.name)
+    yield _of_case("device", lambda case: run.device_label(case.device))
     yield _of_case("backend", lambda case: run.backend)
     yield _of_case("outcome", lambda case: case.outcome)
     yield _of_case("reason", lambda case: case.reason)

@@ -192,8 +192,8 @@ def _view(number: int, comparison: Comparison, gates: Sequence[GateResult]) -> V
         tuple(_ladders(number, comparison, rows, anchors)),
         cards,
         tuple(_sources(comparison)),
-        tuple(case_name(case) for case in comparison.missing),
-        tuple(case_name(case) for case in comparison.added),
+        tuple(case_name(comparison.base, case) for case in comparison.missing),
+        tuple(case_name(comparison.new, case) for case in comparison.added),
     )
 
 

@@ -36,8 +36,11 @@ def render_comparison_markdown(comparison: Comparison, gates: Sequence[GateResul
             "\n".join((f"<details><summary>{summary}</summary>", "", *_table(unchanged), "", "</details>"))
         )
     alone = [
-        f"- {word}: {text(case_name(case))}"
-        for word, cases in (("missing", comparison.missing), ("new", comparison.added))
+        f"- {word}: {text(case_name(run, case))}"
+        for word, run, cases in (
+            ("missing", comparison.base, comparison.missing),
+            ("new", comparison.new, comparison.added),
+        )
         for case in cases
     ]
     if alone:

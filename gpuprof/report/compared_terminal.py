@@ -60,9 +60,12 @@ def print_comparison(
         _print_table(writer, shown)
     if len(unchanged) > _MOST_UNCHANGED:
         writer.wrapped("=", f"{len(unchanged) - _MOST_UNCHANGED} more are the same.", "dim")
-    for word, cases in (("missing", comparison.missing), ("new", comparison.added)):
+    for word, run, cases in (
+        ("missing", comparison.base, comparison.missing),
+        ("new", comparison.new, comparison.added),
+    ):
         for case in cases:
-            writer.wrapped("-" if word == "missing" else "+", f"{word}: {case_name(case)}", "dim")
+            writer.wrapped("-" if word == "missing" else "+", f"{word}: {case_name(run, case)}", "dim")
     if gates:
         writer.gap()
         _print_gates(writer, gates)

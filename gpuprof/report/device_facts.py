@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a report says of the device: limits and peaks, with where they come from."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import MEASURED_RATES, theoretical
+from gpuprof.results import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,19 @@ class RateRow:
     share: str
     unit: str
     reason: str
+
+
+def names_text(run: Run) -> str:
+    """The names of a run's devices, those of one name once: `2 x NVIDIA H200 and NVIDIA A100`."""
+    count = Counter(device.name for device in run.devices)
+    names = [name if number == 1 else f"{number} x {name}" for name, number in count.items()]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def devices_text(run: Run) -> str:
+    """The same with architectures: `NVIDIA H200 (sm_90)`."""
+    count = Counter(f"{device.name} ({device.arch})" for device in run.devices)
+    return ", ".join(name if number == 1 else f"{number} x {name}" for name, number in count.items())
 
 
 def rate_rows(device: Device) -> tuple[RateRow, ...]:

@@ -231,18 +231,18 @@ def _brief(run: Run, found: list[tuple[Ladder, Rung]]) -> str:
     """For example `4096: 2.50 ms`; a bound is said to be one."""
     for ladder, rung in reversed(found):
         if rung.speed is not None:
-            return f"{ladder.size.label}: {numbers.time_us(rung.speed.median_us)}"
+            return f"{ladder.size.heading}: {numbers.time_us(rung.speed.median_us)}"
         if rung.limits is not None and status_of(run, rung.case).usable:
-            return f"{ladder.size.label}: at least {numbers.time_us(rung.limits.least_us)}"
+            return f"{ladder.size.heading}: at least {numbers.time_us(rung.limits.least_us)}"
     ladder, rung = found[-1]
-    return f"{ladder.size.label}: {status_of(run, rung.case).word}"
+    return f"{ladder.size.heading}: {status_of(run, rung.case).word}"
 
 
 def _shares(found: list[tuple[Ladder, Rung]]) -> tuple[ShareList, ...]:
     """Bars of each size that has any; reasons that are next to nothing only lengthen the list."""
     lists = (
         ShareList(
-            ladder.size.label,
+            ladder.size.heading,
             speed_of_light(rung.case),
             tuple(share for share in stalls(rung.case) if share.pct >= _LEAST_SHARE_PCT),
         )
@@ -255,7 +255,7 @@ def _size(run: Run, ladder: Ladder, rung: Rung) -> SizeColumn:
     case = rung.case
     blocks, filled = blocks_of(case), waves(run, case)
     return SizeColumn(
-        label=ladder.size.label,
+        label=ladder.size.heading,
         block=format_block(case, brief=True),
         grid=f"{format_extent(case.grid)} ({numbers.count(blocks)})" if case.grid and blocks else "",
         launches=tuple(

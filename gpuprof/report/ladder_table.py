@@ -147,7 +147,7 @@ def _timed(run: Run, group: Group, ladder: Ladder) -> tuple[RungColumn, ...]:
         RungColumn("Rate", "gflops" if group.rate_is_flops else "gbps", rate),
         _column(run, "pct_of_limit", bar=True),
     ]
-    if not group.rate_is_flops and run.device.measured_copy_bandwidth_gbps:
+    if not group.rate_is_flops and run.devices[group.device].measured_copy_bandwidth_gbps:
         columns.append(_column(run, "pct_of_copy", bar=True))
     if any(rung.limits is not None for rung in ladder.rungs):
         columns += [_column(run, "bound_by"), _column(run, "pct_of_bound", bar=True)]

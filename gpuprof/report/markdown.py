@@ -18,6 +18,7 @@ from gpuprof.analysis.speed import Speed, rate, why_no_speed
 from gpuprof.analysis.status import status_of
 from gpuprof.report.blocks_text import BLOCK_COLUMNS, block_sentence
 from gpuprof.report.cells import Cell, cell_of, format_block, missing
+from gpuprof.report.device_facts import devices_text
 from gpuprof.report.ladder_table import explanation, resource_columns, rung_columns
 from gpuprof.report.markdown_text import code, text
 from gpuprof.report.parameters_text import parameter_lines
@@ -49,7 +50,7 @@ def render_markdown(run: Run) -> str:
         Markdown text, ending in a newline; what was not measured says so.
     """
     run = shortened(run)
-    device = f"**{text(f'{run.device.name} ({run.device.arch})')}**"
+    device = f"**{text(devices_text(run))}**"
     parts = [
         ", ".join(
             (device, MODES[run.backend].ran, text(run.created_utc), f"gpuprof {text(run.tool.version)}")

@@ -161,13 +161,13 @@ def _bound_metric(run: Run, ladder: Ladder) -> Metric:
 
 def _roofs(run: Run, ladder: Ladder) -> tuple[tuple[float, str], ...]:
     """The theoretical roof over this size, and the measured copy bandwidth where it bounds the rate."""
-    limit = limit_of(ladder.size.problem, run.device)
+    limit = limit_of(ladder.size.problem, run.devices[ladder.size.device])
     if limit is None:
         return ()
     if limit.gflops is not None:
         return ((limit.gflops, f"{limit.name} {numbers.gflops(limit.gflops)}"),)
     roof = ((limit.gbps, f"{limit.name} {numbers.gbps(limit.gbps)}"),)
-    copy = run.device.measured_copy_bandwidth_gbps
+    copy = run.devices[ladder.size.device].measured_copy_bandwidth_gbps
     return (*roof, (copy, f"measured copy {numbers.gbps(copy)}")) if copy else roof
 
 

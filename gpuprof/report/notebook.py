@@ -15,6 +15,7 @@ from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.status import status_of
 from gpuprof.report.case_columns import CaseColumn, CaseRow, case_columns, says_anything
 from gpuprof.report.cells import format_block
+from gpuprof.report.device_facts import devices_text
 from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.shortened import shortened
 from gpuprof.report.text import finalize
@@ -54,7 +55,7 @@ def render_notebook(run: Run) -> str:
         undefined=StrictUndefined,
     )
     return environment.get_template("notebook.html.j2").render(
-        device=f"{run.device.name} ({run.device.arch})",
+        device=devices_text(run),
         mode=MODES[run.backend].ran,
         tables=[_table(run, group) for group in groups(run)],
         cautions=[

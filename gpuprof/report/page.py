@@ -12,7 +12,8 @@ from markupsafe import Markup
 
 from gpuprof.analysis.agreement import CaseAgreement, agreements
 from gpuprof.analysis.answer import Answer, answer_of
-from gpuprof.analysis.banners import Banner, Level, banners
+from gpuprof.analysis.banner import Banner, Level
+from gpuprof.analysis.banners import banners
 from gpuprof.analysis.blocks import Sweep, build_sweeps
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
@@ -32,7 +33,7 @@ from gpuprof.report.charts import (
     scaling_chart,
     sweep_chart,
 )
-from gpuprof.report.device_facts import RateRow, device_facts, rate_rows
+from gpuprof.report.device_facts import RateRow, device_facts, devices_text, names_text, rate_rows
 from gpuprof.report.figures_table import FiguresTable, figures_table
 from gpuprof.report.kernel_section import KernelSection, anchors_of, kernel_sections
 from gpuprof.report.ladder_table import RungColumn, rung_columns
@@ -132,11 +133,15 @@ def build_page(run: Run) -> Page:
     ladders = [size.ladder for view in views for size in view.sizes]
     names = dict.fromkeys(view.group.operation.title for view in views)
     return Page(
-        title=f"{' and '.join(names) or 'Empty run'} {MODES[run.backend].where} {run.device.name}",
+        title=f"{' and '.join(names) or 'Empty run'} {MODES[run.backend].where} {names_text(run)}",
         mode=MODES[run.backend].ran,
         facts=_facts(run),
         environment=_environment(run),
-        rates=tuple((device.name, rate_rows(device)) for device in run.devices if device.measured_rates),
+        rates=tuple(
+            (run.device_label(number), rate_rows(device))
+            for number, device in enumerate(run.devices)
+            if device.measured_rates
+        ),
         rate_sources=rate_sources(run),
         banners=cautions,
         caution=_counted(cautions),
@@ -271,7 +276,7 @@ def _has_bars(ladder: Ladder) -> bool:
 
 def _facts(run: Run) -> tuple[tuple[str, str], ...]:
     facts = [
-        ("Device", f"{run.device.name}, {run.device.arch}"),
+        ("Devices" if len(run.devices) > 1 else "Device", devices_text(run)),
         ("Mode", MODES[run.backend].ran),
         ("Date", run.created_utc.replace("T", " ").replace("Z", " UTC")),
     ]
@@ -281,4 +286,11 @@ def _facts(run: Run) -> tuple[tuple[str, str], ...]:
 
 
 def _environment(run: Run) -> tuple[tuple[str, str], ...]:
-    return (*device_facts(run.device), *run.environment.items(), ("seed", str(run.seed)))
+    if len(run.devices) == 1:
+        return (*device_facts(run.device), *run.environment.items(), ("seed", str(run.seed)))
+    facts: list[tuple[str, str]] = []
+    for number, device in enumerate(run.devices):
+        label = run.device_label(number)
+        own = (*device_facts(device), *run.place(number).environment.items())
+        facts += [(f"{label}: {name}", text) for name, text in own]
+    return (*facts, *run.environment.items(), ("seed", str(run.seed)))

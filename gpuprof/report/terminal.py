@@ -18,6 +18,7 @@ from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.status import status_of
 from gpuprof.report.case_columns import CaseColumn, CaseRow, case_columns, says_anything
 from gpuprof.report.cells import format_block
+from gpuprof.report.device_facts import devices_text
 from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.shortened import shortened
 from gpuprof.report.text import bound
@@ -110,7 +111,7 @@ def print_run(run: Run, *, file: TextIO, width: int | None = None, color: bool |
     """
     run = shortened(run)
     writer = Writer(file, width, color)
-    writer.title(f"{run.device.name} ({run.device.arch}) · {MODES[run.backend].ran}")
+    writer.title(f"{devices_text(run)} · {MODES[run.backend].ran}")
     shown: dict[str, str] = {}
     for group in groups(run):
         ladders = [build_ladder(run, size) for size in group.sizes]

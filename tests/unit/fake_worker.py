@@ -12,13 +12,14 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 from gpuprof.backends.base import Findings
 from gpuprof.backends.compile_only import CompileOnlyBackend
 from gpuprof.errors import CaseFailure, CaseSkipped
 from gpuprof.measure import process, worker
-from gpuprof.results import TimingPair, Verification
+from gpuprof.results import Condition, TimingPair, Verification
 from gpuprof.statistics import summarise
 
 
@@ -27,8 +28,18 @@ class FakeBackend(CompileOnlyBackend):
 
     name = "gpu"
 
-    def __init__(self, device, broken_context=False):
+    def __init__(self, device, selector="0"):
         super().__init__(device, "nothing is missing")
+        self._selector = selector
+        self._slower = float(os.environ.get(f"FAKE_WORKER_SLOWER_{selector}", "0"))
+        self.bus_id = f"0000:0{selector}:00.0"
+
+    bus_id = ""
+
+    @property
+    def conditions(self):
+        load = "kernels of others ran in 97 % of the last moment"
+        return (Condition("load", "disturbs", load),) if self._slower else (Condition("load", "ok", "idle"),)
 
     def problem_bytes(self, problem):
         if os.environ.get("FAKE_WORKER_SIZES_NOTHING"):
@@ -40,6 +51,9 @@ class FakeBackend(CompileOnlyBackend):
         if what == "crashes":
             print("assertion failed in the driver", file=sys.stderr, flush=True)
             os.kill(os.getpid(), signal.SIGSEGV)
+        if what == "unplugs1" and self._selector == "1":
+            Path(os.environ["FAKE_WORKER_UNPLUGGED"]).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
         if what == "exits":
             print("out of something", file=sys.stderr, flush=True)
             os._exit(7)
@@ -64,14 +78,19 @@ class FakeBackend(CompileOnlyBackend):
             outcome,
             reason="3 of 4096 elements are wrong." if what == "wrong" else None,
             verification=Verification(0.0, 0.0, 0.0, problem.outputs[0].elements),
-            timing=TimingPair(summarise([10.0] * 8), None) if outcome == "ok" else None,
+            timing=TimingPair(summarise([10.0 * (1 + self._slower)] * 8), None) if outcome == "ok" else None,
             timing_reason=None if outcome == "ok" else "a wrong kernel gets no time",
         )
 
 
-def open_backend(*_, **__):
+def open_backend(selector="0", *_, **__):
     """In place of the real one: any selector gives the same device."""
     from gpuprof.devices.cards import device_for_arch
+
+    if selector == "1" and os.path.exists(os.environ.get("FAKE_WORKER_UNPLUGGED", "/nowhere")):
+        from gpuprof.errors import BackendUnavailable
+
+        raise BackendUnavailable("The GPU has fallen off the bus.", fix="Restart the machine.")
 
     log = os.environ.get("FAKE_WORKER_LOG")
     if log:
@@ -82,7 +101,7 @@ def open_backend(*_, **__):
                 from gpuprof.errors import BackendUnavailable
 
                 raise BackendUnavailable("The GPU has fallen off the bus.", fix="Restart the machine.")
-    return FakeBackend(replace(device_for_arch("sm_86"), source="driver")), None
+    return FakeBackend(replace(device_for_arch("sm_86"), source="driver"), selector), None
 
 
 def take_the_workers_place(patch=setattr):

@@ -93,6 +93,7 @@ LIBRARIES: dict[str, set[str]] = {
     "pynvml": {"backends.gpu"},
     "numpy": {"executor", "problems", "backends.gpu", "backends.sim"},
     "llvmlite": {"executor"},
+    "distributed": {"measure"},
     "ncu_report": {"ncu"},
     "jinja2": {"report"},
     "markupsafe": {"report"},

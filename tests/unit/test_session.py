@@ -146,14 +146,14 @@ def test_case_that_never_came_back_names_the_kernel_that_was_chosen_for_it():
     source = f'/*gpuprof\ntitle = "x"\nproblem = "transpose"\n{choices}\n*/\n'
     chooser = parse_kernel(source, Path("mine.cu"))
     case = Case.of(chooser, Transpose(64, 64), alternatives=ladder("transpose"))
-    lost = session._ended(case, DEVICE, "timeout", "It hung.")
+    lost = session.ended(case, DEVICE, "timeout", "It hung.")
     assert (lost.kernel, lost.chosen, lost.block, lost.reason) == (
         "mine",
         "naive_col",
         (16, 16, 1),
         "It hung.",
     )
-    lost = session._ended(dataclasses.replace(case, problem=Transpose(100, 64)), DEVICE, "failed", "It fell.")
+    lost = session.ended(dataclasses.replace(case, problem=Transpose(100, 64)), DEVICE, "failed", "It fell.")
     assert (lost.kernel, lost.chosen, lost.has_launch, lost.reason) == ("mine", "", False, "It fell.")
 
 

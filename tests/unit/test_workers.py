@@ -5,26 +5,55 @@
 import pytest
 from unit_support import DEVICE
 
-from gpuprof.measure import run
-from gpuprof.measure.protocol import Opened
+from gpuprof.measure import side_by_side
+from gpuprof.measure.protocol import Open, Opened
+from gpuprof.measure.side_by_side import Card, Cards, Site
+from gpuprof.measure.transport import HERE
 
 GIB = 2**30
 
 
+def cards(backend, budget_gib, largest_gib, count, transports):
+    """Open cards, without what opened them."""
+    found = Cards.__new__(Cards)
+    opened = Opened(DEVICE, backend, None, {}, budget_gib * GIB)
+    found.cards = [
+        Card(number, Site(backend, transports), Open(backend, None, 0, 0.1), opened, [], largest_gib * GIB)
+        for number in range(count)
+    ]
+    return found
+
+
 @pytest.mark.parametrize(
-    ("backend", "budget_gib", "largest_gib", "cores", "workers"),
+    ("backend", "budget_gib", "largest_gib", "cores", "count", "at_a_time", "workers"),
     [
-        ("gpu", 100, 1, 16, 1),
-        ("none", 100, 1, 16, 1),
-        ("sim", 100, 1, 16, 16),
-        ("sim", 10, 1, 16, 10),
-        ("sim", 10, 4, 16, 2),
-        ("sim", 10, 9, 16, 1),
-        ("sim", 10, 9, 1, 1),
-        ("sim", 10, 0, 3, 3),
+        ("gpu", 100, 1, 16, 1, 1, 1),
+        ("gpu", 100, 1, 2, 8, 8, 1),
+        ("none", 100, 1, 16, 1, 1, 1),
+        ("sim", 100, 1, 16, 1, 1, 16),
+        ("sim", 10, 1, 16, 1, 1, 10),
+        ("sim", 10, 4, 16, 1, 1, 2),
+        ("sim", 10, 9, 16, 1, 1, 1),
+        ("sim", 10, 9, 1, 1, 1, 1),
+        ("sim", 10, 0, 3, 1, 1, 3),
+        ("sim", 100, 1, 16, 3, 3, 5),
+        ("sim", 100, 1, 2, 3, 2, 1),
+        ("sim", 100, 1, 1, 3, 1, 1),
+        ("sim", 10, 4, 16, 2, 2, 1),
     ],
 )
-def test_workers_fit_into_memory_together(monkeypatch, backend, budget_gib, largest_gib, cores, workers):
-    monkeypatch.setattr(run, "usable_cores", lambda: cores)
-    opened = Opened(DEVICE, backend, None, {}, budget_gib * GIB)
-    assert run._workers(opened, largest_gib * GIB) == workers
+def test_workers_fit_into_memory_together(
+    monkeypatch, backend, budget_gib, largest_gib, cores, count, at_a_time, workers
+):
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: cores)
+    found = cards(backend, budget_gib, largest_gib, count, (HERE,) * cores)
+    assert found.side_by_side == at_a_time
+    assert len(found.transports(found.cards[0])) == workers
+
+
+def test_workers_of_a_cluster_are_shared_by_what_they_take_at_a_time(monkeypatch):
+    monkeypatch.setattr(side_by_side, "usable_cores", lambda: 2)
+    seats = tuple(object() for _ in range(4))
+    found = cards("sim", 1, 9, 3, seats)
+    assert found.side_by_side == 3
+    assert found.transports(found.cards[0]) == seats

@@ -12,6 +12,7 @@ from gpuprof.backends.gpu.arrays import ArrayKeeper, ProblemArrays
 from gpuprof.backends.gpu.clocks import DISTURBING, ClockReader
 from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.backends.gpu.health import conditions
 from gpuprof.backends.gpu.host import time_on_host
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
@@ -58,7 +59,10 @@ class GpuBackend:
         device = query_device(ordinal)
         _check_arch(device)
         self._arch = device.arch
-        self._clocks = ClockReader(self._context.pci_bus_id)
+        self.bus_id = self._context.pci_bus_id
+        #: Before anything of ours runs, so that a load is somebody else's.
+        self.conditions = tuple(conditions(self.bus_id))
+        self._clocks = ClockReader(self.bus_id)
         self._arrays = ArrayKeeper(self._context, self._arch, seed)
         self._libraries = Libraries(self._context)
         self._versions = self._libraries.versions(libraries)

@@ -4,30 +4,15 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from gpuprof.backends.gpu.clocks import DISTURBING, throttle_reasons
+from gpuprof.results import Condition, ConditionState
 
 _IDLE = 0x0001
+#: Share of a moment, in percent, from which on somebody else uses the GPU.
+_BUSY_PCT = 10
 _GIB = 2**30
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One thing that NVML tells of a GPU.
-
-    Args:
-        title: What was looked at.
-        state: `disturbs` makes times untrue or unsteady, `broken` needs mending, `absent` cannot be told.
-        text: What was found.
-        fix: What to do.
-    """
-
-    title: str
-    state: Literal["ok", "absent", "disturbs", "broken"]
-    text: str
-    fix: str = ""
 
 
 def conditions(pci_bus_id: str) -> Iterator[Condition]:
@@ -51,6 +36,7 @@ def conditions(pci_bus_id: str) -> Iterator[Condition]:
         ("power", _power),
         ("compute mode", _compute_mode),
         ("other processes", _processes),
+        ("load", _load),
         ("persistence", _persistence),
         ("memory errors", _errors),
         ("MIG", _slices),
@@ -63,7 +49,7 @@ def conditions(pci_bus_id: str) -> Iterator[Condition]:
 class _Found(NamedTuple):
     """A condition without its title."""
 
-    state: Literal["ok", "absent", "disturbs", "broken"]
+    state: ConditionState
     text: str
     fix: str = ""
 
@@ -136,6 +122,17 @@ def _processes(ask: _Asked) -> _Found | None:
     return _Found(
         "disturbs", f"{shown}{more}", "Their kernels and ours slow each other: measure without them."
     )
+
+
+def _load(ask: _Asked) -> _Found | None:
+    """How busy the GPU is: a container may hide whose kernels run, but not that they do."""
+    rates = ask("nvmlDeviceGetUtilizationRates")
+    if rates is None:
+        return None
+    if rates.gpu >= _BUSY_PCT:
+        text = f"kernels of others ran in {rates.gpu} % of the last moment"
+        return _Found("disturbs", text, "Their kernels and ours slow each other: measure without them.")
+    return _Found("ok", "idle")
 
 
 def _memory(used: int | None) -> str:

@@ -52,7 +52,7 @@ from gpuprof.machine import available_memory_bytes
 from gpuprof.machine_code.instruction_counts import MachineCounts
 from gpuprof.machine_code.linking import Link
 from gpuprof.problems.problem import Problem
-from gpuprof.results import BackendName, Counter, SourceLine, Verification
+from gpuprof.results import BackendName, Condition, Counter, SourceLine, Verification
 from gpuprof.toolchain.targets import architecture_of
 
 #: Newest architecture whose PTX is executed: above it the compiler uses register classes and opcodes that add
@@ -123,6 +123,16 @@ class SimBackend:
     def environment(self) -> Mapping[str, str]:
         """Which PTX is executed."""
         return {"executed_ptx": self._ptx_arch}
+
+    @property
+    def bus_id(self) -> str:
+        """Empty: the card is not there."""
+        return ""
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """None: there is no driver to ask."""
+        return ()
 
     @property
     def memory_budget_bytes(self) -> int:

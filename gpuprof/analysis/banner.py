@@ -1,0 +1,33 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a caution is."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuprof.results import Measurement
+
+Level = Literal["bad", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """One caution.
+
+    Args:
+        code: Stable name of the kind of caution.
+        level: `bad` when a figure must not be used, `warning` when it may be off, `note` for context.
+        title: What is the matter, in a few words.
+        detail: Measured against threshold, and which cases.
+        fix: What to do; empty when there is nothing to do.
+        cases: Those that it speaks of; empty where it speaks of the whole run.
+        tag: The caution in a word, to stand beside those cases; empty where their rows say it themselves.
+    """
+
+    code: str
+    level: Level
+    title: str
+    detail: str
+    fix: str = ""
+    cases: tuple[Measurement, ...] = ()
+    tag: str = ""

@@ -1,0 +1,249 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The devices of one run: each is opened on its own and takes its own cases.
+
+Devices that do not disturb each other take theirs at the same time. GPUs do not. Cards that the executor
+stands for share the machine's cores: as many are executed side by side as there are cores, since what one
+core does for a case in less time, it does for another card's.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from threading import BoundedSemaphore
+
+from gpuprof.backends.select import named_devices
+from gpuprof.errors import BackendUnavailable, GpuprofError, InputError
+from gpuprof.machine import usable_cores
+from gpuprof.measure.case import Case, on_host
+from gpuprof.measure.plan import check_memory, plan_cases
+from gpuprof.measure.process import WorkerDied, WorkerTimeout
+from gpuprof.measure.protocol import Open, Opened, Size
+from gpuprof.measure.request import Request
+from gpuprof.measure.transport import HERE, PlaceLost, Transport, Worker
+from gpuprof.results import Place
+
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A device to open.
+
+    Args:
+        selector: What `--device` calls it.
+        transports: Where worker processes for it can be had, one for each that may run at a time.
+        host: Name of its machine in a cluster; empty for this one.
+    """
+
+    selector: str
+    transports: tuple[Transport, ...]
+    host: str = ""
+
+
+@dataclass(slots=True)
+class Card:
+    """One device of a run.
+
+    Args:
+        number: Which of the run's it is.
+        site: Where it is.
+        request: What its workers open.
+        opened: What they opened.
+        cases: What to measure on it.
+        largest_case_bytes: Memory that the largest of them takes.
+        worker: The worker that was opened first, until a round takes it.
+        lost: Why it takes no more cases.
+        first: Where the first of `cases` stands among those of all cards.
+    """
+
+    number: int
+    site: Site
+    request: Open
+    opened: Opened
+    cases: list[Case]
+    largest_case_bytes: int
+    worker: Worker | None = None
+    lost: str | None = None
+    first: int = 0
+
+    def place(self, environment: Mapping[str, str]) -> Place:
+        """Where it is, for the results.
+
+        Args:
+            environment: Versions that the results hold for all devices.
+        """
+        own = self.opened.environment
+        is_gpu = self.opened.backend == "gpu"
+        return Place(
+            # `auto` found the first GPU, or what stands in for it.
+            selector=self.site.selector if self.site.selector != "auto" else "0" if is_gpu else "sim",
+            host=self.site.host,
+            bus_id=self.opened.bus_id,
+            environment={name: text for name, text in own.items() if environment.get(name) != text},
+            conditions=self.opened.conditions,
+            lost=self.lost,
+        )
+
+    def close(self) -> None:
+        """End the worker that no round took."""
+        if self.worker is not None:
+            self.worker.close()
+            self.worker = None
+
+
+def sites_here(selector: str) -> tuple[Site, ...]:
+    """The devices of this machine that `--device` names.
+
+    Raises:
+        InputError: It names none.
+        BackendUnavailable: There is no GPU where all are meant.
+    """
+    return tuple(
+        Site(name, (HERE,) if name.isdecimal() else (HERE,) * usable_cores())
+        for name in named_devices(selector)
+    )
+
+
+class Cards:
+    """All devices of a run, open.
+
+    Args:
+        sites: The devices.
+        request: What to measure on each.
+        open_request: What to open, apart from the device.
+        timeout_s: Longest that a worker may take to tell how much memory the cases need.
+        may_lack: Whether a device that cannot be opened is left out, as long as another one can.
+
+    Raises:
+        InputError: A size does not fit into a device's memory.
+        BackendUnavailable: A device cannot be used.
+        KeyboardInterrupt: The run was asked to end.
+    """
+
+    def __init__(
+        self,
+        sites: Sequence[Site],
+        request: Request,
+        open_request: Open,
+        timeout_s: float,
+        *,
+        may_lack: bool = False,
+    ) -> None:
+        self._request = request
+        self._timeout_s = timeout_s
+        # A worker process ends with the thread that started it: these live as long as the cards.
+        self._threads = ThreadPoolExecutor(max(1, len(sites)), thread_name_prefix="card")
+        self.cards: list[Card] = []
+        #: Devices that could not be opened, each with why.
+        self.left_out: list[str] = []
+        requests = [replace(open_request, device=site.selector) for site in sites]
+        outcomes = self._each([(self._open, site, one) for site, one in zip(sites, requests, strict=True)])
+        self.cards = [card for card in outcomes if isinstance(card, Card)]
+        try:
+            self._judge(sites, outcomes, may_lack=may_lack)
+        except BaseException:
+            self.close()
+            raise
+        for number, card in enumerate(self.cards):
+            card.number = number
+            card.cases = [
+                replace(case, device=number)
+                for case in card.cases
+                # The host is the same beside every GPU.
+                if number == 0 or not on_host(case)
+            ]
+            card.first = sum(len(before.cases) for before in self.cards[:number])
+        self._room = BoundedSemaphore(self.side_by_side)
+
+    @property
+    def side_by_side(self) -> int:
+        """How many of them take cases at a time."""
+        if self.cards[0].opened.backend == "gpu":
+            return len(self.cards)
+        offered = {id(one) for card in self.cards for one in card.site.transports if one is not HERE}
+        return min(len(self.cards), len(offered) or usable_cores())
+
+    def transports(self, card: Card) -> tuple[Transport, ...]:
+        """Those that a card may use at a time: as cores and memory allow beside the other cards.
+
+        Executed cases do not disturb each other; measured ones would.
+        """
+        offered = card.site.transports
+        if card.opened.backend != "sim":
+            return offered[:1]
+        if any(transport is not HERE for transport in offered):
+            return offered  # a cluster's machines have memory of their own
+        fitting = card.opened.memory_budget_bytes // max(1, card.largest_case_bytes)
+        return offered[: max(1, min(usable_cores(), fitting) // self.side_by_side)]
+
+    def places(self) -> tuple[Place, ...]:
+        """Where each card is, and why it was lost where it was."""
+        return tuple(card.place(self.cards[0].opened.environment) for card in self.cards)
+
+    def together(self, work: Callable[[Card], None]) -> None:
+        """Do something for every card, for as many at a time as do not disturb each other.
+
+        Raises:
+            BaseException: What the work raised for the first of the cards that it failed for.
+        """
+        if len(self.cards) == 1:
+            work(self.cards[0])
+            return
+
+        def with_room(card: Card) -> None:
+            with self._room:
+                work(card)
+
+        for outcome in self._each([(with_room, card) for card in self.cards]):
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    def close(self) -> None:
+        """End all workers that no round took, and the threads."""
+        for card in self.cards:
+            card.close()
+        self._threads.shutdown()
+
+    def _each(self, calls: Sequence[tuple[object, ...]]) -> list[object]:
+        """What came of each call, all of them made at the same time: its result, or its error."""
+        futures: list[Future[object]] = [self._threads.submit(*call) for call in calls]  # type: ignore[arg-type]
+        while wait(futures, timeout=_POLL_S).not_done:  # a timed wait keeps signals deliverable
+            continue
+        return [future.exception() or future.result() for future in futures]
+
+    def _open(self, site: Site, request: Open) -> Card:
+        worker = site.transports[0].open(request)
+        try:
+            cases = plan_cases(self._request, references=worker.opened.backend == "gpu")
+            problems = list(dict.fromkeys(case.problem for case in cases))
+            sized = worker.ask(Size(tuple(problems)), self._timeout_s)
+            check_memory(problems, sized.bytes_needed, worker.opened.memory_budget_bytes)
+        except (WorkerDied, WorkerTimeout) as error:
+            worker.close()
+            raise BackendUnavailable(
+                f"The worker process was lost before the first case: {error}."
+            ) from error
+        except BaseException:
+            worker.close()
+            raise
+        most = max(sized.bytes_needed, default=0)
+        return Card(0, site, request, worker.opened, cases, most, worker)
+
+    def _judge(self, sites: Sequence[Site], outcomes: Sequence[object], *, may_lack: bool) -> None:
+        """Raise what keeps the run from beginning, and note what it begins without."""
+        for site, outcome in zip(sites, outcomes, strict=True):
+            if isinstance(outcome, Card):
+                continue
+            assert isinstance(outcome, BaseException)
+            where = Place(site.selector, site.host).title
+            if isinstance(outcome, (BackendUnavailable, PlaceLost)) and may_lack and self.cards:
+                told = outcome.what if isinstance(outcome, GpuprofError) else f"{outcome}."
+                self.left_out.append(f"{where} was left out: {told}")
+            elif isinstance(outcome, PlaceLost):
+                raise BackendUnavailable(f"{where} cannot be used: {outcome}.") from outcome
+            elif isinstance(outcome, GpuprofError) and len(sites) > 1:
+                kind = InputError if isinstance(outcome, InputError) else BackendUnavailable
+                raise kind(f"{where}: {outcome.what}", fix=outcome.fix) from outcome
+            else:
+                raise outcome

@@ -1,0 +1,258 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Workers of a Dask cluster do what processes of this machine do, and losing one loses no row."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+from unit_support import write_transpose_kernel
+
+from gpuprof import __version__, profile
+from gpuprof.commands.doctor import examine
+from gpuprof.commands.texts import build_request
+from gpuprof.errors import BackendUnavailable, ExitCode, InputError, ToolError
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.measure.cluster import connection as connections
+from gpuprof.measure.cluster import local, offer
+from gpuprof.measure.cluster.connection import Member
+from gpuprof.measure.cluster.offer import checked_software, sites_in
+from gpuprof.measure.cluster.workers import Seat
+from gpuprof.measure.process import child_environment
+from gpuprof.measure.run import RunOptions, measure
+from gpuprof.reading import read_run
+from gpuprof.store import ResultsFile
+
+distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+
+MEMBER = Member("tcp://10.0.0.7:4000", "tcp://10.0.0.7:3999", "seven", "node7", 1, 1)
+
+
+class Watcher:
+    """Does something after a number of cases."""
+
+    def __init__(self, after=0, action=lambda: None):
+        self._done, self._after, self._action = 0, after, action
+
+    def opened(self, opened, cases):
+        self.told = opened
+
+    def started(self, case):
+        pass
+
+    def finished(self, measurement):
+        self._done += 1
+        if self._done == self._after:
+            self._action()
+
+
+@pytest.fixture
+def cluster():
+    """A cluster of two workers, each a process with its nanny."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs=50
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def run_on(tmp_path):
+    """Compiles a few kernels on a cluster; gives the run, which its file holds too."""
+
+    def run(address, count=4, device="none:h200", watcher=None, timeout_s=60.0):
+        paths = [str(write_transpose_kernel(tmp_path, f"k{number}", number)) for number in range(count)]
+        request = build_request(shipped_ladder("transpose"), paths, False, "64", None, "f32")
+        path = tmp_path / "results.json"
+        options = RunOptions(device=device, cluster=address, explain=False, timeout_s=timeout_s)
+        result = measure(
+            request, options, watcher or Watcher(), keep=lambda run: ResultsFile(path, run, replace=True)
+        )
+        assert read_run(path) == result
+        return result
+
+    return run
+
+
+def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path):
+    kernel = write_transpose_kernel(tmp_path, "mine")
+    cards = ["sim:h200", "sim:a100"]
+    alone = [profile(kernel, sizes=[64, 96], device=card).record.cases for card in cards]
+    listed = profile(kernel, sizes=[64, 96], device=cards).record
+    fleet = profile(kernel, sizes=[64, 96], device=cards, cluster="local:2").record
+    assert listed.cases == fleet.cases
+    assert listed.devices == fleet.devices
+    assert listed.environment == fleet.environment
+    expected = [replace(case, device=number) for number, cases in enumerate(alone) for case in cases]
+    assert list(fleet.cases) == expected
+
+
+def test_arrays_of_a_program_travel(tmp_path):
+    np = pytest.importorskip("numpy")
+    source = """
+extern "C" __global__ void twice(const float *x, float *y, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        y[i] = 2.0f * x[i];
+}
+"""
+    path = tmp_path / "twice.cu"
+    path.write_text(source)
+    x = np.arange(100, dtype=np.float32)
+    run = profile(
+        path,
+        args={"x": x, "y": None, "n": 100},
+        expect={"y": 2 * x},
+        grid=1,
+        block=128,
+        device="sim:h200",
+        cluster="local:1",
+    )
+    assert [case.outcome for case in run.cases] == ["ok"]
+
+
+def test_killed_worker_comes_back_and_nothing_is_lost(cluster, run_on):
+    def kill():
+        for pid in distributed.Client(cluster, set_as_default=False).run(os.getpid).values():
+            os.kill(pid, signal.SIGKILL)
+
+    run = run_on(cluster.scheduler_address, count=6, watcher=Watcher(2, kill))
+    assert [case.outcome for case in run.cases] == ["skipped"] * 6
+    assert all(case.resources for case in run.cases)
+    again = [case for case in run.cases if any("second attempt" in remark for remark in case.remarks)]
+    assert len(again) == 1
+    assert run.places[0].lost is None
+
+
+def test_worker_that_does_not_come_back_leaves_its_cases_to_others(monkeypatch, run_on, tmp_path):
+    monkeypatch.setattr(Seat.__init__, "__kwdefaults__", {"patience_s": 1.0})
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as made:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", made.scheduler_address]
+        command += ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--memory-limit", "0"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+        workers = [subprocess.Popen(command, **quiet, env=child_environment()) for _ in range(2)]
+        try:
+            distributed.Client(made, set_as_default=False).wait_for_workers(2, timeout=60)
+            watcher = Watcher(1, workers[0].kill)
+            run = run_on(made.scheduler_address, count=5, device="sim:h200", watcher=watcher)
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()
+    assert [case.outcome for case in run.cases] == ["ok"] * 5
+
+
+def test_lost_cluster_leaves_a_row_for_every_case(monkeypatch, run_on):
+    monkeypatch.setattr(connections, "_SILENCE_S", 3.0)
+    made = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, memory_limit=0, silence_logs=50
+    )
+    run = run_on(made.scheduler_address, count=5, watcher=Watcher(2, lambda: made.close(timeout=5)))
+    assert [case.outcome for case in run.cases][:2] == ["skipped"] * 2
+    assert {case.outcome for case in run.cases[3:]} == {"failed"}
+    assert all("device was lost" in case.reason for case in run.cases[3:])
+    assert run.complete
+    assert run.places[0].lost
+
+
+def test_no_process_stays_behind(cluster, run_on):
+    run_on(cluster.scheduler_address, count=2, device="none:h200,none:a100")
+    client = distributed.Client(cluster, set_as_default=False)
+    deadline = time.monotonic() + 20
+    while any(client.run(_children).values()):
+        assert time.monotonic() < deadline, "a worker process outlived its run"
+        time.sleep(0.2)
+
+
+def _children():
+    """Children of the cluster's worker that are gpuprof's workers."""
+    found = []
+    for pid in os.listdir("/proc"):
+        if not pid.isdecimal():
+            continue
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+            with open(f"/proc/{pid}/cmdline") as file:
+                command = file.read()
+        except OSError:
+            continue
+        if parent == os.getpid() and "gpuprof.measure.worker" in command:
+            found.append(pid)
+    return found
+
+
+def test_cluster_without_gpus_is_told_so(cluster):
+    with pytest.raises(BackendUnavailable, match="offers a GPU") as error:
+        sites_in(cluster.scheduler_address, "auto")
+    assert "--resources GPU=1" in error.value.fix
+
+
+def test_gpus_are_sites_of_their_own(monkeypatch):
+    members = [replace(MEMBER, gpus=2), replace(MEMBER, address="b", name="eight", host="node8")]
+    sites = offer._gpus(object(), members)
+    assert [(site.selector, site.host) for site in sites] == [("0", "node7"), ("1", "node7"), ("0", "node8")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "complaint"),
+    [
+        ({"gpuprof": "0.0.1", "host": "node7"}, InputError, f"has gpuprof 0.0.1, and this is {__version__}"),
+        ("ModuleNotFoundError: No module named 'gpuprof'", BackendUnavailable, "cannot use gpuprof"),
+    ],
+)
+def test_worker_with_another_gpuprof_is_refused(answer, kind, complaint):
+    with pytest.raises(kind, match=complaint):
+        checked_software({MEMBER.address: answer}, [MEMBER])
+
+
+def test_fleet_of_one_version_is_taken_whatever_its_numpy():
+    answers = {MEMBER.address: {"gpuprof": __version__, "numpy": "2.0.0", "host": "node7"}}
+    assert checked_software(answers, [MEMBER]) == answers
+
+
+@pytest.mark.parametrize("address", ["local:0", "local:x", "local:", "nowhere", "", "host:port"])
+def test_address_that_makes_no_sense_is_bad_input(address):
+    with pytest.raises(InputError, match="--cluster"):
+        sites_in(address, "sim")
+
+
+def test_numbers_of_gpus_do_not_go_with_a_cluster():
+    with pytest.raises(InputError, match="offer their GPUs themselves"):
+        sites_in("local:1", "0,1")
+
+
+def test_local_workers_need_a_gpu_each(monkeypatch):
+    monkeypatch.setattr(local, "_gpus_here", lambda: ["0"])
+    with pytest.raises(BackendUnavailable, match="needs 2 GPUs, one a worker; this machine has 1 GPU"):
+        local.connect("local:2", gpus=True)
+
+
+def test_without_dask_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ToolError) as error:
+        sites_in("local:1", "sim")
+    assert "gpuprof[cluster]" in error.value.fix
+
+
+def test_doctor_tells_of_a_cluster(cluster, capsys):
+    examine(0, cluster.scheduler_address, as_json=True)
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["Cluster"]["state"] == "ok"
+    assert "2 workers on 1 machine" in checks["Cluster"]["text"]
+    assert checks["Cluster, gpuprof"]["text"] == f"{__version__} everywhere"
+    assert checks["Cluster, GPUs"]["state"] == "absent"
+
+
+def test_doctor_fails_where_no_cluster_answers(monkeypatch, capsys):
+    monkeypatch.setattr(connections, "_CONNECT_S", 1.0)
+    assert examine(0, "tcp://127.0.0.1:9", as_json=True) == ExitCode.CASES_FAILED
+    document = json.loads(capsys.readouterr().out)
+    assert not document["usable"]
+    (check,) = (check for check in document["checks"] if check["name"] == "Cluster")
+    assert check["state"] == "broken"

@@ -1,0 +1,225 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A run on several devices: each measures every case, and one that dies takes only its own."""
+
+import io
+from dataclasses import replace
+
+import fake_worker
+import pytest
+from unit_support import write_transpose_kernel
+
+import gpuprof
+from gpuprof.analysis.banners import banners
+from gpuprof.analysis.groups import groups
+from gpuprof.backends.select import named_devices
+from gpuprof.commands.texts import build_request
+from gpuprof.comparison.matching import match
+from gpuprof.errors import BackendUnavailable, InputError
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.measure.run import RunOptions, measure
+from gpuprof.reading import read_run
+from gpuprof.report.comma_separated import render_csv
+from gpuprof.report.html import render_html
+from gpuprof.report.markdown import render_markdown
+from gpuprof.report.terminal import print_run
+from gpuprof.store import ResultsFile
+
+
+class Watcher:
+    """Notes what a run tells."""
+
+    def __init__(self, on_finished=lambda done: None):
+        self.started_cases, self.finished_cases = [], []
+        self._on_finished = on_finished
+
+    def opened(self, opened, cases):
+        self.told, self.cases = opened, cases
+
+    def started(self, case):
+        self.started_cases.append((case.device, case.name))
+
+    def finished(self, measurement):
+        self.finished_cases.append((measurement.device, measurement.kernel))
+        self._on_finished(len(self.finished_cases))
+
+
+@pytest.fixture
+def run_kernels(tmp_path, monkeypatch):
+    """Measures kernels that do as named on stand-ins for GPUs; gives the run and its watcher."""
+    fake_worker.take_the_workers_place(monkeypatch.setattr)
+    log = tmp_path / "workers.log"
+    monkeypatch.setenv("FAKE_WORKER_LOG", str(log))
+    monkeypatch.setenv("FAKE_WORKER_UNPLUGGED", str(tmp_path / "unplugged"))
+
+    def run(*whats, device="0,1", rounds=1, watcher=None):
+        names = [f"k{number}_{what}" for number, what in enumerate(whats)]
+        paths = [str(write_transpose_kernel(tmp_path, name, rung)) for rung, name in enumerate(names)]
+        request = build_request(shipped_ladder("transpose"), paths, False, "64", None, "f32")
+        path = tmp_path / "results.json"
+        watcher = watcher or Watcher()
+        options = RunOptions(
+            device=device, timeout_s=30.0, seconds_per_case=0.1, explain=False, rounds=rounds
+        )
+        result = measure(request, options, watcher, keep=lambda run: ResultsFile(path, run, replace=True))
+        assert read_run(path) == result
+        watcher.workers = len(log.read_text().splitlines())
+        return result, watcher
+
+    return run
+
+
+def test_each_gpu_measures_every_case_in_its_own_process(run_kernels):
+    run, watcher = run_kernels("a", "b")
+    assert [(case.device, case.kernel) for case in run.cases] == [
+        (0, "k0_a"),
+        (0, "k1_b"),
+        (1, "k0_a"),
+        (1, "k1_b"),
+    ]
+    assert [case.outcome for case in run.cases] == ["ok"] * 4
+    assert run.complete
+    assert watcher.workers == 2
+    assert watcher.cases == 4
+    assert sorted(watcher.finished_cases) == [(case.device, case.kernel) for case in run.cases]
+    assert [place.selector for place in run.places] == ["0", "1"]
+    assert [place.bus_id for place in run.places] == ["0000:00:00.0", "0000:01:00.0"]
+    labels = tuple(map(run.device_label, (0, 1)))
+    assert [label.rpartition(" (")[2] for label in labels] == ["GPU 0)", "GPU 1)"]
+    assert watcher.told.labels == labels
+
+
+def test_gpu_that_dies_takes_only_its_rows(run_kernels):
+    run, _ = run_kernels("a", "unplugs1", "b")
+    first, second = ([case for case in run.cases if case.device == number] for number in (0, 1))
+    assert [case.outcome for case in first] == ["ok"] * 3
+    assert [case.outcome for case in second] == ["ok", "failed", "failed"]
+    assert "fallen off the bus" in second[2].reason
+    assert run.places[0].lost is None
+    assert "fallen off the bus" in run.places[1].lost
+    (banner,) = (banner for banner in banners(run) if banner.code == "lost_device")
+    assert "GPU 1" in banner.title
+
+
+def test_only_gpu_that_dies_ends_the_run(run_kernels):
+    with pytest.raises(BackendUnavailable, match="fallen off the bus"):
+        run_kernels("unplugs1", "b", device="1")
+
+
+def test_rounds_are_measured_on_every_gpu_and_outlast_one_of_them(run_kernels):
+    run, watcher = run_kernels("a", "b", rounds=3)
+    assert [len(case.timing.cold.rounds_us) for case in run.cases] == [3] * 4
+    assert watcher.cases == 12
+    assert watcher.workers == 6
+
+
+def test_slower_gpu_is_named_with_what_its_driver_says(run_kernels, monkeypatch):
+    monkeypatch.setenv("FAKE_WORKER_SLOWER_1", "0.05")
+    run, _ = run_kernels("a", "b")
+    (banner,) = (banner for banner in banners(run) if banner.code == "card_outlier")
+    assert "GPU 1" in banner.title
+    assert "5 % slower than its kind: load: kernels of others ran in 97 %" in banner.detail.replace(
+        "5.00", "5"
+    )
+
+
+def test_gpus_that_agree_are_said_to_agree(run_kernels):
+    run, _ = run_kernels("a")
+    codes = [banner.code for banner in banners(run)]
+    assert "cards" in codes
+    assert "card_outlier" not in codes
+
+
+def test_interrupted_run_keeps_what_every_gpu_measured(run_kernels, monkeypatch):
+    from gpuprof import signals
+
+    def stop(done):
+        if done == 3:
+            monkeypatch.setattr(signals._requests, "count", 1)
+
+    run, watcher = run_kernels("a", "b", "c", "d", watcher=Watcher(stop))
+    assert not run.complete
+    assert 3 <= len(run.cases) < 8
+    assert len(watcher.finished_cases) == len(run.cases)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, None])
+def test_every_renderer_shows_a_ladder_a_card(run_kernels, width):
+    run, _ = run_kernels("a", "b")
+    labels = [run.device_label(number) for number in (0, 1)]
+    assert [group.device_label for group in groups(run)] == labels
+    text = io.StringIO()
+    print_run(run, file=text, width=width)
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= (width or 140)
+    shown = " ".join(" ".join(lines).split())
+    for label in labels:
+        assert label in shown
+    if width is not None:
+        return
+    markdown, csv, page = render_markdown(run), render_csv(run), render_html(run)
+    for label in labels:
+        assert label.replace("_", "\\_") in markdown or label in markdown
+        assert label in csv
+        assert label in page
+
+
+def test_cases_of_two_runs_are_matched_card_by_card(run_kernels):
+    run, _ = run_kernels("a", "b")
+    pairs = match(run, run)
+    assert all(pair.base is pair.new for pair in pairs)
+    assert len(pairs) == 4
+    alone = replace(run, devices=run.devices[:1], places=run.places[:1], cases=run.cases[:2])
+    pairs = match(alone, run)
+    assert [pair.base is not None for pair in pairs] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("selector", "names"),
+    [
+        ("auto", ("auto",)),
+        ("3", ("3",)),
+        ("0,1", ("0", "1")),
+        ("sim:h200, sim:a100", ("sim:h200", "sim:a100")),
+        ("sim", ("sim",)),
+        ("none:h200,none:a100", ("none:h200", "none:a100")),
+    ],
+)
+def test_devices_that_an_option_names(selector, names):
+    assert named_devices(selector) == names
+
+
+def test_all_are_those_that_the_driver_shows(monkeypatch):
+    monkeypatch.setattr("gpuprof.backends.gpu.query.device_count", lambda: 3)
+    assert named_devices("all") == ("0", "1", "2")
+    monkeypatch.setattr("gpuprof.backends.gpu.query.device_count", lambda: 0)
+    with pytest.raises(BackendUnavailable, match="shows no GPU"):
+        named_devices("all")
+
+
+@pytest.mark.parametrize(
+    ("selector", "complaint"),
+    [
+        ("0,0", "names 0 twice"),
+        ("sim:h200,sim:h200", "names sim:h200 twice"),
+        ("0,sim:h200", "mixes GPUs"),
+        ("sim:h200,none:h200", "mixes GPUs"),
+        ("0,all", "'all' is no member"),
+        ("auto,0", "'auto' is no member"),
+        ("0,", "nothing between two commas"),
+    ],
+)
+def test_list_that_makes_no_sense_is_refused(selector, complaint):
+    with pytest.raises(InputError, match=complaint):
+        named_devices(selector)
+
+
+def test_program_names_simulated_cards_in_a_list(tmp_path):
+    kernel = write_transpose_kernel(tmp_path, "mine")
+    both = gpuprof.profile(kernel, sizes=64, device=["sim:h200", "sim:a100"], save=tmp_path / "both.json")
+    alone = gpuprof.profile(kernel, sizes=64, device="sim:a100")
+    assert both.devices == ("NVIDIA H200", "NVIDIA A100-SXM4-80GB")
+    assert [case.device for case in both.cases] == list(both.devices)
+    assert replace(both.record.cases[1], device=0) == alone.record.cases[0]
+    assert both.record.devices[1] == alone.record.devices[0]
+    assert read_run(tmp_path / "both.json") == both.record
