@@ -11,7 +11,7 @@ from typing import Protocol
 from gpuprof import __version__, signals
 from gpuprof.errors import BackendUnavailable, OutputError
 from gpuprof.measure.case import Case, on_host
-from gpuprof.measure.counting import OnCounted, is_uncounted
+from gpuprof.measure.counting import is_uncounted
 from gpuprof.measure.protocol import Open, Opened
 from gpuprof.measure.request import Request, without_poison
 from gpuprof.measure.resume import asked, by_place
