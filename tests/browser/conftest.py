@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports in an installed Chromium; every test here is skipped, with the reason, where there is none."""
 
-import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,19 +11,21 @@ import pytest
 # The runs that all tests of reports share.
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 
-from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run
+from chromium import browser
+from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run, transpose_run, tuned_run
 from wide_run import wide_run
 
 from gpuprof.reading import read_run
 from gpuprof.report.html import render_html
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SAMPLES = Path(__file__).parents[2] / "samples"
 REPORTS = {
     "ladder": lambda: read_run(SAMPLES / "gemm-h200.json"),
     "gemm": gemm_run,
     "counted": counted_run,
     "sim": sim_run,
+    "transpose": transpose_run,
+    "tuned": tuned_run,
     "hostile": hostile_run,
     "wide": wide_run,
 }
@@ -41,14 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[object]:
     """A browser without a window."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    path = os.environ.get("GPUPROF_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip("no Chromium is installed, and GPUPROF_CHROMIUM names none")
-    with playwright.sync_playwright() as held:
-        browser = held.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    try:
+        with browser() as opened:
+            yield opened
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
