@@ -18,6 +18,7 @@ from gpuprof.errors import InputError
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder
+    from gpuprof.measure.run import RunOptions
     from gpuprof.operation import Operation
 
 Kernels = Annotated[
@@ -266,9 +267,8 @@ def _measure(
 ) -> int:
     """Measure as the options say; the exit status."""
     from gpuprof.commands.profile import Destination, ncu_options, profile
-    from gpuprof.commands.texts import build_request, parse_assignments, parse_sim_blocks
+    from gpuprof.commands.texts import build_request, parse_assignments
     from gpuprof.kernels.preprocessing import parse_preprocessing
-    from gpuprof.measure.run import RunOptions
 
     gates = read_gates(given["fail_on"], with_base=False)
     preprocessing = parse_preprocessing(given["include"] or [], given["define"] or [])
@@ -283,18 +283,7 @@ def _measure(
         references=given["reference"],
         command=preprocessing,
     )
-    options = RunOptions(
-        device=given["device"],
-        arch=given["arch"],
-        seed=given["seed"],
-        timeout_s=given["timeout"],
-        seconds_per_case=given["seconds"],
-        sim_blocks=parse_sim_blocks(given["sim_blocks"]),
-        lines=given["lines"],
-        poison_inout=given["poison_inout"],
-        explain=given["explain"],
-        rounds=given["rounds"],
-    )
+    options = run_options(given, poison_inout=given["poison_inout"], explain=given["explain"])
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]
     )
@@ -309,4 +298,27 @@ def _measure(
         browser=given["open_"],
         gates=gates,
         strict=given["strict"],
+    )
+
+
+def run_options(given: Mapping[str, Any], **further: Any) -> "RunOptions":
+    """How to measure, of the options that every command that measures has.
+
+    Args:
+        given: A command's options by the names of its parameters.
+        further: What only this command knows.
+    """
+    from gpuprof.commands.texts import parse_sim_blocks
+    from gpuprof.measure.run import RunOptions
+
+    return RunOptions(
+        device=given["device"],
+        arch=given["arch"],
+        seed=given["seed"],
+        timeout_s=given["timeout"],
+        seconds_per_case=given["seconds"],
+        sim_blocks=parse_sim_blocks(given["sim_blocks"]),
+        lines=given["lines"],
+        rounds=given["rounds"],
+        **further,
     )

@@ -11,12 +11,19 @@ import pytest
 # The runs that all tests of reports share.
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 
+# Runs to compare put the others in reach.
+sys.path.append(str(Path(__file__).parents[1] / "compare"))
+
 from chromium import browser
+from compared_runs import ladder
 from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run, transpose_run, tuned_run
 from wide_run import wide_run
 
+from gpuprof.comparison.compared import compare_runs
 from gpuprof.reading import read_run
+from gpuprof.report.compared_html import render_comparison_html
 from gpuprof.report.html import render_html
+from gpuprof.results import Run, Tool
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 REPORTS = {
@@ -28,6 +35,18 @@ REPORTS = {
     "tuned": tuned_run,
     "hostile": hostile_run,
     "wide": wide_run,
+}
+
+
+def _compared(base: Run, new: Run) -> str:
+    return render_comparison_html([(compare_runs(base, new, force=True), [])], Tool("gpuprof", "1"))
+
+
+#: Pages that are no reports.
+PAGES = {
+    "compared": lambda: _compared(ladder(), ladder(seed=1, factors={"naive": 1.1, "smem_tiled": 0.9})),
+    "compared-sim": lambda: _compared(sim_run(), sim_run()),
+    "compared-hostile": lambda: _compared(hostile_run(), hostile_run()),
 }
 
 
@@ -57,7 +76,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     def of(name: str) -> str:
         path = folder / f"{name}.html"
         if not path.exists():
-            path.write_text(render_html(REPORTS[name]()), encoding="utf-8")
+            text = PAGES[name]() if name in PAGES else render_html(REPORTS[name]())
+            path.write_text(text, encoding="utf-8")
         return path.as_uri()
 
     return of
