@@ -661,6 +661,7 @@ class Run:
         seed: Of the random inputs.
         operations: What each operation of a case declares, by its name.
         kernels: Every kernel and reference that a case names, with its source.
+        labels: What the user said of where it ran, by names of his own: a host, a rack, a card's number.
         cases: Every case, by size, then in rung order, references last.
     """
 
@@ -676,6 +677,7 @@ class Run:
     seed: Count
     operations: Mapping[str, Operation]
     kernels: tuple[KernelRecord, ...]
+    labels: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     cases: tuple[Measurement, ...]
 
     @property

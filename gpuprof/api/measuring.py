@@ -13,6 +13,7 @@ from gpuprof.api.run import Run
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.paths import Source, ladder_of
+from gpuprof.measure.labels import checked_labels, labels_of
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.measure.run import MOST_ROUNDS, Progress, RunOptions, measure
@@ -93,6 +94,7 @@ def profile(
     poison_inout: bool = True,
     explain: bool = True,
     rounds: int = 1,
+    labels: Mapping[str, str] | None = None,
     save: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -155,6 +157,7 @@ def profile(
             thread and address in its reason; at most 20 s each.
         rounds: How often a GPU measures every case, each time in a fresh process, for `compare`: 16 tell 2 %.
             They share `seconds_per_case`.
+        labels: What `fleet` groups by, such as a host or a rack; those of `GPUPROF_LABEL_*` where None.
         save: A results file that holds every case as soon as it is done.
         progress: Told about every step.
 
@@ -178,6 +181,7 @@ def profile(
         poison_inout=poison_inout,
         explain=explain,
         rounds=_checked_rounds(rounds),
+        labels=checked_labels(labels) if labels is not None else labels_of(()),
     )
     how = params or {}, entry, dynamic_shared_bytes, cooperative, compile_options
     launch = _launch(grid, block, *how, textures or {}, surfaces or {})

@@ -137,6 +137,14 @@ Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")]
 
+Label = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="KEY=VALUE",
+        help="What gpuprof fleet groups by, e.g. host=node7; GPUPROF_LABEL_KEY in the environment too.",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A number that the operation takes besides its sizes."),
@@ -172,6 +180,7 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "explain": (Explain, True),
     "reference": (Reference, "vendor"),
     "rounds": (Rounds, 1),
+    "label": (Label, None),
     "fail_on": (FailOn, None),
     "strict": (Strict, False),
     "ncu": (Ncu, False),
@@ -269,6 +278,7 @@ def _measure(
     from gpuprof.commands.profile import Destination, ncu_options, profile
     from gpuprof.commands.texts import build_request, parse_assignments
     from gpuprof.kernels.preprocessing import parse_preprocessing
+    from gpuprof.measure.labels import labels_of
 
     gates = read_gates(given["fail_on"], with_base=False)
     preprocessing = parse_preprocessing(given["include"] or [], given["define"] or [])
@@ -283,7 +293,12 @@ def _measure(
         references=given["reference"],
         command=preprocessing,
     )
-    options = run_options(given, poison_inout=given["poison_inout"], explain=given["explain"])
+    options = run_options(
+        given,
+        poison_inout=given["poison_inout"],
+        explain=given["explain"],
+        labels=labels_of(given["label"] or ()),
+    )
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]
     )

@@ -3,8 +3,8 @@
 """One invocation from request to results: open a worker, plan, measure, keep the file current."""
 
 import platform
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol
@@ -69,6 +69,7 @@ class RunOptions:
         explain: Whether cases that fail, hang or are wrong are run again on the executor, to see where.
         rounds: How often a GPU measures every case, each time in a fresh process; they share
             `seconds_per_case`.
+        labels: What the user says of where it runs.
     """
 
     device: str = "auto"
@@ -82,6 +83,7 @@ class RunOptions:
     given_arrays: str = ""
     explain: bool = True
     rounds: int = 1
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def measure(
@@ -311,6 +313,7 @@ def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tupl
         backend_reason=opened.backend_reason,
         complete=False,
         seed=options.seed,
+        labels=options.labels,
         operations={request.operation.name: request.operation},
         kernels=(
             *{kernel.id: kernel.record() for kernel in request.kernels}.values(),
