@@ -12,6 +12,8 @@ from gpuprof.comparison.outliers import ENOUGH_CARDS, FEWEST_CASES, Deviation, S
 
 #: Items that a sentence names before it counts the rest.
 _MOST_NAMED = 6
+#: Cards from which on a spread between them is shown.
+_FEWEST_TO_SPREAD = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,18 @@ def case_rows(kind: Kind) -> list[CaseRow]:
                 series,
                 changes,
                 numbers.time_us(median(level.median_us for level in series.levels.values()), 4),
-                numbers.percent(100 * spread_of(changes.values()), 2),
+                _spread(list(changes.values())),
                 f"{far(changes[worst])}, {worst}",
             )
         )
     return found
+
+
+def _spread(changes: list[float]) -> str:
+    """Standard deviation between cards; a dash where they are too few to have one."""
+    if len(changes) < _FEWEST_TO_SPREAD:
+        return "–"
+    return numbers.percent(100 * spread_of(changes), 2)
 
 
 def far(change: float) -> str:
