@@ -21,7 +21,7 @@ from verdict_noise import KINDS, Kind
 from gpuprof.comparison.fleet import Fleet, FleetBuilder
 from gpuprof.reading import read_run
 from gpuprof.report.fleet_html import render_fleet_html
-from gpuprof.results import ClockState, Clocks, Measurement, Run, TimingPair
+from gpuprof.results import Clocks, ClockState, Measurement, Run, TimingPair
 from gpuprof.statistics import joined, summarise
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "gemm-h200.json"

@@ -190,8 +190,8 @@ class FleetBuilder:
             known = self._cards.get(title)
             if known is not None and known.model != device.name:
                 raise InputError(
-                    f"{file} names its card {title}, as {known.file} does, but one is a {device.name} and the"
-                    f" other a {known.model}.",
+                    f"{file} names its card {title}, as {known.file} does, but they are of two models:"
+                    f" {known.model} and {device.name}.",
                     fix=f"Give every card a --label {CARD_LABEL} of its own.",
                 )
             self._cards[title] = facts if known is None else known.joined(facts)
@@ -263,14 +263,12 @@ class FleetBuilder:
             yield (f"{case.name} ({source[:8]})" if counts[case.name] > 1 and source else case.name), case
 
     def _several_sources(self) -> Iterator[str]:
-        sources: dict[str, set[str]] = defaultdict(set)
+        """Kernels of which one case has several."""
+        found = {}
         for cases in self._cases.values():
-            for key, case in cases.items():
-                if key[-1]:
-                    sources[case.kernel].add(key[-1])
-        for kernel, hashes in sources.items():
-            if len(hashes) > 1:
-                yield kernel
+            counts = Counter(key[:-1] for key in cases)
+            found.update({case.kernel: 0 for key, case in cases.items() if counts[key[:-1]] > 1})
+        yield from found
 
     def _mixtures(self) -> Iterator[Mixture]:
         names = dict.fromkeys(name for card in self._cards.values() for name in card.versions)

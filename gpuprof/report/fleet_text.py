@@ -12,6 +12,8 @@ from gpuprof.comparison.outliers import ENOUGH_CARDS, FEWEST_CASES, Deviation, S
 
 #: Items that a sentence names before it counts the rest.
 _MOST_NAMED = 6
+#: Distance from the middle that no reader needs figures of.
+_NOTHING = 0.0005
 #: Cards from which on a spread between them is shown.
 _FEWEST_TO_SPREAD = 6
 
@@ -64,6 +66,8 @@ def _spread(changes: list[float]) -> str:
 
 def far(change: float) -> str:
     """How far from the middle: `2.1 % slower`."""
+    if abs(change) < _NOTHING:
+        return "as the others"
     text = numbers.percent(abs(100 * change), 2)
     return f"{text} {'slower' if change > 0 else 'faster'}"
 
@@ -98,7 +102,8 @@ def deviations(finding: Finding) -> tuple[Deviation, ...]:
 
 def labels(finding: Finding) -> str:
     """A card's labels on one line."""
-    return ", ".join(f"{key} {value}" for key, value in finding.card.labels.items())
+    card = finding.card
+    return ", ".join(f"{key} {value}" for key, value in card.labels.items() if value != card.title)
 
 
 def kind_facts(kind: Kind) -> str:
@@ -130,7 +135,7 @@ def cautions(fleet: Fleet) -> Iterator[str]:
     if fleet.sources:
         yield f"several sources of {_named(fleet.sources)}: each is judged apart"
     for file, reason in fleet.left_out[:_MOST_NAMED]:
-        yield f"{file} is left out: {reason}"
+        yield f"left out: {reason}" if file in reason else f"{file} is left out: {reason}"
     if len(fleet.left_out) > _MOST_NAMED:
         yield f"{len(fleet.left_out) - _MOST_NAMED} more files are left out"
 

@@ -16,7 +16,7 @@ _HEIGHT, _MARKS = 34, 9
 #: A column with one card among a thousand is still to be seen.
 _LEAST_SHARE = 0.06
 #: Where an axis may end, in percent.
-_ENDS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+_ENDS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0)
 #: Share of all distances that an axis holds; what lies beyond is drawn at its end.
 _WITHIN = 0.995
 
@@ -31,7 +31,7 @@ def end_of_axis(changes: Sequence[float], marked: Sequence[float]) -> float:
     ordered = sorted(map(abs, changes))
     widest = ordered[int(_WITHIN * (len(ordered) - 1))] if ordered else 0.0
     typical = sorted(map(abs, marked))[len(marked) // 2] if marked else 0.0
-    wanted = 110 * max(widest, typical)
+    wanted = 105 * max(widest, typical)
     return next((end for end in _ENDS if wanted <= end), _ENDS[-1])
 
 
