@@ -20,8 +20,10 @@ from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run, transpos
 from wide_run import wide_run
 
 from gpuprof.comparison.compared import compare_runs
+from gpuprof.comparison.fleet import FleetBuilder
 from gpuprof.reading import read_run
 from gpuprof.report.compared_html import render_comparison_html
+from gpuprof.report.fleet_html import render_fleet_html
 from gpuprof.report.html import render_html
 from gpuprof.results import Run, Tool
 
@@ -42,10 +44,21 @@ def _compared(base: Run, new: Run) -> str:
     return render_comparison_html([(compare_runs(base, new, force=True), [])], Tool("gpuprof", "1"))
 
 
+def _fleet() -> str:
+    builder = FleetBuilder()
+    for number in range(30):
+        factors = {"naive": 1.1, "smem_tiled": 1.1} if number == 7 else {}
+        labels = {"host": f"node{number}", "rack": f"r{number % 4}"}
+        builder.add(ladder(seed=number, factors=factors, labels=labels), f"{number}.json")
+    builder.add(hostile_run(), "hostile.json")
+    return render_fleet_html(builder.fleet(), Tool("gpuprof", "1"))
+
+
 #: Pages that are no reports.
 PAGES = {
     "compared": lambda: _compared(ladder(), ladder(seed=1, factors={"naive": 1.1, "smem_tiled": 0.9})),
     "compared-sim": lambda: _compared(sim_run(), sim_run()),
+    "fleet": _fleet,
     "compared-hostile": lambda: _compared(hostile_run(), hostile_run()),
 }
 

@@ -3,8 +3,8 @@
 """A fleet: cards from results files, outliers with what else differs, every way to show it."""
 
 import json
-import re
 import random
+import re
 from dataclasses import replace
 from math import exp
 
