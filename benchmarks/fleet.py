@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A simulated fleet: how many planted outliers are found, how many healthy cards named, how fast the page is.
 
-    python benchmarks/fleet.py [--cards 1000] [--page FLEET.html]
+    python benchmarks/fleet.py [--cards 1000] [--rounds 1 3 5 8] [--page FLEET.html]
 
 The cards run the cases of a recorded run. Their times follow the model of benchmarks/verdict_noise.py, whose
 spreads were seen on an H200, and an offset a card.
@@ -114,15 +114,16 @@ def main() -> None:
     """Simulate and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cards", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, nargs="+", default=ROUNDS)
     parser.add_argument("--page", type=Path, help="keep the page of the last fleet")
     arguments = parser.parse_args()
     heads = [f"2 % in {fault.name}" for fault in FAULTS]
     print(f"| Rounds | {' | '.join(heads)} | Healthy cards named | Judged in | Page | Rendered in |")
     print(f"|--:|{'--:|' * (len(FAULTS) + 4)}")
-    for rounds in ROUNDS:
-        builder_start = time.process_time()
+    for rounds in arguments.rounds:
+        begin = time.process_time()
         fleet, planted = simulated(arguments.cards, rounds)
-        judged = time.process_time() - builder_start
+        judged = time.process_time() - begin
         start = time.process_time()
         page = render_fleet_html(fleet, base_run().tool)
         rendered = time.process_time() - start

@@ -350,7 +350,7 @@ def _outlier(
     confirmed = whole is not None or bool(parts)
     for slower in (True, False):
         agree = sum((case.change > 0) == slower for case in beyond)
-        confirmed = confirmed or (agree > 0 and _flukes([item.rounds for item in own], agree) <= LEVEL)
+        confirmed = confirmed or (agree > 0 and _flukes([item.rounds for item in own], agree) <= LEVEL / 2)
     return Outlier(card, whole, tuple(parts), tuple(beyond), confirmed)
 
 

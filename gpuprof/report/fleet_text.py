@@ -89,7 +89,7 @@ def why(finding: Finding) -> str:
     """What else of the card is unlike the others; a sentence where nothing is."""
     found = "; ".join(finding.causes)
     if not finding.outlier.confirmed:
-        seen = "one process may have caused it: measure again with --rounds 5"
+        seen = "one process may have caused it: measure again with --rounds 7"
         return f"{found}; {seen}" if found else seen
     return found or "nothing else that was read differs"
 
