@@ -8,12 +8,9 @@ Without files it renders the sample of the main command and a run of 60 kernels 
 """
 
 import argparse
-import json
 import sys
 import tempfile
 import time
-from dataclasses import replace
-from itertools import cycle, islice
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -21,16 +18,13 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "report")]
 
 from chromium import browser, find  # noqa: E402
 from page_reader import PageReader  # noqa: E402
-from synthetic_runs import Gemm, counted_run, timing  # noqa: E402
+from wide_run import wide_run  # noqa: E402
 
-from gpuprof.bounds import with_bounds  # noqa: E402
-from gpuprof.kernels.catalog import shipped_ladder  # noqa: E402
 from gpuprof.reading import read_run  # noqa: E402
 from gpuprof.report.html import render_html  # noqa: E402
-from gpuprof.results import Run, TimingPair  # noqa: E402
+from gpuprof.results import Run  # noqa: E402
 
 MAIN = ROOT / "samples" / "gemm-h200.json"
-EDGES = (128, 256, 512, 1024, 2048, 4096, 6144, 8192)
 #: Tasks that hold the main thread are counted until it has been idle for so long.
 QUIET_SECONDS = 2.0
 FIRST_CHART = """
@@ -66,24 +60,6 @@ LOOK_CLOSER = """
 """
 
 
-def wide_run(kernels: int = 60) -> Run:
-    """Sources of the shipped GEMM kernels under other names, with counts of a real run and made-up times."""
-    held = counted_run()
-    like = [case for case in held.cases if case.outcome == "ok" and case.lines]
-    sources = [kernel for kernel in shipped_ladder("gemm").kernels if kernel.source]
-    records, cases = [], []
-    for index, (case, kernel) in enumerate(islice(zip(cycle(like), cycle(sources)), kernels)):
-        name = f"{kernel.id}_{index}"
-        records.append(
-            replace(held.kernel(case.kernel), id=name, rung=float(index), source=kernel.source, after="")
-        )
-        for edge in EDGES:
-            samples = timing(4 + edge**3 / 2e7 * (1 + index / 10), count=400)
-            at = replace(case, kernel=name, problem=Gemm(edge, edge, edge), bounds={}, bound_by=None)
-            cases.append(with_bounds(replace(at, timing=TimingPair(samples, samples)), held.device))
-    return replace(held, kernels=tuple(records), cases=tuple(cases))
-
-
 def rendered(run: Run, repeat: int) -> tuple[str, list[float]]:
     """The page, and the seconds that each rendering took."""
     seconds = []
@@ -96,25 +72,28 @@ def rendered(run: Run, repeat: int) -> tuple[str, list[float]]:
 
 def in_browser(page: str) -> dict[str, float]:
     """Milliseconds to the first chart, on the main thread until it is idle, and for what a reader asks."""
-    with tempfile.TemporaryDirectory() as folder, browser() as tab:
+    with tempfile.TemporaryDirectory() as folder, browser() as opened:
         path = Path(folder) / "report.html"
         path.write_text(page, encoding="utf-8")
-        tab.view(1400, 900)
-        tab.call("Page.navigate", url=path.as_uri())
-        first = tab.run(FIRST_CHART)
-        tab.wait_for("Page.loadEventFired")
-        time.sleep(QUIET_SECONDS)
-        seconds = tab.metrics()
-        paint = json.loads(str(tab.run("JSON.stringify(performance.getEntriesByType('paint'))")))
-        sizes, closer = (float(str(tab.run(script))) for script in (CHANGE_SIZE, LOOK_CLOSER))
+        tab = opened.new_page(viewport={"width": 1400, "height": 900})
+        chromium = tab.context.new_cdp_session(tab)
+        # Seconds of the thread, so that what else a machine does is not counted.
+        chromium.send("Performance.enable", {"timeDomain": "threadTicks"})
+        tab.goto(path.as_uri(), wait_until="commit")
+        first = tab.evaluate(FIRST_CHART)
+        tab.wait_for_load_state("load")
+        tab.wait_for_timeout(1000 * QUIET_SECONDS)
+        metrics = chromium.send("Performance.getMetrics")["metrics"]
+        seconds = {item["name"]: item["value"] for item in metrics}
+        paint = tab.evaluate("performance.getEntriesByType('paint').map((entry) => entry.startTime)")
         return {
-            "first paint, ms": paint[0]["startTime"] if paint else float("nan"),
-            "first chart, ms": float(str(first)),
+            "first paint, ms": min(paint, default=float("nan")),
+            "first chart, ms": first,
             "main thread, ms": 1000 * seconds["TaskDuration"],
             "script, ms": 1000 * seconds["ScriptDuration"],
             "layout and style, ms": 1000 * (seconds["LayoutDuration"] + seconds["RecalcStyleDuration"]),
-            "change of size, ms": sizes,
-            "look closer, ms": closer,
+            "change of size, ms": tab.evaluate(CHANGE_SIZE),
+            "look closer, ms": tab.evaluate(LOOK_CLOSER),
         }
 
 

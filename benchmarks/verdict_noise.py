@@ -11,12 +11,12 @@ import math
 import random
 from dataclasses import dataclass
 
-from gpuprof.comparison.noise import SESSIONS
+from gpuprof.comparison.noise import FLUKES, SESSIONS
 
 #: Resolution of the clock, in microseconds: medians lie on this grid.
 TICK_US = 0.032
-#: Share of rounds that are outliers, and by how much those are slower on average.
-OUTLIERS, OUTLIER_MEAN = 0.01, 0.05
+#: By how much a round that is slow all by itself is slower on average.
+FLUKE_MEAN = 0.05
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Kind:
             offset = rng.choice((-1, 1)) * self.spread + rng.gauss(0, self.spread / 4)
         else:
             offset = rng.gauss(0, self.spread)
-        if rng.random() < OUTLIERS:
-            offset += rng.expovariate(1 / OUTLIER_MEAN)
+        if rng.random() < FLUKES:
+            offset += rng.expovariate(1 / FLUKE_MEAN)
         time = self.time_us * math.exp(session + offset + rng.gauss(0, self.within))
         return max(TICK_US, round(time / TICK_US) * TICK_US)
 

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from verdict_noise import KINDS, OUTLIER_MEAN, OUTLIERS, Kind
+from verdict_noise import FLUKE_MEAN, KINDS, Kind
 
 from gpuprof.comparison.compared import round_medians
 from gpuprof.comparison.judging import ENOUGH_ROUNDS, FEWEST_ROUNDS, judge
-from gpuprof.comparison.noise import SESSIONS
+from gpuprof.comparison.noise import FLUKES, SESSIONS
 from gpuprof.errors import GpuprofError
 from gpuprof.reading import read_run
 
@@ -55,7 +55,7 @@ def _simulated_text(rounds: int) -> str:
     return (
         "**These figures are simulated, not measured.** The times come from a model of the noise"
         " (`benchmarks/verdict_noise.py`) whose spreads are those that identical code showed on an H200:"
-        f" an offset a round, {100 * OUTLIERS:.0f} % of rounds slower by {100 * OUTLIER_MEAN:.0f} % on"
+        f" an offset a round, {100 * FLUKES:.0f} % of rounds slower by {100 * FLUKE_MEAN:.0f} % on"
         f" average, an offset of {100 * SESSIONS:.2f} % between the sessions of base and new, a clock of"
         " 32 ns. “Wrong” are verdicts other than same or uncertain on identical code, at"
         f" {rounds} rounds a side; the last columns say how often a slowdown was found in {POWER_TRIALS:,}"

@@ -16,6 +16,7 @@ import typer
 
 from gpuprof.cli import app
 from gpuprof.comparison.document import ComparisonDocument
+from gpuprof.comparison.fleet_document import FleetDocument
 from gpuprof.json_schema import json_schema
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
@@ -175,7 +176,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield with_block(ROOT / "CONTRIBUTING.md", "house", house())
     yield DOCS / "results.md", results_page()
     yield DOCS / "studies.md", studies()
-    for name, kind in (("results", Run), ("compare", ComparisonDocument)):
+    for name, kind in (("results", Run), ("compare", ComparisonDocument), ("fleet", FleetDocument)):
         schema = json.dumps(json_schema(kind), indent=1, ensure_ascii=False)
         yield DOCS / f"{name}.schema.json", f"{schema}\n"
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpuprof.api.comparing import ComparedCase, Comparison, compare
+    from gpuprof.api.fleets import Fleet, Outlier, fleet
     from gpuprof.api.measuring import Interrupted, load, operations, profile
     from gpuprof.api.run import Case, Figures, NotMeasured, Run
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
@@ -27,6 +28,9 @@ _PLACES = {
     "compare": "gpuprof.api.comparing",
     "Comparison": "gpuprof.api.comparing",
     "ComparedCase": "gpuprof.api.comparing",
+    "fleet": "gpuprof.api.fleets",
+    "Fleet": "gpuprof.api.fleets",
+    "Outlier": "gpuprof.api.fleets",
     "operations": "gpuprof.api.measuring",
     "Interrupted": "gpuprof.api.measuring",
     "Run": "gpuprof.api.run",
@@ -47,16 +51,19 @@ __all__ = [
     "ComparedCase",
     "Comparison",
     "Figures",
+    "Fleet",
     "GpuprofError",
     "HeaderError",
     "InputError",
     "Interrupted",
     "NotMeasured",
+    "Outlier",
     "ResultsError",
     "Run",
     "Source",
     "__version__",
     "compare",
+    "fleet",
     "load",
     "operations",
     "profile",

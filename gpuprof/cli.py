@@ -14,6 +14,7 @@ import typer
 from gpuprof import __version__, console, signals
 from gpuprof.commands import completion
 from gpuprof.commands.compare_options import compare
+from gpuprof.commands.fleet_runs import fleet
 from gpuprof.commands.gating import FailOn, Strict
 from gpuprof.commands.options import Force, NcuPath, Open, Quiet, measuring_command
 from gpuprof.commands.settings import ConfiguredCommand
@@ -144,6 +145,7 @@ def report(
 
 
 app.command("compare", cls=ConfiguredCommand)(compare)
+app.command("fleet", cls=ConfiguredCommand)(fleet)
 
 
 @app.command("import")

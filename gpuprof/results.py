@@ -718,6 +718,7 @@ class Run:
             in a file that does not tell.
         resumed_utc: When it went on after it had been stopped.
         places: Where each of `devices` is, in their order; empty where nobody noted it.
+        labels: What the user said of where it ran, by names of his own: a host, a rack, a card's number.
         cases: Every case, by device, then by size, then in rung order, references last.
     """
 
@@ -736,6 +737,7 @@ class Run:
     asked: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     resumed_utc: tuple[str, ...] = field(default=(), kw_only=True)
     places: tuple[Place, ...] = field(default=(), kw_only=True)
+    labels: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     cases: tuple[Measurement, ...]
 
     def place(self, number: int) -> Place:

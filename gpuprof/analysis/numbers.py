@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How figures are written: significant digits, SI and binary units. Every report formats through here."""
 
+from functools import lru_cache
+
 #: Units of one figure, each with its size in the unit that results are stored in, ascending.
 Units = tuple[tuple[float, str], ...]
 TIME_UNITS: Units = ((1e-3, "ns"), (1.0, "µs"), (1e3, "ms"), (1e6, "s"))
@@ -14,6 +16,8 @@ _LARGEST_EXACT_COUNT = 99_999
 _DIGITS_TO_COMPARE = 5
 
 
+# Sizes, counts of blocks and resources recur in every row of a ladder.
+@lru_cache(8192)
 def significant(value: float, digits: int = 3) -> str:
     """A number with so many significant digits, in fixed notation with thousands separated.
 
@@ -115,6 +119,7 @@ def in_unit(value: float, unit: str, digits: int = 3) -> str:
     return count(value)
 
 
+@lru_cache(8192)
 def _scaled(value: float, units: Units, digits: int) -> str:
     """The value in the largest unit that leaves at least 1, judged after rounding: 999.96 µs is 1.00 ms."""
     factor, name = unit_for(float(f"{value:.{digits - 1}e}"), units)

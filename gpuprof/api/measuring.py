@@ -13,6 +13,7 @@ from gpuprof.api.run import Run
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.paths import Source, ladder_of
+from gpuprof.measure.labels import checked_labels, labels_of
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.measure.resume import check_same_request, continued
@@ -95,6 +96,7 @@ def profile(
     poison_inout: bool = True,
     explain: bool = True,
     rounds: int = 1,
+    labels: Mapping[str, str] | None = None,
     save: str | Path | None = None,
     progress: Progress | None = None,
     compile_timeout_s: float = 120.0,
@@ -162,6 +164,7 @@ def profile(
             thread and address in its reason; at most 20 s each.
         rounds: How often a GPU measures every case, each time in a fresh process, for `compare`: 16 tell 2 %.
             They share `seconds_per_case`.
+        labels: What `fleet` groups by, such as a host or a rack; those of `GPUPROF_LABEL_*` where None.
         save: A results file that holds every case as soon as it is done.
         progress: Told about every step.
         compile_timeout_s: Longest that compiling one case may take, before its `timeout_s`.
@@ -192,6 +195,7 @@ def profile(
         rounds=_checked_rounds(rounds),
         compile_timeout_s=compile_timeout_s,
         cluster=cluster,
+        labels=checked_labels(labels) if labels is not None else labels_of(()),
     )
     if resume is not None:
         _refuse("resume", save=save)

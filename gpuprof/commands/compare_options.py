@@ -24,6 +24,7 @@ from gpuprof.commands.options import (
     Set,
     SimBlocks,
     Timeout,
+    run_options,
 )
 from gpuprof.errors import ExitCode, InputError
 
@@ -128,9 +129,8 @@ def _measure_and_compare(
     against: str, paths: list[Path], given: dict[str, Any], gates: Any, outputs: Outputs
 ) -> ExitCode:
     from gpuprof.commands.compare_against import Wanted, compare_against
-    from gpuprof.commands.texts import parse_assignments, parse_sim_blocks
+    from gpuprof.commands.texts import parse_assignments
     from gpuprof.kernels.preprocessing import parse_preprocessing
-    from gpuprof.measure.run import RunOptions
 
     wanted = Wanted(
         tuple(paths),
@@ -141,16 +141,7 @@ def _measure_and_compare(
         parse_assignments(given["set_"] or []),
         parse_preprocessing(given["include"] or [], given["define"] or []),
     )
-    options = RunOptions(
-        device=given["device"],
-        arch=given["arch"],
-        seed=given["seed"],
-        timeout_s=given["timeout"],
-        seconds_per_case=given["seconds"],
-        sim_blocks=parse_sim_blocks(given["sim_blocks"]),
-        lines=given["lines"],
-        rounds=given["rounds"],
-    )
+    options = run_options(given)
     return compare_against(
         against,
         wanted,

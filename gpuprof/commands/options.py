@@ -18,6 +18,7 @@ from gpuprof.errors import InputError
 
 if TYPE_CHECKING:
     from gpuprof.kernels.catalog import Ladder
+    from gpuprof.measure.run import RunOptions
     from gpuprof.operation import Operation
 
 Kernels = Annotated[
@@ -159,6 +160,14 @@ Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no table.")]
 
+Label = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="KEY=VALUE",
+        help="What gpuprof fleet groups by, e.g. host=node7; GPUPROF_LABEL_KEY in the environment too.",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A number that the operation takes besides its sizes."),
@@ -196,6 +205,7 @@ _MEASURING: dict[str, tuple[Any, Any]] = {
     "explain": (Explain, True),
     "reference": (Reference, "vendor"),
     "rounds": (Rounds, 1),
+    "label": (Label, None),
     "fail_on": (FailOn, None),
     "strict": (Strict, False),
     "ncu": (Ncu, False),
@@ -292,9 +302,9 @@ def _measure(
 ) -> int:
     """Measure as the options say; the exit status."""
     from gpuprof.commands.profile import Destination, ncu_options, profile
-    from gpuprof.commands.texts import build_request, parse_assignments, parse_sim_blocks
+    from gpuprof.commands.texts import build_request, parse_assignments
     from gpuprof.kernels.preprocessing import parse_preprocessing
-    from gpuprof.measure.run import RunOptions
+    from gpuprof.measure.labels import labels_of
 
     gates = read_gates(given["fail_on"], with_base=False)
     preprocessing = parse_preprocessing(given["include"] or [], given["define"] or [])
@@ -309,19 +319,13 @@ def _measure(
         references=given["reference"],
         command=preprocessing,
     )
-    options = RunOptions(
-        device=given["device"],
-        arch=given["arch"],
-        seed=given["seed"],
-        timeout_s=given["timeout"],
-        compile_timeout_s=given["compile_timeout"],
-        seconds_per_case=given["seconds"],
-        sim_blocks=parse_sim_blocks(given["sim_blocks"]),
-        lines=given["lines"],
+    options = run_options(
+        given,
         poison_inout=given["poison_inout"],
         explain=given["explain"],
-        rounds=given["rounds"],
+        compile_timeout_s=given["compile_timeout"],
         cluster=given["cluster"],
+        labels=labels_of(given["label"] or ()),
     )
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]
@@ -344,4 +348,27 @@ def _measure(
         browser=given["open_"],
         gates=gates,
         strict=given["strict"],
+    )
+
+
+def run_options(given: Mapping[str, Any], **further: Any) -> "RunOptions":
+    """How to measure, of the options that every command that measures has.
+
+    Args:
+        given: A command's options by the names of its parameters.
+        further: What only this command knows.
+    """
+    from gpuprof.commands.texts import parse_sim_blocks
+    from gpuprof.measure.run import RunOptions
+
+    return RunOptions(
+        device=given["device"],
+        arch=given["arch"],
+        seed=given["seed"],
+        timeout_s=given["timeout"],
+        seconds_per_case=given["seconds"],
+        sim_blocks=parse_sim_blocks(given["sim_blocks"]),
+        lines=given["lines"],
+        rounds=given["rounds"],
+        **further,
     )

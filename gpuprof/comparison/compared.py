@@ -33,7 +33,7 @@ _NOISE_OF_HARDWARE = 0.05
 #: Shares that follow from addresses alone.
 _EFFICIENCIES = ("global_load_efficiency_pct", "global_store_efficiency_pct")
 #: Figures of a case that no noise touches, besides its counters.
-_EXACT = (
+EXACT = (
     "registers_per_thread",
     "static_shared_bytes",
     "dynamic_shared_bytes",
@@ -208,14 +208,18 @@ def compare_runs(
 
 def case_name(run: Run, case: Measurement) -> str:
     """Kernel, size, block and parameters of a case, and the device where the run has several, on one line."""
+    name = name_on_any_device(case)
+    return f"{name} on {run.device_label(case.device)}" if len(run.devices) > 1 else name
+
+
+def name_on_any_device(case: Measurement) -> str:
+    """Kernel, size, block and parameters of a case on one line."""
     parts = [case.kernel, case.problem.label]
     if case.problem.dtype != "f32":
         parts.append(case.problem.dtype)
     if case.has_launch and not case.chosen:
         parts.append(format_extent(case.block))
         parts += [f"{name}={value}" for name, value in case.params.items()]
-    if len(run.devices) > 1:
-        parts.append(f"on {run.device_label(case.device)}")
     return " ".join(parts)
 
 
@@ -286,8 +290,8 @@ def _by_bound(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
 
 def _moved(base: Subject, new: Subject) -> Iterator[Moved]:
     names = counters.names_in((base.case, new.case))
-    own = [FIGURES[key] for key in _EXACT]
-    counted = [counter_figure(name) for name in names if name not in _EXACT]
+    own = [FIGURES[key] for key in EXACT]
+    counted = [counter_figure(name) for name in names if name not in EXACT]
     both_executed = _executed(base.case) and _executed(new.case)
     for figure in (*own, *counted):
         before, after = figure.read(base).value, figure.read(new).value
@@ -320,7 +324,9 @@ def _is_noise(
     found = [counters.held(case).get(figure.key) for case in (base, new)]
     if isinstance(before, str) or isinstance(after, str) or not any(c and c.source == "ncu" for c in found):
         return False
-    counted = numbers.is_count(figure.unit) or figure.unit == "bytes" or figure.key in _EFFICIENCIES
+    # A count over another, as cycles a warp waits for each instruction, is a rate too.
+    counted = numbers.is_count(figure.unit) and "/" not in figure.unit
+    counted = counted or figure.unit == "bytes" or figure.key in _EFFICIENCIES
     if not counted or base.source_hash == new.source_hash:
         return True
     return abs(after - before) <= _NOISE_OF_HARDWARE * abs(before)

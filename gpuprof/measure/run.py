@@ -4,7 +4,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -71,6 +71,7 @@ class RunOptions:
         rounds: How often a GPU measures every case, each time in a fresh process; they share
             `seconds_per_case`.
         cluster: As `--cluster`; None for processes of this machine.
+        labels: What the user says of where it runs.
     """
 
     device: str = "auto"
@@ -86,6 +87,7 @@ class RunOptions:
     rounds: int = 1
     compile_timeout_s: float = 120.0
     cluster: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def measure(
@@ -450,6 +452,7 @@ def _empty_run(
         backend_reason=" ".join(filter(None, (opened.backend_reason, *cards.left_out))) or None,
         complete=False,
         seed=options.seed,
+        labels=options.labels,
         operations={request.operation.name: request.operation},
         kernels=(
             *{kernel.id: kernel.record() for kernel in request.kernels}.values(),

@@ -9,9 +9,8 @@ import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from gpuprof.analysis.groups import groups
@@ -30,8 +29,9 @@ from gpuprof.report.compared_text import (
     surroundings,
 )
 from gpuprof.report.compared_text import sources as source_sentence
+from gpuprof.report.filling import assets, templates
 from gpuprof.report.source import difference
-from gpuprof.report.text import bound, finalize
+from gpuprof.report.text import bound
 from gpuprof.results import Measurement, Tool
 from gpuprof.schema import to_json
 from gpuprof.text import cut
@@ -144,8 +144,8 @@ def render_comparison_html(pairs: Sequence[tuple[Comparison, Sequence[GateResult
             views=views,
             base_name=pairs[0][0].base_name,
             version=tool.version,
-            style=Markup(_asset("style.css")),
-            dark=Markup(_asset("dark.css")),
+            style=assets("style.css"),
+            dark=assets("dark.css"),
             data=_data_block(to_json(data)),
         )
     )
@@ -153,21 +153,9 @@ def render_comparison_html(pairs: Sequence[tuple[Comparison, Sequence[GateResult
 
 @functools.cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("gpuprof.report"),
-        autoescape=True,
-        finalize=finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    environment = templates()
     environment.globals.update(marks=MARKS, gate_marks=GATE_MARKS, attention=ATTENTION, bound=bound)
     return environment
-
-
-@functools.cache
-def _asset(name: str) -> str:
-    return (files("gpuprof.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 def _data_block(found: object) -> Markup:

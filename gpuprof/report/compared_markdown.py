@@ -7,7 +7,17 @@ from collections.abc import Iterator, Sequence
 from gpuprof.comparison.compared import ATTENTION, Comparison, case_name
 from gpuprof.comparison.document import most_rounds
 from gpuprof.comparison.gates import GateResult
-from gpuprof.report.compared_text import GATE_MARKS, MARKS, Row, facts, rows_of, sources, surroundings
+from gpuprof.report.compared_text import (
+    GATE_MARKS,
+    MARKS,
+    Row,
+    facts,
+    rows_of,
+    sentence_of,
+    sources,
+    surroundings,
+    why_of_all,
+)
 from gpuprof.report.markdown_text import code, text
 
 
@@ -28,12 +38,17 @@ def render_comparison_markdown(comparison: Comparison, gates: Sequence[GateResul
     rows = sorted(rows_of(comparison), key=lambda row: ATTENTION.index(row.case.verdict))
     changed = [row for row in rows if row.case.verdict != "same"]
     unchanged = [row for row in rows if row.case.verdict == "same"]
+    why = why_of_all(rows)
+    if why:
+        parts.append(f"Uncertain: {text(why)}.")
     if changed:
-        parts.append("\n".join(_table(changed)))
+        parts.append("\n".join(_table(changed, why)))
     if unchanged:
         summary = f"{len(unchanged)} the same"
         parts.append(
-            "\n".join((f"<details><summary>{summary}</summary>", "", *_table(unchanged), "", "</details>"))
+            "\n".join(
+                (f"<details><summary>{summary}</summary>", "", *_table(unchanged, why), "", "</details>")
+            )
         )
     alone = [
         f"- {word}: {text(case_name(run, case))}"
@@ -62,13 +77,17 @@ def _gate(result: GateResult) -> str:
     return f"- {GATE_MARKS[result.outcome][0]} {text(result.gate.text)}: {text(result.sentence)}"
 
 
-def _table(rows: Sequence[Row]) -> Iterator[str]:
+def _table(rows: Sequence[Row], why_of_all: str) -> Iterator[str]:
     yield "| | Kernel | Size | Before | After | Change | Interval | Found from | What else changed |"
     yield "|:--|:--|--:|--:|--:|--:|--:|--:|:--|"
     for row in rows:
         verdict = row.case.verdict
         cells = (row.size, row.before, row.after, row.change, row.interval, row.detectable)
-        why = "" if row.case.basis == "time" and verdict in ("improved", "regressed") else row.case.sentence
+        why = (
+            ""
+            if row.case.basis == "time" and verdict in ("improved", "regressed")
+            else sentence_of(row, why_of_all)
+        )
         texts = "; ".join(filter(None, (*row.moved, why if verdict != "same" else "")))
         yield (
             f"| {MARKS[verdict][0]} {verdict} | {code(row.kernel)} {text(row.shape)} | "

@@ -12,7 +12,17 @@ from rich.text import Text
 from gpuprof.comparison.compared import ATTENTION, Comparison, case_name
 from gpuprof.comparison.document import most_rounds
 from gpuprof.comparison.gates import GateResult
-from gpuprof.report.compared_text import GATE_MARKS, MARKS, Row, facts, rows_of, sources, surroundings
+from gpuprof.report.compared_text import (
+    GATE_MARKS,
+    MARKS,
+    Row,
+    facts,
+    rows_of,
+    sentence_of,
+    sources,
+    surroundings,
+    why_of_all,
+)
 from gpuprof.report.terminal import Writer
 
 _TONES = {"good": "green", "bad": "red", "warning": "yellow", "muted": "dim"}
@@ -55,9 +65,12 @@ def print_comparison(
     shown = [row for row in rows if row.case.verdict != "same"]
     unchanged = [row for row in rows if row.case.verdict == "same"]
     shown += unchanged[:_MOST_UNCHANGED]
+    why = why_of_all(rows)
+    if why:
+        writer.wrapped("!", f"uncertain: {why}", "yellow")
     if shown:
         writer.gap()
-        _print_table(writer, shown)
+        _print_table(writer, shown, why)
     if len(unchanged) > _MOST_UNCHANGED:
         writer.wrapped("=", f"{len(unchanged) - _MOST_UNCHANGED} more are the same.", "dim")
     for word, run, cases in (
@@ -92,7 +105,7 @@ def _print_gates(writer: Writer, gates: Sequence[GateResult]) -> None:
         writer.wrapped(mark, _held(writer, f"{result.gate.text}: {result.sentence}"), _TONES[tone])
 
 
-def _print_table(writer: Writer, rows: list[Row]) -> None:
+def _print_table(writer: Writer, rows: list[Row], why_of_all: str) -> None:
     """One line a case, and below it why, hanging under its name."""
     heads = ("", "kernel", "size", "before", "after", "change")
     shapes = Counter((row.kernel, row.size) for row in rows)
@@ -118,7 +131,7 @@ def _print_table(writer: Writer, rows: list[Row]) -> None:
         tone = _TONES[MARKS[row.case.verdict][2]]
         writer.styled(_line(writer, line, widths, columns, "" if row.case.verdict == "same" else tone))
         if row.case.verdict != "same" or row.moved:
-            why = [row.case.sentence, *row.moved]
+            why = [sentence_of(row, why_of_all), *row.moved]
             writer.wrapped("   ", _held(writer, "; ".join(filter(None, why))), "dim")
 
 

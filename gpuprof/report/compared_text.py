@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What terminal, Markdown and HTML say alike of a comparison: symbols, columns, sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.figure import Figure
 from gpuprof.analysis.figures import FIGURES
-from gpuprof.comparison.compared import ComparedCase, Comparison, percent
+from gpuprof.comparison.compared import ComparedCase, Comparison, Moved, percent
 from gpuprof.comparison.gates import GateResult
 from gpuprof.comparison.judging import Verdict
 from gpuprof.report.cells import format_block
@@ -28,6 +28,8 @@ GATE_MARKS = {
     "not judged": ("✗", "x", "bad"),
 }
 _MOST_MOVED = 4
+#: Share of the largest count of its unit by which a count must have moved to be worth a word.
+_LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +104,50 @@ def moved_texts(case: ComparedCase, most: int = _MOST_MOVED) -> tuple[str, ...]:
     found = list(case.other_identity)
     if case.same_source is False:
         found.insert(0, "source")
-    moved = sorted(case.moved, key=lambda item: -_weight(item.ratio))
-    texts = [item.text for item in moved if item.figure.key != "bound_us" or case.basis != "bound"]
-    found += texts[:most]
-    return (*found, f"{len(texts) - most} more") if len(texts) > most else tuple(found)
+    moved = [item for item in case.moved if item.figure.key != "bound_us" or case.basis != "bound"]
+    weights = {id(item): weight for item, weight in zip(moved, _weights(moved), strict=True)}
+    telling = sorted((item for item in moved if weights[id(item)]), key=lambda item: -weights[id(item)])
+    found += [item.text for item in telling[:most]]
+    return (*found, f"{len(telling) - most} more") if len(telling) > most else tuple(found)
 
 
-def _weight(ratio: float | None) -> float:
-    """How far a figure moved; what appears or vanishes, and words, come before small steps."""
-    return 1.0 if not ratio or ratio < 0 else max(ratio, 1 / ratio) - 1
+def _weights(moved: Sequence[Moved]) -> Iterator[float]:
+    """How much each figure says of a change; 0 for one that a row does well without.
+
+    Resources and words come first, because they are few and have causes. A count is weighed by what it grew
+    or shrank by, as a share of the largest of its unit: ten requests where there was one are nothing beside a
+    million.
+    """
+    largest: dict[str, float] = {}
+    for item in moved:
+        values = [abs(value) for value in (item.before, item.after) if isinstance(value, int | float)]
+        largest[item.figure.unit] = max([*values, largest.get(item.figure.unit, 0.0)])
+    for item in moved:
+        if item.figure.key in FIGURES:
+            yield 2.0
+            continue
+        before, after = (
+            value if isinstance(value, int | float) else 0.0 for value in (item.before, item.after)
+        )
+        share = abs(after - before) / (largest[item.figure.unit] or 1.0)
+        yield share if share >= _LEAST_SHARE else 0.0
+
+
+def why_of_all(rows: Sequence[Row]) -> str:
+    """What every uncertain time is for want of, where that is the same; empty where it is not, or of one."""
+    found = {
+        row.case.judgement.why if row.case.judgement is not None else ""
+        for row in rows
+        if row.case.verdict == "uncertain"
+    }
+    many = sum(row.case.verdict == "uncertain" for row in rows) > 1
+    return found.pop() if many and len(found) == 1 else ""
+
+
+def sentence_of(row: Row, why_of_all: str) -> str:
+    """The verdict in words, without what is said of all of them."""
+    sentence = row.case.sentence
+    return sentence.removesuffix(f"; {why_of_all}") if why_of_all else sentence
 
 
 def surroundings(comparison: Comparison) -> tuple[str, ...]:

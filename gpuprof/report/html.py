@@ -4,14 +4,15 @@
 
 import base64
 import functools
+import gc
 import hashlib
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib.resources import files
+from contextlib import contextmanager
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from gpuprof import page_data
 from gpuprof.analysis import numbers
@@ -19,6 +20,7 @@ from gpuprof.analysis.glossary import Glossary
 from gpuprof.analysis.status import status_of
 from gpuprof.report.agreement_text import agreement_headline, counted_twice, format_difference
 from gpuprof.report.cells import block_phrase, format_block
+from gpuprof.report.filling import assets, templates
 from gpuprof.report.kept import PARTS_BLOCK, Parts
 from gpuprof.report.ladder_table import remarks
 from gpuprof.report.page import build_page
@@ -26,7 +28,7 @@ from gpuprof.report.pieces import Pieces
 from gpuprof.report.profile_table import PROFILE_COLUMNS
 from gpuprof.report.shortened import shortened
 from gpuprof.report.svg.sample_strip import sample_strip
-from gpuprof.report.text import bound, finalize, linked
+from gpuprof.report.text import bound, linked
 from gpuprof.results import Run
 from gpuprof.schema import to_json
 
@@ -47,6 +49,23 @@ def render_html(run: Run) -> str:
     Returns:
         The document's text.
     """
+    with _uncollected():
+        return _rendered(run)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Leaves garbage of cycles lie for the moment: a page is a million small objects, and none of them is."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _rendered(run: Run) -> str:
     shown = shortened(run)
     with ThreadPoolExecutor(1) as beside:
         # Compressing takes as long as half of the page, and holds no lock while it does.
@@ -57,7 +76,7 @@ def render_html(run: Run) -> str:
         block = data.result()
         # Without a chart its absence is no error.
         packed_plotly, plotly_hash = plotly.result() if charts else ("", "")
-    script = "\n".join(_asset(name) for name in _SCRIPTS)
+    script = assets(*_SCRIPTS)
     pieces, parts = Pieces(Glossary()), Parts()
     return (
         _environment()
@@ -74,9 +93,9 @@ def render_html(run: Run) -> str:
             cells=pieces.cells,
             sortable_cells=pieces.sortable_cells,
             policy=_policy([_hash(script), *([plotly_hash] if charts else [])]),
-            style=Markup("\n".join(map(_asset, ("style.css", "charts.css")))),
-            dark=Markup("\n".join(map(_asset, ("dark.css", "charts-dark.css")))),
-            script=Markup(script),
+            style=assets("style.css", "charts.css"),
+            dark=assets("dark.css", "charts-dark.css"),
+            script=script,
             blocks={
                 page_data.RUN_BLOCK: block,
                 **(
@@ -92,14 +111,7 @@ def render_html(run: Run) -> str:
 @functools.cache
 def _environment() -> Environment:
     """The templates with all that they call; kept, because compiling them takes longer than filling them."""
-    environment = Environment(
-        loader=PackageLoader("gpuprof.report"),
-        autoescape=True,
-        finalize=finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    environment = templates()
     environment.filters["linked"] = linked
     environment.globals.update(
         status_of=status_of,
@@ -119,11 +131,6 @@ def _environment() -> Environment:
         time_us=numbers.time_us,
     )
     return environment
-
-
-@functools.cache
-def _asset(name: str) -> str:
-    return files("gpuprof.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 @functools.cache

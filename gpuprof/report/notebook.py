@@ -5,8 +5,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from gpuprof.analysis.answer import answer_of
 from gpuprof.analysis.banners import banners
 from gpuprof.analysis.groups import Group, groups
@@ -16,9 +14,9 @@ from gpuprof.analysis.status import status_of
 from gpuprof.report.case_columns import CaseColumn, CaseRow, case_columns, says_anything
 from gpuprof.report.cells import format_block
 from gpuprof.report.device_facts import devices_text
+from gpuprof.report.filling import templates
 from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.shortened import shortened
-from gpuprof.report.text import finalize
 from gpuprof.results import Run
 
 #: Cases that a table shows; a whole report shows all of them.
@@ -46,21 +44,17 @@ def render_notebook(run: Run) -> str:
         run: What to show.
     """
     run = shortened(run)
-    environment = Environment(
-        loader=PackageLoader("gpuprof.report"),
-        autoescape=True,
-        finalize=finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    return environment.get_template("notebook.html.j2").render(
-        device=devices_text(run),
-        mode=MODES[run.backend].ran,
-        tables=[_table(run, group) for group in groups(run)],
-        cautions=[
-            f"{banner.title}. {banner.fix}".strip() for banner in banners(run) if banner.level != "note"
-        ],
+    return (
+        templates()
+        .get_template("notebook.html.j2")
+        .render(
+            device=devices_text(run),
+            mode=MODES[run.backend].ran,
+            tables=[_table(run, group) for group in groups(run)],
+            cautions=[
+                f"{banner.title}. {banner.fix}".strip() for banner in banners(run) if banner.level != "note"
+            ],
+        )
     )
 
 

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports in an installed Chromium; every test here is skipped, with the reason, where there is none."""
 
-import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,21 +11,55 @@ import pytest
 # The runs that all tests of reports share.
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 
-from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run
+# Runs to compare put the others in reach.
+sys.path.append(str(Path(__file__).parents[1] / "compare"))
+
+from chromium import browser
+from compared_runs import ladder
+from synthetic_runs import counted_run, gemm_run, hostile_run, sim_run, transpose_run, tuned_run
 from wide_run import wide_run
 
+from gpuprof.comparison.compared import compare_runs
+from gpuprof.comparison.fleet import FleetBuilder
 from gpuprof.reading import read_run
+from gpuprof.report.compared_html import render_comparison_html
+from gpuprof.report.fleet_html import render_fleet_html
 from gpuprof.report.html import render_html
+from gpuprof.results import Run, Tool
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SAMPLES = Path(__file__).parents[2] / "samples"
 REPORTS = {
     "ladder": lambda: read_run(SAMPLES / "gemm-h200.json"),
     "gemm": gemm_run,
     "counted": counted_run,
     "sim": sim_run,
+    "transpose": transpose_run,
+    "tuned": tuned_run,
     "hostile": hostile_run,
     "wide": wide_run,
+}
+
+
+def _compared(base: Run, new: Run) -> str:
+    return render_comparison_html([(compare_runs(base, new, force=True), [])], Tool("gpuprof", "1"))
+
+
+def _fleet() -> str:
+    builder = FleetBuilder()
+    for number in range(30):
+        factors = {"naive": 1.1, "smem_tiled": 1.1} if number == 7 else {}
+        labels = {"host": f"node{number}", "rack": f"r{number % 4}"}
+        builder.add(ladder(seed=number, factors=factors, labels=labels), f"{number}.json")
+    builder.add(hostile_run(), "hostile.json")
+    return render_fleet_html(builder.fleet(), Tool("gpuprof", "1"))
+
+
+#: Pages that are no reports.
+PAGES = {
+    "compared": lambda: _compared(ladder(), ladder(seed=1, factors={"naive": 1.1, "smem_tiled": 0.9})),
+    "compared-sim": lambda: _compared(sim_run(), sim_run()),
+    "fleet": _fleet,
+    "compared-hostile": lambda: _compared(hostile_run(), hostile_run()),
 }
 
 
@@ -41,14 +73,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[object]:
     """A browser without a window."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    path = os.environ.get("GPUPROF_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip("no Chromium is installed, and GPUPROF_CHROMIUM names none")
-    with playwright.sync_playwright() as held:
-        browser = held.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    try:
+        with browser() as opened:
+            yield opened
+    except FileNotFoundError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +89,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
     def of(name: str) -> str:
         path = folder / f"{name}.html"
         if not path.exists():
-            path.write_text(render_html(REPORTS[name]()), encoding="utf-8")
+            text = PAGES[name]() if name in PAGES else render_html(REPORTS[name]())
+            path.write_text(text, encoding="utf-8")
         return path.as_uri()
 
     return of

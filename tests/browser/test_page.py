@@ -5,14 +5,13 @@
 from itertools import pairwise
 
 import pytest
+from page_checks import OVERFLOW, PHONE, serious
 from synthetic_runs import HOSTILE
 
 from gpuprof.text import visible
 
-PHONE = (390, 844)
 ELEMENTS = "document.querySelectorAll('*').length"
 HEIGHT = "document.documentElement.scrollHeight"
-OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 def bottom(page, selector):
@@ -270,23 +269,14 @@ class TestAxe:
         ],
     )
     def test_nothing_serious(self, visit, name, options):
-        axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
         page = visit(name, **options)
         if name != "wide":
             for part in (".cautions", ".figures-details", "details.kernel"):
                 open_part(page, part)
         else:
             open_part(page, "details.kernel")
-        options = {"resultTypes": ["violations"]}
-        if name == "wide":
-            # Its colours are those of the others, and to look at all takes axe a minute.
-            options["rules"] = {"color-contrast": {"enabled": False}}
-        found = axe.run(page, options=options).response["violations"]
-        assert [
-            (item["id"], [node["html"][:120] for node in item["nodes"][:3]])
-            for item in found
-            if item["impact"] in ("serious", "critical")
-        ] == []
+        # The colours of the widest page are those of the others.
+        assert serious(page, colours=name != "wide") == []
 
 
 class TestHostileText:

@@ -2,28 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The charts in Chromium: drawn without scripts, readable at every width, closer under the page's policy."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from chromium import Browser, browser, find
-from synthetic_runs import counted_run, gemm_run, hostile_run, transpose_run, tuned_run
 
-from gpuprof.report.html import render_html
-from gpuprof.results import Run
-
-pytestmark = [
-    pytest.mark.skipif(find() is None, reason="no Chromium is installed"),
-    pytest.mark.xdist_group("browser"),
-]
 WIDTHS = (390, 700, 1000, 1400)
-RUNS = {
-    "gemm": gemm_run,
-    "counted": counted_run,
-    "transpose": transpose_run,
-    "tuned": tuned_run,
-    "hostile": hostile_run,
-}
 #: How many drawings the chart with most of them has.
 CHOICES = """
 Math.max(1, ...[...document.querySelectorAll("[data-drawing]")].map((one) => Number(one.dataset.drawing) + 1))
@@ -61,31 +42,15 @@ TROUBLE = """
 """
 
 
-@pytest.fixture(scope="module")
-def tab() -> Iterator[Browser]:
-    with browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder: Path = tmp_path_factory.mktemp("pages")
-    for name, make in RUNS.items():
-        run: Run = make()
-        (folder / f"{name}.html").write_text(render_html(run), encoding="utf-8")
-    return folder
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_no_text_stands_on_another_or_leaves_its_chart(tab: Browser, pages: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["gemm", "counted", "transpose", "tuned", "hostile"])
+def test_no_text_stands_on_another_or_leaves_its_chart(visit, name):
     for width in WIDTHS:
-        tab.view(width, 900)
-        tab.open(pages / f"{name}.html")
-        assert tab.run("document.documentElement.scrollWidth <= innerWidth"), f"wider than {width} px"
-        tab.run(OPENED)
-        choices = int(str(tab.run(CHOICES)))
+        page = visit(name, size=(width, 900))
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"wider than {width} px"
+        page.evaluate(OPENED)
+        choices = page.evaluate(CHOICES)
         for choice in range(choices):
-            tab.run(
+            page.evaluate(
                 f"""(async () => {{
                   const buttons = [...document.querySelectorAll('[data-drawing="{choice}"]')];
                   buttons.forEach((button) => button.click());
@@ -93,29 +58,26 @@ def test_no_text_stands_on_another_or_leaves_its_chart(tab: Browser, pages: Path
                   await new Promise((done) => setTimeout(done, 100));
                 }})()"""
             )
-            assert tab.run(TROUBLE) == [], f"{width} px, choice {choice}"
-    assert tab.complaints() == []
+            assert page.evaluate(TROUBLE) == [], f"{width} px, choice {choice}"
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_charts_stand_without_scripts(tab: Browser, pages: Path, dark: bool) -> None:
-    tab.view(1000, 900, dark=dark, scripts=False)
-    tab.open(pages / "gemm.html")
-    tab.view(1000, 900, dark=dark)
+def test_charts_stand_without_scripts(visit, dark):
+    theme = "dark" if dark else "light"
+    page = visit("gemm", size=(1000, 900), color_scheme=theme, java_script_enabled=False)
     widths = (
         "[...document.querySelectorAll('.bar-rows rect')].map((bar) => bar.getBoundingClientRect().width)"
     )
-    assert int(str(tab.run(f"{widths}.filter((width) => width > 1).length"))) > 5
-    assert tab.run("getComputedStyle(document.querySelector('.chart-tools')).display") == "none"
-    fill = tab.run("getComputedStyle(document.querySelector('.bar-rows rect')).fill")
+    assert page.evaluate(f"{widths}.filter((width) => width > 1).length") > 5
+    assert page.evaluate("getComputedStyle(document.querySelector('.chart-tools')).display") == "none"
+    fill = page.evaluate("getComputedStyle(document.querySelector('.bar-rows rect')).fill")
     assert fill == ("rgb(95, 159, 216)" if dark else "rgb(91, 143, 196)")
 
 
-def test_plotly_starts_when_asked_under_the_pages_policy(tab: Browser, pages: Path) -> None:
-    tab.view(1000, 900)
-    tab.open(pages / "gemm.html")
-    assert tab.run("typeof Plotly") == "undefined"
-    opened = tab.run(
+def test_plotly_starts_when_asked_under_the_pages_policy(visit):
+    page = visit("gemm", size=(1000, 900))
+    assert page.evaluate("typeof Plotly") == "undefined"
+    opened = page.evaluate(
         """(async () => {
           const charts = [...document.querySelectorAll(".chart")].filter((chart) => chart.offsetWidth);
           charts.forEach((chart) => chart.querySelector(".closer-button").click());
@@ -127,10 +89,9 @@ def test_plotly_starts_when_asked_under_the_pages_policy(tab: Browser, pages: Pa
           ]);
         })()"""
     )
-    assert isinstance(opened, list)
     assert len(opened) == 3
     assert all(item == [True, True, "Back to the drawing"] for item in opened)
-    back = tab.run(
+    back = page.evaluate(
         """(() => {
           const chart = document.querySelector(".chart:has(.main-svg)");
           chart.querySelector(".closer-button").click();
@@ -138,13 +99,11 @@ def test_plotly_starts_when_asked_under_the_pages_policy(tab: Browser, pages: Pa
         })()"""
     )
     assert back == [True, False]
-    assert tab.complaints() == []
 
 
-def test_bars_are_reached_by_keyboard_and_lead_to_their_kernel(tab: Browser, pages: Path) -> None:
-    tab.view(1000, 900)
-    tab.open(pages / "gemm.html")
-    reached = tab.run(
+def test_bars_are_reached_by_keyboard_and_lead_to_their_kernel(visit):
+    page = visit("gemm", size=(1000, 900))
+    reached = page.evaluate(
         """[...document.querySelectorAll(".bar-rows a")].filter((link) => link.offsetWidth).map((link) => {
           link.focus();
           return document.activeElement === link && document.getElementById(link.hash.slice(1)) !== null;
@@ -153,11 +112,10 @@ def test_bars_are_reached_by_keyboard_and_lead_to_their_kernel(tab: Browser, pag
     assert reached == [True] * 5
 
 
-def test_a_map_can_be_read_in_both_themes(tab: Browser, pages: Path) -> None:
-    for dark in (False, True):
-        tab.view(1000, 900, dark=dark)
-        tab.open(pages / "transpose.html")
-        ratios = tab.run(
+def test_a_map_can_be_read_in_both_themes(visit):
+    for theme in ("light", "dark"):
+        page = visit("transpose", size=(1000, 900), color_scheme=theme)
+        ratios = page.evaluate(
             """[...document.querySelectorAll(".heat-table td")].map((cell) => {
               const light = (text) => {
                 const [r, g, b] = text.match(/\\d+/g).map((part) => part / 255)
@@ -169,6 +127,5 @@ def test_a_map_can_be_read_in_both_themes(tab: Browser, pages: Path) -> None:
               return Math.max(ink, ground) / Math.min(ink, ground);
             })"""
         )
-        assert isinstance(ratios, list)
         assert len(ratios) == 9
         assert min(ratios) >= 4.5

@@ -1,0 +1,146 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated fleet: how many planted outliers are found, how many healthy cards named, how fast the page is.
+
+    python benchmarks/fleet.py [--cards 1000] [--rounds 1 3 5 8] [--page FLEET.html]
+
+The cards run the cases of a recorded run. Their times follow the model of benchmarks/verdict_noise.py, whose
+spreads were seen on an H200, and an offset a card.
+"""
+
+import argparse
+import math
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from verdict_noise import KINDS, Kind
+
+from gpuprof.comparison.fleet import Fleet, FleetBuilder
+from gpuprof.reading import read_run
+from gpuprof.report.fleet_html import render_fleet_html
+from gpuprof.results import Clocks, ClockState, Measurement, Run, TimingPair
+from gpuprof.statistics import joined, summarise
+
+SAMPLE = Path(__file__).parents[1] / "samples" / "gemm-h200.json"
+#: Standard deviation between healthy cards: long kernels of two recorded sessions differ by 0.15 to 0.21 %.
+CARDS = 0.002
+#: One card of so many is planted, with each of the faults below in turn.
+ONE_IN = 50
+SLOWDOWN = 0.02
+ROUNDS = (1, 3, 5, 8)
+RACK = 8
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a planted card.
+
+    Args:
+        name: In tables.
+        part: What binds the cases that it slows down; empty for all.
+        clock: Factor of the SM clock that its run reads.
+    """
+
+    name: str
+    part: str = ""
+    clock: float = 1.0
+
+
+FAULTS = (
+    Fault("all cases, the clock is low", clock=1 - SLOWDOWN),
+    Fault("all cases, for no reason that is read"),
+    Fault("cases that arithmetic binds", part="fma"),
+)
+
+
+def kind_of(case: Measurement, rng: random.Random) -> Kind:
+    """One of the model's kinds that take about as long."""
+    assert case.timing is not None
+    assert case.timing.cold is not None
+    middle = case.timing.cold.median_us
+    within = [kind for kind in KINDS if (kind.time_us < 25) == (middle < 25)]
+    if middle >= 25:
+        within = [kind for kind in within if (kind.time_us < 100) == (middle < 100)]
+    return replace(rng.choice(within), time_us=middle)
+
+
+def base_run() -> Run:
+    """The recorded run without what a fleet does not look at."""
+    run = read_run(SAMPLE)
+    kept = [
+        replace(case, lines=None, counters={}, executor_counters={})
+        for case in run.cases
+        if case.outcome == "ok" and case.timing is not None and not case.is_reference
+    ]
+    return replace(run, cases=tuple(kept))
+
+
+def card_run(base: Run, kinds: Mapping[int, Kind], number: int, rounds: int, fault: Fault | None) -> Run:
+    """What one card would have written."""
+    rng = random.Random(f"{number} {rounds}")
+    own = math.exp(rng.gauss(0, CARDS))
+    cases = []
+    for index, case in enumerate(base.cases):
+        slow = fault is not None and fault.part in ("", case.bound_by)
+        times = kinds[index].rounds(rounds, rng, own * (1 + SLOWDOWN * slow))
+        cold = joined([summarise([time]) for time in times])
+        state = ClockState(
+            round(1980 * (fault.clock if fault else 1.0)), 3201, 45 + round(rng.gauss(0, 3)), 400.0, ()
+        )
+        cases.append(replace(case, timing=TimingPair(cold, None), clocks=Clocks(state, state)))
+    labels = {"host": f"node{number // RACK:03}", "card": f"card{number:04}", "rack": f"r{number // 64:02}"}
+    return replace(base, cases=tuple(cases), labels=labels)
+
+
+def simulated(cards: int, rounds: int) -> tuple[Fleet, dict[str, Fault]]:
+    """A fleet and the faults that were planted, by the card."""
+    base = base_run()
+    rng = random.Random(0)
+    kinds = {index: kind_of(case, rng) for index, case in enumerate(base.cases)}
+    planted = {}
+    builder = FleetBuilder()
+    for number in range(cards):
+        fault = FAULTS[number // ONE_IN % len(FAULTS)] if number % ONE_IN == ONE_IN // 2 else None
+        if fault is not None:
+            planted[f"card{number:04}"] = fault
+        builder.add(card_run(base, kinds, number, rounds, fault), f"card{number:04}/results.json")
+    return builder.fleet(), planted
+
+
+def main() -> None:
+    """Simulate and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cards", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, nargs="+", default=ROUNDS)
+    parser.add_argument("--page", type=Path, help="keep the page of the last fleet")
+    arguments = parser.parse_args()
+    heads = [f"2 % in {fault.name}" for fault in FAULTS]
+    print(f"| Rounds | {' | '.join(heads)} | Healthy cards named | Judged in | Page | Rendered in |")
+    print(f"|--:|{'--:|' * (len(FAULTS) + 4)}")
+    for rounds in arguments.rounds:
+        begin = time.process_time()
+        fleet, planted = simulated(arguments.cards, rounds)
+        judged = time.process_time() - begin
+        start = time.process_time()
+        page = render_fleet_html(fleet, base_run().tool)
+        rendered = time.process_time() - start
+        named = {finding.outlier.card for finding in fleet.confirmed}
+        found = []
+        for fault in FAULTS:
+            cards = {card for card, held in planted.items() if held is fault}
+            found.append(f"{len(cards & named)} of {len(cards)}")
+        false = len(named - planted.keys())
+        print(
+            f"| {rounds} | {' | '.join(found)} | {false} of {arguments.cards - len(planted)}"
+            f" | {judged:.1f} s | {len(page.encode()) / 1e6:.2f} MB | {rendered:.1f} s |",
+            flush=True,
+        )
+    if arguments.page:
+        arguments.page.write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

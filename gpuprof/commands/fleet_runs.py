@@ -1,0 +1,141 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`gpuprof fleet`: read results files one by one, judge the cards, show, write."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from glob import glob
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuprof import __version__
+from gpuprof.commands.compare_runs import STDOUT, Outputs
+from gpuprof.commands.options import Force, Quiet
+from gpuprof.commands.output import write_file
+from gpuprof.console import say, say_lines, tell
+from gpuprof.errors import ExitCode, InputError, ResultsError, ToolError, nearest_file
+
+if TYPE_CHECKING:
+    from gpuprof.comparison.fleet import Fleet
+
+Results = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RESULTS…", help="Results files, folders that hold some, or patterns such as 'r/*.json'."
+    ),
+]
+FailOnOutlier = Annotated[
+    bool,
+    typer.Option(
+        "--fail-on-outlier", help="End with status 1 where a card is an outlier or a case failed on one."
+    ),
+]
+Page = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the page.")]
+Document = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything as JSON.")]
+Markdown = Annotated[
+    Path | None,
+    typer.Option("--markdown", metavar="FILE|-", help="Write Markdown tables; - prints them instead."),
+]
+
+
+def fleet(
+    results: Results,
+    html: Page = None,
+    json: Document = None,
+    markdown: Markdown = None,
+    fail_on_outlier: FailOnOutlier = False,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say which of many cards are not like the others, from a results file of each."""
+    outputs = Outputs(html, json, markdown, None, force)
+    named = list(files_of(results))
+    outputs.check([path for path, _ in named])
+    found = read_fleet(named)
+    _show(found, outputs, quiet=quiet)
+    failed = fail_on_outlier and bool(found.confirmed or found.failures)
+    raise typer.Exit(ExitCode.CASES_FAILED if failed else ExitCode.OK)
+
+
+def files_of(names: Sequence[str]) -> Iterator[tuple[Path, bool]]:
+    """The files that a user named, each once, with whether he named the very file.
+
+    Args:
+        names: Files, folders that hold some at any depth, or patterns.
+
+    Raises:
+        InputError: A name stands for no file.
+    """
+    seen = set()
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            found = [(file, False) for file in sorted(path.rglob("*.json"))]
+        elif path.exists() or not glob(name, recursive=True):
+            if not path.exists():
+                fix = nearest_file(path) or "Name a results.json that gpuprof wrote, or a folder of them."
+                raise InputError(f"There is no {name}.", fix=fix)
+            found = [(path, True)]
+        else:
+            found = [(Path(file), False) for file in sorted(glob(name, recursive=True))]
+        for file, is_named in found:
+            real = file.resolve()
+            if real not in seen and not file.is_dir():
+                seen.add(real)
+                yield file, is_named
+
+
+def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
+    """A fleet from its files, of which never more than one is held.
+
+    Args:
+        files: Each with whether the user named the very file: one that he did not is left out where it is no
+            results file.
+
+    Raises:
+        InputError: There is no card in them.
+        ResultsError: A file that was named is no results file.
+    """
+    from gpuprof.comparison.fleet import FleetBuilder
+    from gpuprof.reading import read_run
+
+    builder = FleetBuilder()
+    for path, is_named in files:
+        try:
+            run = read_run(path)
+        except ResultsError as error:
+            if is_named:
+                raise
+            builder.leave_out(str(path), error.what)
+            continue
+        builder.add(run, str(path))
+    return builder.fleet()
+
+
+def _show(fleet: "Fleet", outputs: Outputs, *, quiet: bool) -> None:
+    from gpuprof.comparison.fleet_document import dumps_fleet, fleet_document
+    from gpuprof.report.fleet_markdown import render_fleet_markdown
+    from gpuprof.report.fleet_terminal import print_fleet
+    from gpuprof.results import Tool
+
+    tool = Tool("gpuprof", __version__)
+    if outputs.markdown == STDOUT:
+        say_lines(render_fleet_markdown(fleet))
+    elif not quiet:
+        print_fleet(fleet, file=sys.stdout)
+    if outputs.json is not None:
+        write_file(outputs.json, dumps_fleet(fleet_document(fleet, tool)))
+    if outputs.markdown is not None and outputs.markdown != STDOUT:
+        write_file(outputs.markdown, render_fleet_markdown(fleet))
+    if outputs.html is not None:
+        try:
+            from gpuprof.report.fleet_html import render_fleet_html
+        except ModuleNotFoundError as error:
+            raise ToolError(
+                f"The page needs the package {error.name}, which is not installed.", fix="Install it."
+            ) from error
+        write_file(outputs.html, render_fleet_html(fleet, tool))
+    for path in outputs.paths:
+        (tell if outputs.markdown == STDOUT else say)(f"Wrote {path}")

@@ -1,0 +1,145 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What terminal, Markdown and HTML say alike of a fleet."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from gpuprof.analysis import numbers
+from gpuprof.comparison.fleet import Finding, Fleet, Kind, changes_in
+from gpuprof.comparison.outliers import ENOUGH_CARDS, FEWEST_CASES, Deviation, Series, spread_of
+
+#: Items that a sentence names before it counts the rest.
+_MOST_NAMED = 6
+#: Distance from the middle that no reader needs figures of.
+_NOTHING = 0.0005
+#: Cards from which on a spread between them is shown.
+_FEWEST_TO_SPREAD = 6
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRow:
+    """One case on all cards.
+
+    Args:
+        series: The case.
+        changes: How far each card lies from the middle: 0.02 is 2 % slower.
+        time: The middle.
+        spread: Standard deviation between cards.
+        slowest: The card farthest on the slow side, with its distance.
+    """
+
+    series: Series
+    changes: dict[str, float]
+    time: str
+    spread: str
+    slowest: str
+
+
+def case_rows(kind: Kind) -> list[CaseRow]:
+    """The cases of a kind that more than one card ran, in the order met."""
+    found = []
+    for series in kind.series:
+        if len(series.levels) < 2:
+            continue
+        changes = changes_in(series)
+        worst = max(changes, key=lambda card: changes[card])
+        found.append(
+            CaseRow(
+                series,
+                changes,
+                numbers.time_us(median(level.median_us for level in series.levels.values()), 4),
+                _spread(list(changes.values())),
+                f"{far(changes[worst])}, {worst}",
+            )
+        )
+    return found
+
+
+def _spread(changes: list[float]) -> str:
+    """Standard deviation between cards; a dash where they are too few to have one."""
+    if len(changes) < _FEWEST_TO_SPREAD:
+        return "–"
+    return numbers.percent(100 * spread_of(changes), 2)
+
+
+def far(change: float) -> str:
+    """How far from the middle: `2.1 % slower`."""
+    if abs(change) < _NOTHING:
+        return "as the others"
+    text = numbers.percent(abs(100 * change), 2)
+    return f"{text} {'slower' if change > 0 else 'faster'}"
+
+
+def where(finding: Finding) -> str:
+    """How far a card lies off, and in what: `2.1 % slower over its 24 cases`."""
+    outlier = finding.outlier
+    gravest = outlier.gravest
+    if gravest is outlier.whole:
+        return f"{far(gravest.change)} over its {gravest.cases} cases"
+    if gravest in outlier.parts:
+        return f"{far(gravest.change)} where {gravest.of} binds ({gravest.cases} cases)"
+    more = len(outlier.cases) - 1
+    rest = f", and off in {more} more {'case' if more == 1 else 'cases'}" if more else ""
+    return f"{far(gravest.change)} in {gravest.of}{rest}"
+
+
+def why(finding: Finding) -> str:
+    """What else of the card is unlike the others; a sentence where nothing is."""
+    found = "; ".join(finding.causes)
+    if not finding.outlier.confirmed:
+        seen = "one process may have caused it: measure again with --rounds 7"
+        return f"{found}; {seen}" if found else seen
+    return found or "nothing else that was read differs"
+
+
+def deviations(finding: Finding) -> tuple[Deviation, ...]:
+    """Everything in which a card lies off, the widest view first."""
+    whole = (finding.outlier.whole,) if finding.outlier.whole else ()
+    return (*whole, *finding.outlier.parts, *finding.outlier.cases)
+
+
+def labels(finding: Finding) -> str:
+    """A card's labels on one line."""
+    card = finding.card
+    return ", ".join(f"{key} {value}" for key, value in card.labels.items() if value != card.title)
+
+
+def kind_facts(kind: Kind) -> str:
+    """How well the cards of a kind can be told apart."""
+    cards, cases = len(kind.cards), len(kind.series)
+    text = f"{cards:,} {'card' if cards == 1 else 'cards'}, {cases:,} {'case' if cases == 1 else 'cases'}"
+    judged = kind.judged
+    if judged.threshold is None or judged.spread is None:
+        if cards == 1:
+            return f"{text}: one card alone is compared with nothing"
+        return f"{text}: a card is judged as a whole from {FEWEST_CASES} cases on"
+    spread, least = (numbers.percent(100 * value, 2) for value in (judged.spread, judged.threshold))
+    few = f"; of fewer than {ENOUGH_CARDS} cards no less is assumed" if cards < ENOUGH_CARDS else ""
+    return f"{text}; cards spread by {spread} (standard deviation{few}); {least} over all cases is an outlier"
+
+
+def cautions(fleet: Fleet) -> Iterator[str]:
+    """What to know before believing the rest."""
+    for kind in fleet.kinds:
+        if kind.is_split:
+            count = len(kind.confirmed)
+            yield (
+                f"{count} of {len(kind.cards)} cards of {kind.name} lie apart: so many are a group of their"
+                " own, and no outliers; look for what they share"
+            )
+    for mixture in fleet.mixtures:
+        found = [f"{version} on {count}" for version, count in mixture.cards.items()]
+        yield f"several versions of {mixture.what}: {_named(found)}"
+    if fleet.sources:
+        yield f"several sources of {_named(fleet.sources)}: each is judged apart"
+    for file, reason in fleet.left_out[:_MOST_NAMED]:
+        yield f"left out: {reason}" if file in reason else f"{file} is left out: {reason}"
+    if len(fleet.left_out) > _MOST_NAMED:
+        yield f"{len(fleet.left_out) - _MOST_NAMED} more files are left out"
+
+
+def _named(items: "list[str] | tuple[str, ...]") -> str:
+    more = len(items) - _MOST_NAMED
+    return ", ".join(items[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,161 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Cards that are not like the others: found where they are, and named nowhere else."""
+
+import math
+import random
+from statistics import stdev
+
+import pytest
+
+from gpuprof.comparison.outliers import Level, Series, judge_cards, spread_of
+
+CASES = 9
+PARTS = ("dram", "fma", "shared")
+
+
+def fleet(cards, *, rounds=3, spread=0.002, seed=1, slow=()):
+    """Cases of 200 µs and more on cards that are alike, except `slow` ones: (card, part or "", factor)."""
+    rng = random.Random(seed)
+    own = {f"card{number}": rng.gauss(0, 0.0015) for number in range(cards)}
+    found = []
+    for number in range(CASES):
+        part = PARTS[number % len(PARTS)]
+        levels = {}
+        for card, offset in own.items():
+            factor = math.prod(
+                by for name, where, by in slow if name == card and where in ("", part, f"case{number}")
+            )
+            times = [
+                200 * (number + 1) * factor * math.exp(offset + rng.gauss(0, spread)) for _ in range(rounds)
+            ]
+            levels[card] = Level.of(times)
+        found.append(Series(f"case{number}", levels, part))
+    return found
+
+
+def named(series):
+    return [outlier.card for outlier in judge_cards(series).confirmed]
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("cards", [30, 200])
+def test_cards_that_are_alike_are_none(cards, rounds):
+    assert [named(fleet(cards, rounds=rounds, seed=seed)) for seed in range(5)] == [[]] * 5
+
+
+@pytest.mark.parametrize("factor", [1.02, 0.98])
+@pytest.mark.parametrize("cards", [30, 200])
+def test_card_that_is_2_percent_off_in_everything_is_named(cards, factor):
+    (found,) = judge_cards(fleet(cards, slow=[("card7", "", factor)])).confirmed
+    assert found.card == "card7"
+    assert found.whole is not None
+    assert found.gravest.change == pytest.approx(factor - 1, abs=0.008)
+    assert found.gravest.cases == CASES
+
+
+def test_card_that_is_slow_where_one_part_binds_is_named_for_that_part():
+    (found,) = judge_cards(fleet(100, slow=[("card3", "dram", 1.03)])).confirmed
+    assert found.card == "card3"
+    assert found.whole is None
+    assert [part.of for part in found.parts] == ["dram"]
+
+
+def test_one_slow_case_of_one_round_is_told_and_not_confirmed():
+    judged = judge_cards(fleet(100, rounds=1, slow=[("card3", "case4", 1.3)]))
+    assert judged.confirmed == ()
+    assert [(found.card, [case.of for case in found.cases]) for found in judged.outliers] == [
+        ("card3", ["case4"])
+    ]
+
+
+def test_one_slow_case_that_its_rounds_confirm_names_the_card():
+    (found,) = judge_cards(fleet(100, rounds=7, slow=[("card3", "case4", 1.05)])).confirmed
+    assert found.card == "card3"
+    assert found.whole is None
+    assert [case.of for case in found.cases] == ["case4"]
+
+
+def test_times_of_two_values_make_no_outliers():
+    """Where its arrays lie decides which of two times a short kernel takes."""
+    rng = random.Random(3)
+    series = [
+        Series(
+            f"case{number}",
+            {f"card{card}": Level.of([6.0 * rng.choice((1, 1, 1.06))]) for card in range(200)},
+        )
+        for number in range(6)
+    ]
+    assert named(series) == []
+
+
+def test_many_slow_cards_do_not_hide_each_other():
+    slow = [(f"card{number}", "", 1.04) for number in range(40)]
+    assert set(named(fleet(200, slow=slow))) == {name for name, _, _ in slow}
+
+
+@pytest.mark.parametrize("cards", [2, 3, 8])
+def test_few_cards_take_more_than_their_own_spread_to_judge_by(cards):
+    """Two cards that happen to agree to a millionth say nothing of a third that is 1 % slower."""
+    slow = [("card0", "", 1.01)]
+    assert named(fleet(cards, spread=1e-6, rounds=8, slow=slow)) == []
+    assert named(fleet(cards, rounds=8, slow=[("card0", "", 1.06)])) == ["card0"]
+
+
+def test_of_two_cards_the_slower_one_is_named():
+    (found,) = judge_cards(fleet(2, rounds=8, slow=[("card1", "", 0.9)])).confirmed
+    assert found.card == "card0"
+    assert found.gravest.change == pytest.approx(1 / 0.9 - 1, abs=0.02)
+
+
+def test_one_card_is_judged_by_nothing():
+    judged = judge_cards(fleet(1))
+    assert (judged.outliers, judged.changes, judged.threshold) == ((), {}, None)
+
+
+def test_card_with_few_cases_needs_to_lie_farther_off():
+    series = fleet(100)
+    scarce = [
+        Series(case.name, {card: level for card, level in case.levels.items() if card != "card5"}, case.part)
+        if number >= 3
+        else case
+        for number, case in enumerate(series)
+    ]
+    thresholds = {cards: judge_cards(cards_of).threshold for cards, cards_of in ((1, series), (2, scarce))}
+    assert thresholds[1] == pytest.approx(thresholds[2], rel=0.05)
+    assert judge_cards(scarce).changes.keys() == judge_cards(series).changes.keys()
+
+
+@pytest.mark.parametrize("count", [20, 21, 300])
+def test_spread_is_the_standard_deviation_of_normal_values(count):
+    rng = random.Random(count)
+    found = [(spread_of(values), stdev(values)) for values in _normal(rng, count, 200)]
+    ratio = math.fsum(robust for robust, _ in found) / math.fsum(usual for _, usual in found)
+    assert 1 - 0.02 < ratio < 1.2
+
+
+def test_spread_withstands_values_that_are_far_off():
+    rng = random.Random(5)
+    (values,) = _normal(rng, 100, 1)
+    assert spread_of([*values, *(1e6 for _ in range(40))]) < 3
+
+
+def test_spread_of_equal_values_is_none():
+    assert spread_of([1.0, 1.0, 1.0, 1.0, 7.0]) == 0.0
+
+
+def test_level_is_the_median_of_rounds_with_the_spread_of_their_logarithms():
+    level = Level.of([100.0, 110.0, 90.0])
+    assert (level.median_us, level.rounds) == (100.0, 3)
+    assert level.variance == pytest.approx(stdev(map(math.log, (100, 110, 90))) ** 2)
+    assert Level.of([5.0]) == Level(5.0, 1, None)
+
+
+def test_healthy_cards_are_seldom_named():
+    """Of 4,000 healthy cards at most one in a thousand may be named."""
+    false = sum(len(named(fleet(100, rounds=1 + seed % 4, seed=seed))) for seed in range(40))
+    assert false <= 0.001 * 4000
+
+
+def _normal(rng, count, lists):
+    return [[rng.gauss(0, 1) for _ in range(count)] for _ in range(lists)]
