@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Bools, Counts
+from gpuprof.executor.lanes.masks import WARP, Bools, Counts
 
 BANKS = 32
 WORD_BYTES = 4
@@ -57,7 +57,7 @@ def wavefronts(address: NDArray[np.int64], active: Bools, size: int, *, load: bo
 
 @lru_cache(maxsize=_REMEMBERED_PATTERNS)
 def _remembered(content: bytes, everybody: bool, size: int, load: bool) -> tuple[Counts, Counts]:
-    distances = np.frombuffer(content, dtype=np.int64).reshape(-1, BANKS)
+    distances = np.frombuffer(content, dtype=np.int64).reshape(-1, WARP)
     active = np.broadcast_to(np.True_, distances.shape) if everybody else distances != _NOBODY
     counts = _examined(distances, active, size, load=load)
     for part in counts:
