@@ -66,6 +66,9 @@ What saves the time:
 - Decoding works with sets of basic blocks as numbers, from what post-dominates a branch to what every turn of
   a loop passes. All sizes of a kernel go to one worker process, which decodes it once, and no two compile the
   same kernel. A kernel that chooses another by size goes there too: what they share is executed once.
+- What a pattern of shared addresses costs is remembered by the distances between its lanes: unrolled code
+  has the same one again and again (`memory/banks.py`).
+- Worker processes look for garbage rarely. Decoded kernels are very many objects, and all of them stay.
 - nvdisasm takes half a second to begin. So it reads the machine code of all kernels that are compiled by then
   in one run (`machine_code/merged_cubins.py`).
 - What is known of a set of lanes, from how many they are to where they access shared memory, stays known when

@@ -514,8 +514,10 @@ class _Decoder:
 
 def _reserved_bytes(module: Module, function: Function) -> int:
     """Return how many bytes of the system's shared memory a kernel uses: all, or none."""
-    items = [item for item in function.body if isinstance(item, Instruction)]
-    uses = any(Special(RESERVED_FOR_TILES) in item.operands for item in items)
+    reserved = Special(RESERVED_FOR_TILES)
+    items = (item for item in function.body if isinstance(item, Instruction))
+    operands = (operand for item in items for operand in item.operands)
+    uses = any(isinstance(operand, Special) and operand == reserved for operand in operands)
     return shared_start(module.architecture) if uses else 0
 
 

@@ -5,10 +5,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from gpuprof.machine_code.linking import Link
 from gpuprof.machine_code.pipes import pipe_of
 from gpuprof.machine_code.weighing import Executed, weigh
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +62,36 @@ def count(link: Link, executed: Executed, architecture: int) -> MachineCounts:
         executed: What the executor counted of it.
         architecture: For example 90 for `sm_90`.
     """
-    total, (pipes, opcodes, lines) = Between(), _sums()
+    total: dict[None, list[float]] = {}
+    pipes: dict[str, list[float]] = {}
+    opcodes: dict[str, list[float]] = {}
+    lines: dict[int, list[float]] = {}
     for block, (low, high) in zip(link.code.blocks, weigh(link, executed), strict=True):
-        each = Between(low, high)
-        if not each.high:
+        if not high:
             continue
         for one in block.instructions:
-            total += each
-            opcodes[one.name] += each
+            _add(total, None, low, high)
+            _add(opcodes, one.name, low, high)
             for pipe in pipe_of(one, architecture):
-                pipes[pipe] += each
+                _add(pipes, pipe, low, high)
             if source := link.sources.get(one.line):
-                lines[source] += each
-    return MachineCounts(total, dict(pipes), dict(opcodes), dict(lines))
+                _add(lines, source, low, high)
+    whole = _between(total).get(None, Between())
+    return MachineCounts(whole, _between(pipes), _between(opcodes), _between(lines))
+
+
+def _add(sums: dict[K, list[float]], key: K, low: float, high: float) -> None:
+    """Add to a sum in place: a kernel has too many instructions for an object each."""
+    held = sums.get(key)
+    if held is None:
+        sums[key] = [low, high]
+    else:
+        held[0] += low
+        held[1] += high
+
+
+def _between(sums: dict[K, list[float]]) -> dict[K, Between]:
+    return {key: Between(low, high) for key, (low, high) in sums.items()}
 
 
 def combined(parts: Iterable[MachineCounts]) -> MachineCounts:

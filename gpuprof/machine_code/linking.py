@@ -114,7 +114,7 @@ def link(
     """
     texts = ptx.splitlines()
     control = {number for number, text in enumerate(texts, 1) if _CONTROL.match(text)}
-    ends = {number for number, text in enumerate(texts, 1) if _END.match(text)}
+    ends = {number for number in control if _END.match(texts[number - 1])}
     # The executor ends threads where they jump to a lone end.
     counted = [() if len(block) == 1 and block[0][0] in ends else block for block in places]
     conditional = {number for number in control if "@" in texts[number - 1]}
@@ -182,7 +182,7 @@ class _Listener:
         self.homes = homes
         self.conditional = conditional
         #: In which blocks the instructions of a line and opcode stand, and how often.
-        self.places: dict[tuple[int, str], Counter[int]] = defaultdict(Counter)
+        self.places: dict[tuple[int, str], dict[int, int]] = {}
         #: In which blocks anything of a line stands.
         self.spread: dict[int, set[int]] = defaultdict(set)
         #: Lines that became branches though they are none in the PTX: their instructions may be skipped.
@@ -191,7 +191,8 @@ class _Listener:
             if block.subroutine:
                 continue
             for one in block.instructions:
-                self.places[one.line, one.opcode][number] += 1
+                places = self.places.setdefault((one.line, one.opcode), {})
+                places[number] = places.get(number, 0) + 1
                 self.spread[one.line].add(number)
                 if one.name in _BRANCHES and one.line not in control:
                     self.skipped.add(one.line)

@@ -6,6 +6,7 @@ Run as `python -m gpuprof.measure.worker`; requests come on standard input, answ
 """
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -180,11 +181,21 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
+def _collect_rarely() -> None:
+    """Look for garbage less often: decoded kernels are very many objects, and all of them stay.
+
+    Looking at them again and again takes a tenth of what executing them does.
+    """
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+
+
 def main() -> None:
     """Serve on the process's own streams."""
     _die_with_parent()
     # Ctrl-C and its like are the parent's to handle: it ends the worker when it has saved what is there.
     signals.disregard()
+    _collect_rarely()
     # A kernel's printf and a library's chatter go to standard output too: keep them off the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

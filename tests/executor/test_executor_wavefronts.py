@@ -44,6 +44,33 @@ def test_lanes_that_share_a_word_share_its_wavefront(size, load):
     np.testing.assert_array_equal(ideal, active.any(axis=1))
 
 
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_a_pattern_costs_its_own_wherever_it_is_met_again(size):
+    rng = np.random.default_rng(size)
+    for _ in range(60):
+        pattern = rng.integers(256, size=(3, 32)) // rng.integers(1, 40, size=(3, 1)) * size
+        active = rng.random((3, 32)) < rng.random((3, 1)) * 1.4
+        # By all banks, and by one: the first is the same pattern, the second is another.
+        for moved in (0, 128, 4, 4 * 128):
+            idle = rng.integers(-(1 << 40), 1 << 40, size=(3, 32))
+            address = np.where(active, pattern + moved, idle)
+            total, ideal = wavefronts(address, active, size, load=True)
+            rows = zip(address, active, strict=True)
+            np.testing.assert_array_equal(total, [distinct_words_of_the_busiest_bank(*r, size) for r in rows])
+            np.testing.assert_array_equal(ideal, active.any(axis=1))
+
+
+@pytest.mark.parametrize("load", [True, False])
+def test_who_takes_part_and_how_wide_the_access_is_tell_patterns_apart(load):
+    address = np.arange(32)[None] * 16
+    everybody, one = np.ones((1, 32), bool), np.arange(32)[None] == 0
+    for _ in range(2):  # examined, then remembered
+        assert [int(wavefronts(address, everybody, size, load=load)[0][0]) for size in (4, 16)] == [4, 4]
+        assert [int(wavefronts(address, one, size, load=load)[0][0]) for size in (4, 16)] == [1, 1]
+        assert int(wavefronts(address // 2, everybody, 8, load=load)[0][0]) == 2
+        assert int(wavefronts(address // 2, everybody, 4, load=load)[0][0]) == 2
+
+
 @pytest.mark.parametrize(("size", "groups"), [(8, 2), (16, 4)])
 def test_wide_stores_are_served_in_halves_and_quarters(size, groups):
     rng = np.random.default_rng(size)

@@ -8,15 +8,28 @@ quarter-warps for 16 bytes. For a load, two neighbouring groups (the halves for 
 same half for 16) are served as one when the whole warp pairs up on addresses: lane i with lane i xor 1 for
 every lane, or lane i with lane i xor 2 for every lane, where an inactive lane pairs with any. Stores never
 merge groups. An H200 counted exactly so for 700 patterns of addresses and active lanes.
+
+Unrolled code accesses the same pattern again and again, some multiple of 128 bytes further on: what a pattern
+costs is remembered by the distances between its lanes.
 """
+
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.lanes.masks import Bools, Counts
+from gpuprof.executor.lanes.masks import WARP, Bools, Counts
 
 BANKS = 32
 WORD_BYTES = 4
+#: Addresses so far apart lie in the same bank.
+PERIOD = BANKS * WORD_BYTES
+#: Patterns that are remembered, and the lanes of the largest of them.
+_REMEMBERED_PATTERNS = 512
+_REMEMBERED_LANES = 4096
+#: Farther than any address, and what stands for the distance of a lane that takes no part.
+_FAR = 1 << 40
+_NOBODY = -1
 
 
 def wavefronts(address: NDArray[np.int64], active: Bools, size: int, *, load: bool) -> tuple[Counts, Counts]:
@@ -31,6 +44,28 @@ def wavefronts(address: NDArray[np.int64], active: Bools, size: int, *, load: bo
     Returns:
         Two arrays of shape (warps,): wavefronts, and groups of lanes with at least one active lane.
     """
+    if address.size > _REMEMBERED_LANES:
+        return _examined(address, active, size, load=load)
+    everybody = bool(active.all())
+    # Lanes that take no part must not tell patterns apart, nor move the first address.
+    first = int(address.min() if everybody else address.min(where=active, initial=_FAR))
+    distances = address - (first & -PERIOD)
+    if not everybody:
+        distances = np.where(active, distances, _NOBODY)
+    return _remembered(distances.tobytes(), everybody, size, load)
+
+
+@lru_cache(maxsize=_REMEMBERED_PATTERNS)
+def _remembered(content: bytes, everybody: bool, size: int, load: bool) -> tuple[Counts, Counts]:
+    distances = np.frombuffer(content, dtype=np.int64).reshape(-1, WARP)
+    active = np.broadcast_to(np.True_, distances.shape) if everybody else distances != _NOBODY
+    counts = _examined(distances, active, size, load=load)
+    for part in counts:
+        part.flags.writeable = False
+    return counts
+
+
+def _examined(address: NDArray[np.int64], active: Bools, size: int, *, load: bool) -> tuple[Counts, Counts]:
     if size <= WORD_BYTES:
         return _served([(address, active)], size)
     group = 32 * WORD_BYTES // size

@@ -15,10 +15,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event, Tally
-from gpuprof.executor.memory.banks import BANKS, WORD_BYTES, wavefronts
-
-#: Addresses so far apart lie in the same bank.
-_PERIOD = BANKS * WORD_BYTES
+from gpuprof.executor.memory.banks import PERIOD, wavefronts
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ class SharedGroup:
         whole = mask.whole_warps
         if whole is None:
             return False
-        start = address[..., :1] & -_PERIOD
+        start = address[..., :1] & -PERIOD
         distances = address - start
         pattern = self._pattern
         active = _narrowed(whole, address.shape)
@@ -115,7 +112,7 @@ class SharedGroup:
             everybody = np.ones(address.shape, dtype=np.bool_)
             for access in self._accesses:
                 place = address + access.offset
-                place = place - (int(place.min()) & -_PERIOD)
+                place = place - (int(place.min()) & -PERIOD)
                 total, ideal = wavefronts(place, everybody, access.size, load=access.load)
                 tally.add(access.site, Event.REQUESTS, runs.sum(axis=1))
                 tally.add(access.site, Event.WAVEFRONTS, (runs * total).sum(axis=1))

@@ -39,7 +39,8 @@ def stored_symbols(function: Function) -> frozenset[str] | None:
     for number, (_, sources, _) in enumerate(flows):
         for source in sources:
             readers.setdefault(source, []).append(number)
-    pending = list(reversed(range(len(flows))))
+    # From symbols on: what an instruction makes of registers alone is looked at when something reaches these.
+    pending = [number for number, (_, _, names) in reversed([*enumerate(flows)]) if names]
     while pending:
         targets, sources, names = flows[pending.pop()]
         found = names.union(*(origins[source] for source in sources if source in origins))
