@@ -120,9 +120,7 @@ class References:
         expected = self._whole[spec.name]
         if whole:
             return expected
-        shared = len(expected.magnitude) == 1
-        magnitude = expected.magnitude if shared else expected.magnitude[indices]
-        return Expected(expected.values[indices], magnitude)
+        return expected.at(indices)
 
     def _expected_at(self, output: str, indices: NDArray[np.intp]) -> Expected | None:
         key = output, blake2b(indices.tobytes()).digest()
