@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
 
+from gpuprof.backends.verification import later_sentence
 from gpuprof.results import Verification
 
 
@@ -127,5 +128,5 @@ def sentence_of(verification: Verification, *, later: bool) -> str:
     """
     detail = verification.detail
     if later:
-        return f"Right in its first launch, wrong in a later one: {detail}."
+        return later_sentence(detail)
     return f"{detail[:1].upper()}{detail[1:]}."

@@ -68,6 +68,28 @@ def initial_content(spec: ArraySpec, inputs: Mapping[str, Array], unread: float 
     return inputs[spec.name] if spec.is_read else _poison(spec)
 
 
+def renew(problem: Problem, inputs: Mapping[str, Array], buffers: Mapping[str, Buffer]) -> None:
+    """Put other inputs in the arrays of a case that ran; outputs keep its result, as if never written.
+
+    Args:
+        problem: Tells the arrays.
+        inputs: What is in those that kernels read.
+        buffers: The arrays.
+    """
+    for spec in problem.arrays:
+        buffer = buffers[spec.name]
+        buffer.refill(inputs[spec.name] if spec.is_read else buffer.array().copy())
+
+
+def outlasts_a_launch(problem: Problem, memory: GlobalMemory, buffers: Mapping[str, Buffer]) -> bool:
+    """Whether a launch may find out that there was one before.
+
+    It may by its module's variables, where it changes one, and by outputs, where it looks at one.
+    """
+    outputs = (buffers[spec.name] for spec in problem.outputs if not spec.is_read)
+    return any(buffer.changed for buffer in memory.variables.values()) or any(one.loaded for one in outputs)
+
+
 def arguments_of(
     bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer], memory: GlobalMemory
 ) -> list[Argument]:
