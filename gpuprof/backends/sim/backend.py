@@ -399,8 +399,8 @@ class SimBackend:
                 for one, values, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]
 
-        def again(inputs: Mapping[str, Array]) -> None:
-            renew(problem, inputs, buffers)
+        def again(content: Mapping[str, Array]) -> None:
+            renew(problem, content, buffers)
             try:
                 launch_all()
             except KernelFault as fault:

@@ -68,17 +68,16 @@ def initial_content(spec: ArraySpec, inputs: Mapping[str, Array], unread: float 
     return inputs[spec.name] if spec.is_read else _poison(spec)
 
 
-def renew(problem: Problem, inputs: Mapping[str, Array], buffers: Mapping[str, Buffer]) -> None:
-    """Put other inputs in the arrays of a case that ran; outputs keep its result, as if never written.
+def renew(problem: Problem, content: Mapping[str, Array], buffers: Mapping[str, Buffer]) -> None:
+    """Put other content in the arrays of a case that ran, which nobody has written.
 
     Args:
         problem: Tells the arrays.
-        inputs: What is in those that kernels read.
+        content: Of each.
         buffers: The arrays.
     """
     for spec in problem.arrays:
-        buffer = buffers[spec.name]
-        buffer.refill(inputs[spec.name] if spec.is_read else buffer.array().copy())
+        buffers[spec.name].refill(content[spec.name])
 
 
 def outlasts_a_launch(problem: Problem, memory: GlobalMemory, buffers: Mapping[str, Buffer]) -> bool:

@@ -30,8 +30,8 @@ class Executed:
         stored: Of a sample of the grid, what stores did to each array.
         expected_instructions: What the whole grid would execute, summed over lanes, as far as a sample tells.
         followed: Whether values that nobody had written were followed to where they would count.
-        again: Launches once more with other inputs in the same memory; None where nothing in it can tell a
-            launch that there was one before.
+        again: Launches once more in the same memory, with other content of the problem's arrays; None where
+            nothing in it can tell a launch that there was one before.
     """
 
     buffers: Mapping[str, Buffer]

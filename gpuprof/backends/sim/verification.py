@@ -13,6 +13,7 @@ from gpuprof.backends.verification import finite, worst
 from gpuprof.executor import Buffer
 from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import compare
+from gpuprof.problems.dtypes import is_float, numpy_dtype, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_sentence import describe_wrong
 from gpuprof.problems.wrong_values import WrongResult
@@ -68,6 +69,16 @@ class References:
         if whole:
             return self._expected(spec, np.arange(spec.elements), whole).values[element]
         return self._expected(spec, np.array([element]), whole).values[0]
+
+    def result(self, spec: ArraySpec) -> Array:
+        """An output as a kernel should leave it, rounded to its type."""
+        values = self._expected(spec, np.arange(spec.elements), whole=True).values
+        with np.errstate(over="ignore"):
+            return (
+                rounded(values, spec.dtype)
+                if is_float(spec.dtype)
+                else values.astype(numpy_dtype(spec.dtype))
+            )
 
     def _verify(
         self, spec: ArraySpec, buffer: Buffer, whole: bool, judged: NDArray[np.bool_] | None
