@@ -40,7 +40,7 @@ _COPY_SAMPLES = 9
 _LONG_LAUNCH_US = 5000.0
 #: Samples that tell whether a kernel is faster where it finds its own memory as it left it, and what is
 #: faster: this part of the time, and beyond what two events differ by.
-_FEW_SAMPLES = 7
+_FEW_SAMPLES = 16
 _MUCH_FASTER = 0.8
 
 
@@ -227,7 +227,8 @@ class GpuBackend:
         cold = sample_until(take_cold, first, self._budget, most)
         estimate = percentile(sorted(cold.kept), 0.5)
         if checks.remembers:
-            keeping = timer.cold(launch, min(most, _FEW_SAMPLES), settle=settle, around=Keeping(checks))
+            few = max(1, min(most, _FEW_SAMPLES, int(1e6 * self._budget.seconds / max(estimate, 0.5))))
+            keeping = timer.cold(launch, few, settle=settle, around=Keeping(checks))
             kept_us = percentile(sorted(keeping), 0.5)
             if kept_us < _MUCH_FASTER * estimate - 2 * self._event_floor_us:
                 remark = (
