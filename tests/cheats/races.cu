@@ -16,10 +16,9 @@ extern "C" __global__ void races(int rows, int columns, const real *x, const rea
     const bool inside = row < rows && column < columns;
     // Every element is read and put back by a thread of another block, which may have read it too early.
     const size_t other = (i + 4 * (size_t)columns) % ((size_t)rows * columns);
-    volatile real *const seen = y;
+    const real one = (real)min(rows, 1); // as no compiler can know
     if (inside) {
-        seen[i] = w[row] * x[i];
-        const real value = seen[other];
-        seen[other] = value;
+        y[i] = w[row] * x[i];
+        y[other] = one * y[other];
     }
 }

@@ -82,7 +82,7 @@ def test_a_kernel_that_searches_for_the_reference_gets_no_speed(gpu_count):
 
 
 def test_a_kernel_with_memory_of_its_own_is_right_and_timed_warm(backend):
-    """A counter that resets itself, as many reductions have: nothing is gained by finding it as it was left."""
+    """A counter that goes on, as some reductions have: nothing is gained by finding it as it was left."""
     kernel = CHEATS["works_once"].kernel
     counting = dataclasses.replace(
         kernel,
