@@ -78,6 +78,15 @@ class ExpectedOutputs:
         for spec in self._problem.outputs:
             self._hide(spec.name)
 
+    def download(self, spec: ArraySpec, *, begin: int, count: int) -> Expected:
+        """What elements of an output must be; where every magnitude is 1, there is one."""
+        kind = np.int64 if _is_compared_as_integers(self._problem, spec) else np.float64
+        sizes = self._magnitude.get(spec.name)
+        with self._shown(spec.name):
+            values = self._expected[spec.name].download(kind, count=count, offset=begin)
+            magnitude = sizes and sizes.download(np.float64, count=count, offset=begin)
+        return Expected(values, np.ones(1) if magnitude is None else magnitude)
+
     def free(self) -> None:
         """Give all device memory back."""
         self._free_buffers()
@@ -137,12 +146,12 @@ class ExpectedOutputs:
             absolute_bound=bound.absolute,
             checked_elements=spec.elements,
             wrong_elements=wrong,
-            detail=self._describe(spec, int(raw[3]), exact, bound) if wrong else "",
+            detail=self._describe(spec, int(raw[3]), bound) if wrong else "",
             array=spec.name,
             first_wrong=int(raw[3]) if wrong else None,
         )
 
-    def _describe(self, spec: ArraySpec, first: int, exact: bool, bound: ErrorBound) -> str:
+    def _describe(self, spec: ArraySpec, first: int, bound: ErrorBound) -> str:
         """What is wrong with an output, from the whole of it; of a very large one, from where that begins."""
         begin = first if spec.elements > _MOST_DESCRIBED else 0
         count = min(spec.elements - begin, _MOST_DESCRIBED)
@@ -152,10 +161,7 @@ class ExpectedOutputs:
             return content
 
         got = download(self._buffers[spec.name], numpy_dtype(spec.dtype))
-        sizes = self._magnitude.get(spec.name)
-        with self._shown(spec.name):
-            values = download(self._expected[spec.name], np.int64 if exact else np.float64)
-            magnitude = np.ones(1) if sizes is None else download(sizes, np.float64)
+        expected = self.download(spec, begin=begin, count=count)
         before = np.full(got.nbytes, POISON, np.uint8).view(got.dtype)
         if spec.is_read:
             before = download(self._initial[spec.name], got.dtype)
@@ -164,8 +170,8 @@ class ExpectedOutputs:
             shape=spec.shape if whole else (),
             axes=self._problem.axes(spec.name) if whole else (),
             got=got,
-            expected=Expected(values, magnitude),
-            wrong=compare(got, values, magnitude, bound).wrong,
+            expected=expected,
+            wrong=compare(got, expected.values, expected.magnitude, bound).wrong,
             unwritten=_bits(got) == _bits(before),
             bound=bound,
             scalars=self._problem.scalars,
