@@ -84,8 +84,9 @@ class ExpectedOutputs:
         sizes = self._magnitude.get(spec.name)
         with self._shown(spec.name):
             values = self._expected[spec.name].download(kind, count=count, offset=begin)
-            magnitude = sizes and sizes.download(np.float64, count=count, offset=begin)
-        return Expected(values, np.ones(1) if magnitude is None else magnitude)
+            if sizes is None:
+                return Expected(values, np.ones(1))
+            return Expected(values, sizes.download(np.float64, count=count, offset=begin))
 
     def free(self) -> None:
         """Give all device memory back."""
