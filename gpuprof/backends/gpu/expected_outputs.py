@@ -98,18 +98,20 @@ class ExpectedOutputs:
             buffer.free()
         self._expected, self._magnitude = {}, {}
 
-    def picked(self, spec: ArraySpec, picks: int, secret: int, wrong: Buffer) -> tuple[Arguments, Arguments]:
+    def picked(
+        self, spec: ArraySpec, picks: int, secret: ctypes.c_ulonglong, wrong: Buffer
+    ) -> tuple[Arguments, Arguments]:
         """What `spoil` and `compare_picked` take for an output.
 
         Args:
             spec: The output.
             picks: How many elements.
-            secret: Decides which.
+            secret: Decides which; what it holds when a function is queued counts.
             wrong: Where wrong ones are counted.
         """
         bound, magnitude = self._problem.bound(spec.name), self._magnitude.get(spec.name)
         head = (_LONG(spec.elements), _POINTER(self._buffers[spec.name].address))
-        chosen = (_LONG(picks), _WORD(secret))
+        chosen = (_LONG(picks), secret)
         compared = (
             _POINTER(self._expected[spec.name].address),
             _POINTER(magnitude.address if magnitude else 0),

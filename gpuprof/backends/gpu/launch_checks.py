@@ -10,13 +10,14 @@ knows. All of it is queued with the launches, in front of the flush of the L2 ca
 event.
 """
 
+import ctypes
 import secrets
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpuprof.backends.gpu.arrays import ProblemArrays
-from gpuprof.backends.gpu.context import POISON, Buffer
+from gpuprof.backends.gpu.context import POISON, Arguments, Buffer
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.fresh_inputs import CodeFor
@@ -26,6 +27,15 @@ from gpuprof.problems.problem import ArraySpec
 
 #: Elements of each output that are looked at; all of a smaller one.
 _PICKS = 1 << 14
+
+
+class _Output(NamedTuple):
+    """An output, the device functions of its type, and what those take before and after a launch."""
+
+    spec: ArraySpec
+    code: DeviceCode
+    before: Arguments
+    after: Arguments
 
 
 class LaunchChecks:
@@ -51,13 +61,18 @@ class LaunchChecks:
         # What stands in a CUDA array meanwhile is neither changed nor seen where the array itself lies.
         outputs = [spec for spec in arrays.problem.outputs if spec.name not in arrays.in_cuda_arrays]
         self._restored = [spec.name for spec in outputs if spec.is_read]
-        self._outputs: list[tuple[ArraySpec, DeviceCode]] = [
-            (spec, code_for(spec.dtype, None)) for spec in outputs
-        ]
         self._wrong = Buffer(8)
         self._wrong.fill(0)
+        self._secret = ctypes.c_ulonglong()
+        self._outputs = [
+            _Output(
+                spec,
+                code_for(spec.dtype, None),
+                *arrays.expected.picked(spec, _PICKS, self._secret, self._wrong),
+            )
+            for spec in outputs
+        ]
         self._looked_at = 0
-        self._secret = 0
         # Code is loaded at its first launch, which must not happen behind a closed gate.
         self.before()
         self.after()
@@ -93,18 +108,16 @@ class LaunchChecks:
         """Queue that outputs are no result."""
         for name in self._restored:
             self._arrays.restore(name, self._stream)
-        self._secret = secrets.randbits(64)
-        for spec, code in self._outputs:
-            if not spec.is_read:
-                before, _ = self._arrays.expected.picked(spec, _PICKS, self._secret, self._wrong)
-                code.queue("spoil", before)
+        self._secret.value = secrets.randbits(64)
+        for output in self._outputs:
+            if not output.spec.is_read:
+                output.code.queue("spoil", output.before)
 
     def after(self) -> None:
         """Queue that the elements are compared that were changed before."""
-        for spec, code in self._outputs:
-            _, compared = self._arrays.expected.picked(spec, _PICKS, self._secret, self._wrong)
-            code.queue("compare_picked", compared)
-            self._looked_at += min(_PICKS, spec.elements)
+        for output in self._outputs:
+            output.code.queue("compare_picked", output.after)
+            self._looked_at += min(_PICKS, output.spec.elements)
 
     def sentence(self) -> str:
         """What launches until now have left wrong; empty where nothing."""

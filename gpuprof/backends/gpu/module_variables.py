@@ -42,7 +42,7 @@ class ModuleVariables:
         try:
             for name in names:
                 found = module.variable(name)
-                if found is not None:
+                if found is not None and found[1]:
                     address, nbytes = found
                     self._variables.append(_Variable(address, nbytes, Buffer(nbytes)))
                     copy_on_device(self._variables[-1].initial.address, address, nbytes)
