@@ -227,15 +227,15 @@ def fault_of(ended: Ended) -> str:
     return next((sign for sign in _SIGNS_OF_A_FAULT if sign in ended.printed), "")
 
 
-def command_lines(seed: int, count: int, files: tuple[str, ...]) -> Iterator[CommandLine]:
+def command_lines(seed: int, numbers: range, files: tuple[str, ...]) -> Iterator[CommandLine]:
     """Random command lines.
 
     Args:
         seed: Decides all.
-        count: How many.
+        numbers: Which.
         files: Paths of results files that are whole.
     """
-    for number in range(count):
+    for number in numbers:
         rng = random.Random(f"{seed} {number}")
         environment = dict(rng.choice(_ENVIRONMENTS)) if rng.random() < 0.5 else {}
         arguments = _bounded(_damaged(rng, _words(rng, files)))
@@ -356,18 +356,18 @@ def _completion(rng: random.Random, words: list[str]) -> dict[str, str]:
     }
 
 
-def damaged_files(seed: int, count: int, folder: Path) -> Iterator[tuple[Path, CommandLine]]:
+def damaged_files(seed: int, numbers: range, folder: Path) -> Iterator[tuple[Path, CommandLine]]:
     """Results files with damage, and a command line for each that reads it.
 
     Args:
         seed: Decides all.
-        count: How many.
+        numbers: Which.
         folder: Where they are written, one after the other.
     """
     whole = [small(ROOT / "samples" / name) for name in _SAMPLES]
     good = folder / "good.json"
     good.write_text(json.dumps(whole[0]))
-    for number in range(count):
+    for number in numbers:
         rng = random.Random(f"{seed} file {number}")
         text = damaged_text(rng, json.dumps(rng.choice(whole)))
         path = folder / "damaged.json"
@@ -603,6 +603,7 @@ def main() -> int:
     parser.add_argument("--commands", type=int, default=0)
     parser.add_argument("--files", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number to begin with: to repeat one alone")
     asked = parser.parse_args()
     load()
     found = 0
@@ -611,10 +612,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         files = tuple(str(ROOT / "samples" / sample) for sample in _SAMPLES)
-        lines: list[Iterator[CommandLine]] = [command_lines(asked.seed, asked.commands, files)]
-        lines.append(line for _, line in damaged_files(asked.seed, asked.files, scratch))
+        lines: list[Iterator[CommandLine]] = [
+            command_lines(asked.seed, range(asked.first, asked.first + asked.commands), files)
+        ]
+        lines.append(
+            line
+            for _, line in damaged_files(asked.seed, range(asked.first, asked.first + asked.files), scratch)
+        )
         for kind, each in zip(("command", "file"), lines, strict=True):
-            for number, line in enumerate(each):
+            for number, line in enumerate(each, asked.first):
                 ended = run(line, scratch)
                 statuses[f"{kind} {ended.status}"] += 1
                 slowest = max(slowest, ended, key=lambda one: one.seconds)
