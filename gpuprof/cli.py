@@ -246,6 +246,9 @@ def _run() -> int:
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
+    except MemoryError:
+        console.tell("gpuprof: There is not enough memory for this.")
+        return ExitCode.ENVIRONMENT
     except OSError as error:  # those that have a better sentence were caught where they arose
         where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
         console.tell(f"gpuprof: The system refused what gpuprof needs: {reason(error)}{where}.")

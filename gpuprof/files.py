@@ -1,9 +1,11 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Writing files: whole or not at all, and only where nothing of the user's is lost."""
+"""Files of the user's: read to their end, written whole or not at all, and nothing lost."""
 
+import errno
 import os
 import secrets
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +36,19 @@ def replace_text(path: Path, text: str) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def read_input(path: Path, encoding: str = "utf-8-sig") -> str:
+    """The text of a file that a user named.
+
+    Raises:
+        OSError: It cannot be read, or is a device, whose content need have no end.
+        UnicodeDecodeError: It is no text.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise OSError(errno.EINVAL, "it is a device, no file", os.fspath(path))
+    return path.read_text(encoding=encoding)
 
 
 def encoded(text: str) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpuprof import page_data
 from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, nearest_file, reason
+from gpuprof.files import read_input
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.problems.problem import Problem
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
@@ -33,7 +34,7 @@ def read_run(path: Path) -> Run:
         ResultsError: The file is missing, not JSON, of a newer schema, or does not match the schema.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input(path, "utf-8")
     except PATH_ERRORS as error:
         fix = nearest_file(path) or "Name a results.json that gpuprof wrote."
         raise ResultsError(f"Cannot read {path}: {reason(error)}.", fix=fix) from error

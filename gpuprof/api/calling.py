@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuprof.errors import PATH_ERRORS, InputError, nearest_file, reason
+from gpuprof.files import read_input
 from gpuprof.kernels.bare import bare_kernel, entry_in
 from gpuprof.kernels.carried import carried_files
 from gpuprof.kernels.catalog import Ladder
@@ -197,7 +198,7 @@ def _read(sources: Sequence[Path | Source]) -> dict[Path, str]:
         if path.stem in (other.stem for other in files):
             raise InputError(f"Two kernels have the id {path.stem!r}.", fix="Rename one of them.")
         try:
-            text = source.text if isinstance(source, Source) else path.read_text("utf-8-sig")
+            text = source.text if isinstance(source, Source) else read_input(path)
         except PATH_ERRORS as error:
             what = f"Cannot read the kernel file {path}: {reason(error)}."
             raise InputError(what, fix=nearest_file(path)) from error

@@ -74,6 +74,11 @@ def prove(problem: Problem, poison_inout: bool, attempt: Callable[[float | None]
     return Proof(verification)
 
 
+def later_sentence(detail: str) -> str:
+    """What is said of a case that is wrong, but was right in its first launch."""
+    return f"Right in its first launch, wrong in a later one: {detail}."
+
+
 def finite(value: float) -> float | None:
     """An error as results keep it: one that is no number is None."""
     return value if isfinite(value) else None

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from gpuprof.cuda_source.include_names import included_names, with_names
 from gpuprof.errors import PATH_ERRORS, HeaderError, reason
+from gpuprof.files import read_input
 
 #: What may travel with each case; a library larger than this is better installed where the cases run.
 MOST_BYTES = 32 << 20
@@ -102,7 +103,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _read(place: Path, kernel_file: Path) -> str:
     try:
-        return place.read_text(encoding="utf-8-sig")
+        return read_input(place)
     except PATH_ERRORS as error:
         raise HeaderError(
             f"{kernel_file} includes {place}, which cannot be read: {reason(error)}."

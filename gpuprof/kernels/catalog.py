@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, did_you_mean, nearest_file, reason
+from gpuprof.files import read_input
 from gpuprof.kernels.header import KernelFile, entry_in_header, read_kernels
 from gpuprof.kernels.kernel import Kernel, Study
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
@@ -123,7 +124,7 @@ def load_kernels(path: Path, asked: Operation | None = None, command: Preprocess
         HeaderError: The file cannot be read or its header is faulty.
     """
     try:
-        source = path.read_text(encoding="utf-8-sig")
+        source = read_input(path)
     except PATH_ERRORS as error:
         what = f"Cannot read the kernel file {path}: {reason(error)}."
         raise HeaderError(what, fix=nearest_file(path)) from error

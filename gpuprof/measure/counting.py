@@ -14,7 +14,7 @@ from queue import SimpleQueue
 
 from gpuprof import signals
 from gpuprof.backends.base import NOT_COUNTED
-from gpuprof.bounds import with_bounds
+from gpuprof.bounds import with_bounds, without_impossible_time
 from gpuprof.errors import GpuprofError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, lines_of_another
@@ -160,4 +160,4 @@ def _counted(measurement: Measurement, answer: Counted, request: OpenExecutor) -
     )
     if measurement.chosen:
         counted = lines_of_another(counted, measurement.chosen)
-    return with_bounds(counted, request.device)
+    return without_impossible_time(with_bounds(counted, request.device))

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuprof.backends.base import Backend, ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
-from gpuprof.bounds import with_bounds
+from gpuprof.bounds import with_bounds, without_impossible_time
 from gpuprof.devices.device import Device
 from gpuprof.devices.occupancy import theoretical_occupancy
 from gpuprof.errors import BackendUnavailable, CaseFailure, CaseSkipped, CompileError, GpuprofError
@@ -83,7 +83,7 @@ def measure_case(case: Case, backend: Backend, compile_kernel: Compile) -> tuple
         BackendUnavailable: NVRTC is missing.
     """
     measurement, lost = _measure(case, backend, compile_kernel)
-    return with_bounds(measurement, backend.device), lost
+    return without_impossible_time(with_bounds(measurement, backend.device)), lost
 
 
 def _measure(case: Case, backend: Backend, compile_kernel: Compile) -> tuple[Measurement, bool]:

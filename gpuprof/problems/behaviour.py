@@ -32,6 +32,11 @@ class Expected:
     values: Array
     magnitude: NDArray[np.float64]
 
+    def at(self, indices: NDArray[np.intp]) -> "Expected":
+        """Some of its elements."""
+        shared = len(self.magnitude) == 1
+        return Expected(self.values[indices], self.magnitude if shared else self.magnitude[indices])
+
 
 @dataclass(frozen=True, slots=True)
 class Pointer:

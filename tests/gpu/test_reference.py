@@ -27,7 +27,7 @@ TRANSPOSES = [
 
 
 def arrays_of(backend, problem):
-    return ProblemArrays(backend._arrays.code, problem, seed=3)
+    return ProblemArrays(backend._arrays.code, problem, 3, backend._context.free_bytes)
 
 
 def output_of(problem):
@@ -48,14 +48,14 @@ def test_device_reference_equals_numpy(backend, problem):
     try:
         name, elements = output_of(problem)
         expected, magnitude = expected_of(problem)
-        got = arrays._expected[name].download(np.float64, count=elements)
+        found = arrays.expected.download(problem.array(name), begin=0, count=elements)
+        got = found.values
         if problem.operation.name == "transpose":
             np.testing.assert_array_equal(got, expected)
-            assert arrays._magnitude[name] is None
+            assert found.magnitude.tolist() == [1.0]
         else:
             k = problem.dimensions["K"]
-            sizes = arrays._magnitude[name].download(np.float64, count=elements)
-            np.testing.assert_allclose(sizes, magnitude, rtol=1e-13 * k)
+            np.testing.assert_allclose(found.magnitude, magnitude, rtol=1e-13 * k)
             assert np.abs(got - expected).max() <= 1e-14 * k * magnitude.max()
     finally:
         arrays.free()
@@ -113,7 +113,7 @@ def test_writing_beyond_either_end_of_any_array_is_seen_and_mended(backend, name
     arrays = arrays_of(backend, Transpose(64, 32))
     try:
         buffer = arrays.buffer(name)
-        expected = arrays._expected["out"].download(np.float64, count=64 * 32)
+        expected, _ = expected_of(arrays.problem)
         arrays.buffer("out").upload(expected.astype(np.float32))
         assert arrays.verify().passed
         beyond = Buffer.__new__(Buffer)

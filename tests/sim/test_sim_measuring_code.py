@@ -42,13 +42,29 @@ def run(
     return {name: buffer.array() for name, buffer in buffers.items()}
 
 
+KEY = 0x123456789ABCDEF
+
+
+def mixed(place: np.ndarray, key: int) -> np.ndarray:
+    """The finalizer of splitmix64, by its definition."""
+    with np.errstate(over="ignore"):
+        bits = np.uint64(key) + (place.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return bits ^ (bits >> np.uint64(31))
+
+
+def hidden(reference: np.ndarray) -> np.ndarray:
+    return reference.view(np.uint64) ^ mixed(np.arange(len(reference)), KEY)
+
+
 def compared(entry: str, dtype: str, got, expected, *more) -> tuple[float, float, int, int]:
-    """Largest absolute and relative error, number of wrong elements, and the first."""
+    """Largest absolute and relative error, number of wrong elements, and the first; of hidden references."""
     result = np.array([0, 0, 0, 2**64 - 1], np.uint64)
-    arrays = {"got": got, "expected": expected, "result": result}
+    arrays = {"got": got, "expected": hidden(expected), "result": result}
     if more and isinstance(more[0], np.ndarray):
-        arrays["magnitude"], more = more[0], ("magnitude", *more[1:])
-    arguments = [len(got), "got", "expected", *more, "result"]
+        arrays["magnitude"], more = hidden(more[0]), ("magnitude", *more[1:])
+    arguments = [len(got), "got", "expected", *more, KEY, "result"]
     raw = run(None, entry, dtype, arrays, arguments)["result"]
     largest, relative = raw[:2].view(np.float64)
     return float(largest), float(relative), int(raw[2]), int(raw[3])
@@ -102,20 +118,86 @@ def test_integers_on_the_device_are_told_apart_as_on_the_host():
 def test_checksum_shows_any_changed_word_and_any_exchange(size):
     data = np.random.default_rng(5).integers(0, 256, size).astype(np.uint8)
 
-    def checksum(content: np.ndarray) -> int:
+    def checksum(content: np.ndarray, key: int = KEY) -> int:
         arrays = {"data": content, "result": np.zeros(1, np.uint64)}
-        return int(run(None, "checksum", "f32", arrays, [size, "data", "result"])["result"][0])
+        return int(run(None, "checksum", "f32", arrays, [size, "data", key, "result"])["result"][0])
 
-    words = data[: size // 4 * 4].view("<u4").tolist()
-    rest = data[size // 4 * 4 :].tolist()
-    weights = [2 * i + 1 for i in range(size)]
-    expected = sum(w * x for w, x in zip(weights, words, strict=False))
-    expected += sum(w * x for w, x in zip(weights[4 * len(words) :], rest, strict=True))
-    assert checksum(data) == expected % 2**64
+    assert checksum(data) == checksum(data)
+    assert checksum(data) != checksum(data, KEY + 1)
     for place in {0, size // 2, size - 1}:
         changed = data.copy()
         changed[place] ^= 1
         assert checksum(changed) != checksum(data)
+    exchanged = data.copy()
+    exchanged[[0, 1]] = data[[1, 0]] + np.uint8(data[0] == data[1])
+    assert checksum(exchanged) != checksum(data)
+
+
+def test_references_are_hidden_and_shown_again():
+    values = np.random.default_rng(8).standard_normal(500)
+    once = run(None, "hide", "f32", {"data": values}, [500, "data", KEY])["data"]
+    assert (once.view(np.uint64) == hidden(values)).all()
+    assert not np.isin(once, values).any()
+    assert (run(None, "hide", "f32", {"data": once}, [500, "data", KEY])["data"] == values).all()
+    assert (run(None, "hide", "f32", {"data": values}, [500, "data", 0])["data"] == values).all()
+
+
+TYPES = ("f32", "f64", "f16", "bf16", "i32", "u8")
+
+
+def result_of(dtype: str, elements: int):
+    """A right output, with zeros in it, and its reference in 64 bits."""
+    rng = np.random.default_rng(12)
+    if dtype in RUN_TYPES:
+        values = rounded(rng.standard_normal(elements) * (rng.random(elements) > 0.1), dtype)
+        return values, values.astype(np.float64)
+    values = rng.integers(0, 200, elements).astype(f"{dtype[0]}{int(dtype[1:]) // 8}")
+    return values, values.astype(np.int64)
+
+
+def wrong_after(dtype: str, got, expected, picks: int, secret: int) -> int:
+    """How many of the picked elements of an output are not right."""
+    arrays = {
+        **{
+            "got": got,
+            "expected": hidden(expected),
+            "magnitude": hidden(np.abs(expected).astype(np.float64)),
+        },
+        "wrong": np.zeros(1, np.uint64),
+    }
+    bound = (0.01, 1e-6, largest(dtype) if dtype in RUN_TYPES else 0.0, 0.0)
+    arguments = [
+        *(len(got), "got", "expected", "magnitude", *bound, KEY),
+        *(np.int32(dtype not in RUN_TYPES), picks, secret, "wrong"),
+    ]
+    return int(run(None, "compare_picked", dtype, arrays, arguments)["wrong"][0])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("elements", "picks"), [(300, 300), (300, 1000), (2000, 100)])
+def test_spoiled_elements_are_wrong_and_look_like_results(dtype, elements, picks):
+    right, expected = result_of(dtype, elements)
+    assert wrong_after(dtype, right, expected, picks, 77) == 0
+    spoiled = run(None, "spoil", dtype, {"data": right}, [elements, "data", picks, 77])["data"].view(
+        right.dtype
+    )
+    changed = spoiled != right
+    assert changed.sum() == min(elements, picks)
+    assert wrong_after(dtype, spoiled, expected, picks, 77) == min(elements, picks)
+    values = spoiled.astype(np.float64)
+    assert np.isfinite(values).all()
+    assert np.abs(values).max() <= 2 * np.abs(right.astype(np.float64)).max() + 1
+    if elements > picks:  # another launch has others
+        other = run(None, "spoil", dtype, {"data": right}, [elements, "data", picks, 78])["data"]
+        assert ((other.view(right.dtype) != right) != changed).any()
+
+
+@pytest.mark.parametrize("nbytes", [16, 35, 1000])
+def test_buffers_are_exchanged_to_the_last_byte(nbytes):
+    one, other = np.random.default_rng(1).integers(0, 256, (2, nbytes)).astype(np.uint8)
+    after = run(None, "exchange", "f32", {"one": one, "other": other}, [nbytes, "one", "other"])
+    assert (after["one"] == other).all()
+    assert (after["other"] == one).all()
 
 
 GEMMS = [

@@ -1,79 +1,247 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel is proven in its first launch, after it was timed, and once more: whatever goes wrong."""
+"""A kernel is proven in its first launch, in all that are timed, and with other inputs."""
+
+import random
+from contextlib import contextmanager
 
 import pytest
 
+from gpuprof.backends.gpu.module_variables import variable_names
 from gpuprof.backends.gpu.proof import sentence_of, verify_again, verify_first
 from gpuprof.results import Verification
 
-RIGHT = Verification(0.0, 0.0, 0.0, 4)
-WRONG = Verification(1.0, 1.0, 0.0, 4, wrong_elements=3, detail="3 of 4 elements are wrong")
-OVERRUN = Verification(0.0, 0.0, 0.0, 4, detail="the kernel wrote past the end of out")
+ELEMENTS = 64
+RIGHT = Verification(0.0, 0.0, 0.0, ELEMENTS)
+WRONG = Verification(1.0, 1.0, 0.0, ELEMENTS, wrong_elements=3, detail="3 of 64 elements are wrong")
+OVERRUN = Verification(0.0, 0.0, 0.0, ELEMENTS, detail="the kernel wrote past the end of out")
+POISON = float("nan")
 
 
-class Arrays:
-    """One output, and a kernel that writes what a function says for its launch and the old content."""
+class Device:
+    """Memory as a kernel sees it, and what is done around its launches.
 
-    def __init__(self, kernel, reads_output=False):
-        self.reads_output = reads_output
-        self.launches = 0
-        self._kernel = kernel
+    The operation is `out[i] = 2 * inputs[i]`, or adds that where kernels read the output. A kernel is a
+    function of the device; `kept` is its own memory, which timed launches find empty.
+    """
+
+    def __init__(self, kernel, reads_output=False, others="", seed=1):
+        self.kernel, self.reads_output, self._missing = kernel, reads_output, others
+        self._random = random.Random(seed)
+        self.inputs = [self._random.random() for _ in range(ELEMENTS)]
+        self._others = [self._random.random() for _ in range(ELEMENTS)]
+        self.kept: dict = {}
+        self.launches = self.worked = 0
+        self._picked: list[int] = []
+        self._wrong = 0
 
     def prepare(self, unread=None):
-        self.content = "poison" if unread is None else "numbers"
+        self.out = [0.0 if self.reads_output else POISON if unread is None else unread] * ELEMENTS
 
     def launch(self):
-        written = self._kernel(self.launches, self.content)
-        self.content = self.content if written is None else written
+        self.kernel(self)
         self.launches += 1
 
+    def work(self, places=range(ELEMENTS)):
+        """What an honest kernel does."""
+        self.worked += 1
+        for place in places:
+            old = self.out[place] if self.reads_output else 0.0
+            self.out[place] = old + 2 * self.inputs[place]
+
     def verify(self):
-        return RIGHT if self.content == "right" else WRONG
+        return RIGHT if self.out == [2 * value for value in self.inputs] else WRONG
+
+    def spoil(self):
+        if self.reads_output:
+            self.prepare()
+        self._picked = self._random.sample(range(ELEMENTS), 8)
+        for place in () if self.reads_output else self._picked:
+            self.out[place] *= -1.5
+
+    def after(self):
+        self._wrong += sum(self.out[place] != 2 * self.inputs[place] for place in self._picked)
+
+    def sentence(self):
+        return f"{self._wrong} elements are wrong" if self._wrong else ""
+
+    @contextmanager
+    def other_inputs(self):
+        if self._missing:
+            yield self._missing
+            return
+        first, self.inputs = self.inputs, self._others
+        if self.reads_output:
+            self.prepare()
+        yield ""
+        self.inputs = first
+
+    def verify_others(self):
+        return self.verify()
 
 
-def proven(kernel, reads_output=False, timed=20):
-    arrays = Arrays(kernel, reads_output)
-    if not verify_first(arrays, arrays.launch).passed:
-        return "at first"
+def proven(kernel, *, timed=20, warm=5, unread=None, **of_device):
+    """Where the sequence of a GPU finds a kernel wrong, and its device."""
+    device = Device(kernel, **of_device)
+    if not verify_first(device, device.launch, unread).passed:
+        return "at first", device
     for _ in range(timed):
-        arrays.launch()
-    return "yes" if verify_again(arrays, arrays.launch).passed else "later"
+        device.kept.clear()
+        device.spoil()
+        device.launch()
+        device.after()
+    for _ in range(warm):
+        device.launch()
+    found, untried = verify_again(device, device, device.launch, device.launch, unread)
+    device.untried = untried
+    return ("yes" if found.passed else "later"), device
+
+
+def honest(device):
+    device.work()
+
+
+def does_nothing(device):
+    pass
+
+
+def works_once(device):
+    if device.launches == 0:
+        device.work()
+
+
+def works_from_the_second_on(device):
+    if device.launches:
+        device.work()
+
+
+def leaves_what_it_finds(device):
+    if device.out[0] != device.out[0]:  # poison
+        device.work()
+
+
+def looks_at_the_ends(device):
+    """Recognises its last result by a few elements that it computes."""
+    if any(device.out[place] != 2 * device.inputs[place] for place in (0, 1, -1)):
+        device.work()
+
+
+def remembers_that_it_worked(device):
+    if not device.kept.get("done"):
+        device.work()
+        device.kept["done"] = True
+
+
+def remembers_the_result(device):
+    if "result" not in device.kept:
+        device.work()
+        device.kept["result"] = list(device.out)
+    device.out[:] = device.kept["result"]
+
+
+def remembers_where_nobody_clears(device):
+    device.result = getattr(device, "result", None) or [2 * value for value in device.inputs]
+    device.out[:] = device.result
+
+
+def writes_less_and_less(device):
+    device.work(range(max(0, ELEMENTS - device.launches)))
+
+
+def works_every_other_time(device):
+    if device.launches % 2 == 0:
+        device.work()
+
+
+def works_on_first_and_last_rows(device):
+    device.work([*range(8), *range(ELEMENTS - 8, ELEMENTS)])
+
+
+def knows_one_seed(device):
+    known = Device(None).inputs
+    device.out[:] = [2 * value for value in known]
+
+
+def is_right_sometimes(device):
+    device.work()
+    if device.launches % 7 == 6:
+        device.out[:] = [0.0] * ELEMENTS
+
+
+def is_wrong_for_a_while(device):
+    device.work()
+    if device.launches == 20:
+        device.out[:] = [0.0] * ELEMENTS
+
+
+def is_wrong_from_now_on(device):
+    if device.launches < 26:
+        device.work()
 
 
 @pytest.mark.parametrize(
     ("kernel", "verdict"),
     [
-        (lambda launch, old: "right", "yes"),
-        (lambda launch, old: "wrong", "at first"),
-        (lambda launch, old: None, "at first"),
-        (lambda launch, old: "right" if launch == 0 else "wrong", "later"),
-        (lambda launch, old: "right" if launch == 0 else None, "later"),
-        (lambda launch, old: "right" if old == "poison" else "wrong", "later"),
-        (lambda launch, old: "wrong" if launch == 20 else "right", "later"),
-        (lambda launch, old: "wrong" if launch == 21 else "right", "later"),
+        (honest, "yes"),
+        (does_nothing, "at first"),
+        (works_once, "later"),
+        (works_from_the_second_on, "at first"),
+        (leaves_what_it_finds, "later"),
+        (looks_at_the_ends, "later"),
+        (remembers_that_it_worked, "later"),
+        (remembers_the_result, "later"),
+        (remembers_where_nobody_clears, "later"),
+        (writes_less_and_less, "later"),
+        (works_every_other_time, "later"),
+        (works_on_first_and_last_rows, "at first"),
+        (knows_one_seed, "later"),
+        (is_right_sometimes, "later"),
+        (is_wrong_for_a_while, "later"),
+        (is_wrong_from_now_on, "later"),
     ],
 )
-def test_kernel_that_goes_wrong_at_any_time_is_found(kernel, verdict):
-    assert proven(kernel) == verdict
+@pytest.mark.parametrize("seed", [1])
+def test_kernel_that_goes_wrong_at_any_time_is_found(kernel, verdict, seed):
+    assert proven(kernel, seed=seed)[0] == verdict
 
 
-def test_output_that_is_read_is_looked_at_after_one_launch_on_clean_arrays_only():
-    accumulating = lambda launch, old: "right" if old == "poison" else old + "+"  # noqa: E731
-    assert proven(accumulating, reads_output=True) == "yes"
-    assert proven(accumulating, reads_output=False) == "later"
-    assert proven(lambda launch, old: "right" if launch == 0 else None, reads_output=True) == "later"
+def test_every_timed_launch_of_a_kernel_that_remembers_does_its_work():
+    """What it remembers is gone, and so its time is that of the work."""
+    for kernel in (remembers_that_it_worked, remembers_the_result):
+        verdict, device = proven(kernel, timed=20, warm=5)
+        assert verdict == "later"
+        assert device.worked >= 20
+
+
+def test_output_that_is_read_is_looked_at_from_its_old_content():
+    assert proven(honest, reads_output=True)[0] == "yes"
+    assert proven(works_once, reads_output=True)[0] == "later"
+    assert proven(remembers_where_nobody_clears, reads_output=True)[0] == "later"
+    assert proven(is_wrong_from_now_on, reads_output=True)[0] == "later"
 
 
 def test_numbers_take_the_place_of_poison_in_every_launch_on_clean_arrays():
-    reads = Arrays(lambda launch, old: "wrong" if old == "poison" else "right")
-    assert not verify_first(reads, reads.launch).passed
-    assert verify_first(reads, reads.launch, 1.0).passed
-    assert verify_again(reads, reads.launch, 1.0).passed
+    def reads(device):
+        device.work()
+        device.out[:] = [value + 0.0 * old for value, old in zip(device.out, device.found, strict=True)]
+
+    def launched(device):
+        device.found = list(device.out)
+        reads(device)
+
+    assert proven(launched)[0] == "at first"
+    assert proven(launched, unread=1.0)[0] == "yes"
+
+
+def test_what_could_not_be_tried_is_told():
+    verdict, device = proven(honest, others="Not tried with other inputs: no room")
+    assert verdict == "yes"
+    assert device.untried == ("Not tried with other inputs: no room",)
+    assert proven(honest)[1].untried == ()
 
 
 def test_sentence_says_when():
-    assert sentence_of(WRONG, later=False) == "3 of 4 elements are wrong."
+    assert sentence_of(WRONG, later=False) == "3 of 64 elements are wrong."
     assert sentence_of(OVERRUN, later=False) == "The kernel wrote past the end of out."
     assert sentence_of(OVERRUN, later=True) == (
         "Right in its first launch, wrong in a later one: the kernel wrote past the end of out."
@@ -84,3 +252,27 @@ def test_verification_fails_by_its_detail_alone():
     assert RIGHT.passed
     assert not OVERRUN.passed
     assert not WRONG.passed
+
+
+PTX = """
+.version 9.0
+.target sm_90
+.address_size 64
+.global .align 4 .u32 _ZZ5cheatE4seen;
+.visible .global .align 8 .b8 result[4096];
+.weak .global .attribute(.managed) .align 4 .f32 shared_with_host;
+.global .align 16 .v4 .f32 four = {1.0, 2.0, 3.0, 4.0};
+.global .align 1 .b8 $str[8] = {104, 105};
+.const .align 4 .f32 table[4];
+.extern .shared .align 16 .b8 tile[];
+.global .texref picture;
+.visible .entry cheat(.param .u64 out)
+{
+\tld.global.u32 \t%r1, [_ZZ5cheatE4seen];
+\tret;
+}
+"""
+
+
+def test_variables_that_outlast_a_launch_are_found_in_ptx():
+    assert variable_names(PTX) == ("_ZZ5cheatE4seen", "result", "shared_with_host", "four", "$str")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuprof.errors import ResultsError
-from gpuprof.reading import parse_run
+from gpuprof.reading import parse_run, read_run
 from gpuprof.results import SCHEMA_VERSION
 
 FILES = Path(__file__).parent / "version1"
@@ -56,3 +56,10 @@ def test_newer_version_is_refused_with_what_is_read(version):
 def test_document_without_a_version_is_none(document):
     with pytest.raises(ResultsError, match="it has no schema_version"):
         parse_run(document, "r.json")
+
+
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/zero"])
+def test_a_device_is_no_results_file(device):
+    """Reading one to its end would take all memory."""
+    with pytest.raises(ResultsError, match=f"Cannot read {device}: it is a device, no file"):
+        read_run(Path(device))

@@ -1,40 +1,36 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A problem's arrays on the device, their references, and the comparison of a kernel's output."""
+"""A problem's arrays on the device: clean before a launch, and looked at behind it."""
 
 import ctypes
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from gpuprof.backends.arguments import Argument, ArrayArgument, ValueArgument
-from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, GpuContext
+from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, GpuContext, queue_copy
 from gpuprof.backends.gpu.device_code import DeviceCode
+from gpuprof.backends.gpu.expected_outputs import REFERENCE_BYTES, ExpectedOutputs
+from gpuprof.backends.gpu.fresh_inputs import CodeFor, FreshInputs
 from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
 from gpuprof.backends.gpu.texture_memory import CaseTextures
-from gpuprof.backends.verification import finite, worst
+from gpuprof.backends.verification import worst
+from gpuprof.errors import CaseFailure
 from gpuprof.kernels.tensor_map import TensorMap
 from gpuprof.kernels.texture import Texture
-from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Initial, Pointer
-from gpuprof.problems.check import ErrorBound, compare
-from gpuprof.problems.dtypes import is_float, numpy_dtype
+from gpuprof.problems.dtypes import numpy_dtype
 from gpuprof.problems.problem import ArraySpec, Problem
-from gpuprof.problems.wrong_sentence import describe_wrong
-from gpuprof.problems.wrong_values import WrongResult
 from gpuprof.results import Verification
 
 _LONG = ctypes.c_longlong
-_DOUBLE = ctypes.c_double
 _POINTER = ctypes.c_void_p
+_WORD = ctypes.c_ulonglong
 _HANDLE = ctypes.c_uint64
-#: Bytes of a reference's element, and of its magnitude.
-_REFERENCE_BYTES = 8
-#: Elements of an output that the host looks at, to say what is wrong with it.
-_MOST_DESCRIBED = 1 << 25
-
-#: Device functions for an element type, of a source or of the measuring side's own.
-CodeFor = Callable[[str, str | None], DeviceCode]
 
 
 class ProblemArrays:
@@ -44,12 +40,16 @@ class ProblemArrays:
         code_for: Gives device functions.
         problem: The problem.
         seed: Of its random inputs.
+        free_bytes: Tells the device memory that can still be allocated.
     """
 
-    def __init__(self, code_for: CodeFor, problem: Problem, seed: int) -> None:
+    def __init__(self, code_for: CodeFor, problem: Problem, seed: int, free_bytes: Callable[[], int]) -> None:
         self.problem = problem
+        self._free_bytes = free_bytes
         self._code_for = code_for
         self._seed = seed
+        #: Hides references and makes checksums: no kernel knows it.
+        self._key = secrets.randbits(63) | 1
         self._result = Buffer(32)
         host = problem.inputs(seed)
         self._buffers = {spec.name: Buffer(spec.nbytes) for spec in problem.arrays}
@@ -60,10 +60,13 @@ class ProblemArrays:
         self._workspace: dict[str, Buffer] = {}
         self._textures = CaseTextures((), self.address)
         self._inputs = [spec.name for spec in problem.arrays if not spec.is_output]
-        self._expected: dict[str, Buffer] = {}
-        self._magnitude: dict[str, Buffer | None] = {}
-        self._make_references(host)
-        self._checksums = {name: self._checksum(name) for name in self._inputs}
+        self.expected = ExpectedOutputs(code_for, problem, self._key, self._buffers, self._initial)
+        start = perf_counter()
+        self.expected.make(host)
+        self._reference_seconds = perf_counter() - start
+        self._checksums = {name: self._checksum(self._buffers[name]) for name in self._inputs}
+        self._of_references = self._reference_checksums()
+        self._fresh = FreshInputs(code_for, problem, self._checksum)
 
     @staticmethod
     def device_bytes(problem: Problem) -> int:
@@ -72,7 +75,7 @@ class ProblemArrays:
         columns = 2 if reference is None or reference.has_magnitude else 1
         total = problem.array_bytes
         for spec in problem.outputs:
-            total += columns * _REFERENCE_BYTES * spec.elements
+            total += columns * REFERENCE_BYTES * spec.elements
             total += spec.nbytes if spec.is_read else 0
         return total
 
@@ -101,6 +104,16 @@ class ProblemArrays:
         self._textures.free()
         self._textures = CaseTextures((), self.address)
         self._textures = CaseTextures(textures, self.address)
+
+    @property
+    def workspace(self) -> tuple[Buffer, ...]:
+        """The kernel's own arrays."""
+        return tuple(self._workspace.values())
+
+    @property
+    def in_cuda_arrays(self) -> frozenset[str]:
+        """Arrays for which CUDA arrays stand while the kernel runs."""
+        return self._textures.arrays
 
     def address(self, name: str) -> int:
         """Where an array starts on the device, be it the problem's or the kernel's own."""
@@ -136,10 +149,7 @@ class ProblemArrays:
             unread: What outputs shall hold that kernels must not read, though they may for other scalars;
                 None for poison.
         """
-        if not self.inputs_intact():
-            for name, array in self.problem.inputs(self._seed).items():
-                if name in self._inputs:
-                    self._buffers[name].upload(array)
+        self._mend()
         for buffer in (*self._buffers.values(), *self._workspace.values()):
             buffer.poison_guards()
         for buffer in self._workspace.values():
@@ -153,95 +163,81 @@ class ProblemArrays:
                 self._buffers[spec.name].fill(POISON)
         self._textures.fill()
 
+    def _mend(self) -> None:
+        """Put inputs and references back where a kernel wrote to them."""
+        broken = self._reference_checksums() != self._of_references
+        if not broken and self.inputs_intact():
+            return
+        host = self.problem.inputs(self._seed)
+        for name in self._inputs:
+            self._buffers[name].upload(host[name])
+        if broken:
+            for name, initial in self._initial.items():
+                initial.upload(host[name])
+            self.expected.make(host)
+
     def verify(self) -> Verification:
         """Compare the outputs, element by element, with their references."""
         self._textures.drain()
-        verification = worst([self._compare(spec) for spec in self.problem.outputs])
+        verification = worst([self.expected.compare(spec) for spec in self.problem.outputs])
         if verification.passed and (detail := self._check_surroundings()):
-            return Verification(
-                max_abs_error=verification.max_abs_error,
-                max_rel_error=verification.max_rel_error,
-                bound=verification.bound,
-                absolute_bound=verification.absolute_bound,
-                checked_elements=verification.checked_elements,
-                detail=detail,
-            )
+            return replace(verification, detail=detail, array="")
         return verification
 
     def inputs_intact(self) -> bool:
         """Whether no kernel wrote to the inputs since they were uploaded."""
-        return all(self._checksum(name) == self._checksums[name] for name in self._inputs)
+        return all(self._checksum(self._buffers[name]) == self._checksums[name] for name in self._inputs)
+
+    def restore(self, name: str, stream: Any) -> None:
+        """Queue that an array that is read and written holds again what it held before any kernel ran."""
+        buffer = self._buffers[name]
+        queue_copy(buffer.address, self._initial[name].address, buffer.nbytes, stream)
+
+    @contextmanager
+    def other_inputs(self) -> Iterator[str]:
+        """Hold other inputs at the same addresses meanwhile; outputs keep what they hold.
+
+        Yields:
+            Why there are none; empty where there are.
+
+        Raises:
+            ExpressionError: A reference has no value.
+        """
+        if missing := self._fresh.make_ready(self._free_bytes(), self._reference_seconds):
+            yield missing
+            return
+        held = {name: self._buffers[name] for name in self._inputs} | self._initial
+        self._fresh.exchange(held)
+        for name, initial in self._initial.items():
+            self._buffers[name].copy_from(initial)
+        self._textures.fill()
+        try:
+            yield ""
+        except BaseException:
+            with suppress(CaseFailure):
+                self._fresh.free()
+            self._fresh = FreshInputs(self._code_for, self.problem, self._checksum)
+            raise
+        self._fresh.exchange(held)
+
+    def verify_others(self) -> Verification:
+        """Compare some elements of each output with what follows from the other inputs."""
+        self._textures.drain()
+        held = {name: self._buffers[name] for name in self._inputs} | self._initial
+        found = worst([self._fresh.compare(spec, self._buffers[spec.name]) for spec in self.problem.outputs])
+        if found.passed and self._fresh.written_to(held):
+            return replace(found, detail="the kernel wrote to one of its inputs")
+        return found
 
     def free(self) -> None:
         """Give all device memory back."""
         self._textures.free()
-        kept = (self._buffers, self._workspace, self._initial, self._expected, self._magnitude)
-        for buffer in (self._result, *(buffer for held in kept for buffer in held.values())):
-            if buffer is not None:
+        self._fresh.free()
+        self.expected.free()
+        self._result.free()
+        for held in (self._buffers, self._workspace, self._initial):
+            for buffer in held.values():
                 buffer.free()
-
-    def _compare(self, spec: ArraySpec) -> Verification:
-        bound = self.problem.bound(spec.name)
-        exact = _is_compared_as_integers(self.problem, spec)
-        self._result.upload(np.array([0, 0, 0, 2**64 - 1], dtype=np.uint64))
-        arguments: list[Any] = [
-            _LONG(spec.elements),
-            _POINTER(self.address(spec.name)),
-            _POINTER(self._expected[spec.name].address),
-        ]
-        if not exact:
-            magnitude = self._magnitude[spec.name]
-            arguments += [
-                _POINTER(magnitude.address if magnitude else 0),
-                *map(_DOUBLE, (bound.relative, bound.absolute, bound.largest, bound.rounding)),
-            ]
-        arguments.append(_POINTER(self._result.address))
-        self._code_for(spec.dtype, None).launch("compare_integers" if exact else "compare", arguments)
-        raw = self._result.download(np.uint64, count=4)
-        max_abs, max_rel = (float(value) for value in raw[:2].view(np.float64))
-        wrong = int(raw[2])
-        return Verification(
-            max_abs_error=finite(max_abs),
-            max_rel_error=finite(max_rel),
-            bound=bound.relative,
-            absolute_bound=bound.absolute,
-            checked_elements=spec.elements,
-            wrong_elements=wrong,
-            detail=self._describe(spec, int(raw[3]), exact, bound) if wrong else "",
-            array=spec.name,
-            first_wrong=int(raw[3]) if wrong else None,
-        )
-
-    def _describe(self, spec: ArraySpec, first: int, exact: bool, bound: ErrorBound) -> str:
-        """What is wrong with an output, from the whole of it; of a very large one, from where that begins."""
-        begin = first if spec.elements > _MOST_DESCRIBED else 0
-        count = min(spec.elements - begin, _MOST_DESCRIBED)
-
-        def download(buffer: Buffer, dtype: Any) -> Array:
-            content: Array = buffer.download(dtype, count=count, offset=begin)
-            return content
-
-        got = download(self._buffers[spec.name], numpy_dtype(spec.dtype))
-        values = download(self._expected[spec.name], np.int64 if exact else np.float64)
-        sizes = self._magnitude[spec.name]
-        magnitude = np.ones(1) if sizes is None else download(sizes, np.float64)
-        before = np.full(got.nbytes, POISON, np.uint8).view(got.dtype)
-        if spec.is_read:
-            before = download(self._initial[spec.name], got.dtype)
-        whole = count == spec.elements
-        result = WrongResult(
-            shape=spec.shape if whole else (),
-            axes=self.problem.axes(spec.name) if whole else (),
-            got=got,
-            expected=Expected(values, magnitude),
-            wrong=compare(got, values, magnitude, bound).wrong,
-            unwritten=_bits(got) == _bits(before),
-            bound=bound,
-            scalars=self.problem.scalars,
-        )
-        return describe_wrong(
-            self.problem, spec.name, result, None if whole else np.arange(begin, begin + count)
-        )
 
     def _check_surroundings(self) -> str:
         for name, buffer in {**self._buffers, **self._workspace}.items():
@@ -249,76 +245,22 @@ class ProblemArrays:
                 return f"the kernel wrote {place} of {name}"
         if not self.inputs_intact():
             return "the kernel wrote to one of its inputs"
+        if self._reference_checksums() != self._of_references:
+            return "the kernel wrote to memory that it was not given"
         return ""
 
-    def _checksum(self, name: str) -> int:
-        buffer = self._buffers[name]
+    def _reference_checksums(self) -> list[int]:
+        """Of what results are held against, and of the old content of arrays."""
+        return [self._checksum(buffer) for buffer in (*self.expected.buffers, *self._initial.values())]
+
+    def _checksum(self, buffer: Buffer) -> int:
         self._result.upload(np.zeros(4, dtype=np.uint64))
-        arguments = [_LONG(buffer.nbytes), _POINTER(buffer.address), _POINTER(self._result.address)]
+        arguments = [
+            *(_LONG(buffer.nbytes), _POINTER(buffer.address)),
+            *(_WORD(self._key), _POINTER(self._result.address)),
+        ]
         self._code_for("f32", None).launch("checksum", arguments)
         return int(self._result.download(np.uint64, count=1)[0])
-
-    def _make_references(self, host: dict[str, Array]) -> None:
-        reference = self.problem.device_reference()
-        if reference is None:
-            self._upload_references(host)
-            return
-        for spec in self.problem.outputs:
-            self._expected[spec.name] = Buffer(_REFERENCE_BYTES * spec.elements)
-            sized = Buffer(_REFERENCE_BYTES * spec.elements) if reference.has_magnitude else None
-            self._magnitude[spec.name] = sized
-        code = self._code_for(self.problem.dtype, reference.source)
-        code.launch(reference.entry, self._packed(reference), reference.grid, reference.block)
-
-    def _upload_references(self, host: dict[str, Array]) -> None:
-        """References by NumPy.
-
-        Raises:
-            ExpressionError: A formula of the operation has no value.
-        """
-        for name, expected in self.problem.reference(host).items():
-            exact = _is_compared_as_integers(self.problem, self.problem.array(name))
-            values = expected.values.astype(np.int64 if exact else np.float64, copy=False)
-            self._expected[name] = Buffer(values.nbytes)
-            self._expected[name].upload(values)
-            magnitude = np.broadcast_to(expected.magnitude, values.shape).astype(np.float64)
-            self._magnitude[name] = Buffer(magnitude.nbytes)
-            self._magnitude[name].upload(magnitude)  # type: ignore[union-attr]
-
-    def _packed(self, reference: DeviceReference) -> list[Any]:
-        packed: list[Any] = []
-        for argument in reference.arguments:
-            match argument:
-                case Pointer(array):
-                    packed.append(_POINTER(self._reference_address(array)))
-                case Initial(array):
-                    packed.append(_POINTER(self._initial[array].address if array in self._initial else 0))
-                case int():
-                    packed.append(_LONG(argument))
-                case float():
-                    packed.append(_DOUBLE(argument))
-        return packed
-
-    def _reference_address(self, name: str) -> int:
-        """Address of an array, or with a word in front of an output's reference or magnitude."""
-        word, _, output = name.rpartition(" ")
-        if word == "expected":
-            return self._expected[output].address
-        if word == "magnitude":
-            magnitude = self._magnitude[output]
-            return magnitude.address if magnitude else 0
-        return self.address(name)
-
-
-def _bits(values: Array) -> Array:
-    """Elements as integers of their size, so that NaN equals itself."""
-    return values.view(f"u{values.itemsize}")
-
-
-def _is_compared_as_integers(problem: Problem, spec: ArraySpec) -> bool:
-    """Integers of which none may be off are compared as such: a double does not hold all of them."""
-    bound = problem.bound(spec.name)
-    return not is_float(spec.dtype) and not bound.relative and not bound.absolute
 
 
 class ArrayKeeper:
@@ -348,7 +290,7 @@ class ArrayKeeper:
         """The arrays of a problem; those of another are given back first."""
         if self._arrays is None or self._arrays.problem != problem:
             self.forget()
-            self._arrays = ProblemArrays(self.code, problem, self._seed)
+            self._arrays = ProblemArrays(self.code, problem, self._seed, self._context.free_bytes)
         return self._arrays
 
     def forget(self) -> None:

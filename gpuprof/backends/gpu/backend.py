@@ -4,6 +4,7 @@
 
 import ctypes
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from time import perf_counter
 
@@ -14,6 +15,7 @@ from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext
 from gpuprof.backends.gpu.driver import call, driver
 from gpuprof.backends.gpu.health import conditions
 from gpuprof.backends.gpu.host import time_on_host
+from gpuprof.backends.gpu.launch_checks import Keeping, LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
 from gpuprof.backends.gpu.proof import sentence_of, verify_again, verify_first
@@ -37,6 +39,10 @@ _COPY_BYTES = 1 << 30
 _COPY_SAMPLES = 9
 #: From here on a launch needs no warm-up, and its first timing is taken from the verified launch.
 _LONG_LAUNCH_US = 5000.0
+#: Samples that tell whether a kernel is faster where it finds its own memory as it left it, and what is
+#: faster: this part of the time, and beyond what two events differ by.
+_FEW_SAMPLES = 16
+_MUCH_FASTER = 0.8
 
 
 class GpuBackend:
@@ -117,7 +123,9 @@ class GpuBackend:
         arrays = self._arrays.of(problem)
         stream = self._context.stream
         with LoadedCase(kernel, shape, compiled, arrays, self.device, stream) as case:
-            return self._verify_and_time(arrays, case.queue, len(case), kernel.poison_inout)
+            checks = LaunchChecks(arrays, self._arrays.code, stream, case.variables)
+            with closing(checks):
+                return self._verify_and_time(arrays, checks, case.queue, len(case), kernel.poison_inout)
 
     def expect(self, compiled: Functions) -> None:
         """Nothing is made ready."""
@@ -134,7 +142,8 @@ class GpuBackend:
         if reference.on_host:
             return self._run_on_host(name, arrays)
         launch = self._libraries.launcher(problem.library_call(name), arrays)
-        findings = self._verify_and_time(arrays, launch)
+        with closing(LaunchChecks(arrays, self._arrays.code, self._context.stream)) as checks:
+            findings = self._verify_and_time(arrays, checks, launch)
         return replace(findings, counters_reason="a library's kernels are not counted")
 
     def _run_on_host(self, name: str, arrays: ProblemArrays) -> Findings:
@@ -156,12 +165,18 @@ class GpuBackend:
         )
 
     def _verify_and_time(
-        self, arrays: ProblemArrays, launch: Launch, launches: int = 1, poison_inout: bool = True
+        self,
+        arrays: ProblemArrays,
+        checks: LaunchChecks,
+        launch: Launch,
+        launches: int = 1,
+        poison_inout: bool = True,
     ) -> Findings:
         """Verify, time, and verify again.
 
         Args:
             arrays: The problem's.
+            checks: What is done around its launches.
             launch: Queues the case.
             launches: How many commands that takes.
             poison_inout: As a kernel's.
@@ -180,14 +195,14 @@ class GpuBackend:
         if not verification.passed:
             return _incorrect(verification, later=False)
         before = self._clocks.read()
-        timing = self._time(launch, launches, 1e6 * elapsed_s)
+        timing, faster = self._time(launch, launches, 1e6 * elapsed_s, checks)
         after = self._clocks.read()
-        again = verify_again(arrays, launch_once, proof.unread)
+        again, untried = verify_again(arrays, checks, launch, launch_once, proof.unread)
         if not again.passed:
             return _incorrect(again, later=True)
         return Findings(
             "ok",
-            remarks=proof.remarks,
+            remarks=(*proof.remarks, *faster, *untried),
             verification=verification,
             timing=timing,
             event_floor_us=self._event_floor_us,
@@ -200,18 +215,34 @@ class GpuBackend:
     def _flush(self) -> None:
         self._arrays.code("f32").queue("flush_l2", self._flush_arguments)
 
-    def _time(self, launch: Launch, launches: int, estimate_us: float) -> TimingPair:
+    def _time(
+        self, launch: Launch, launches: int, estimate_us: float, checks: LaunchChecks
+    ) -> tuple[TimingPair, tuple[str, ...]]:
+        """The times, and what to say of them."""
         timer = self._timer
-        most = timer.max_batch(launches)
+        most = timer.max_batch(launches, checks)
         # The host's clock tells a long launch well enough; a short one is lost in it.
         first = estimate_us if estimate_us > _LONG_LAUNCH_US else timer.cold(launch, 1, settle=1)[0]
         settle = 2 if first < 1000.0 else 0
 
         def take_cold(count: int) -> tuple[list[float], bool]:
-            return timer.cold(launch, count, settle=settle), self._undisturbed()
+            return timer.cold(launch, count, settle=settle, around=checks), self._undisturbed()
 
         cold = sample_until(take_cold, first, self._budget, most)
         estimate = percentile(sorted(cold.kept), 0.5)
+        if checks.remembers:
+            few = max(1, min(most, _FEW_SAMPLES, int(1e6 * self._budget.seconds / max(estimate, 0.5))))
+            keeping = timer.cold(launch, few, settle=settle, around=Keeping(checks))
+            kept_us = percentile(sorted(keeping), 0.5)
+            if kept_us < _MUCH_FASTER * estimate - 2 * self._event_floor_us:
+                remark = (
+                    f"Launched again with its own memory as it left it, it takes {kept_us:.4g} us instead of"
+                    f" {estimate:.4g} us: times are of launches that find it as at first, and none are warm"
+                )
+                return TimingPair(summarise(cold.kept, cold.dropped, throttled=cold.throttled), None), (
+                    remark,
+                )
+        most = timer.max_batch(launches)
         group = max(1, min(most, round(_WARM_SAMPLE_US / max(estimate, 0.5))))
 
         def take_warm(count: int) -> tuple[list[float], bool]:
@@ -223,7 +254,7 @@ class GpuBackend:
         return TimingPair(
             summarise(cold.kept, cold.dropped, throttled=cold.throttled),
             summarise(warm.kept, warm.dropped, group, warm.throttled),
-        )
+        ), ()
 
     def _undisturbed(self) -> bool:
         state = self._clocks.read()

@@ -26,6 +26,17 @@ def _settle() -> None:
     call("waiting for the device", driver().cuCtxSynchronize())
 
 
+def copy_on_device(target: int, source: int, nbytes: int) -> None:
+    """Copy bytes from one address to another."""
+    call("copying on the device", driver().cuMemcpyDtoD(target, source, nbytes))
+    _settle()
+
+
+def queue_copy(target: int, source: int, nbytes: int, stream: Any) -> None:
+    """Queue such a copy."""
+    call("copying on the device", driver().cuMemcpyDtoDAsync(target, source, nbytes, stream))
+
+
 class Buffer:
     """A device allocation between two poisoned guards.
 
@@ -58,8 +69,11 @@ class Buffer:
 
     def copy_from(self, other: "Buffer") -> None:
         """Copy another buffer's content of the same size."""
-        call("copying on the device", driver().cuMemcpyDtoD(self.address, other.address, self.nbytes))
-        _settle()
+        copy_on_device(self.address, other.address, self.nbytes)
+
+    def queue_fill(self, byte: int, stream: Any) -> None:
+        """Queue that every byte is set."""
+        call("filling a buffer", driver().cuMemsetD8Async(self.address, byte, self.nbytes, stream))
 
     def download(self, dtype: Any, *, count: int, offset: int = 0) -> Any:
         """Copy elements to the host.
@@ -122,6 +136,16 @@ class Module:
     def function(self, entry: str) -> "Function":
         """One of its kernels."""
         return Function(self._handle, entry)
+
+    def variable(self, name: str) -> tuple[int, int] | None:
+        """Address and bytes of one of its variables; None where machine code has none of that name."""
+        try:
+            address, nbytes = call(f"finding {name}", driver().cuModuleGetGlobal(self._handle, name.encode()))
+        except DriverError as error:
+            if error.name == "CUDA_ERROR_NOT_FOUND":
+                return None
+            raise
+        return int(address), int(nbytes)
 
     def unload(self) -> None:
         """Free it; its functions must not be used again."""

@@ -1,10 +1,40 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device code of the measuring side: the elementwise comparison, a checksum of the inputs and the L2 flush, for the
-// element type of an output, of which values.cu tells the numbers. None of it is ever timed.
+// Device code of the measuring side: the elementwise comparison, what is done to outputs around a timed launch,
+// checksums and the L2 flush, for the element type of an output, of which values.cu tells the numbers. None of it is
+// ever timed.
 
 #define LARGEST_DOUBLE 1.7976931348623157e308
+
+// 64 bits that nobody guesses without the key (the finalizer of splitmix64).
+static __device__ unsigned long long mixed(unsigned long long place, unsigned long long key)
+{
+    unsigned long long bits = key + (place + 1) * 0x9e3779b97f4a7c15ull;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ull;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebull;
+    return bits ^ (bits >> 31);
+}
+
+// References lie in device memory, where a kernel could find them, and so they are hidden there: as their bits,
+// exclusive or with bits that follow from a key. A key of 0 hides nothing.
+static __device__ unsigned long long shown(unsigned long long bits, long long place, unsigned long long key)
+{
+    return key ? bits ^ mixed(place, key) : bits;
+}
+
+static __device__ double reference_at(const unsigned long long *hidden, long long place, unsigned long long key)
+{
+    return __longlong_as_double((long long)shown(hidden[place], place, key));
+}
+
+// Hides words, or shows them again. Any grid.
+extern "C" __global__ void hide(long long words, unsigned long long *data, unsigned long long key)
+{
+    const long long stride = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += stride)
+        data[i] = shown(data[i], i, key);
+}
 
 struct Comparison {
     unsigned long long max_abs_bits; // the bits of a non-negative double order like the double itself
@@ -23,10 +53,10 @@ static __device__ bool is_right(double got, double expected, double allowed, dou
 }
 
 // Largest absolute and relative error, and how many elements are not right. magnitude may be null: then every
-// element's magnitude is 1. Any grid; *result starts as {0, 0, 0, ~0}.
-extern "C" __global__ void compare(long long elements, const real *got, const double *expected,
-                                   const double *magnitude, double relative, double absolute, double largest,
-                                   double rounding, Comparison *result)
+// element's magnitude is 1. References are hidden by the key. Any grid; *result starts as {0, 0, 0, ~0}.
+extern "C" __global__ void compare(long long elements, const real *got, const unsigned long long *hidden,
+                                   const unsigned long long *magnitude, double relative, double absolute,
+                                   double largest, double rounding, unsigned long long key, Comparison *result)
 {
     double max_abs = 0;
     double max_rel = 0;
@@ -36,14 +66,15 @@ extern "C" __global__ void compare(long long elements, const real *got, const do
     const long long stride = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += stride) {
         const double value = value_of(got[i]);
-        const double scale = magnitude ? fmin(magnitude[i], LARGEST_DOUBLE) : 1.0;
-        const double free = absolute + rounding * fmin(fabs(expected[i]), LARGEST_DOUBLE);
-        const bool right = is_right(value, expected[i], relative * scale + free, largest);
+        const double expected = reference_at(hidden, i, key);
+        const double scale = magnitude ? fmin(reference_at(magnitude, i, key), LARGEST_DOUBLE) : 1.0;
+        const double free = absolute + rounding * fmin(fabs(expected), LARGEST_DOUBLE);
+        const bool right = is_right(value, expected, relative * scale + free, largest);
         if (!right) {
             ++wrong;
             first = first < (unsigned long long)i ? first : (unsigned long long)i;
         }
-        const double difference = fabs(value - expected[i]);
+        const double difference = fabs(value - expected);
         const double error = right && !isfinite(difference) ? 0.0 : isnan(difference) ? infinity : difference;
         const double rel = error <= free ? 0.0 : (error - free) / scale;
         max_abs = error > max_abs ? error : max_abs;
@@ -57,19 +88,21 @@ extern "C" __global__ void compare(long long elements, const real *got, const do
     }
 }
 
-// How many integers differ from 64-bit references, as bits. Any grid; *result starts as {0, 0, 0, ~0}.
-extern "C" __global__ void compare_integers(long long elements, const real *got, const long long *expected,
-                                            Comparison *result)
+// How many integers differ from 64-bit references, which the key hides, as bits. Any grid; *result starts as
+// {0, 0, 0, ~0}.
+extern "C" __global__ void compare_integers(long long elements, const real *got, const unsigned long long *hidden,
+                                            unsigned long long key, Comparison *result)
 {
     double max_abs = 0;
     unsigned long long wrong = 0;
     unsigned long long first = ~0ull;
     const long long stride = (long long)gridDim.x * blockDim.x;
     for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += stride) {
-        if ((long long)got[i] == expected[i])
+        const long long expected = (long long)shown(hidden[i], i, key);
+        if ((long long)got[i] == expected)
             continue;
         // One double may stand for both of two integers that differ.
-        const double error = fmax(fabs((double)got[i] - (double)expected[i]), 1.0);
+        const double error = fmax(fabs((double)got[i] - (double)expected), 1.0);
         max_abs = error > max_abs ? error : max_abs;
         ++wrong;
         first = first < (unsigned long long)i ? first : (unsigned long long)i;
@@ -82,18 +115,98 @@ extern "C" __global__ void compare_integers(long long elements, const real *got,
     }
 }
 
-// Order-independent checksum of a buffer's words, to notice a kernel that writes to its inputs. Any grid.
-extern "C" __global__ void checksum(long long bytes, const unsigned *data, unsigned long long *result)
+// The elements of an output that are looked at around a timed launch: all of few, otherwise one in each of `picks`
+// parts, as the launch's secret number says.
+static __device__ long long picked(long long i, long long elements, long long picks, unsigned long long secret)
+{
+    const long long part = i * elements / picks;
+    const long long size = (i + 1) * elements / picks - part;
+    return elements <= picks ? i : part + (long long)(mixed(i, secret) % (unsigned long long)size);
+}
+
+// Another number than the element's, of an ordinary size and so not to be told from a result.
+static __device__ real spoiled(real element)
+{
+#if defined(HALF)
+    return element & 0x7fff ? (real)(element ^ 0x8200) : (real)0x3c00;
+#elif defined(BFLOAT)
+    return element & 0x7fff ? (real)(element ^ 0x8040) : (real)0x3f80;
+#else
+    if ((real)0.5 == (real)0) // integers
+        return element + (real)1;
+    return element == (real)0 ? (real)1 : -element - element / (real)2;
+#endif
+}
+
+// Before a timed launch: puts other numbers in the picked elements, so that a launch that leaves out its work shows.
+// Any grid.
+extern "C" __global__ void spoil(long long elements, real *data, long long picks, unsigned long long secret)
+{
+    const long long count = elements < picks ? elements : picks;
+    const long long stride = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const long long place = picked(i, elements, picks, secret);
+        data[place] = spoiled(data[place]);
+    }
+}
+
+// After it: adds how many of the picked elements are not right; arguments as for `compare`, and `exact` for integers of
+// which none may be off. Any grid.
+extern "C" __global__ void compare_picked(long long elements, const real *got, const unsigned long long *hidden,
+                                          const unsigned long long *magnitude, double relative, double absolute,
+                                          double largest, double rounding, unsigned long long key, int exact,
+                                          long long picks, unsigned long long secret, unsigned long long *wrong)
+{
+    const long long count = elements < picks ? elements : picks;
+    const long long stride = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const long long place = picked(i, elements, picks, secret);
+        bool right;
+        if (exact) {
+            right = (long long)got[place] == (long long)shown(hidden[place], place, key);
+        } else {
+            const double expected = reference_at(hidden, place, key);
+            const double scale = magnitude ? fmin(reference_at(magnitude, place, key), LARGEST_DOUBLE) : 1.0;
+            const double free = absolute + rounding * fmin(fabs(expected), LARGEST_DOUBLE);
+            right = is_right(value_of(got[place]), expected, relative * scale + free, largest);
+        }
+        if (!right)
+            atomicAdd(wrong, 1ull);
+    }
+}
+
+// Exchanges the content of two buffers. Any grid.
+extern "C" __global__ void exchange(long long bytes, unsigned char *one, unsigned char *other)
+{
+    const long long stride = (long long)gridDim.x * blockDim.x;
+    const long long words = bytes / 16;
+    const long long start = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    for (long long i = start; i < words; i += stride) {
+        const uint4 kept = ((uint4 *)one)[i];
+        ((uint4 *)one)[i] = ((uint4 *)other)[i];
+        ((uint4 *)other)[i] = kept;
+    }
+    for (long long i = 16 * words + start; i < bytes; i += stride) {
+        const unsigned char kept = one[i];
+        one[i] = other[i];
+        other[i] = kept;
+    }
+}
+
+// Order-independent checksum of a buffer's words, to notice a kernel that writes to what is not its output: none knows
+// the key, and so none can write so that the sum stays. Any grid.
+extern "C" __global__ void checksum(long long bytes, const unsigned *data, unsigned long long key,
+                                    unsigned long long *result)
 {
     unsigned long long sum = 0;
     const long long words = bytes / 4;
     const long long start = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     const long long stride = (long long)gridDim.x * blockDim.x;
     for (long long i = start; i < words; i += stride)
-        sum += (unsigned long long)data[i] * (2 * (unsigned long long)i + 1);
+        sum += mixed(data[i], mixed(i, key));
     if (start == 0)
         for (long long i = 4 * words; i < bytes; ++i)
-            sum += (unsigned long long)((const unsigned char *)data)[i] * (2 * (unsigned long long)i + 1);
+            sum += mixed(((const unsigned char *)data)[i], mixed(i, key));
     atomicAdd(result, sum);
 }
 

@@ -9,6 +9,7 @@ from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
 from gpuprof.backends.gpu.arrays import ProblemArrays
 from gpuprof.backends.gpu.context import Module
+from gpuprof.backends.gpu.module_variables import ModuleVariables, variable_names
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.kernel import Kernel
@@ -44,8 +45,11 @@ class LoadedCase:
         ]
         self._arrays = arrays
         self._stream = stream
-        self._module = Module(compiled[shape.launches[0].entry].cubin, kernel.id)
+        first = compiled[shape.launches[0].entry]
+        self._module = Module(first.cubin, kernel.id)
+        self._variables: ModuleVariables | None = None
         try:
+            self._variables = ModuleVariables(self._module, variable_names(first.ptx))
             functions = {entry: self._module.function(function.entry) for entry, function in compiled.items()}
             for one in shape.launches:
                 functions[one.entry].reserve_shared(
@@ -70,6 +74,11 @@ class LoadedCase:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._release()
+
+    @property
+    def variables(self) -> ModuleVariables | None:
+        """Those of its module."""
+        return self._variables
 
     def __len__(self) -> int:
         """How many launches the case takes."""
@@ -97,6 +106,8 @@ class LoadedCase:
         try:
             self._arrays.make_textures(())
             self._arrays.make_workspace(())
+            if self._variables is not None:
+                self._variables.free()
             self._module.unload()
         except CaseFailure as error:
             if not error.fatal:

@@ -1,10 +1,13 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a kernel is right: in its first launch, after all the launches that were timed, and in one more."""
+"""Whether a kernel is right: in its first launch, in all that were timed, and with other inputs."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Protocol
 
+from gpuprof.backends.verification import later_sentence
 from gpuprof.results import Verification
 
 
@@ -24,7 +27,36 @@ class Arrays(Protocol):
         """Compare the output with the reference, and look whether anything else was written."""
         ...
 
+    def other_inputs(self) -> AbstractContextManager[str]:
+        """Hold other inputs meanwhile, at the same addresses and beside the last result; or say why not."""
+        ...
 
+    def verify_others(self) -> Verification:
+        """Compare some elements of the output with what follows from the other inputs."""
+        ...
+
+
+class Checks(Protocol):
+    """Some elements of the output, which nobody can foresee, before and after launches."""
+
+    def spoil(self) -> None:
+        """Queue that they are no result."""
+        ...
+
+    def after(self) -> None:
+        """Queue that they are compared with the reference."""
+        ...
+
+    def sentence(self) -> str:
+        """What was wrong of all that was compared; empty where nothing."""
+        ...
+
+
+#: Launches that follow each other with nothing between but what spoils the output.
+_BACK_TO_BACK = 4
+
+#: Queues a case.
+Launch = Callable[[], None]
 #: Launches once and waits for the end.
 LaunchOnce = Callable[[], None]
 
@@ -42,18 +74,49 @@ def verify_first(arrays: Arrays, launch: LaunchOnce, unread: float | None = None
     return arrays.verify()
 
 
-def verify_again(arrays: Arrays, launch: LaunchOnce, unread: float | None = None) -> Verification:
-    """Look at what the timed launches left behind, then at one more launch on clean arrays.
+def verify_again(
+    arrays: Arrays, checks: Checks, queue: Launch, launch: LaunchOnce, unread: float | None = None
+) -> tuple[Verification, tuple[str, ...]]:
+    """Look at what the timed launches did, then at more launches.
 
-    The first alone would miss a kernel that stopped writing, because an earlier launch's output is still
-    there; the second alone one that was wrong for a while. Where each launch builds on the one before, what
-    many leave behind has no reference, and only the second is looked at.
+    What they left behind is compared as a whole, and of each launch the elements that were spoiled before it.
+    A launch on clean arrays shows a kernel that stopped writing; some directly behind each other one that
+    tells by the clock when it is looked at; one with other inputs beside the last result one that keeps
+    results, or was given them. Where each launch builds on the one before, what many leave behind has no
+    reference.
+
+    Args:
+        arrays: The problem's.
+        checks: Those of the timed launches.
+        queue: Queues the case.
+        launch: Runs the case once.
+        unread: As for `verify_first`.
+
+    Returns:
+        The first verification that fails, or that on clean arrays; and what could not be looked at.
     """
     if not arrays.reads_output:
         left = arrays.verify()
         if not left.passed:
-            return left
-    return verify_first(arrays, launch, unread)
+            return left, ()
+    timed = checks.sentence()
+    clean = verify_first(arrays, launch, unread)
+    if timed and clean.passed:
+        return replace(clean, detail=timed, array=""), ()
+    if not clean.passed:
+        return clean, ()
+    for _ in range(_BACK_TO_BACK):
+        checks.spoil()
+        queue()
+        checks.after()
+    if followed := checks.sentence():
+        return replace(clean, detail=followed, array=""), ()
+    with arrays.other_inputs() as missing:
+        if missing:
+            return clean, (missing,)
+        launch()
+        others = arrays.verify_others()
+    return (clean if others.passed else others), ()
 
 
 def sentence_of(verification: Verification, *, later: bool) -> str:
@@ -65,5 +128,5 @@ def sentence_of(verification: Verification, *, later: bool) -> str:
     """
     detail = verification.detail
     if later:
-        return f"Right in its first launch, wrong in a later one: {detail}."
+        return later_sentence(detail)
     return f"{detail[:1].upper()}{detail[1:]}."

@@ -155,6 +155,11 @@ class CaseTextures:
         """What the kernel gets for an argument."""
         return self._objects[argument].handle
 
+    @property
+    def arrays(self) -> frozenset[str]:
+        """Names of the arrays that CUDA arrays stand for."""
+        return frozenset(self._arrays)
+
     def fill(self) -> None:
         """Copy what the arrays hold to their CUDA arrays."""
         for name, array in self._arrays.items():

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
-from typing import Any
+from typing import Any, Protocol
 
 from gpuprof.backends.gpu.driver import DriverError, call, driver
 
@@ -24,6 +24,23 @@ _COMMANDS = 512
 _GATE_SECONDS = 1.0
 
 Launch = Callable[[], None]
+
+
+class Around(Protocol):
+    """What is queued around each cold launch, outside its interval."""
+
+    @property
+    def commands(self) -> int:
+        """How many commands that are."""
+        ...
+
+    def before(self) -> None:
+        """Queue what comes before a launch, and before the flush in front of it."""
+        ...
+
+    def after(self) -> None:
+        """Queue what comes after it."""
+        ...
 
 
 class Gate:
@@ -91,27 +108,32 @@ class EventTimer:
         flags = api.CUevent_flags.CU_EVENT_DEFAULT
         self._events = [call("creating an event", api.cuEventCreate(flags)) for _ in range(2 * _BATCH)]
 
-    def max_batch(self, launches: int) -> int:
-        """Most samples that fit behind one gate, where each takes so many launches."""
-        return max(1, min(_BATCH, _COMMANDS // (launches + 3)))
+    def max_batch(self, launches: int, around: Around | None = None) -> int:
+        """Most samples behind one gate, where each takes so many launches and what is queued around them."""
+        return max(1, min(_BATCH, _COMMANDS // (launches + 3 + (around.commands if around else 0))))
 
-    def cold(self, launch: Launch, samples: int, *, settle: int) -> list[float]:
+    def cold(self, launch: Launch, samples: int, *, settle: int, around: Around | None = None) -> list[float]:
         """Microseconds of a case, each time after a flush of the L2 cache.
 
         Args:
             launch: Queues its launch, or all of them.
             samples: How many to take, at most `max_batch`.
             settle: Untimed ones in front, which bring instruction cache and clocks up.
+            around: What to queue around each.
         """
         with self.gate.closed():
             for _ in range(settle):
                 self._flush()
                 launch()
             for i in range(samples):
+                if around is not None:
+                    around.before()
                 self._flush()
                 self._record(2 * i)
                 launch()
                 self._record(2 * i + 1)
+                if around is not None:
+                    around.after()
         return self._intervals(samples)
 
     def warm(self, launch: Launch, samples: int, *, group: int, launches: int = 1) -> list[float]:

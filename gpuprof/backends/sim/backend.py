@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
-from gpuprof.backends.sim.device_memory import arguments_of, device_memory
+from gpuprof.backends.sim.device_memory import arguments_of, device_memory, outlasts_a_launch, renew
 from gpuprof.backends.sim.executed import (
     RUN_WHOLE,
     BlocksBuildOnEachOther,
@@ -23,6 +23,7 @@ from gpuprof.backends.sim.instructions import Links, NoLink, counted, instructio
 from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.programs import Programs
+from gpuprof.backends.sim.relaunch import NO_TIME, verify_again, wrong_later
 from gpuprof.backends.sim.verification import References
 from gpuprof.backends.sim.waiting import NotConclusive, WaitingGrid
 from gpuprof.backends.verification import prove
@@ -51,6 +52,7 @@ from gpuprof.kernels.shape import LaunchShape, OneLaunch
 from gpuprof.machine import available_memory_bytes
 from gpuprof.machine_code.instruction_counts import MachineCounts
 from gpuprof.machine_code.linking import Link
+from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
 from gpuprof.results import BackendName, Condition, Counter, SourceLine, Verification
 from gpuprof.toolchain.targets import architecture_of
@@ -74,7 +76,6 @@ _SHOWN_LINES = 8
 _LONGEST_LINE = 120
 #: What to say of blocks that wait for each other where nothing else helps.
 _WAIT = "Its blocks wait for each other, so that the executor would have to run the whole grid."
-_NO_TIME = "the executor counts; it measures no time"
 #: Cases whose findings are kept: more than a ladder has kernels.
 _KEPT_FINDINGS = 128
 #: What decides, with the rest of its kernel, all that executing a case finds: source, problem, launches and
@@ -224,9 +225,9 @@ class SimBackend:
             reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
             remarks=(*proof.remarks, *grid.remarks, *found.remarks),
             verification=proof.verification,
-            timing_reason=_NO_TIME,
-            event_floor_reason=_NO_TIME,
-            clocks_reason=_NO_TIME,
+            timing_reason=NO_TIME,
+            event_floor_reason=NO_TIME,
+            clocks_reason=NO_TIME,
             counters=found.counters,
             lines=found.lines,
             lines_reason=found.lines_reason,
@@ -310,14 +311,18 @@ class SimBackend:
             check_verdict(proof.verification, found)
         elif sampled:
             check_coverage(problem, found)
+        elif proof.verification.passed and found.again is not None:
+            later = verify_again(problem, found, self._seed + 1)
+            if not later.passed:
+                return wrong_later(later)
         return Findings(
             "ok" if proof.verification.passed else "incorrect",
             reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
             remarks=(*proof.remarks, *found.remarks),
             verification=proof.verification,
-            timing_reason=_NO_TIME,
-            event_floor_reason=_NO_TIME,
-            clocks_reason=_NO_TIME,
+            timing_reason=NO_TIME,
+            event_floor_reason=NO_TIME,
+            clocks_reason=NO_TIME,
             counters=found.counters,
             counters_reason=found.caveat,
             lines=found.lines,
@@ -386,8 +391,9 @@ class SimBackend:
         inputs = self.references_of(problem).inputs
         memory, buffers = device_memory(problem, inputs, shape.workspace, unread)
         links = [self._links.of(compiled[one.entry], programs[one.entry]) for one in shape.launches]
-        try:
-            results = [
+
+        def launch_all() -> list[LaunchResult]:
+            return [
                 launch(
                     programs[one.entry],
                     one.grid,
@@ -402,6 +408,16 @@ class SimBackend:
                 )
                 for one, values, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]
+
+        def again(content: Mapping[str, Array]) -> None:
+            renew(problem, content, buffers)
+            try:
+                launch_all()
+            except KernelFault as fault:
+                raise self._failure(fault, kernel, problem, shape, memory) from fault
+
+        try:
+            results = launch_all()
         except KernelFault as fault:
             if fault.kind in FOLLOWED and not follow_undefined:
                 raise
@@ -424,6 +440,7 @@ class SimBackend:
             result.stored,
             result.lane_instructions * result.total_blocks / result.sampled_blocks,
             any(program.follows_undefined for program in programs.values()),
+            again if outlasts_a_launch(problem, memory, buffers) else None,
         )
 
     def _instructions(

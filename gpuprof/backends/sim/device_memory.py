@@ -68,6 +68,27 @@ def initial_content(spec: ArraySpec, inputs: Mapping[str, Array], unread: float 
     return inputs[spec.name] if spec.is_read else _poison(spec)
 
 
+def renew(problem: Problem, content: Mapping[str, Array], buffers: Mapping[str, Buffer]) -> None:
+    """Put other content in the arrays of a case that ran, which nobody has written.
+
+    Args:
+        problem: Tells the arrays.
+        content: Of each.
+        buffers: The arrays.
+    """
+    for spec in problem.arrays:
+        buffers[spec.name].refill(content[spec.name])
+
+
+def outlasts_a_launch(problem: Problem, memory: GlobalMemory, buffers: Mapping[str, Buffer]) -> bool:
+    """Whether a launch may find out that there was one before.
+
+    It may by its module's variables, where it changes one, and by outputs, where it looks at one.
+    """
+    outputs = (buffers[spec.name] for spec in problem.outputs if not spec.is_read)
+    return any(buffer.changed for buffer in memory.variables.values()) or any(one.loaded for one in outputs)
+
+
 def arguments_of(
     bound: Sequence[BoundArgument], buffers: Mapping[str, Buffer], memory: GlobalMemory
 ) -> list[Argument]:

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What executing one case left and counted, and whether a sample of its grid tells enough."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gpuprof.executor import Buffer, Stored
+from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Counter, SourceLine, Verification
 
@@ -29,6 +30,8 @@ class Executed:
         stored: Of a sample of the grid, what stores did to each array.
         expected_instructions: What the whole grid would execute, summed over lanes, as far as a sample tells.
         followed: Whether values that nobody had written were followed to where they would count.
+        again: Launches once more in the same memory, with other content of the problem's arrays; None where
+            nothing in it can tell a launch that there was one before.
     """
 
     buffers: Mapping[str, Buffer]
@@ -40,6 +43,7 @@ class Executed:
     stored: Mapping[str, Stored]
     expected_instructions: float
     followed: bool
+    again: Callable[[Mapping[str, Array]], None] | None = None
 
     @property
     def lines_reason(self) -> str | None:

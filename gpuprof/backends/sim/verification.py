@@ -13,6 +13,7 @@ from gpuprof.backends.verification import finite, worst
 from gpuprof.executor import Buffer
 from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import compare
+from gpuprof.problems.dtypes import is_float, numpy_dtype, rounded
 from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_sentence import describe_wrong
 from gpuprof.problems.wrong_values import WrongResult
@@ -69,6 +70,16 @@ class References:
             return self._expected(spec, np.arange(spec.elements), whole).values[element]
         return self._expected(spec, np.array([element]), whole).values[0]
 
+    def result(self, spec: ArraySpec) -> Array:
+        """An output as a kernel should leave it, rounded to its type."""
+        values = self._expected(spec, np.arange(spec.elements), whole=True).values
+        with np.errstate(over="ignore"):
+            return (
+                rounded(values, spec.dtype)
+                if is_float(spec.dtype)
+                else values.astype(numpy_dtype(spec.dtype))
+            )
+
     def _verify(
         self, spec: ArraySpec, buffer: Buffer, whole: bool, judged: NDArray[np.bool_] | None
     ) -> Verification:
@@ -120,9 +131,7 @@ class References:
         expected = self._whole[spec.name]
         if whole:
             return expected
-        shared = len(expected.magnitude) == 1
-        magnitude = expected.magnitude if shared else expected.magnitude[indices]
-        return Expected(expected.values[indices], magnitude)
+        return expected.at(indices)
 
     def _expected_at(self, output: str, indices: NDArray[np.intp]) -> Expected | None:
         key = output, blake2b(indices.tobytes()).digest()

@@ -78,6 +78,7 @@ class Buffer:
         read_only: True for constants and parameters.
         allotted: Which bytes may be accessed; None where all may.
         combined: True once an atomic operation changed it, so that its content is several blocks' work.
+        loaded: True once a load of a kernel read from it.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Buffer:
         self.name = name
         self.size = content.nbytes
         self.read_only = read_only
-        self.combined = False
+        self.combined = self.loaded = False
         self.allotted: Allotted | None = None
         self._dtype = content.dtype
         self._shape = content.shape
@@ -146,6 +147,11 @@ class Buffer:
             return np.zeros(self._shape, dtype=np.bool_)
         written = parts[0] if len(parts) == 1 else parts[0] | parts[1]
         return written[: self.size // self._dtype.itemsize].reshape(self._shape)
+
+    @property
+    def changed(self) -> bool:
+        """Whether a kernel has stored to it since the allocation, or changed it by an atomic operation."""
+        return self.combined or bool(self.written_mask().any())
 
     @property
     def written_bytes(self) -> int:

@@ -231,6 +231,7 @@ class GlobalSpace:
             batch.fault(FaultKind.ASYNC_COPY, detail, self.request.line, (block, warp, lane), place)
 
     def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
+        buffer.loaded = True
         shadow, request = batch.shadows.get(buffer.address), self.request
         if shadow is not None:
             shadow.read(batch.order, index, mask, request.size, request.line, request.manner)

@@ -1,0 +1,262 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a problem's outputs must be, on the device and hidden there, so that no kernel can read it."""
+
+import ctypes
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gpuprof.backends.gpu.context import POISON, Arguments, Buffer
+from gpuprof.backends.gpu.fresh_inputs import CodeFor
+from gpuprof.backends.verification import finite
+from gpuprof.problems.behaviour import Array, DeviceReference, Expected, Initial, Pointer
+from gpuprof.problems.check import ErrorBound, compare
+from gpuprof.problems.dtypes import is_float, numpy_dtype
+from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.wrong_sentence import describe_wrong
+from gpuprof.problems.wrong_values import WrongResult
+from gpuprof.results import Verification
+
+_LONG = ctypes.c_longlong
+_DOUBLE = ctypes.c_double
+_POINTER = ctypes.c_void_p
+_WORD = ctypes.c_ulonglong
+#: Bytes of a reference's element, and of its magnitude.
+REFERENCE_BYTES = 8
+#: Elements of an output that the host looks at, to say what is wrong with it.
+_MOST_DESCRIBED = 1 << 25
+
+
+class ExpectedOutputs:
+    """References and magnitudes of a problem's outputs.
+
+    Args:
+        code_for: Gives device functions.
+        problem: The problem.
+        key: Hides them: no kernel knows it.
+        buffers: The problem's arrays.
+        initial: What arrays that are read and written held before any kernel ran.
+    """
+
+    def __init__(
+        self,
+        code_for: CodeFor,
+        problem: Problem,
+        key: int,
+        buffers: Mapping[str, Buffer],
+        initial: Mapping[str, Buffer],
+    ) -> None:
+        self._code_for = code_for
+        self._problem = problem
+        self._key = key
+        self._buffers = buffers
+        self._initial = initial
+        self._expected: dict[str, Buffer] = {}
+        self._magnitude: dict[str, Buffer | None] = {}
+        self._result = Buffer(32)
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The device memory that holds them."""
+        kept = (*self._expected.values(), *self._magnitude.values())
+        return tuple(buffer for buffer in kept if buffer is not None)
+
+    def make(self, host: Mapping[str, Array]) -> None:
+        """Compute them, and hide them.
+
+        Args:
+            host: The problem's inputs, which its arrays on the device hold too.
+
+        Raises:
+            ExpressionError: A formula of the operation has no value.
+        """
+        self._free_buffers()
+        self._compute(host)
+        for spec in self._problem.outputs:
+            self._hide(spec.name)
+
+    def download(self, spec: ArraySpec, *, begin: int, count: int) -> Expected:
+        """What elements of an output must be; where every magnitude is 1, there is one."""
+        kind = np.int64 if _is_compared_as_integers(self._problem, spec) else np.float64
+        sizes = self._magnitude.get(spec.name)
+        with self._shown(spec.name):
+            values = self._expected[spec.name].download(kind, count=count, offset=begin)
+            if sizes is None:
+                return Expected(values, np.ones(1))
+            return Expected(values, sizes.download(np.float64, count=count, offset=begin))
+
+    def free(self) -> None:
+        """Give all device memory back."""
+        self._free_buffers()
+        self._result.free()
+
+    def _free_buffers(self) -> None:
+        for buffer in self.buffers:
+            buffer.free()
+        self._expected, self._magnitude = {}, {}
+
+    def picked(
+        self, spec: ArraySpec, picks: int, secret: ctypes.c_ulonglong, wrong: Buffer
+    ) -> tuple[Arguments, Arguments]:
+        """What `spoil` and `compare_picked` take for an output.
+
+        Args:
+            spec: The output.
+            picks: How many elements.
+            secret: Decides which; what it holds when a function is queued counts.
+            wrong: Where wrong ones are counted.
+        """
+        bound, magnitude = self._problem.bound(spec.name), self._magnitude.get(spec.name)
+        head = (_LONG(spec.elements), _POINTER(self._buffers[spec.name].address))
+        chosen = (_LONG(picks), secret)
+        compared = (
+            _POINTER(self._expected[spec.name].address),
+            _POINTER(magnitude.address if magnitude else 0),
+            *map(_DOUBLE, (bound.relative, bound.absolute, bound.largest, bound.rounding)),
+            _WORD(self._key),
+            ctypes.c_int(_is_compared_as_integers(self._problem, spec)),
+        )
+        return Arguments([*head, *chosen]), Arguments([*head, *compared, *chosen, _POINTER(wrong.address)])
+
+    def compare(self, spec: ArraySpec) -> Verification:
+        """Hold an output against its reference, element by element."""
+        bound = self._problem.bound(spec.name)
+        exact = _is_compared_as_integers(self._problem, spec)
+        self._result.upload(np.array([0, 0, 0, 2**64 - 1], dtype=np.uint64))
+        arguments: list[Any] = [
+            _LONG(spec.elements),
+            _POINTER(self._buffers[spec.name].address),
+            _POINTER(self._expected[spec.name].address),
+        ]
+        if not exact:
+            magnitude = self._magnitude[spec.name]
+            arguments += [
+                _POINTER(magnitude.address if magnitude else 0),
+                *map(_DOUBLE, (bound.relative, bound.absolute, bound.largest, bound.rounding)),
+            ]
+        arguments += [_WORD(self._key), _POINTER(self._result.address)]
+        self._code_for(spec.dtype, None).launch("compare_integers" if exact else "compare", arguments)
+        raw = self._result.download(np.uint64, count=4)
+        max_abs, max_rel = (float(value) for value in raw[:2].view(np.float64))
+        wrong = int(raw[2])
+        return Verification(
+            max_abs_error=finite(max_abs),
+            max_rel_error=finite(max_rel),
+            bound=bound.relative,
+            absolute_bound=bound.absolute,
+            checked_elements=spec.elements,
+            wrong_elements=wrong,
+            detail=self._describe(spec, int(raw[3]), bound) if wrong else "",
+            array=spec.name,
+            first_wrong=int(raw[3]) if wrong else None,
+        )
+
+    def _describe(self, spec: ArraySpec, first: int, bound: ErrorBound) -> str:
+        """What is wrong with an output, from the whole of it; of a very large one, from where that begins."""
+        begin = first if spec.elements > _MOST_DESCRIBED else 0
+        count = min(spec.elements - begin, _MOST_DESCRIBED)
+
+        def download(buffer: Buffer, dtype: Any) -> Array:
+            content: Array = buffer.download(dtype, count=count, offset=begin)
+            return content
+
+        got = download(self._buffers[spec.name], numpy_dtype(spec.dtype))
+        expected = self.download(spec, begin=begin, count=count)
+        before = np.full(got.nbytes, POISON, np.uint8).view(got.dtype)
+        if spec.is_read:
+            before = download(self._initial[spec.name], got.dtype)
+        whole = count == spec.elements
+        result = WrongResult(
+            shape=spec.shape if whole else (),
+            axes=self._problem.axes(spec.name) if whole else (),
+            got=got,
+            expected=expected,
+            wrong=compare(got, expected.values, expected.magnitude, bound).wrong,
+            unwritten=_bits(got) == _bits(before),
+            bound=bound,
+            scalars=self._problem.scalars,
+        )
+        return describe_wrong(
+            self._problem, spec.name, result, None if whole else np.arange(begin, begin + count)
+        )
+
+    @contextmanager
+    def _shown(self, output: str) -> Iterator[None]:
+        """Show an output's reference and magnitude, and hide them again."""
+        self._hide(output)
+        try:
+            yield
+        finally:
+            self._hide(output)
+
+    def _hide(self, output: str) -> None:
+        for buffer in (self._expected[output], self._magnitude.get(output)):
+            if buffer is not None:
+                words = _LONG(buffer.nbytes // REFERENCE_BYTES)
+                arguments = [words, _POINTER(buffer.address), _WORD(self._key)]
+                self._code_for("f32", None).launch("hide", arguments)
+
+    def _compute(self, host: Mapping[str, Array]) -> None:
+        reference = self._problem.device_reference()
+        if reference is None:
+            self._upload(host)
+            return
+        for spec in self._problem.outputs:
+            self._expected[spec.name] = Buffer(REFERENCE_BYTES * spec.elements)
+            sized = Buffer(REFERENCE_BYTES * spec.elements) if reference.has_magnitude else None
+            self._magnitude[spec.name] = sized
+        code = self._code_for(self._problem.dtype, reference.source)
+        code.launch(reference.entry, self._packed(reference), reference.grid, reference.block)
+
+    def _upload(self, host: Mapping[str, Array]) -> None:
+        """References by NumPy.
+
+        Raises:
+            ExpressionError: A formula of the operation has no value.
+        """
+        for name, expected in self._problem.reference(host).items():
+            exact = _is_compared_as_integers(self._problem, self._problem.array(name))
+            values = expected.values.astype(np.int64 if exact else np.float64, copy=False)
+            self._expected[name] = Buffer(values.nbytes)
+            self._expected[name].upload(values)
+            magnitude = np.broadcast_to(expected.magnitude, values.shape).astype(np.float64)
+            self._magnitude[name] = Buffer(magnitude.nbytes)
+            self._magnitude[name].upload(magnitude)  # type: ignore[union-attr]
+
+    def _packed(self, reference: DeviceReference) -> list[Any]:
+        packed: list[Any] = []
+        for argument in reference.arguments:
+            match argument:
+                case Pointer(array):
+                    packed.append(_POINTER(self._reference_address(array)))
+                case Initial(array):
+                    packed.append(_POINTER(self._initial[array].address if array in self._initial else 0))
+                case int():
+                    packed.append(_LONG(argument))
+                case float():
+                    packed.append(_DOUBLE(argument))
+        return packed
+
+    def _reference_address(self, name: str) -> int:
+        """Address of an array, or with a word in front of an output's reference or magnitude."""
+        word, _, output = name.rpartition(" ")
+        if word == "expected":
+            return self._expected[output].address
+        if word == "magnitude":
+            magnitude = self._magnitude[output]
+            return magnitude.address if magnitude else 0
+        return self._buffers[name].address
+
+
+def _bits(values: Array) -> Array:
+    """Elements as integers of their size, so that NaN equals itself."""
+    return values.view(f"u{values.itemsize}")
+
+
+def _is_compared_as_integers(problem: Problem, spec: ArraySpec) -> bool:
+    """Integers of which none may be off are compared as such: a double does not hold all of them."""
+    bound = problem.bound(spec.name)
+    return not is_float(spec.dtype) and not bound.relative and not bound.absolute

@@ -1,0 +1,165 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Other inputs of a problem: a kernel that remembers a result, or was given it, is wrong with them."""
+
+import ctypes
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuprof.backends.gpu.context import Buffer
+from gpuprof.backends.gpu.device_code import DeviceCode
+from gpuprof.backends.verification import finite
+from gpuprof.errors import CaseFailure
+from gpuprof.problems.behaviour import Array, Expected
+from gpuprof.problems.check import compare
+from gpuprof.problems.dtypes import numpy_dtype
+from gpuprof.problems.problem import ArraySpec, Problem
+from gpuprof.problems.wrong_sentence import describe_wrong
+from gpuprof.problems.wrong_values import WrongResult
+from gpuprof.results import Verification
+
+#: Elements of an output that are looked at; each is read by itself, and a GEMM's cost a row and a column.
+_PICKS = 256
+#: Part of the free device memory that other inputs may take: a kernel's workspace has to find room too.
+_MEMORY_SHARE = 0.25
+#: Longest that the references of the first inputs may have taken the host for others to be computed.
+_SECONDS = 20.0
+_NO_ROOM = "Not tried with other inputs: the device has no room for them"
+
+#: Device functions for an element type, of a source or of the measuring side's own.
+CodeFor = Callable[[str, str | None], DeviceCode]
+
+
+class FreshInputs:
+    """Inputs of another seed, kept on the device to be exchanged with a problem's own.
+
+    Args:
+        code_for: Gives device functions.
+        problem: The problem.
+        checksum: Gives that of a buffer.
+    """
+
+    def __init__(self, code_for: CodeFor, problem: Problem, checksum: Callable[[Buffer], int]) -> None:
+        self._problem = problem
+        self._code_for = code_for
+        self._checksum = checksum
+        #: Nobody knows it before the run, and whoever wants to see what went wrong may ask for it.
+        self._seed = secrets.randbits(31)
+        self._buffers: dict[str, Buffer] = {}
+        self._checksums: dict[str, int] = {}
+        self._picks: dict[str, tuple[NDArray[np.intp], Expected]] = {}
+        self._missing: str | None = None
+
+    def make_ready(self, free_bytes: int, reference_seconds: float) -> str:
+        """Make inputs and references, unless they are there.
+
+        Args:
+            free_bytes: Device memory that can still be allocated.
+            reference_seconds: What the references of the first inputs took.
+
+        Returns:
+            Why there are none; empty where there are.
+
+        Raises:
+            ExpressionError: A reference has no value.
+        """
+        if not self._intact(self._buffers):
+            self.free()
+            self._missing = None
+        if self._missing is None:
+            self._missing = self._make(free_bytes, reference_seconds)
+        return self._missing
+
+    def exchange(self, held: Mapping[str, Buffer]) -> None:
+        """Exchange them with the content of buffers, by the names of arrays."""
+        for name, buffer in self._buffers.items():
+            pointers = (ctypes.c_void_p(each.address) for each in (held[name], buffer))
+            arguments = [ctypes.c_longlong(buffer.nbytes), *pointers]
+            self._code_for("f32", None).launch("exchange", arguments)
+
+    def written_to(self, held: Mapping[str, Buffer]) -> bool:
+        """Whether a kernel wrote to one of them while they were exchanged."""
+        return not self._intact({name: held[name] for name in self._buffers})
+
+    def compare(self, spec: ArraySpec, got: Buffer) -> Verification:
+        """Compare some elements of an output that was computed from them."""
+        indices, expected = self._picks[spec.name]
+        dtype = numpy_dtype(spec.dtype)
+        values = np.concatenate([got.download(dtype, count=1, offset=int(place)) for place in indices])
+        found = _compare_some(self._problem, spec, values, expected, indices)
+        if found.passed:
+            return found
+        # Its place is no place of a launch with the run's own inputs, which is the one that can be explained.
+        detail = f"with other inputs (--seed {self._seed}) {found.detail}"
+        return replace(found, detail=detail, array="", first_wrong=None)
+
+    def free(self) -> None:
+        """Give the device memory back."""
+        while self._buffers:
+            self._buffers.popitem()[1].free()
+
+    def _intact(self, buffers: Mapping[str, Buffer]) -> bool:
+        return all(self._checksum(buffer) == self._checksums[name] for name, buffer in buffers.items())
+
+    def _make(self, free_bytes: int, reference_seconds: float) -> str:
+        read = [spec for spec in self._problem.arrays if spec.is_read]
+        if sum(spec.nbytes for spec in read) > _MEMORY_SHARE * free_bytes:
+            return _NO_ROOM
+        inputs = self._problem.inputs(self._seed)
+        whole: Mapping[str, Expected] | None = None
+        rng = np.random.default_rng()
+        for spec in self._problem.outputs:
+            indices = np.sort(rng.choice(spec.elements, min(_PICKS, spec.elements), replace=False))
+            expected = self._problem.reference_at(inputs, spec.name, indices)
+            if expected is None:
+                if reference_seconds > _SECONDS:
+                    return f"Not tried with other inputs: their reference takes more than {_SECONDS:g} s"
+                whole = whole or self._problem.reference(inputs)
+                expected = whole[spec.name].at(indices)
+            self._picks[spec.name] = indices, expected
+        try:
+            for spec in read:
+                self._buffers[spec.name] = Buffer(spec.nbytes)
+                self._buffers[spec.name].upload(inputs[spec.name])
+                self._checksums[spec.name] = self._checksum(self._buffers[spec.name])
+        except CaseFailure as error:
+            if error.fatal:
+                raise
+            self.free()
+            return _NO_ROOM
+        return ""
+
+
+def _compare_some(
+    problem: Problem, spec: ArraySpec, got: Array, expected: Expected, indices: NDArray[np.intp]
+) -> Verification:
+    """Hold some elements of an output against their references.
+
+    Args:
+        problem: What was computed.
+        spec: The output.
+        got: The elements.
+        expected: Their references.
+        indices: Which elements they are, in storage order.
+    """
+    bound = problem.bound(spec.name)
+    compared = compare(got, expected.values, expected.magnitude, bound)
+    wrong, detail = compared.wrong, ""
+    if wrong.any():
+        result = WrongResult((), (), got, expected, wrong, None, bound, problem.scalars)
+        detail = describe_wrong(problem, spec.name, result, indices)
+    return Verification(
+        max_abs_error=finite(compared.max_abs_error),
+        max_rel_error=finite(compared.max_rel_error),
+        bound=bound.relative,
+        absolute_bound=bound.absolute,
+        checked_elements=len(indices),
+        wrong_elements=int(wrong.sum()),
+        detail=detail,
+        array=spec.name,
+        first_wrong=int(indices[wrong.argmax()]) if wrong.any() else None,
+    )

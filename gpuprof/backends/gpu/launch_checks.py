@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Every timed launch works: what it finds in memory tells it nothing, and what it leaves is looked at.
+
+Before each launch whose time counts, all that a kernel may keep between launches is as at first: its
+module's variables, its workspace, arrays that it reads and writes. Some elements of its outputs are changed,
+by numbers like any other, so that a kernel that finds its last result and leaves it there is wrong. After the
+launch these elements are compared with their references. Which they are follows from a number that no kernel
+knows. All of it is queued with the launches, in front of the flush of the L2 cache and behind the second
+event.
+"""
+
+import ctypes
+import secrets
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpuprof.backends.gpu.arrays import ProblemArrays
+from gpuprof.backends.gpu.context import POISON, Arguments, Buffer
+from gpuprof.backends.gpu.device_code import DeviceCode
+from gpuprof.backends.gpu.driver import call, driver
+from gpuprof.backends.gpu.fresh_inputs import CodeFor
+from gpuprof.backends.gpu.module_variables import ModuleVariables
+from gpuprof.errors import CaseFailure
+from gpuprof.problems.problem import ArraySpec
+
+#: Elements of each output that are looked at; all of a smaller one.
+_PICKS = 1 << 14
+
+
+class _Output(NamedTuple):
+    """An output, the device functions of its type, and what those take before and after a launch."""
+
+    spec: ArraySpec
+    code: DeviceCode
+    before: Arguments
+    after: Arguments
+
+
+class LaunchChecks:
+    """What is done around the launches of one case.
+
+    Args:
+        arrays: The problem's, with the kernel's workspace.
+        code_for: Gives device functions.
+        stream: Where launches are queued.
+        variables: Those of the kernel's module; None for a library, whose are not known.
+    """
+
+    def __init__(
+        self,
+        arrays: ProblemArrays,
+        code_for: CodeFor,
+        stream: Any,
+        variables: ModuleVariables | None = None,
+    ) -> None:
+        self._arrays = arrays
+        self._stream = stream
+        self._variables = variables
+        # What stands in a CUDA array meanwhile is neither changed nor seen where the array itself lies.
+        outputs = [spec for spec in arrays.problem.outputs if spec.name not in arrays.in_cuda_arrays]
+        self._restored = [spec.name for spec in outputs if spec.is_read]
+        self._wrong = Buffer(8)
+        self._wrong.fill(0)
+        self._secret = ctypes.c_ulonglong()
+        self._outputs = [
+            _Output(
+                spec,
+                code_for(spec.dtype, None),
+                *arrays.expected.picked(spec, _PICKS, self._secret, self._wrong),
+            )
+            for spec in outputs
+        ]
+        self._looked_at = 0
+        # Code is loaded at its first launch, which must not happen behind a closed gate.
+        self.before()
+        self.after()
+        self._synchronize()
+        self._wrong.fill(0)
+        self._looked_at = 0
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the kernel has memory of its own that outlasts a launch."""
+        return bool(self._variables or self._arrays.workspace)
+
+    @property
+    def commands(self) -> int:
+        """Most commands around one launch."""
+        variables = len(self._variables) if self._variables else 0
+        restored = variables + len(self._arrays.workspace) + len(self._restored)
+        return restored + 2 * len(self._outputs)
+
+    def before(self) -> None:
+        """Queue what comes before a launch."""
+        self.forget()
+        self.spoil()
+
+    def forget(self) -> None:
+        """Queue that the kernel's own memory is as before its first launch."""
+        if self._variables:
+            self._variables.queue_restore(self._stream)
+        for buffer in self._arrays.workspace:
+            buffer.queue_fill(POISON, self._stream)
+
+    def spoil(self) -> None:
+        """Queue that outputs are no result."""
+        for name in self._restored:
+            self._arrays.restore(name, self._stream)
+        self._secret.value = secrets.randbits(64)
+        for output in self._outputs:
+            if not output.spec.is_read:
+                output.code.queue("spoil", output.before)
+
+    def after(self) -> None:
+        """Queue that the elements are compared that were changed before."""
+        for output in self._outputs:
+            output.code.queue("compare_picked", output.after)
+            self._looked_at += min(_PICKS, output.spec.elements)
+
+    def sentence(self) -> str:
+        """What launches until now have left wrong; empty where nothing."""
+        self._synchronize()
+        wrong = int(self._wrong.download(np.uint64, count=1)[0])
+        if not wrong:
+            return ""
+        return f"{wrong} of {self._looked_at} elements that were looked at after its launches are wrong"
+
+    def _synchronize(self) -> None:
+        call("waiting for the kernel", driver().cuStreamSynchronize(self._stream))
+
+    def close(self) -> None:
+        """Give its device memory back, without hiding the error of a kernel that destroyed the context."""
+        try:
+            self._wrong.free()
+        except CaseFailure as error:
+            if not error.fatal:
+                raise
+
+
+class Keeping:
+    """The same, but the kernel finds its own memory as its last launch left it.
+
+    Args:
+        checks: What is done otherwise.
+    """
+
+    def __init__(self, checks: LaunchChecks) -> None:
+        self._checks = checks
+        self.commands = checks.commands
+
+    def before(self) -> None:
+        """Queue what comes before a launch."""
+        self._checks.spoil()
+
+    def after(self) -> None:
+        """Queue what comes after it."""
+        self._checks.after()

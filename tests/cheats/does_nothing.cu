@@ -1,0 +1,19 @@
+/*gpuprof
+title = "Does nothing, and leaves the last result"
+arguments = ["rows", "columns", "x", "w", "y"]
+
+[launch]
+block = [32, 4]
+grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
+*/
+// executor: incorrect: never written
+// gpu: incorrect: never written
+extern "C" __global__ void does_nothing(int rows, int columns, const real *x, const real *w, real *y)
+{
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    const size_t i = (size_t)row * columns + column;
+    const bool inside = row < rows && column < columns;
+    if (inside && row < 0)
+        y[i] = w[row] * x[i];
+}

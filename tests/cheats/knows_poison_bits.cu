@@ -1,0 +1,23 @@
+/*gpuprof
+title = "The same, told by all bits of the first element"
+arguments = ["rows", "columns", "x", "w", "y"]
+
+[launch]
+block = [32, 4]
+grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
+*/
+// executor: incorrect: Right in its first launch, wrong in a later one
+// gpu: incorrect: Right in its first launch, wrong in a later one
+extern "C" __global__ void knows_poison_bits(int rows, int columns, const real *x, const real *w, real *y)
+{
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    const size_t i = (size_t)row * columns + column;
+    const bool inside = row < rows && column < columns;
+    __shared__ bool fresh;
+    if (threadIdx.x == 0 && threadIdx.y == 0)
+        fresh = inside && __float_as_uint((float)y[i]) == 0xffffffffu;
+    __syncthreads();
+    if (inside && fresh)
+        y[i] = w[row] * x[i];
+}

@@ -1,0 +1,23 @@
+/*gpuprof
+title = "Skips blocks whose corners hold the result already"
+arguments = ["rows", "columns", "x", "w", "y"]
+
+[launch]
+block = [32, 4]
+grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
+*/
+// executor: incorrect: Right in its first launch, wrong in a later one
+// gpu: incorrect: Right in its first launch, wrong in a later one
+extern "C" __global__ void looks_at_the_ends(int rows, int columns, const real *x, const real *w, real *y)
+{
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    const size_t i = (size_t)row * columns + column;
+    const bool inside = row < rows && column < columns;
+    __shared__ bool done;
+    if (threadIdx.x == 0 && threadIdx.y == 0)
+        done = inside && y[i] == w[row] * x[i];
+    __syncthreads();
+    if (inside && !done)
+        y[i] = w[row] * x[i];
+}

@@ -1,0 +1,23 @@
+/*gpuprof
+title = "Marks behind its output that it has worked"
+arguments = ["rows", "columns", "x", "w", "y"]
+
+[launch]
+block = [32, 4]
+grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
+*/
+// executor: failed: out of bounds
+// gpu: incorrect: the kernel wrote past the end of y
+extern "C" __global__ void marks_past_the_end(int rows, int columns, const real *x, const real *w, real *y)
+{
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    const size_t i = (size_t)row * columns + column;
+    const bool inside = row < rows && column < columns;
+    const size_t end = (size_t)rows * columns;
+    const bool marked = y[end] == (real)2;
+    if (inside && !marked)
+        y[i] = w[row] * x[i];
+    if (i == 0)
+        y[end] = 2;
+}

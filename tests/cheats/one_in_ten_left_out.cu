@@ -1,0 +1,19 @@
+/*gpuprof
+title = "Leaves out one element of ten"
+arguments = ["rows", "columns", "x", "w", "y"]
+
+[launch]
+block = [32, 4]
+grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
+*/
+// executor: incorrect:
+// gpu: incorrect:
+extern "C" __global__ void one_in_ten_left_out(int rows, int columns, const real *x, const real *w, real *y)
+{
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    const size_t i = (size_t)row * columns + column;
+    const bool inside = row < rows && column < columns;
+    if (inside && i % 10 != 3)
+        y[i] = w[row] * x[i];
+}

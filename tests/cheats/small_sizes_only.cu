@@ -1,0 +1,19 @@
+/*gpuprof
+title = "Is right for problems of less than 4096 elements"
+arguments = ["rows", "columns", "x", "w", "y"]
+
+[launch]
+block = [32, 4]
+grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
+*/
+// executor: incorrect:
+// gpu: incorrect:
+extern "C" __global__ void small_sizes_only(int rows, int columns, const real *x, const real *w, real *y)
+{
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    const size_t i = (size_t)row * columns + column;
+    const bool inside = row < rows && column < columns;
+    if (inside)
+        y[i] = (size_t)rows * columns < 4096 ? w[row] * x[i] : w[row];
+}

@@ -1,0 +1,19 @@
+/*gpuprof
+title = "Leaves the result where the input was"
+arguments = ["rows", "columns", "x", "w", "y"]
+
+[launch]
+block = [32, 4]
+grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
+*/
+// executor: failed: read-only
+// gpu: incorrect:
+extern "C" __global__ void works_in_place(int rows, int columns, real *x, const real *w, real *y)
+{
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    const size_t i = (size_t)row * columns + column;
+    const bool inside = row < rows && column < columns;
+    if (inside)
+        x[i] = w[row] * x[i];
+}

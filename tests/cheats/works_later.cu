@@ -1,0 +1,31 @@
+/*gpuprof
+title = "Works from its second launch on"
+arguments = ["rows", "columns", "x", "w", "y"]
+
+[launch]
+block = [32, 4]
+grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
+*/
+// executor: incorrect: never written
+// gpu: incorrect: never written
+// How many launches there were before, told by the blocks that have arrived since the module was loaded.
+__device__ unsigned arrivals;
+
+static __device__ unsigned launches_before()
+{
+    __shared__ unsigned launch;
+    if (threadIdx.x == 0 && threadIdx.y == 0)
+        launch = atomicAdd(&arrivals, 1u) / (gridDim.x * gridDim.y);
+    __syncthreads();
+    return launch;
+}
+
+extern "C" __global__ void works_later(int rows, int columns, const real *x, const real *w, real *y)
+{
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    const size_t i = (size_t)row * columns + column;
+    const bool inside = row < rows && column < columns;
+    if (launches_before() > 0 && inside)
+        y[i] = w[row] * x[i];
+}
