@@ -15,6 +15,7 @@ from typing import cast, get_args
 
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
+from gpuprof.kernels.candidates import read_candidates
 from gpuprof.kernels.entries import default_entry, entry_complaint
 from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Requirement, Study
 from gpuprof.kernels.launch_tables import (
@@ -47,6 +48,7 @@ _OF_THE_CHOSEN = (
     *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require"),
     *("textures", "surfaces"),
     *("dtypes", "compile_options", "moves", "after", "variants", "launches", "workspace", "poison_inout"),
+    "candidates",
 )
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
 RESOURCES = (
@@ -300,6 +302,7 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         launches=launches,
         workspace=workspace,
         poison_inout=reader.take("poison_inout", bool, True),
+        candidates=read_candidates(reader, parameters, any_block=launch.any_block),
     )
     _check_kernel(reader, kernel, operation)
     return replace(kernel, launch=placeholder(reader, launches, kernel.integers)) if launches else kernel
