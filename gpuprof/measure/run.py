@@ -165,7 +165,7 @@ class Measuring:
             problems = list(dict.fromkeys(case.problem for case in self._cases))
             sized = self._worker.ask(Size(tuple(problems)), options.timeout_s)
             check_memory(problems, sized.bytes_needed, opened.memory_budget_bytes)
-            run = _empty_run(request, options, opened, argv)
+            run = empty_run(request, options, opened, argv)
             self._keeper = _Keeper(run, tuple(_choosable(request)), len(self._cases), keep)
         except (WorkerDied, WorkerTimeout) as error:
             self._worker.close()
@@ -299,7 +299,8 @@ def _choosable(request: Request) -> Iterator[KernelRecord]:
             yield kernel.record()
 
 
-def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
+def empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
+    """A run before its first case."""
     return Run(
         schema_version=SCHEMA_VERSION,
         tool=Tool("gpuprof", __version__),
