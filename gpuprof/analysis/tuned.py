@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a search found, size by size: its points with their figures, who is tied, what was ruled out."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
@@ -136,9 +135,7 @@ def _values(case: Measurement | TunedPoint, tuning: Tuning, *, searched_block: b
 
 
 def _identity(point: Measurement | TunedPoint, blocks: set[str]) -> tuple[object, ...]:
-    """What tells one point from another: its block only where blocks were searched, since it may follow from
-    parameters.
-    """
+    """What tells one point from another: a block that was not searched may follow from parameters."""
     block = point.block if point.kernel in blocks else None
     return point.kernel, tuple(sorted(point.params.items())), block
 
@@ -200,7 +197,7 @@ def space_sentence(size: TunedSize) -> str:
     return told
 
 
-def parallel(size: TunedSize) -> list[tuple[str, Sequence[str]]]:
+def parallel(size: TunedSize) -> list[tuple[str, list[str]]]:
     """What differs between the points that have a figure: each name with its values in order."""
     found = []
     for name in size.names:

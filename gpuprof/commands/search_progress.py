@@ -12,7 +12,7 @@ from gpuprof.commands.progress import why_here
 from gpuprof.console import tell
 from gpuprof.measure.protocol import Opened
 from gpuprof.text import one_line
-from gpuprof.tuning.plan import Silent, Watcher
+from gpuprof.tuning.search_plan import Silent, Watcher
 
 #: A pipe is told of a long stage so often.
 _EVERY_S = 30.0

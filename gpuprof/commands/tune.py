@@ -13,6 +13,7 @@ from gpuprof.commands.latest import RUNS, link_latest
 from gpuprof.commands.output import print_written, write_report
 from gpuprof.commands.search_progress import watch_search
 from gpuprof.commands.texts import choose_kernels, choose_references, parse_values
+from gpuprof.commands.tune_writing import check_sources, write_found
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError, did_you_mean
 from gpuprof.files import check_writable
@@ -26,7 +27,7 @@ from gpuprof.results import Measurement, Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
 from gpuprof.tuning.continuing import Continued, find_earlier
-from gpuprof.tuning.plan import Plan, read_budget
+from gpuprof.tuning.search_plan import Plan, read_budget
 from gpuprof.tuning.space import Space, Wanted, make_space
 from gpuprof.tuning.tuner import Tuner
 
@@ -90,15 +91,15 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
     """
     plan, sources = make_plan(asked, options)
     if outputs.write:
-        from gpuprof.commands.tune_writing import check_sources
-
         check_sources(plan.space, sources)
     signals.postpone()
     _tell_space(plan.space)
     place = _Place(outputs, _name_of(plan))
-    with watch_search(quiet=outputs.quiet) as watcher:
-        with Tuner(plan, watcher, argv=argv, keep=place.keep, earlier=place.earlier) as tuner:
-            run = tuner.search()
+    with (
+        watch_search(quiet=outputs.quiet) as watcher,
+        Tuner(plan, watcher, argv=argv, keep=place.keep, earlier=place.earlier) as tuner,
+    ):
+        run = tuner.search()
     if not outputs.quiet:
         from gpuprof.report.tuned_terminal import print_search
 
@@ -108,8 +109,6 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
     if outputs.directory is None:
         link_latest(place.json.parent)
     if outputs.write and run.complete:
-        from gpuprof.commands.tune_writing import write_found
-
         written += write_found(run, plan, sources, force=outputs.force)
     print_written(*written)
     if outputs.browser:

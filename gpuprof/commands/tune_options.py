@@ -36,7 +36,7 @@ What = Annotated[
     typer.Argument(
         metavar="KERNEL…",
         autocompletion=completion.tunable,
-        help="A .cu file or a folder with operation.toml; or an operation or a kernel that comes with gpuprof.",
+        help="A .cu file, a folder with operation.toml, or an operation or kernel that comes with gpuprof.",
     ),
 ]
 Sizes = Annotated[
@@ -73,8 +73,8 @@ Write = Annotated[
     bool,
     typer.Option(
         "--write",
-        help="Show what changes, and put the best values into the kernel's file; of several sizes that differ,"
-        " write a kernel that chooses by size.",
+        help="Put the best values into the kernel's file and show what changed; where sizes differ, write a"
+        " kernel that chooses by size.",
     ),
 ]
 
@@ -107,7 +107,7 @@ def tune(
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Search the values that a kernel's header declares for its parameters, and name the best at each size."""
+    """Search the values that a header declares for a kernel's parameters, and name the best at each size."""
     from gpuprof.commands.texts import parse_assignments, parse_blocks, parse_sim_blocks
     from gpuprof.commands.tune import Asked, Outputs, run_search
     from gpuprof.kernels.preprocessing import parse_preprocessing

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The table `[candidates]` of a header: the values among which a kernel's parameters and block are searched."""
+"""The table `[candidates]` of a header: values among which parameters and block are searched."""
 
 import math
 from collections.abc import Mapping
@@ -47,7 +47,8 @@ def read_candidates(reader: TableReader, parameters: Mapping[str, int], *, any_b
     if "candidates" not in reader:
         return Candidates()
     table = reader.section("candidates")
-    values, blocks = {}, ()
+    values: dict[str, tuple[int, ...]] = {}
+    blocks: tuple[Extent, ...] = ()
     for name in parameters:
         if name in table:
             values[name] = _integers(table, name)

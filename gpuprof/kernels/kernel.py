@@ -160,7 +160,7 @@ class Kernel:
     launches: tuple[LaunchStep, ...] = ()
     workspace: Mapping[str, Workspace] = field(default_factory=dict)
     poison_inout: bool = True
-    candidates: Candidates = Candidates()
+    candidates: Candidates = field(default_factory=Candidates)
 
     @property
     def steps(self) -> tuple[LaunchStep, ...]:

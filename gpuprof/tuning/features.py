@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""What a model sees of a point before anything runs: its values, its launch and what the compiler made of it."""
+"""What a model sees of a point before it runs: its values, its launch, and what the compiler made of it."""
 
 import math
 from collections.abc import Sequence
@@ -51,13 +51,14 @@ def features_of(points: Sequence[Built], device: Device) -> Vector:
     if len(kernels) > 1:
         columns += [[float(one.candidate.point.kernel == kernel) for one in points] for kernel in kernels]
     launches = [_of_launch(one, device) for one in points]
-    columns += [list(column) for column in zip(*launches, strict=True)]
+    columns += map(list, zip(*launches, strict=True))
     return np.array(columns, dtype=np.float64).T.reshape(len(points), -1)
 
 
 def sketch(points: Sequence[Built], device: Device) -> Vector:
-    """A first guess of each point's time, as a logarithm, from its launch alone: how evenly blocks fall on SMs,
-    and whether there are warps enough to hide latency.
+    """A first guess of each point's time from its launch alone, as a logarithm.
+
+    It knows how evenly blocks fall on SMs, and whether there are warps enough to hide latency.
     """
     return np.array([_imbalance(one, device) - _hidden(one) for one in points])
 
@@ -94,7 +95,8 @@ def _column(points: Sequence[Built], name: str) -> list[float]:
 def _of_launch(one: Built, device: Device) -> tuple[float, ...]:
     launch, case = one.candidate.shape.largest, one.measurement
     resources, occupancy = case.resources, case.occupancy
-    assert resources is not None and occupancy is not None
+    assert resources is not None
+    assert occupancy is not None
     return (
         *(math.log2(extent) for extent in launch.block),
         math.log2(math.prod(launch.block)),

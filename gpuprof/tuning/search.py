@@ -32,7 +32,7 @@ class Search:
     def __init__(self, features: Vector, prior: Vector, first: Sequence[int] = (), seed: int = 0) -> None:
         self._features = scaled(features)
         self._prior = np.asarray(prior, dtype=np.float64)
-        self._first = [index for index in dict.fromkeys(first)]
+        self._first = list(dict.fromkeys(first))
         self._noise = np.random.default_rng(seed).random(len(self._prior)) * 1e-6
         self._values: dict[int, float] = {}
         self._closed: set[int] = set()
@@ -100,7 +100,7 @@ class Search:
 
 
 def scaled(features: Vector) -> Vector:
-    """Columns with mean 0 and deviation 1; those in which all points are alike say nothing and are left out."""
+    """Columns with mean 0 and deviation 1; those in which all points are alike are left out."""
     features = np.asarray(features, dtype=np.float64)
     spread = features.std(axis=0) if len(features) else np.zeros(features.shape[1])
     telling = spread > 1e-12

@@ -164,7 +164,7 @@ class SizeSearch:
 
     def record(self) -> Tuned:
         """What was found so far."""
-        expected = self._search.expected() if self._search else ()
+        expected = [] if self._search is None else self._search.expected().tolist()
         order = sorted(range(len(self._points)), key=lambda index: expected[index])
         if self._timed:
             finalists = self.finalists() or self._nearest(0.0, 1)

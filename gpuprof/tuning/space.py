@@ -150,7 +150,7 @@ class Space:
 
 
 def rule_out(reasons: Counter[str], reason: str) -> None:
-    """Count one more point that cannot run; reasons that hold numbers of a point are not told apart for ever."""
+    """Count one more point that cannot run; of many different reasons the later ones are one."""
     known = reason in reasons or len(reasons) < _MOST_REASONS
     reasons[reason if known else OTHER_REASONS] += 1
 
@@ -257,7 +257,8 @@ def _nothing_to_search(selections: Sequence[Selection], *, named: bool) -> Input
         line = f"{name} = [{default}, {2 * default or 1}]"
         option = f"--values '{name}={default}|{2 * default or 1}'"
     return InputError(
-        f"The header of {kernel.id} declares no candidates for {', '.join(kernel.parameters) or 'its block'}.",
+        f"The header of {kernel.id} declares no candidates for"
+        f" {', '.join(kernel.parameters) or 'its block'}.",
         fix=f"Add a table to it:\n[candidates]\n{line}\nor add {option} here.",
     )
 

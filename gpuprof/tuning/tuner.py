@@ -23,7 +23,7 @@ from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.statistics import with_round
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.crew import Crew
-from gpuprof.tuning.plan import Plan, Watcher
+from gpuprof.tuning.search_plan import Plan, Watcher
 from gpuprof.tuning.size_search import SizeSearch
 from gpuprof.tuning.space import Candidate, Point, point_of
 
