@@ -197,7 +197,7 @@ def space_sentence(size: TunedSize) -> str:
     return told
 
 
-def parallel(size: TunedSize) -> list[tuple[str, list[str]]]:
+def searched_values(size: TunedSize) -> list[tuple[str, list[str]]]:
     """What differs between the points that have a figure: each name with its values in order."""
     found = []
     for name in size.names:

@@ -101,9 +101,9 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
     ):
         run = tuner.search()
     if not outputs.quiet:
-        from gpuprof.report.tuned_terminal import print_search
+        from gpuprof.report.shown import show_run
 
-        print_search(run, file=sys.stdout)
+        show_run(run, file=sys.stdout)
     written = [place.json, place.json.with_name("report.html")]
     write_report(run, written[1])
     if outputs.directory is None:

@@ -11,8 +11,6 @@ from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import (
     KERNEL_ROOT,
-    load_kernels,
-    shipped_ladder,
     shipped_names,
     shipped_operation,
 )
@@ -148,17 +146,9 @@ def test_defaults_of_one_variant_leave_the_other_alone():
     assert dict(second.parameters) == {"TILE": 96, "UNROLL": 1, "MODE": 4}
 
 
-SIZES = (64, 100, 512, 1000, 4096)
-
-
 def test_rules_name_one_of_the_best_at_every_size():
-    samples = [
-        Sample(
-            {"nx": size, "ny": size},
-            ("small",) if size <= 100 else ("wide", "small") if size < 1000 else ("wide",),
-        )
-        for size in SIZES
-    ]
+    best = {64: ("small",), 100: ("small",), 512: ("wide", "small"), 1000: ("wide",), 4096: ("wide",)}
+    samples = [Sample({"nx": size, "ny": size}, tied) for size, tied in best.items()]
     rules = rules_of(samples)
     assert [(rule.target, rule.conditions) for rule in rules] == [
         ("small", ("nx * ny <= 51200",)),
@@ -197,12 +187,3 @@ def test_a_chooser_picks_what_was_best_and_only_what_can_run():
     assert picked(4096, 4096) == "wide"
     # No whole number of wide tiles: the other one takes rows of any length.
     assert picked(4095, 4096) == "mine"
-
-
-def test_a_shipped_ladder_is_loaded_as_before():
-    assert all(
-        not kernel.choices or kernel.launch
-        for name in shipped_names()
-        for kernel in shipped_ladder(name).kernels
-    )
-    assert load_kernels(KERNEL_ROOT / "gemm" / "by_size.cu").kernels[0].choices
