@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpuprof.api.comparing import ComparedCase, Comparison, compare
     from gpuprof.api.measuring import Interrupted, load, operations, profile
     from gpuprof.api.run import Case, Figures, NotMeasured, Run
+    from gpuprof.api.searching import Best, Search, tune
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
     from gpuprof.kernels.paths import Source
 
@@ -28,6 +29,9 @@ _PLACES = {
     "Comparison": "gpuprof.api.comparing",
     "ComparedCase": "gpuprof.api.comparing",
     "operations": "gpuprof.api.measuring",
+    "tune": "gpuprof.api.searching",
+    "Search": "gpuprof.api.searching",
+    "Best": "gpuprof.api.searching",
     "Interrupted": "gpuprof.api.measuring",
     "Run": "gpuprof.api.run",
     "Case": "gpuprof.api.run",
@@ -43,6 +47,7 @@ _PLACES = {
 
 __all__ = [
     "BackendUnavailable",
+    "Best",
     "Case",
     "ComparedCase",
     "Comparison",
@@ -54,12 +59,14 @@ __all__ = [
     "NotMeasured",
     "ResultsError",
     "Run",
+    "Search",
     "Source",
     "__version__",
     "compare",
     "load",
     "operations",
     "profile",
+    "tune",
 ]
 
 

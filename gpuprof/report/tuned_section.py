@@ -71,7 +71,7 @@ def _view(run: Run, size: TunedSize) -> TunedView:
     is_map = len(axes) == 2 and not size.several
     return TunedView(
         label=size.label,
-        answer=answer_sentence(size),
+        answer=_begun(answer_sentence(size)),
         ties=tie_sentence(size),
         space=space_sentence(size),
         is_map=is_map,
@@ -88,6 +88,10 @@ def _view(run: Run, size: TunedSize) -> TunedView:
             for row in size.wrong
         ),
     )
+
+
+def _begun(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _row(size: TunedSize, row: TunedRow, best: float) -> tuple[str, str, str, tuple[str, ...]]:

@@ -14,8 +14,6 @@ from gpuprof.tuning.search import scaled
 from gpuprof.tuning.space import Candidate
 from gpuprof.tuning.surrogate import Vector, predict
 
-#: Resident warps of an SM from which more hide little more latency.
-_ENOUGH_WARPS = 16.0
 #: Values of a parameter that span this factor are told apart by their logarithm.
 _WIDE = 3.0
 
@@ -56,11 +54,8 @@ def features_of(points: Sequence[Built], device: Device) -> Vector:
 
 
 def sketch(points: Sequence[Built], device: Device) -> Vector:
-    """A first guess of each point's time from its launch alone, as a logarithm.
-
-    It knows how evenly blocks fall on SMs, and whether there are warps enough to hide latency.
-    """
-    return np.array([_imbalance(one, device) - _hidden(one) for one in points])
+    """A first guess of each point's time from its launch alone, as a logarithm: how evenly SMs are busy."""
+    return np.array([_imbalance(one, device) for one in points])
 
 
 def bounded(points: Sequence[Built], features: Vector, guess: Vector) -> Vector:
@@ -116,11 +111,6 @@ def _warps(one: Built) -> float:
     assert one.measurement.occupancy is not None
     threads = math.prod(one.candidate.shape.largest.block)
     return max(1.0, one.measurement.occupancy.blocks_per_sm * math.ceil(threads / 32))
-
-
-def _hidden(one: Built) -> float:
-    """Logarithm of the part of the latency that resident warps hide, in the rough."""
-    return 0.5 * math.log(min(1.0, _warps(one) / _ENOUGH_WARPS))
 
 
 def _imbalance(one: Built, device: Device) -> float:

@@ -13,9 +13,9 @@ import numpy as np
 from gpuprof.tuning.surrogate import Prediction, Vector, expected_improvement, predict
 
 #: Of a first round, the part that is chosen for being far apart; the others for being promising.
-_SPREAD = 0.5
-#: Points within this share of the guesses are far enough in front to begin with.
-_PROMISING = 0.25
+_SPREAD = 0.67
+#: Points that are far enough in front to begin with, as a share of all.
+PROMISING = 0.25
 _FEWEST_PROMISING = 8
 
 
@@ -27,9 +27,19 @@ class Search:
         prior: Logarithm of what each may take, up to a constant; all alike where nothing is known.
         first: Points to begin with in any case, such as the default.
         seed: Of choices among equals.
+        promising: Share of the points, by the guesses, among which the first ones are spread: all of them
+            where guesses say little.
     """
 
-    def __init__(self, features: Vector, prior: Vector, first: Sequence[int] = (), seed: int = 0) -> None:
+    def __init__(
+        self,
+        features: Vector,
+        prior: Vector,
+        first: Sequence[int] = (),
+        seed: int = 0,
+        promising: float = PROMISING,
+    ) -> None:
+        self._promising = promising
         self._features = scaled(features)
         self._prior = np.asarray(prior, dtype=np.float64)
         self._first = list(dict.fromkeys(first))
@@ -84,7 +94,7 @@ class Search:
     def _spread(self, chosen: list[int], open_: list[int], count: int) -> list[int]:
         """Promising points that lie apart: each is the one farthest from those before it."""
         order = sorted(open_, key=lambda index: self._prior[index] + self._noise[index])
-        few = max(_FEWEST_PROMISING, count, int(_PROMISING * len(order)))
+        few = max(_FEWEST_PROMISING, count, int(self._promising * len(order)))
         if not chosen:
             chosen = order[:1]
         best = round((1 - _SPREAD) * (count - len(chosen)))

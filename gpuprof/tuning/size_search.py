@@ -11,7 +11,7 @@ from gpuprof.measure.case import Case
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Tuned
 from gpuprof.tuning.features import Built, bounded, features_of, sketch
-from gpuprof.tuning.search import Search
+from gpuprof.tuning.search import PROMISING, Search
 from gpuprof.tuning.space import Candidate, Point, Space, rule_out
 from gpuprof.tuning.ties import bound_of, tied_by_bound, tied_by_time, time_of
 
@@ -103,7 +103,8 @@ class SizeSearch:
         built = [self._built[point] for point in self._points]
         features, guess = features_of(built, self._device), sketch(built, self._device)
         first = [index for index, point in enumerate(self._points) if point in self._defaults]
-        self._search = Search(features, bounded(built, features, guess), first, self._seed)
+        promising = PROMISING if any(one.bound_us for one in built) else 1.0
+        self._search = Search(features, bounded(built, features, guess), first, self._seed, promising)
         for point, measurement in self.measured.items():
             self._tell(point, measurement)
 

@@ -3,9 +3,10 @@
 """A Gaussian process over few evaluations: what the others will take, and how far that may be off.
 
 C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine learning" (2006), equations 2.23 to
-2.30 for the prediction and 5.8 for the likelihood, by which scales are chosen from a small grid: with twenty
-values a gradient would fit noise. D. R. Jones, M. Schonlau and W. J. Welch, "Efficient global optimization of
-expensive black-box functions" (Journal of Global Optimization 13, 1998), for the expected improvement.
+2.30 for the prediction and 5.8 for the likelihood, by which the scales of a small grid are weighed: with
+twenty values the single best of them would often be wrong. D. R. Jones, M. Schonlau and W. J. Welch,
+"Efficient global optimization of expensive black-box functions" (Journal of Global Optimization 13, 1998),
+for the expected improvement.
 """
 
 from dataclasses import dataclass
@@ -17,10 +18,14 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 #: Scales of distance that are tried, as a multiple of the typical distance between two points.
-_REACHES = (0.35, 0.6, 1.0, 1.7, 3.0, 6.0)
+_REACHES = (0.35, 0.6, 1.0, 1.7, 3.0)
 #: Part of the variance that is no function of the features: how the compiler happens to order code, and
 #: measuring.
-_NOISES = (0.003, 0.03, 0.15)
+_NOISES = (0.005, 0.03, 0.15)
+#: Part that is linear in the features, which carries a trend farther than distance does.
+_TRENDS = (0.0, 0.3, 0.7)
+#: Choices of scales that a prediction is made of; the others hardly count.
+_MOST_FITS = 6
 _SQRT_5 = 5.0**0.5
 
 
@@ -49,16 +54,24 @@ def predict(features: Vector, prior: Vector, known: list[int], values: Vector) -
     rest = values - prior[known]
     middle = float(np.median(rest))
     centred = rest - middle
-    best: tuple[float, Prediction] | None = None
-    apart = _distances(features, features[known])
-    typical = float(np.median(apart)) or 1.0
-    for reach, noise in product(_REACHES, _NOISES):
-        found = _fit(apart / (reach * typical), known, centred, noise)
-        if best is None or found[0] > best[0]:
-            best = found
-    assert best is not None
-    fitted = best[1]
-    return Prediction(prior + middle + fitted.mean, fitted.deviation)
+    own = features[known]
+    among = _distances(own, own)
+    typical = float(np.median(_distances(features, own))) or 1.0
+    fits = [
+        _fit(Scales(reach * typical, noise, trend), among, own, centred)
+        for reach, noise, trend in product(_REACHES, _NOISES, _TRENDS)
+    ]
+    # No scales are known for certain after few values: each counts by how well it explains them.
+    likelihoods = np.array([fit.likelihood for fit in fits])
+    weights = np.exp(likelihoods - likelihoods.max())
+    counting = np.argsort(-weights)[:_MOST_FITS]
+    weights = weights[counting] / weights[counting].sum()
+    apart = _distances(features, own)
+    found = [fits[number].extended(features, own, apart) for number in counting]
+    means = np.array([mean for mean, _ in found])
+    mean = weights @ means
+    variance = weights @ np.array([each for _, each in found]) + weights @ (means - mean) ** 2
+    return Prediction(prior + middle + mean, np.sqrt(variance))
 
 
 def expected_improvement(prediction: Prediction, best: float) -> Vector:
@@ -70,19 +83,63 @@ def expected_improvement(prediction: Prediction, best: float) -> Vector:
     return found
 
 
-def _fit(apart: Vector, known: list[int], centred: Vector, noise: float) -> tuple[float, Prediction]:
-    """The log likelihood of the values under one pair of scales, and the prediction with it."""
-    across = _matern(apart)
-    among = across[known] + noise * np.eye(len(known))
-    lower = np.linalg.cholesky(among)
-    whitened = np.linalg.solve(lower, centred)
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """One choice of scales.
+
+    Args:
+        reach: Distance over which points still tell something of each other.
+        noise: Share of the variance that nothing explains.
+        trend: Share that is linear in the features.
+    """
+
+    reach: float
+    noise: float
+    trend: float
+
+    def covariance(self, apart: Vector, one: Vector, other: Vector) -> Vector:
+        """How points vary together.
+
+        Args:
+            apart: Distances between them.
+            one: Features of the rows' points.
+            other: Features of the columns' points.
+        """
+        linear = one @ other.T / one.shape[1]
+        found: Vector = (1 - self.trend) * _matern(apart / self.reach) + self.trend * linear
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """What one choice of scales makes of the values."""
+
+    scales: Scales
+    likelihood: float
+    variance: float
+    lower: Vector
+    whitened: Vector
+
+    def extended(self, features: Vector, own: Vector, apart: Vector) -> tuple[Vector, Vector]:
+        """Mean and variance of every point."""
+        across = self.scales.covariance(apart, features, own)
+        solved = np.linalg.solve(self.lower, across.T)
+        trend = self.scales.trend
+        alone = (1 - trend) + trend * np.sum(features * features, axis=1) / features.shape[1]
+        left = np.maximum(alone - np.sum(solved * solved, axis=0), 0.0) + self.scales.noise
+        return solved.T @ self.whitened, self.variance * left
+
+
+def _fit(scales: Scales, among: Vector, own: Vector, centred: Vector) -> _Fit:
+    """The log likelihood of the values under one choice of scales, and what predictions need."""
+    count = len(centred)
+    covariance = scales.covariance(among, own, own) + scales.noise * np.eye(count)
+    lower = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    whitened = np.asarray(np.linalg.solve(lower, centred), dtype=np.float64)
     # The variance that fits best, held away from 0 as if one more value lay a twentieth off.
-    variance = (float(whitened @ whitened) + 0.05**2) / (len(known) + 1)
-    likelihood = -0.5 * len(known) * np.log(variance) - float(np.sum(np.log(np.diag(lower))))
-    solved = np.linalg.solve(lower, across.T)
-    mean = solved.T @ whitened
-    left = np.maximum(1.0 + noise - np.sum(solved * solved, axis=0), 1e-9)
-    return likelihood, Prediction(mean, np.sqrt(variance * left))
+    variance = (float(whitened @ whitened) + 0.05**2) / (count + 1)
+    likelihood = -0.5 * count * np.log(variance) - float(np.sum(np.log(np.diag(lower))))
+    return _Fit(scales, float(likelihood), variance, lower, whitened)
 
 
 def _matern(distance: Vector) -> Vector:

@@ -62,11 +62,14 @@ def parallel_lines(content: Lines) -> Markup:
     count = len(content.axes) + 1
     xs = [_LEFT + (1 - _LEFT - _RIGHT) * number / (count - 1) for number in range(count)]
     parts = [element("title", content.title), element("desc", content.description)]
+    labels: list[Markup] = []
     for x, (name, values) in zip(xs, content.axes, strict=False):
-        parts += _axis(
-            x, name, [(value, _height(number, len(values))) for number, value in enumerate(values)]
+        parts.append(_axis(x))
+        labels += _labels(
+            x, name, [(text, _height(number, len(values))) for number, text in enumerate(values)]
         )
-    parts += _axis(xs[-1], content.figure, [(content.lowest, _TOP), (content.highest, 1 - _FOOT)])
+    parts.append(_axis(xs[-1]))
+    labels += _labels(xs[-1], content.figure, [(content.lowest, _TOP), (content.highest, 1 - _FOOT)])
     figures = [line.figure for line in content.lines]
     low, high = min(figures), max(figures)
     scale = Scale(low, max(high, low * 1.01), logarithmic=True)
@@ -78,7 +81,7 @@ def parallel_lines(content: Lines) -> Markup:
         ]
         ys.append(_TOP + (1 - _TOP - _FOOT) * scale.share(line.figure))
         parts.append(_drawn(line, [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None]))
-    return element("svg", *parts, class_="parallel", width="100%", height=_HEIGHT, role="img")
+    return element("svg", *parts, *labels, class_="parallel", width="100%", height=_HEIGHT, role="img")
 
 
 def _height(number: int, count: int) -> float:
@@ -87,14 +90,19 @@ def _height(number: int, count: int) -> float:
     return 1 - _FOOT - (1 - _TOP - _FOOT) * share
 
 
-def _axis(x: float, name: str, values: list[tuple[str, float]]) -> list[Markup]:
+def _axis(x: float) -> Markup:
     across = place(x)
-    line = element("line", x1=across, x2=across, y1=place(_TOP), y2=place(1 - _FOOT), class_="axis")
+    return element("line", x1=across, x2=across, y1=place(_TOP), y2=place(1 - _FOOT), class_="axis")
+
+
+def _labels(x: float, name: str, values: list[tuple[str, float]]) -> list[Markup]:
+    """An axis' name and its values, which stand above the lines."""
+    across = place(x)
     title = element("text", name, x=across, y=place(_TOP / 2), text_anchor="middle", class_="name")
-    marks = [
-        element("text", text, x=across, y=place(y), dx="5", dy="4", class_="value") for text, y in values
+    return [
+        title,
+        *(element("text", text, x=across, y=place(y), dx="5", dy="4", class_="value") for text, y in values),
     ]
-    return [line, title, *marks]
 
 
 def _drawn(line: Line, places: list[tuple[float, float]]) -> Markup:
