@@ -53,6 +53,13 @@ def point_of(case: Measurement | TunedPoint, kernel: Kernel) -> Point:
     return Point(case.kernel, tuple((name, values[name]) for name in kernel.parameters), block)
 
 
+def point_of_case(case: Case) -> Point:
+    """The point that a case measures."""
+    assert case.kernel is not None
+    values = {**case.kernel.parameters, **case.params}
+    return Point(case.name, tuple((name, values[name]) for name in case.kernel.parameters), case.block)
+
+
 @dataclass(frozen=True, slots=True)
 class Axes:
     """The values that are searched of one kernel.

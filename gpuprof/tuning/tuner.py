@@ -25,15 +25,15 @@ from gpuprof.store import ResultsFile
 from gpuprof.tuning.crew import Crew
 from gpuprof.tuning.search_plan import Plan, Watcher
 from gpuprof.tuning.size_search import SizeSearch
-from gpuprof.tuning.space import Candidate, Point, point_of
+from gpuprof.tuning.space import Candidate, Point, point_of, point_of_case
 
 #: Time after which nothing further is compiled; what was is kept for the next time.
 COMPILE_SECONDS = 240.0
 #: Time after which nothing further is counted before timing begins, and points counted at each size.
 COUNT_SECONDS = 60.0
-_COUNTED = 24
+COUNTED = 24
 #: Points in the first batch and in each that follows.
-_FIRST_BATCH, _BATCH = 6, 2
+FIRST_BATCH, BATCH = 6, 2
 #: The share of a case's time that its first, short measurement gets.
 _SHORT = 0.2
 
@@ -158,7 +158,7 @@ class Tuner:
                 self._count(crew)
 
     def _count(self, crew: Crew) -> None:
-        points = [(size, built) for size in self._sizes for built in size.to_count(_COUNTED)]
+        points = [(size, built) for size in self._sizes for built in size.to_count(COUNTED)]
         self._watcher.stage("Counting", len(points))
 
         def counted(index: int, measurement: Measurement) -> None:
@@ -181,12 +181,12 @@ class Tuner:
 
     def _explore(self) -> None:
         """Measure point after point, each where the model hopes for most."""
-        budget, batch = self._plan.budget, _FIRST_BATCH
+        budget, batch = self._plan.budget, FIRST_BATCH
         self._watcher.stage(
             "Timing" if self._timed else "Counting", sum(self._left(size) for size in self._sizes)
         )
         if not self._timed:
-            batch = max(_FIRST_BATCH, self._workers)
+            batch = max(FIRST_BATCH, self._workers)
         while not self._is_late():
             cases = [(size, case) for size in self._sizes for case in size.next_cases(budget.points, batch)]
             if not cases:
@@ -196,13 +196,13 @@ class Tuner:
                 index: int, measurement: Measurement, cases: Sequence[tuple[SizeSearch, Case]] = cases
             ) -> None:
                 size, case = cases[index]
-                size.tell(self._point(case), measurement)
+                size.tell(point_of_case(case), measurement)
                 if self._file is not None:
                     self._file.append(measurement)
                 self._watcher.step(f"{measurement.problem.label} {measurement.outcome}")
 
             self._run([case for _, case in cases], measured, self._plan.options.seconds_per_case * _SHORT)
-            batch = _BATCH if self._timed else max(_BATCH, self._workers)
+            batch = BATCH if self._timed else max(BATCH, self._workers)
 
     def _left(self, size: SizeSearch) -> int:
         return max(0, min(self._plan.budget.points, len(size.candidates)) - len(size.measured))
@@ -261,11 +261,6 @@ class Tuner:
             lambda index: None,
             on_done,
         )
-
-    def _point(self, case: Case) -> Point:
-        kernel = self._kernels[case.name]
-        values = {**kernel.parameters, **case.params}
-        return Point(case.name, tuple((name, values[name]) for name in kernel.parameters), case.block)
 
     def _is_late(self) -> bool:
         seconds = self._plan.budget.seconds
