@@ -75,7 +75,7 @@ def _ranking(table: Table) -> str:
     share = fastest / min(time for _, time in both[:_BUDGET])
     return (
         f"Of {len(both):,} bounds the rank correlation with times is"
-        f" {statistics.correlation(bounds, times):.2f}; the {_BUDGET} lowest hold a point of {share:.3f} of the"
+        f" {statistics.correlation(bounds, times):.2f}; the {_BUDGET} lowest hold one of {share:.3f} of the"
         " best of these."
     )
 

@@ -170,17 +170,24 @@ def _ladder_of(asked: Asked) -> tuple[Ladder, list[str], list[Path]]:
     (name, *others) = asked.what
     if name in shipped_names() and not others:
         return shipped_ladder(name), kernels, []
-    shipped = {
-        kernel.id: operation for operation in shipped_names() for kernel in shipped_ladder(operation).kernels
+    ladders = {operation: shipped_ladder(operation) for operation in shipped_names()}
+    homes = {
+        text: [name for name, ladder in ladders.items() if any(text == each.id for each in ladder.kernels)]
+        for text in asked.what
     }
-    for text in asked.what:
-        if text not in shipped:
-            known = (*shipped_names(), *shipped)
+    for text, found in homes.items():
+        if not found:
+            known = (*ladders, *(kernel.id for ladder in ladders.values() for kernel in ladder.kernels))
             usual = "Name a .cu file, a folder, or an operation or kernel that `gpuprof list` shows."
             raise InputError(f"There is no kernel {text!r} to tune.", fix=did_you_mean(text, known, usual))
-    if len({shipped[text] for text in asked.what}) > 1:
+    common = [name for name in ladders if all(name in found for found in homes.values())]
+    if not common:
         raise InputError("The kernels compute different operations.", fix="Tune one operation at a time.")
-    return shipped_ladder(shipped[name]), [*asked.what, *kernels], []
+    if len(common) > 1:
+        raise InputError(
+            f"{name} is a kernel of {' and of '.join(common)}.", fix=f"gpuprof tune {common[0]} -k {name}"
+        )
+    return ladders[common[0]], [*asked.what, *kernels], []
 
 
 def _name_of(plan: Plan) -> str:
