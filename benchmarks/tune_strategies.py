@@ -11,6 +11,7 @@ import io
 import json
 import random
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -107,7 +108,11 @@ def kernel_tuner(strategy: str) -> Strategy:
         def allowed(params: dict[str, int]) -> bool:
             return times.get(tuple(params[name] for name in names)) is not None
 
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            contextlib.redirect_stdout(io.StringIO()),
+            warnings.catch_warnings(action="ignore"),
+        ):
             cache = Path(folder, "cache.json")
             cache.write_text(json.dumps(_cache_file(table, values)), encoding="utf-8")
             results, _ = tuner.tune_kernel(

@@ -13,7 +13,7 @@ BK = 16    # k per tile
 TM = 4     # rows of C per thread
 TN = 4     # columns of C per thread
 PAD = 4    # words that a row of A's tile is longer by
-SPLIT = 1  # 1: a thread's columns come in groups of four, far apart; 0: all in one piece
+SPLIT = 0  # 1: a thread's columns come in groups of four, far apart; 0: all in one piece
 UNROLL = 0 # steps of k that are unrolled; 0 for all of a tile
 
 [candidates]

@@ -40,8 +40,8 @@ class Search:
         promising: float = PROMISING,
     ) -> None:
         self._promising = promising
-        self._features = scaled(features)
         self._prior = np.asarray(prior, dtype=np.float64)
+        self._features = scaled(np.column_stack([features, self._prior]))
         self._first = list(dict.fromkeys(first))
         self._noise = np.random.default_rng(seed).random(len(self._prior)) * 1e-6
         self._values: dict[int, float] = {}

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 #: Scales of distance that are tried, as a multiple of the typical distance between two points.
-_REACHES = (0.35, 0.6, 1.0, 1.7, 3.0)
+_REACHES = (0.4, 0.8, 1.6, 3.0)
 #: Part of the variance that is no function of the features: how the compiler happens to order code, and
 #: measuring.
-_NOISES = (0.005, 0.03, 0.15)
+_NOISES = (0.005, 0.05)
 #: Part that is linear in the features, which carries a trend farther than distance does.
 _TRENDS = (0.0, 0.3, 0.7)
+#: Part of the first guesses that is believed.
+_TRUSTS = (0.0, 0.5, 1.0)
 #: Choices of scales that a prediction is made of; the others hardly count.
 _MOST_FITS = 6
 _SQRT_5 = 5.0**0.5
@@ -51,27 +53,24 @@ def predict(features: Vector, prior: Vector, known: list[int], values: Vector) -
         known: Which points are evaluated, at least one.
         values: Their logarithms.
     """
-    rest = values - prior[known]
-    middle = float(np.median(rest))
-    centred = rest - middle
     own = features[known]
     among = _distances(own, own)
-    typical = float(np.median(_distances(features, own))) or 1.0
+    apart = _distances(features, own)
+    typical = float(np.median(apart)) or 1.0
     fits = [
-        _fit(Scales(reach * typical, noise, trend), among, own, centred)
-        for reach, noise, trend in product(_REACHES, _NOISES, _TRENDS)
+        _fit(Scales(reach * typical, noise, trend, trust), among, own, values - trust * prior[known])
+        for reach, noise, trend, trust in product(_REACHES, _NOISES, _TRENDS, _TRUSTS)
     ]
     # No scales are known for certain after few values: each counts by how well it explains them.
     likelihoods = np.array([fit.likelihood for fit in fits])
     weights = np.exp(likelihoods - likelihoods.max())
     counting = np.argsort(-weights)[:_MOST_FITS]
     weights = weights[counting] / weights[counting].sum()
-    apart = _distances(features, own)
-    found = [fits[number].extended(features, own, apart) for number in counting]
+    found = [fits[number].extended(features, own, apart, prior) for number in counting]
     means = np.array([mean for mean, _ in found])
     mean = weights @ means
     variance = weights @ np.array([each for _, each in found]) + weights @ (means - mean) ** 2
-    return Prediction(prior + middle + mean, np.sqrt(variance))
+    return Prediction(mean, np.sqrt(variance))
 
 
 def expected_improvement(prediction: Prediction, best: float) -> Vector:
@@ -91,11 +90,14 @@ class Scales:
         reach: Distance over which points still tell something of each other.
         noise: Share of the variance that nothing explains.
         trend: Share that is linear in the features.
+        trust: What part of the first guesses holds: bounds rank what computes much, and say little where
+            all points move the same bytes.
     """
 
     reach: float
     noise: float
     trend: float
+    trust: float
 
     def covariance(self, apart: Vector, one: Vector, other: Vector) -> Vector:
         """How points vary together.
@@ -116,30 +118,33 @@ class _Fit:
 
     scales: Scales
     likelihood: float
+    middle: float
     variance: float
     lower: Vector
     whitened: Vector
 
-    def extended(self, features: Vector, own: Vector, apart: Vector) -> tuple[Vector, Vector]:
+    def extended(self, features: Vector, own: Vector, apart: Vector, prior: Vector) -> tuple[Vector, Vector]:
         """Mean and variance of every point."""
         across = self.scales.covariance(apart, features, own)
         solved = np.linalg.solve(self.lower, across.T)
         trend = self.scales.trend
         alone = (1 - trend) + trend * np.sum(features * features, axis=1) / features.shape[1]
         left = np.maximum(alone - np.sum(solved * solved, axis=0), 0.0) + self.scales.noise
-        return solved.T @ self.whitened, self.variance * left
+        mean = self.scales.trust * prior + self.middle + solved.T @ self.whitened
+        return mean, self.variance * left
 
 
-def _fit(scales: Scales, among: Vector, own: Vector, centred: Vector) -> _Fit:
+def _fit(scales: Scales, among: Vector, own: Vector, rest: Vector) -> _Fit:
     """The log likelihood of the values under one choice of scales, and what predictions need."""
-    count = len(centred)
+    count = len(rest)
+    middle = float(np.median(rest))
     covariance = scales.covariance(among, own, own) + scales.noise * np.eye(count)
     lower = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-    whitened = np.asarray(np.linalg.solve(lower, centred), dtype=np.float64)
+    whitened = np.asarray(np.linalg.solve(lower, rest - middle), dtype=np.float64)
     # The variance that fits best, held away from 0 as if one more value lay a twentieth off.
     variance = (float(whitened @ whitened) + 0.05**2) / (count + 1)
     likelihood = -0.5 * count * np.log(variance) - float(np.sum(np.log(np.diag(lower))))
-    return _Fit(scales, float(likelihood), variance, lower, whitened)
+    return _Fit(scales, float(likelihood), middle, variance, lower, whitened)
 
 
 def _matern(distance: Vector) -> Vector:

@@ -124,7 +124,7 @@ def test_python_searches_too(scale, tmp_path):
     best = found.best()
     assert best.kernel == "scale"
     assert best.time_us is None
-    assert best.bound_us == min(case.record.bounds[case.record.bound_by].least_us for case in found.run)
+    assert best.bound_us == min(case.bounds[case.bound_by].least_us for case in found.run.record.cases)
     assert found.best(2048) == found.ties("2048")[0]
     assert "5 can run, of which 3 were counted" in str(found)
     more = api.tune(scale, sizes=2048, device="sim:h200", budget=5, save=tmp_path / "kept.json")
@@ -142,7 +142,7 @@ def test_python_searches_too(scale, tmp_path):
         (("scale.cu", "--budget", "0"), "budget of 0 points", "Give 1 to"),
         (("scal.cu",), "Cannot read the kernel file scal.cu", "Did you mean scale.cu?"),
         (("reg_8x9",), "There is no kernel 'reg_8x9' to tune", "Did you mean reg_8x8"),
-        (("reg_8x8",), "declares no candidates for BK", "[candidates]\n  BK = [16, 32]"),
+        (("reg_8x8",), "declares no candidates for BK", "[candidates]\nBK = [16, 32]"),
         (("by_size",), "by_size is a kernel of gemm and of softmax", "gpuprof tune gemm -k by_size"),
         (("gemm", "-k", "by_size"), "by_size chooses among other kernels", "Tune those that it names."),
         (("naive", "smem_padded"), "The kernels compute different operations", "Tune one operation"),
