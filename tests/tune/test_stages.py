@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Every stage of a search with times, on a made-up GPU: what is timed how often, tied, kept and taken up again."""
+"""Every stage of a search on a made-up GPU: what is timed how often, tied, kept and taken up again."""
 
 from dataclasses import replace
 
