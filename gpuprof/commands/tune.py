@@ -23,7 +23,7 @@ from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.measure.request import make_request
 from gpuprof.measure.run import RunOptions
 from gpuprof.problems.sizes import parse_sizes
-from gpuprof.results import Measurement, Run
+from gpuprof.results import Measurement, ProblemRecord, Run
 from gpuprof.store import ResultsFile
 from gpuprof.text import Extent
 from gpuprof.tuning.continuing import Continued, find_earlier
@@ -94,7 +94,8 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
         check_sources(plan.space, sources)
     signals.postpone()
     _tell_space(plan.space)
-    place = _Place(outputs, _name_of(plan))
+    request = plan.request
+    place = _Place(outputs, _name_of(plan), request.problem(request.sizes[0], {}).record())
     with (
         watch_search(quiet=outputs.quiet) as watcher,
         Tuner(plan, watcher, argv=argv, keep=place.keep, earlier=place.earlier) as tuner,
@@ -205,8 +206,9 @@ def _tell_space(space: Space) -> None:
 class _Place:
     """Where the search's results file stands, and what of an earlier part of the search is there."""
 
-    def __init__(self, outputs: Outputs, name: str) -> None:
+    def __init__(self, outputs: Outputs, name: str, problem: ProblemRecord) -> None:
         self._outputs = outputs
+        self._problem = problem
         self._name = name
         self._earlier: Continued | None = None
         self.json = (outputs.directory or RUNS / f"tune-{name}") / "results.json"
@@ -222,7 +224,7 @@ class _Place:
             return ()
         number = 2
         while self.json.exists():
-            self._earlier = find_earlier(self.json, run)
+            self._earlier = find_earlier(self.json, run, self._problem)
             if not self._earlier.why_not:
                 count = len(self._earlier.cases)
                 tell(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuprof.errors import ResultsError
 from gpuprof.reading import read_run
-from gpuprof.results import Measurement, Run
+from gpuprof.results import Measurement, ProblemRecord, Run
 
 #: Of an environment, what changes no measured code.
 _OF_NO_CONSEQUENCE = ("python", "numpy", "platform")
@@ -26,19 +26,28 @@ class Continued:
     why_not: str = ""
 
 
-def find_earlier(path: Path, run: Run) -> Continued:
+def find_earlier(path: Path, run: Run, problem: ProblemRecord) -> Continued:
     """What an earlier part of a search measured.
 
     Args:
         path: A results file that exists.
         run: The search as it begins.
+        problem: What it computes, at any of its sizes.
     """
     try:
         old = read_run(path)
     except ResultsError:
         return Continued(why_not="it is no results file")
-    why_not = _difference(old, run)
-    return Continued(() if why_not else tuple(case for case in old.cases if not case.is_reference), why_not)
+    cases = tuple(case for case in old.cases if not case.is_reference)
+    why_not = _difference(old, run) or next(filter(None, (_other(case, problem) for case in cases)), "")
+    return Continued(() if why_not else cases, why_not)
+
+
+def _other(case: Measurement, problem: ProblemRecord) -> str:
+    """What makes a case one of another search, as a clause; empty where it is of this one."""
+    if case.problem.dtype != problem.dtype:
+        return f"its search was in {case.problem.dtype}"
+    return "" if case.problem.scalars == problem.scalars else "its scalars are others"
 
 
 def _difference(old: Run, new: Run) -> str:

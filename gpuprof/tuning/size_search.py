@@ -137,10 +137,11 @@ class SizeSearch:
         if self._search is not None and point in self._built:
             self._search.tell(self._points.index(point), self._value(measurement))
 
-    def recall(self, point: Point, measurement: Measurement) -> None:
-        """Take what an earlier part of the same search measured, of a point that is still searched."""
+    def recall(self, point: Point, measurement: Measurement) -> bool:
+        """Take what an earlier part of the search measured; False for a point that is not searched now."""
         if point in self._built:
             self.tell(point, measurement)
+        return point in self._built
 
     def survivors(self) -> list[Point]:
         """Points near the best, to be measured at length."""

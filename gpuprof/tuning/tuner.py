@@ -99,10 +99,11 @@ class Tuner:
         run = empty_run(request, options, self.opened, argv)
         kernels = tuple(record for record in run.kernels if record.id in self._kernels or record.is_reference)
         self._empty = replace(run, kernels=kernels, tuning=self._tuning(finished=False))
-        self._earlier = earlier(self._empty)
+        #: What was measured earlier and belongs to no point that is searched now: it is kept as it is.
+        self._left_over = list(earlier(self._empty))
         self._file: ResultsFile | None = keep(self._empty) if keep else None
         if self._file is not None:
-            for case in self._earlier:
+            for case in self._left_over:
                 self._file.append(case)
 
     def __enter__(self) -> "Tuner":
@@ -173,11 +174,15 @@ class Tuner:
 
     def _recall(self) -> None:
         """Take over what an earlier part of the same search measured."""
-        for case in self._earlier:
-            kernel = self._kernels.get(case.kernel)
-            for size in self._sizes:
-                if kernel is not None and case.problem.sizes == size.problem.record().sizes:
-                    size.recall(point_of(case, kernel), case)
+        self._left_over = [case for case in self._left_over if not self._is_recalled(case)]
+
+    def _is_recalled(self, case: Measurement) -> bool:
+        kernel = self._kernels.get(case.kernel)
+        return kernel is not None and any(
+            size.recall(point_of(case, kernel), case)
+            for size in self._sizes
+            if case.problem.sizes == size.problem.record().sizes
+        )
 
     def _explore(self) -> None:
         """Measure point after point, each where the model hopes for most."""
@@ -281,7 +286,9 @@ class Tuner:
         for size in self._sizes:
             own = size.problem.record().sizes
             cases += size.cases()
-            cases += [case for case in self._references if case.problem.sizes == own]
+            cases += [case for case in (*self._left_over, *self._references) if case.problem.sizes == own]
+        searched = [size.problem.record().sizes for size in self._sizes]
+        cases += [case for case in self._left_over if case.problem.sizes not in searched]
         run = replace(self._empty, cases=tuple(cases), complete=complete, tuning=self._tuning(finished=True))
         if self._file is not None:
             self._file.finish(run)

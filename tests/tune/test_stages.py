@@ -15,6 +15,7 @@ from gpuprof.kernels.paths import ladder_of
 from gpuprof.measure.protocol import Opened, Sized
 from gpuprof.measure.request import Selection, make_request
 from gpuprof.measure.run import RunOptions
+from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Timing, TimingPair
 from gpuprof.store import ResultsFile
@@ -25,6 +26,7 @@ from gpuprof.tuning.tuner import Tuner
 
 DEVICE = load_card("h200")
 ROUNDS = 9
+PROBLEM = Problem.of(load_kernels(TILES).operation, (2048, 2048, 2048), "f32", {}, {}).record()
 
 
 class MadeUpGpu:
@@ -186,7 +188,7 @@ def test_a_search_that_was_stopped_goes_on(made_up, tmp_path):
     kernel = load_kernels(TILES).kernels[0]
     known = {Point(kernel.id, tuple(case.params.items()), kernel.launch.block) for case in run.cases}
     again = made_up()
-    run = searched(plan(), keep=keep, earlier=lambda empty: find_earlier(path, empty).cases)
+    run = searched(plan(), keep=keep, earlier=lambda empty: find_earlier(path, empty, PROBLEM).cases)
     assert run.complete
     assert len(run.cases) == 20
     explored = [point for batch in again.batches for point in batch][:11]
@@ -216,11 +218,31 @@ def test_a_search_of_something_else_says_what_differs(made_up, tmp_path):
     path = tmp_path / "results.json"
     made_up()
     run = searched(plan(6), keep=lambda run: ResultsFile(path, run, replace=True))
-    assert find_earlier(path, run).cases == run.cases
-    assert "another gemm_tiles" in find_earlier(path, _with_source(run)).why_not
-    assert "its seed is 0" in find_earlier(path, replace(run, seed=1)).why_not
-    assert "no search" in find_earlier(path, replace(run, tuning=None)).why_not
-    assert "driver" in find_earlier(path, replace(run, environment={"driver": "2"})).why_not
+    assert find_earlier(path, run, PROBLEM).cases == run.cases
+    assert "another gemm_tiles" in find_earlier(path, _with_source(run), PROBLEM).why_not
+    assert "its seed is 0" in find_earlier(path, replace(run, seed=1), PROBLEM).why_not
+    assert "no search" in find_earlier(path, replace(run, tuning=None), PROBLEM).why_not
+    assert "driver" in find_earlier(path, replace(run, environment={"driver": "2"}), PROBLEM).why_not
+    assert "was in f32" in find_earlier(path, run, replace(PROBLEM, dtype="f64")).why_not
+
+
+def test_what_is_known_survives_a_stop_before_it_is_taken_up(made_up, tmp_path, monkeypatch):
+    path = tmp_path / "results.json"
+
+    def keep(run):
+        return ResultsFile(path, run, replace=True)
+
+    made_up()
+    known = searched(plan(6), keep=keep).cases
+    made_up()
+    monkeypatch.setattr(MadeUpCrew, "build", _interrupted)
+    run = searched(plan(6), keep=keep, earlier=lambda empty: find_earlier(path, empty, PROBLEM).cases)
+    assert not run.complete
+    assert run.cases == known == read_run(path).cases
+
+
+def _interrupted(*_: object) -> int:
+    raise KeyboardInterrupt
 
 
 def _with_source(run):
