@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpuprof.api.fleets import Fleet, Outlier, fleet
     from gpuprof.api.measuring import Interrupted, load, operations, profile
     from gpuprof.api.run import Case, Figures, NotMeasured, Run
+    from gpuprof.api.searching import Best, Search, tune
     from gpuprof.errors import BackendUnavailable, GpuprofError, HeaderError, InputError, ResultsError
     from gpuprof.kernels.paths import Source
 
@@ -32,6 +33,9 @@ _PLACES = {
     "Fleet": "gpuprof.api.fleets",
     "Outlier": "gpuprof.api.fleets",
     "operations": "gpuprof.api.measuring",
+    "tune": "gpuprof.api.searching",
+    "Search": "gpuprof.api.searching",
+    "Best": "gpuprof.api.searching",
     "Interrupted": "gpuprof.api.measuring",
     "Run": "gpuprof.api.run",
     "Case": "gpuprof.api.run",
@@ -47,6 +51,7 @@ _PLACES = {
 
 __all__ = [
     "BackendUnavailable",
+    "Best",
     "Case",
     "ComparedCase",
     "Comparison",
@@ -60,6 +65,7 @@ __all__ = [
     "Outlier",
     "ResultsError",
     "Run",
+    "Search",
     "Source",
     "__version__",
     "compare",
@@ -67,6 +73,7 @@ __all__ = [
     "load",
     "operations",
     "profile",
+    "tune",
 ]
 
 

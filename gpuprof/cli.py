@@ -18,6 +18,7 @@ from gpuprof.commands.fleet_runs import fleet
 from gpuprof.commands.gating import FailOn, Strict
 from gpuprof.commands.options import Force, NcuPath, Open, Quiet, measuring_command
 from gpuprof.commands.settings import ConfiguredCommand
+from gpuprof.commands.tune_options import tune
 from gpuprof.errors import ExitCode, GpuprofError, reason
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
 
@@ -146,6 +147,7 @@ def report(
 
 app.command("compare", cls=ConfiguredCommand)(compare)
 app.command("fleet", cls=ConfiguredCommand)(fleet)
+app.command("tune", cls=ConfiguredCommand)(tune)
 
 
 @app.command("import")

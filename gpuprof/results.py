@@ -697,6 +697,66 @@ class Place:
         return ", ".join(filter(None, (self.host, number)))
 
 
+@dataclass(frozen=True, slots=True)
+class TunedPoint:
+    """One point of a search: a kernel with values for its parameters and a block.
+
+    Args:
+        kernel: Id of the kernel.
+        params: Values of all its parameters.
+        block: Threads of a block in x, y and z.
+        expected_us: What the search's model expects of it, or the bound that exact counts give where
+            `Tuned.by` is `bound`: never a time that was measured.
+    """
+
+    kernel: str
+    params: Mapping[str, Integer]
+    block: tuple[Extent, Extent, Extent]
+    expected_us: Positive | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a search found at one size. Times of its points stand with the cases.
+
+    Args:
+        problem: What was computed.
+        combinations: Of all values, constraints aside.
+        ruled_out: How many of them cannot run, by the reason.
+        uncompiled: How many were never compiled, for want of time.
+        by: What decided: measured `time`, or the `bound` where nothing was timed.
+        evaluated: Points that were timed or counted.
+        ties: The best point, then those that cannot be told apart from it; empty where none was right.
+        ranked: The points that the model puts first, best first, whether or not they were timed.
+    """
+
+    problem: ProblemRecord
+    combinations: Count
+    ruled_out: Mapping[str, Count]
+    uncompiled: Count
+    by: Literal["time", "bound"]
+    evaluated: Count
+    ties: tuple[TunedPoint, ...] = ()
+    ranked: tuple[TunedPoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """That a run was a search, among what, and what it found.
+
+    Args:
+        values: By kernel, the values of each parameter that was searched.
+        blocks: By kernel, the blocks that were searched; none for a kernel that kept its own.
+        budget: Points that it was allowed to time, or to count, at each size.
+        sizes: What it found at each size; those that the search had not finished are missing.
+    """
+
+    values: Mapping[str, Mapping[str, tuple[Integer, ...]]]
+    blocks: Mapping[str, tuple[tuple[Extent, Extent, Extent], ...]]
+    budget: Count
+    sizes: tuple[Tuned, ...] = ()
+
+
 @dataclass(frozen=True)
 class Run:
     """All measurements of one invocation and the environment they were taken in.
@@ -719,6 +779,8 @@ class Run:
         resumed_utc: When it went on after it had been stopped.
         places: Where each of `devices` is, in their order; empty where nobody noted it.
         labels: What the user said of where it ran, by names of his own: a host, a rack, a card's number.
+        tuning: What was searched and found, where the run is a search; its cases are the points that it timed
+            or counted.
         cases: Every case, by device, then by size, then in rung order, references last.
     """
 
@@ -738,6 +800,7 @@ class Run:
     resumed_utc: tuple[str, ...] = field(default=(), kw_only=True)
     places: tuple[Place, ...] = field(default=(), kw_only=True)
     labels: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    tuning: Tuning | None = field(default=None, kw_only=True)
     cases: tuple[Measurement, ...]
 
     def place(self, number: int) -> Place:

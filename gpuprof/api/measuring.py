@@ -229,7 +229,7 @@ def profile(
         ladder,
         selections,
         _sizes(ladder.operation, sizes),
-        _blocks(blocks),
+        listed_blocks(blocks),
         dtype,
         scalars,
         _references(ladder.operation, references),
@@ -328,6 +328,32 @@ def _counted(
             raise Interrupted(Run(record)) from None
 
 
+def declared_request(
+    what: What | Sequence[What],
+    operation: str | Path | None,
+    kernels: str | Path | Sequence[str | Path] | Mapping[str, Values],
+    sizes: Extents | list[Extents] | None,
+    dtype: str,
+    scalars: Mapping[str, float] | None,
+    references: Collection[Which],
+) -> Request:
+    """What is asked for of kernels with headers; arguments as of `profile`.
+
+    Raises:
+        InputError: Something of it makes no sense.
+    """
+    ladder = _ladder(_listed(what), operation)
+    return make_request(
+        ladder,
+        _selections(ladder, kernels, {}),
+        _sizes(ladder.operation, sizes),
+        (),
+        dtype,
+        scalars,
+        _references(ladder.operation, references),
+    )
+
+
 def load(path: str | Path) -> Run:
     """Read a results file.
 
@@ -408,7 +434,12 @@ def _sizes(operation: Operation, sizes: Extents | list[Extents] | None) -> list[
     return [(size,) * count if isinstance(size, int) else tuple(size) for size in listed]
 
 
-def _blocks(blocks: Extents | list[Extents] | None) -> list[Extent]:
+def listed_blocks(blocks: Extents | list[Extents] | None) -> list[Extent]:
+    """Blocks as a program gives them, in x, y and z.
+
+    Raises:
+        InputError: One is none.
+    """
     listed = [] if blocks is None else blocks if isinstance(blocks, list) else [blocks]
     found: list[Extent] = []
     for block in listed:

@@ -364,9 +364,9 @@ class Run(CaseFinder[Case]):
             The report, a temporary file that the system clears away; None where the tables were printed.
         """
         if not (has_browser() if browser is None else browser):
-            from gpuprof.report.terminal import print_run
+            from gpuprof.report.shown import show_run
 
-            print_run(self.record, file=sys.stdout)
+            show_run(self.record, file=sys.stdout)
             return None
         report = Path(mkdtemp(prefix="gpuprof-report-")) / "report.html"
         replace_text(report, self.to_html())

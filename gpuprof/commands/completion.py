@@ -34,6 +34,20 @@ def kernels(ctx: typer.Context, incomplete: str) -> Offer:
     return _in_list([*held, *files], incomplete)
 
 
+def tunable(incomplete: str) -> Offer:
+    """Operations and kernels that come with gpuprof, then files and folders."""
+    held = [(name, shipped_operation(name).title) for name in shipped_names()]
+    held += [
+        (kernel.id, kernel.title)
+        for name in shipped_names()
+        for kernel in shipped_ladder(name).kernels
+        if kernel.candidates
+    ]
+    return _fitting(
+        [*held, *((str(path), "a kernel file") for path in _kernel_files(incomplete))], incomplete
+    )
+
+
 def sizes(ctx: typer.Context, incomplete: str) -> Offer:
     """The operation's own sizes, then the usual ones."""
     ladder = _ladder(ctx)
@@ -73,6 +87,8 @@ def _ladder(context: typer.Context) -> Ladder | None:
     # An option that still lacks its value leaves the arguments before it unread.
     typed = context.params.get("paths") or [text for text in context.args if not text.startswith("-")]
     paths = [Path(path) for path in typed]
+    if len(paths) == 1 and str(paths[0]) in shipped_names():
+        return shipped_ladder(str(paths[0]))
     with suppress(GpuprofError, OSError):
         from gpuprof.kernels.paths import ladder_of
 

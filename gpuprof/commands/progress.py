@@ -33,7 +33,7 @@ def watch(*, quiet: bool) -> Iterator[Progress]:
         yield _Lines()
 
 
-def _why(opened: Opened) -> str:
+def why_here(opened: Opened) -> str:
     """Why the kernels run where they do, where that is not what one would expect; else nothing."""
     if not opened.backend_reason or opened.backend != "sim":
         return opened.backend_reason or ""
@@ -56,7 +56,7 @@ def _parameters(params: Mapping[str, int]) -> str:
 class _Silent:
     def opened(self, opened: Opened, cases: int) -> None:
         """Say nothing, but for why nothing runs."""
-        if why := _why(opened):
+        if why := why_here(opened):
             tell(why)
 
     def started(self, case: Case) -> None:
@@ -142,7 +142,7 @@ class _Bar(_Silent):
 
     def opened(self, opened: Opened, cases: int) -> None:
         """Show how many cases follow."""
-        if why := _why(opened):
+        if why := why_here(opened):
             self._progress.console.print(one_line(why), markup=False)
         self._pace = Pace(cases)
         self._labels = opened.labels

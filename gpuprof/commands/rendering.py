@@ -165,9 +165,9 @@ def _page(run: Run, source: Path, wanted: Rendering) -> list[Path]:
     check_distinct(source, path)
     check_report_path(path, wanted.force)
     if not wanted.quiet:
-        from gpuprof.report.terminal import print_run
+        from gpuprof.report.shown import show_run
 
-        print_run(run, file=sys.stderr if wanted.prints_file else sys.stdout)
+        show_run(run, file=sys.stderr if wanted.prints_file else sys.stdout)
     write_report(run, path)
     return [path]
 

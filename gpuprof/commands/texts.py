@@ -69,6 +69,23 @@ def parse_assignments(texts: list[str]) -> dict[str, float]:
     return found
 
 
+def parse_values(texts: list[str]) -> dict[str, list[int]]:
+    """Read `NAME=1|2|4` texts, as typed behind `--values`, several of them separated by commas.
+
+    Raises:
+        InputError: One is none.
+    """
+    found: dict[str, list[int]] = {}
+    for item in (item for text in texts for item in split_list(text, "--values", lower=False)):
+        match = _PARAMETER.match(item)
+        if match is None:
+            raise InputError(
+                f"--values {item!r} names no values.", fix="Write NAME=8|16|32, or BM=64|128,BN=64."
+            )
+        found.setdefault(match["name"], []).extend(map(int, match["values"].split("|")))
+    return found
+
+
 def choose_kernels(
     ladder: Ladder, texts: list[str], everything: bool, command: Preprocessing = NOTHING
 ) -> list[Selection]:

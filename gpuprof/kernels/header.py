@@ -15,6 +15,7 @@ from typing import cast, get_args
 
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
+from gpuprof.kernels.candidates import read_candidates
 from gpuprof.kernels.entries import default_entry, entry_complaint
 from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Requirement, Study
 from gpuprof.kernels.launch_tables import (
@@ -47,6 +48,7 @@ _OF_THE_CHOSEN = (
     *("arguments", "launch", "entry", "parameters", "constants", "tensor_maps", "require"),
     *("textures", "surfaces"),
     *("dtypes", "compile_options", "moves", "after", "variants", "launches", "workspace", "poison_inout"),
+    "candidates",
 )
 #: What a launch occupies, which a step may move as well as a counter. `shared_bytes` is static and dynamic.
 RESOURCES = (
@@ -115,7 +117,7 @@ def read_kernels(
     Raises:
         HeaderError: The header is missing, is not TOML, or a field is missing, unknown or of the wrong type.
     """
-    found = _find_header(source)
+    found = header_span(source)
     if found is None:
         raise HeaderError(
             f"{path} has no /*gpuprof … */ header at its top.", fix=_how_to_start(asked, find_operation)
@@ -185,7 +187,7 @@ def entry_in_header(source: str, kernel_id: str) -> str:
 
     Nothing else of it is looked at: what it declares may not be there any more.
     """
-    found = _find_header(source)
+    found = header_span(source)
     try:
         table = read_toml(source[slice(*found)], "") if found else {}
     except HeaderError:
@@ -202,12 +204,12 @@ def entry_in_header(source: str, kernel_id: str) -> str:
 
 def header_end(source: str) -> int:
     """Where the code of a kernel file begins, behind its header; 0 without one."""
-    found = _find_header(source)
+    found = header_span(source)
     return found[1] + len("*/") if found else 0
 
 
-def _find_header(source: str) -> tuple[int, int] | None:
-    """Begin and end of the TOML text, which only blanks and line comments may precede."""
+def header_span(source: str) -> tuple[int, int] | None:
+    """Begin and end of a header's TOML text, which only blanks and line comments may precede."""
     opening = _OPENING.search(source)
     if opening is None:
         return None
@@ -300,6 +302,7 @@ def _read_kernel(reader: TableReader, source: str, path: Path, operation: Operat
         launches=launches,
         workspace=workspace,
         poison_inout=reader.take("poison_inout", bool, True),
+        candidates=read_candidates(reader, parameters, any_block=launch.any_block),
     )
     _check_kernel(reader, kernel, operation)
     return replace(kernel, launch=placeholder(reader, launches, kernel.integers)) if launches else kernel
@@ -505,6 +508,6 @@ def _refuse_unknown(texts: Sequence[str], known: set[str], kernel: Kernel, path:
 
 def _place_of(formula: str, kernel: Kernel, path: Path) -> str:
     """The file and the first line of its header that holds a formula."""
-    begin, end = _find_header(kernel.source) or (0, 0)
+    begin, end = header_span(kernel.source) or (0, 0)
     at = kernel.source.find(formula, begin, end)
     return f"{path}:{kernel.source.count(chr(10), 0, at) + 1}" if at >= 0 else str(path)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpuprof.kernels.candidates import Candidates
 from gpuprof.kernels.tensor_map import TensorMapSpec
 from gpuprof.kernels.texture import TextureSpec
 from gpuprof.results import Choice, Direction, KernelRecord, PublishedFigure
@@ -124,6 +125,7 @@ class Kernel:
         workspace: Its own arrays, by name.
         poison_inout: Whether an array that it must not read, though it may for other scalars, is poisoned for
             it, so that reading it shows; without, it holds numbers, and the case says so.
+        candidates: Values of parameters, and blocks, among which a search looks for the best.
     """
 
     id: str
@@ -158,6 +160,7 @@ class Kernel:
     launches: tuple[LaunchStep, ...] = ()
     workspace: Mapping[str, Workspace] = field(default_factory=dict)
     poison_inout: bool = True
+    candidates: Candidates = field(default_factory=Candidates)
 
     @property
     def steps(self) -> tuple[LaunchStep, ...]:

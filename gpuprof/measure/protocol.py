@@ -155,6 +155,20 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
+class Build:
+    """Compile one case, and say what it occupies; nothing runs."""
+
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A case with its resources, or with the reason why it cannot run."""
+
+    measurement: Measurement
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """The request failed with a `GpuprofError`."""
 
@@ -172,7 +186,7 @@ MESSAGES: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
         *(Open, OpenExecutor, Opened, Size, Sized, Prepare),
-        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Refused),
+        *(Measure, Compiled, Measured, Explain, Explained, Count, Counted, Build, Built, Refused),
     )
 }
 

@@ -177,7 +177,7 @@ class Measuring:
                 self._sites.sites, request, open_request, options.timeout_s, may_lack=self._sites.may_lack
             )
             wanted = asked(request, options) if keep else {}
-            run = _empty_run(request, options, cards, argv, wanted)
+            run = replace(_empty_on(cards, request, options, argv), asked=wanted)
             cases = [case for card in cards.cards for case in card.cases]
             self._keeper = _Keeper(run, tuple(_choosable(request)), cases, keep)
         except BaseException:
@@ -437,19 +437,27 @@ def _choosable(request: Request) -> Iterator[KernelRecord]:
             yield kernel.record()
 
 
-def _empty_run(
-    request: Request, options: RunOptions, cards: Cards, argv: tuple[str, ...], wanted: Mapping[str, str]
-) -> Run:
+def _empty_on(cards: Cards, request: Request, options: RunOptions, argv: tuple[str, ...]) -> Run:
     opened = cards.cards[0].opened
+    return replace(
+        empty_run(request, options, opened, argv),
+        devices=tuple(card.opened.device for card in cards.cards),
+        backend_reason=" ".join(filter(None, (opened.backend_reason, *cards.left_out))) or None,
+        places=cards.places(),
+    )
+
+
+def empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
+    """A run on one device before its first case."""
     return Run(
         schema_version=SCHEMA_VERSION,
         tool=Tool("gpuprof", __version__),
         created_utc=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         argv=argv,
         environment=opened.environment,
-        devices=tuple(card.opened.device for card in cards.cards),
+        devices=(opened.device,),
         backend=opened.backend,
-        backend_reason=" ".join(filter(None, (opened.backend_reason, *cards.left_out))) or None,
+        backend_reason=opened.backend_reason,
         complete=False,
         seed=options.seed,
         labels=options.labels,
@@ -462,8 +470,6 @@ def _empty_run(
                 if opened.backend == "gpu"
             ),
         ),
-        asked=wanted,
-        places=cards.places(),
         cases=(),
     )
 

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 from gpuprof import signals
 from gpuprof.backends.base import Backend, Functions
+from gpuprof.backends.compile_only import CompileOnlyBackend
 from gpuprof.backends.select import open_backend
 from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
 from gpuprof.kernels.kernel import Kernel
@@ -23,6 +24,8 @@ from gpuprof.kernels.shape import LaunchShape, configure
 from gpuprof.measure.case import Case, resolve
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.measure.protocol import (
+    Build,
+    Built,
     Compiled,
     Count,
     Counted,
@@ -78,6 +81,9 @@ class Worker:
                 return self._explain(request)
             case Count():
                 return self._count(request.case)
+            case Build():
+                nothing = CompileOnlyBackend(self._backend.device, "only its resources were asked for")
+                return Built(measure_case(request.case, nothing, self._compile)[0])
         raise TypeError(f"no request: {request!r}")
 
     def _open(self, request: Open) -> Opened:

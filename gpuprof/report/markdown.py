@@ -16,6 +16,7 @@ from gpuprof.analysis.ladder import Ladder, Rung, build_ladder
 from gpuprof.analysis.modes import MODES
 from gpuprof.analysis.speed import Speed, rate, why_no_speed
 from gpuprof.analysis.status import status_of
+from gpuprof.analysis.tuned import tuned_sizes
 from gpuprof.report.blocks_text import BLOCK_COLUMNS, block_sentence
 from gpuprof.report.cells import Cell, cell_of, format_block, missing
 from gpuprof.report.device_facts import devices_text
@@ -24,6 +25,7 @@ from gpuprof.report.markdown_text import code, text
 from gpuprof.report.parameters_text import parameter_lines
 from gpuprof.report.profile_table import PROFILE_COLUMNS, profile_rows
 from gpuprof.report.shortened import shortened
+from gpuprof.report.tuned_markdown import search_markdown
 from gpuprof.results import Run
 
 _LEVELS = {"bad": "✗", "warning": "⚠", "note": "ℹ"}
@@ -59,6 +61,7 @@ def render_markdown(run: Run) -> str:
     for group in groups(run):
         for size in group.sizes:
             parts.append(_section(run, group, build_ladder(run, size)))
+    parts += map(search_markdown, tuned_sizes(run))
     cautions = [
         f"- {_LEVELS[banner.level]} **{text(banner.title)}.** {text(banner.detail)}"
         for banner in banners(run)
@@ -85,9 +88,10 @@ def _section(run: Run, group: Group, ladder: Ladder) -> str:
     answer = answer_of(run, group, ladder)
     detail = f" {answer.detail}." if answer.detail else ""
     lines += ["", text(f"{ladder.size.label}: {answer.text}{detail}")]
-    for line in parameter_lines(run, group, ladder.size.label):
-        lines += ["", text(line)]
-    lines += _blocks(run, group, ladder.size.label)
+    if run.tuning is None:
+        for line in parameter_lines(run, group, ladder.size.label):
+            lines += ["", text(line)]
+        lines += _blocks(run, group, ladder.size.label)
     remarks = [(rung, remark) for rung in ladder.rungs for remark in rung.case.remarks]
     if remarks:
         lines += ["", *(f"- {code(rung.kernel.id)}: {text(remark)}" for rung, remark in remarks)]

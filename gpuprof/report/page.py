@@ -40,6 +40,7 @@ from gpuprof.report.ladder_table import RungColumn, rung_columns
 from gpuprof.report.parameters_text import sweep_sentence
 from gpuprof.report.profile_table import ProfileRow, profile_rows
 from gpuprof.report.svg.drawings import drawings
+from gpuprof.report.tuned_section import TunedView, tuned_views
 from gpuprof.results import Run
 
 
@@ -118,6 +119,7 @@ class Page:
     kernels: tuple[KernelSection, ...]
     anchors: dict[str, str]
     charts: dict[str, ChartView]
+    tuned: tuple[TunedView, ...] = ()
 
 
 def build_page(run: Run) -> Page:
@@ -151,6 +153,7 @@ def build_page(run: Run) -> Page:
         kernels=kernel_sections(run, ladders, anchors),
         anchors=anchors,
         charts=charts,
+        tuned=tuned_views(run),
     )
 
 
@@ -222,7 +225,8 @@ def _group_view(
             )
         )
     opened = max(range(len(sizes)), key=lambda index: (_has_bars(sizes[index].ladder), index))
-    sweeps = build_sweeps(run, group)
+    # A search looks at few points of many: its own section shows them better than maps full of holes.
+    sweeps = () if run.tuning else build_sweeps(run, group)
     scaling = build_scaling(run, group)
     roofline = build_roofline(run, group)
     return GroupView(
@@ -240,7 +244,7 @@ def _group_view(
             SweepView(sweep, block_sentence(run, sweep), drawings(sweep_chart(sweep))[0]) for sweep in sweeps
         ),
         opened_sweep=_most_telling(sweeps, sizes[opened]),
-        parameters=_parameters(run, group),
+        parameters=() if run.tuning else _parameters(run, group),
     )
 
 

@@ -56,6 +56,7 @@ HOUSE: dict[str, str] = {
     "ncu": "Nsight Compute collects counters for cases.",
     "analysis": "Figures, roofline, reasons and claims: pure functions over a run.",
     "comparison": "What differs between runs: cases matched, verdicts, gates. Pure functions over runs.",
+    "tuning": "Searches parameters and blocks: space, model, stages, what is written into headers.",
     "report": "HTML, terminal and Markdown: pick figures, never compute them.",
     "commands": "What each command does.",
     "api": "What each command does, for Python programs.",
@@ -91,7 +92,7 @@ FEWER: dict[str, set[str]] = {
 LIBRARIES: dict[str, set[str]] = {
     "cuda": {"backends.gpu", "toolchain"},
     "pynvml": {"backends.gpu"},
-    "numpy": {"executor", "problems", "backends.gpu", "backends.sim"},
+    "numpy": {"executor", "problems", "backends.gpu", "backends.sim", "tuning"},
     "llvmlite": {"executor"},
     "distributed": {"measure"},
     "ncu_report": {"ncu"},

@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How good a search is after few timings: against every point's time, and against other searches.
+
+    python benchmarks/tune.py record FOLDER             on a GPU: times every point of the three spaces
+    python benchmarks/tune.py replay FOLDER [--seeds N]  anywhere: replays every strategy on these times
+
+Recording writes one compressed file for each space, `FOLDER/SPACE.json.xz`, in under six minutes each where
+there are sixteen cores. Replaying prints a table in Markdown: for each strategy the share of the best time
+that it reached, in the worst and in the middle of its runs, and in how many runs that was 98 % or more.
+"""
+
+import argparse
+import statistics
+import time
+from pathlib import Path
+
+from tune_strategies import Trace, strategies
+from tune_table import SPACES, Table, read_table, record
+
+#: Timings after which a search is looked at.
+_MARKS = (5, 10, 20, 40)
+_BUDGET = 20
+_GOOD = 0.98
+
+
+def reached(table: Table, trace: Trace, count: int) -> float:
+    """The best time of all over the best of the first points of a trace; 0 where none of these has one."""
+    times = [each for each in trace[:count] if each is not None]
+    return table.best_us / min(times) if times else 0.0
+
+
+def replay(table: Table, seeds: int) -> list[str]:
+    """A Markdown table of one space."""
+    timed = [point for point in table.points if point["time_us"]]
+    near = sum(table.best_us / point["time_us"] >= _GOOD for point in timed)
+    wrong = sum(point["outcome"] not in ("ok", None) for point in table.points)
+    spent = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in table.seconds.items())
+    lines = [
+        f"### {table.name}, {table.size}, {table.device.name}",
+        "",
+        f"{len(table.points):,} points can be launched, {len(timed):,} were timed, {wrong} are wrong;"
+        f" {near} reach {_GOOD:.0%} of the best. Recorded in {sum(table.seconds.values()):.0f} s: {spent}."
+        f" {_ranking(table)}",
+        "",
+        "| search | "
+        + " | ".join(f"after {mark}" for mark in _MARKS)
+        + f" | {_GOOD:.0%} after {_BUDGET} | a run |",
+        "|:--|" + "--:|" * (len(_MARKS) + 2),
+    ]
+    for name, strategy in strategies():
+        begun = time.monotonic()
+        traces = [strategy(table, max(_MARKS), seed) for seed in range(seeds)]
+        cost = (time.monotonic() - begun) / seeds
+        cells = []
+        for mark in _MARKS:
+            shares = [reached(table, trace, mark) for trace in traces]
+            cells.append(f"{min(shares):.3f} / {statistics.median(shares):.3f}")
+        good = sum(reached(table, trace, _BUDGET) >= _GOOD for trace in traces)
+        lines.append(f"| {name} | {' | '.join(cells)} | {good} of {seeds} | {cost:.1f} s |")
+    return [*lines, "", "Worst run / median run, as a share of the best time of the whole space."]
+
+
+def _ranking(table: Table) -> str:
+    """How well bounds alone rank points."""
+    both = sorted(
+        (point["bound_us"], point["time_us"])
+        for point in table.points
+        if point["bound_us"] and point["time_us"]
+    )
+    if len(both) < 3:
+        return "Bounds are not recorded."
+    bounds, times = map(_ranks, zip(*both, strict=True))
+    fastest = min(time for _, time in both)
+    share = fastest / min(time for _, time in both[:_BUDGET])
+    return (
+        f"Of {len(both):,} bounds the rank correlation with times is"
+        f" {statistics.correlation(bounds, times):.2f}; the {_BUDGET} lowest hold one of {share:.3f} of the"
+        " best of these."
+    )
+
+
+def _ranks(values: tuple[float, ...]) -> list[int]:
+    order = sorted(range(len(values)), key=values.__getitem__)
+    ranks = [0] * len(values)
+    for rank, index in enumerate(order):
+        ranks[index] = rank
+    return ranks
+
+
+def main() -> None:
+    """Record or replay, as the command line says."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=("record", "replay"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--spaces", default=",".join(SPACES), help="of gemm,transpose,softmax")
+    parser.add_argument("--device", default="0", help="the GPU's number")
+    parser.add_argument("--limit", type=float, default=330.0, help="seconds of a space")
+    parser.add_argument("--count", type=float, default=90.0, help="seconds of these for counting bounds")
+    parser.add_argument("--seeds", type=int, default=10)
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    for name in given.spaces.split(","):
+        path = given.folder / f"{name}.json.xz"
+        if given.what == "record":
+            table = record(name, SPACES[name][1], given.device, given.limit, given.count)
+            table.save(path)
+            timed = sum(1 for point in table.points if point["time_us"])
+            print(
+                f"{path}: {timed:,} of {len(table.points):,} points timed, best {table.best_us:.2f} us,"
+                f" {sum(table.seconds.values()):.0f} s",
+                flush=True,
+            )
+        elif path.exists():
+            print("\n".join(replay(read_table(path), given.seeds)), end="\n\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

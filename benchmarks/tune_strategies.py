@@ -1,0 +1,190 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to search a recorded space: gpuprof's own, at random, and others' where they are installed.
+
+Each asks for one point after the other and is told its time; a trace is those times in order, None for a
+point that has none.
+"""
+
+import contextlib
+import io
+import json
+import random
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from tune_table import Table
+
+from gpuprof.results import Measurement, Timing, TimingPair
+from gpuprof.tuning.size_search import SizeSearch
+from gpuprof.tuning.space import point_of_case
+from gpuprof.tuning.tuner import BATCH, COUNTED, FIRST_BATCH
+
+Trace = list[float | None]
+Strategy = Callable[[Table, int, int], Trace]
+
+
+def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
+    """gpuprof's search, as `gpuprof tune` runs it."""
+    space, problem, held = table.candidates()
+    search = SizeSearch(space, problem, table.device, seed, timed=True)
+    times = {candidate.point: time for candidate, _, time in held}
+    known = {candidate.point: measurement for candidate, measurement, _ in held}
+    for candidate in search.candidates:
+        if candidate.point in known:
+            search.built(candidate, replace(known[candidate.point], bounds={}, bound_by=None))
+    search.begin(0)
+    if counts:
+        for built in search.to_count(COUNTED):
+            search.counted(built, known[built.candidate.point])
+        search.rank_by_bounds()
+    trace: Trace = []
+    batch = FIRST_BATCH
+    while cases := search.next_cases(budget, batch):
+        for case in cases:
+            point = point_of_case(case)
+            trace.append(times[point])
+            search.tell(point, _told(known[point], times[point]))
+        batch = BATCH
+    return trace
+
+
+def own_without_counts(table: Table, budget: int, seed: int) -> Trace:
+    """The same, as if nothing could be counted."""
+    return own(table, budget, seed, counts=False)
+
+
+def at_random(table: Table, budget: int, seed: int) -> Trace:
+    """Points in random order, of those that can be launched."""
+    order = [point["time_us"] for point in table.points]
+    random.Random(seed).shuffle(order)
+    return order[:budget]
+
+
+def optuna_tpe(table: Table, budget: int, seed: int) -> Trace:
+    """Optuna's default sampler over the same lists of values; points that cannot run are told as pruned."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    times = {_key(point["params"]): point["time_us"] for point in table.points}
+    values = _values(table)
+    trace: Trace = []
+    seen: set[tuple[int, ...]] = set()
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+    # What constraints rule out costs it no timing, and a point that it asks for twice neither.
+    for _ in range(100 * budget):
+        if len(trace) >= budget:
+            break
+        trial = study.ask()
+        key = tuple(trial.suggest_categorical(name, each) for name, each in values.items())
+        time = times.get(key)
+        if time is None:
+            study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+        else:
+            study.tell(trial, time)
+        if key in times and key not in seen:
+            seen.add(key)
+            trace.append(time)
+    return trace
+
+
+def kernel_tuner(strategy: str) -> Strategy:
+    """One of Kernel Tuner's strategies, in its simulation mode on the recorded times."""
+
+    def search(table: Table, budget: int, seed: int) -> Trace:
+        import kernel_tuner as tuner
+        import numpy as np
+
+        random.seed(seed)
+        np.random.seed(seed)
+        values = _values(table)
+        times = {_key(point["params"]): point["time_us"] for point in table.points}
+        names = list(values)
+
+        def allowed(params: dict[str, int]) -> bool:
+            return times.get(tuple(params[name] for name in names)) is not None
+
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            contextlib.redirect_stdout(io.StringIO()),
+            warnings.catch_warnings(action="ignore"),
+        ):
+            cache = Path(folder, "cache.json")
+            cache.write_text(json.dumps(_cache_file(table, values)), encoding="utf-8")
+            results, _ = tuner.tune_kernel(
+                "recorded",
+                "",
+                (1,),
+                [],
+                values,
+                restrictions=allowed,
+                strategy=strategy,
+                strategy_options={"max_fevals": budget},
+                simulation_mode=True,
+                cache=str(cache),
+                quiet=True,
+            )
+        found = [result["time"] for result in results]
+        return [each if isinstance(each, float) else None for each in found][:budget]
+
+    return search
+
+
+def strategies() -> Iterator[tuple[str, Strategy]]:
+    """Those that can run here, by name."""
+    yield "gpuprof tune", own
+    yield "gpuprof tune, nothing counted", own_without_counts
+    yield "random", at_random
+    if find_spec("optuna"):
+        yield "Optuna, TPE", optuna_tpe
+    if find_spec("kernel_tuner"):
+        for name in ("bayes_opt", "genetic_algorithm", "greedy_ils"):
+            yield f"Kernel Tuner, {name}", kernel_tuner(name)
+
+
+def _told(case: Measurement, time: float | None) -> Measurement:
+    """A case as a GPU would have measured it."""
+    if time is None:
+        return replace(case, outcome="incorrect", reason="no time is recorded")
+    timing = Timing(time, time, time, None, ((time,),))
+    return replace(case, outcome="ok", timing=TimingPair(timing, None))
+
+
+def _values(table: Table) -> dict[str, list[int]]:
+    """Values of each parameter that differ between points."""
+    names = table.points[0]["params"]
+    return {name: sorted({point["params"][name] for point in table.points}) for name in names}
+
+
+def _key(params: dict[str, int]) -> tuple[int, ...]:
+    return tuple(params.values())
+
+
+def _cache_file(table: Table, values: dict[str, list[int]]) -> dict[str, object]:
+    """The recorded times as Kernel Tuner keeps them."""
+    zero = dict.fromkeys(
+        ("compile_time", "verification_time", "benchmark_time", "strategy_time", "framework_time"), 0.0
+    )
+    return {
+        "device_name": table.device.name,
+        "kernel_name": "recorded",
+        "problem_size": [1],
+        "tune_params_keys": list(values),
+        "tune_params": values,
+        "objective": "time",
+        "cache": {
+            ",".join(map(str, point["params"].values())): {
+                **point["params"],
+                "time": point["time_us"],
+                "times": [point["time_us"]],
+                "timestamp": "2000-01-01T00:00:00",
+                **zero,
+            }
+            for point in table.points
+            if point["time_us"] is not None
+        },
+    }

@@ -1,0 +1,231 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Search a kernel's parameters from Python."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gpuprof.analysis.tuned import (
+    TunedRow,
+    TunedSize,
+    answer_sentence,
+    space_sentence,
+    tie_sentence,
+    tuned_sizes,
+)
+from gpuprof.api.measuring import Extents, Interrupted, Values, What, Which, declared_request, listed_blocks
+from gpuprof.api.run import Run
+from gpuprof.errors import InputError
+from gpuprof.measure.run import MOST_ROUNDS, RunOptions
+from gpuprof.results import Measurement
+from gpuprof.results import Run as Record
+from gpuprof.store import ResultsFile
+from gpuprof.text import Extent
+from gpuprof.tuning.continuing import find_earlier
+from gpuprof.tuning.search_plan import USUAL_POINTS, Plan, Silent, Watcher, checked_budget
+from gpuprof.tuning.space import Wanted, make_space
+from gpuprof.tuning.tuner import Tuner
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """One way to run a kernel that a search found best, or as good.
+
+    Args:
+        kernel: Id of the kernel.
+        params: Values of its parameters.
+        block: Threads of a block in x, y and z.
+        time_us: Measured time of one launch; None where nothing was timed.
+        bound_us: The least time that exact counts allow; None where it was not counted.
+    """
+
+    kernel: str
+    params: Mapping[str, int]
+    block: Extent
+    time_us: float | None
+    bound_us: float | None
+
+
+class Search:
+    """What a search found.
+
+    Args:
+        run: Every point that was timed or counted, as a run.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The sizes, as users type them."""
+        return tuple(size.label for size in tuned_sizes(self.run.record))
+
+    @property
+    def by_time(self) -> bool:
+        """Whether times decided; else points are ranked by bounds, and nothing was timed."""
+        return self.run.record.backend == "gpu"
+
+    def best(self, size: str | int | None = None) -> Best:
+        """The best point.
+
+        Args:
+            size: Of the sizes, as users type it; may be left out where there is one.
+
+        Raises:
+            InputError: There is no such size, or none of its points was right.
+        """
+        return self.ties(size)[0]
+
+    def ties(self, size: str | int | None = None) -> tuple[Best, ...]:
+        """The best point, and those that cannot be told apart from it.
+
+        Args:
+            size: As of `best`.
+
+        Raises:
+            InputError: As of `best`.
+        """
+        found = self._size(size)
+        if not found.ties:
+            raise InputError(f"At {found.label} {answer_sentence(found)}.")
+        return tuple(map(_best, found.ties))
+
+    def __str__(self) -> str:
+        """The answer at each size, in words."""
+        return "\n".join(
+            f"{size.label}: {'; '.join(filter(None, (answer_sentence(size), tie_sentence(size))))}."
+            f" {space_sentence(size)}."
+            for size in tuned_sizes(self.run.record)
+        )
+
+    def __repr__(self) -> str:
+        """What was searched; `str` tells what was found."""
+        return f"<search of {len(self.run)} points at {', '.join(self.sizes)}>"
+
+    def _size(self, size: str | int | None) -> TunedSize:
+        sizes = {found.label: found for found in tuned_sizes(self.run.record)}
+        if size is None and len(sizes) == 1:
+            return next(iter(sizes.values()))
+        if str(size) not in sizes:
+            what = "Several sizes were searched." if size is None else f"Size {size} was not searched."
+            raise InputError(what, fix=f"Name one of {', '.join(sizes)}.")
+        return sizes[str(size)]
+
+
+def tune(
+    what: What | Sequence[What],
+    *,
+    operation: str | Path | None = None,
+    kernels: str | Path | Sequence[str | Path] | Mapping[str, Values] = (),
+    values: Values | None = None,
+    sizes: Extents | list[Extents] | None = None,
+    blocks: Extents | list[Extents] | None = None,
+    dtype: str = "f32",
+    scalars: Mapping[str, float] | None = None,
+    references: Collection[Which] = (),
+    device: str | int = "auto",
+    arch: str | None = None,
+    budget: int = USUAL_POINTS,
+    seconds: float | None = None,
+    rounds: int = 10,
+    seed: int = 0,
+    timeout_s: float = 60.0,
+    seconds_per_case: float = 0.25,
+    sim_blocks: int | Literal["all"] | None = None,
+    poison_inout: bool = True,
+    explain: bool = False,
+    save: str | Path | None = None,
+    progress: Watcher | None = None,
+) -> Search:
+    """Search the values that headers declare for the parameters and blocks of kernels.
+
+    Points that constraints, resources or spills rule out never run. Of the others a model of bounds and of
+    the times so far chooses which to time; the closest meet in rounds. Without a GPU points are counted on
+    the executor and ranked by their bounds.
+
+    Args:
+        what: As of `profile`: an operation that comes with gpuprof, a folder, `.cu` files or `Source` texts.
+        operation: As of `profile`.
+        kernels: Which of them: ids or further `.cu` files, or these with the values to search in the place
+            of their header's, `{"mine": {"BM": [64, 128]}}`. All that declare candidates when empty.
+        values: Values to search besides those that headers declare: `{"BM": [32, 64, 128]}`.
+        sizes: One problem size or a list, each searched for itself; the operation's own when None.
+        blocks: Blocks to search besides those that headers declare.
+        dtype: Element type.
+        scalars: Numbers that the operation takes besides its sizes.
+        references: What to measure beside the best on a GPU.
+        device: `"auto"`, a GPU's number, or `"sim"` or `"sim:CARD"` for the executor.
+        arch: Without a GPU, the architecture to stand in for.
+        budget: Points to time at each size; to count, where there is no GPU.
+        seconds: Time after which no further point is begun; None for no such limit.
+        rounds: Rounds in which the closest points meet at the end, each in a fresh process.
+        seed: Of the random inputs, and of choices among equals.
+        timeout_s: Longest that one case may take.
+        seconds_per_case: Kernel time to spend sampling a point near the best.
+        sim_blocks: Blocks that the executor runs of each grid; chosen by size when None.
+        poison_inout: As of `profile`.
+        explain: Whether points that go wrong are run on the executor at once, to see where.
+        save: A results file that holds every point as soon as it is measured. If it holds an earlier part of
+            the same search, the search goes on from there.
+        progress: Told about every stage.
+
+    Returns:
+        What was found. A point that is wrong, fails or hangs is a case that says so, not an exception.
+
+    Raises:
+        InputError: An argument makes no sense, there is nothing to search, or `save` holds something else.
+        BackendUnavailable: The device cannot be used.
+        Interrupted: Ctrl-C; it holds what was measured, the best included.
+    """
+    if not isinstance(rounds, int) or not 1 <= rounds <= MOST_ROUNDS:
+        raise InputError(f"rounds is {rounds!r}.", fix=f"Give a whole number from 1 to {MOST_ROUNDS}.")
+    request = declared_request(what, operation, kernels, sizes, dtype, scalars, references)
+    lists = {name: [each] if isinstance(each, int) else each for name, each in (values or {}).items()}
+    wanted = Wanted(lists, tuple(listed_blocks(blocks)))
+    space = make_space(request.selections, wanted, named=bool(kernels))
+    options = RunOptions(
+        device=str(device),
+        arch=arch,
+        seed=seed,
+        timeout_s=timeout_s,
+        seconds_per_case=seconds_per_case,
+        sim_blocks=0 if sim_blocks == "all" else sim_blocks,
+        poison_inout=poison_inout,
+        explain=explain,
+        rounds=rounds,
+    )
+    plan = Plan(request, space, options, checked_budget(budget, seconds))
+    path = None if save is None else Path(save)
+
+    def earlier(run: Record) -> tuple[Measurement, ...]:
+        if path is None or not path.exists():
+            return ()
+        found = find_earlier(path, run, request.problem(request.sizes[0], {}).record())
+        if found.why_not:
+            raise InputError(f"{path} exists already, and {found.why_not}.", fix="Name another file.")
+        return found.cases
+
+    def keep(run: Record) -> ResultsFile:
+        assert path is not None
+        return ResultsFile(path, run, replace=True)
+
+    with Tuner(plan, progress or Silent(), keep=keep if path else None, earlier=earlier) as tuner:
+        record = tuner.search()
+    if not record.complete:
+        raise Interrupted(Run(record))
+    return Search(Run(record))
+
+
+def _best(row: TunedRow) -> Best:
+    case = row.case
+    timed = case.timing is not None and case.timing.cold is not None
+    return Best(
+        case.kernel,
+        case.params,
+        case.block,
+        case.timing.cold.median_us if timed and case.timing and case.timing.cold else None,
+        case.bounds[case.bound_by].least_us if case.bound_by else None,
+    )

@@ -1,0 +1,245 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`gpuprof tune`: search, show what was found, write its files, and the kernel's where asked."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpuprof import signals
+from gpuprof.commands.browser import open_report
+from gpuprof.commands.latest import RUNS, link_latest
+from gpuprof.commands.output import print_written, write_report
+from gpuprof.commands.search_progress import watch_search
+from gpuprof.commands.texts import choose_kernels, choose_references, parse_values
+from gpuprof.commands.tune_writing import check_sources, write_found
+from gpuprof.console import tell
+from gpuprof.errors import ExitCode, InputError, did_you_mean
+from gpuprof.files import check_writable
+from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
+from gpuprof.kernels.paths import ladder_of
+from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
+from gpuprof.measure.request import make_request
+from gpuprof.measure.run import RunOptions
+from gpuprof.problems.sizes import parse_sizes
+from gpuprof.results import Measurement, ProblemRecord, Run
+from gpuprof.store import ResultsFile
+from gpuprof.text import Extent
+from gpuprof.tuning.continuing import Continued, find_earlier
+from gpuprof.tuning.search_plan import Plan, read_budget
+from gpuprof.tuning.space import Space, Wanted, make_space
+from gpuprof.tuning.tuner import Tuner
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a command line asks for, as far as it is text.
+
+    Args:
+        what: A shipped operation or kernel, folders or `.cu` files.
+        kernels: As behind `--kernel`.
+        values: As behind `--values`.
+        sizes: As behind `--sizes`; None for the operation's own.
+        blocks: Blocks to try besides.
+        dtype: Element type.
+        scalars: Numbers besides the sizes.
+        command: What the preprocessor is told.
+        references: As behind `--reference`.
+        budget: As behind `--budget`.
+    """
+
+    what: tuple[str, ...]
+    kernels: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    sizes: str | None = None
+    blocks: tuple[Extent, ...] = ()
+    dtype: str = "f32"
+    scalars: Mapping[str, float] = field(default_factory=dict)
+    command: Preprocessing = NOTHING
+    references: str = "vendor"
+    budget: str = "20"
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Where what was found goes.
+
+    Args:
+        directory: `-o`; None for one below `gpuprof-results` that is named after the kernel.
+        force: Whether to begin anew where results stand already, and to replace files.
+        quiet: Whether to leave out progress and table.
+        write: Whether to write kernel files.
+        browser: Whether to open the report.
+    """
+
+    directory: Path | None
+    force: bool = False
+    quiet: bool = False
+    write: bool = False
+    browser: bool = False
+
+
+def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[str, ...]) -> ExitCode:
+    """Search, print the answer, write results and report, and name the files.
+
+    Returns:
+        The command's exit status.
+
+    Raises:
+        GpuprofError: For bad input or a missing device; nothing measured is lost.
+    """
+    plan, sources = make_plan(asked, options)
+    if outputs.write:
+        check_sources(plan.space, sources)
+    signals.postpone()
+    _tell_space(plan.space)
+    request = plan.request
+    place = _Place(outputs, _name_of(plan), request.problem(request.sizes[0], {}).record())
+    with (
+        watch_search(quiet=outputs.quiet) as watcher,
+        Tuner(plan, watcher, argv=argv, keep=place.keep, earlier=place.earlier) as tuner,
+    ):
+        run = tuner.search()
+    if not outputs.quiet:
+        from gpuprof.report.shown import show_run
+
+        show_run(run, file=sys.stdout)
+    written = [place.json, place.json.with_name("report.html")]
+    write_report(run, written[1])
+    if outputs.directory is None:
+        link_latest(place.json.parent)
+    if outputs.write and run.complete:
+        written += write_found(run, plan, sources, force=outputs.force)
+    print_written(*written)
+    if outputs.browser:
+        open_report(written[1])
+    if not run.complete:
+        tell("Stopped early: the best until then is kept, and the same command goes on from there.")
+        return ExitCode.INTERRUPTED
+    return exit_code(run)
+
+
+def exit_code(run: Run) -> ExitCode:
+    """0 where every size has an answer. A wrong point is a finding of the search, no failure of it."""
+    sizes = run.tuning.sizes if run.tuning else ()
+    return ExitCode.OK if sizes and all(size.ties for size in sizes) else ExitCode.CASES_FAILED
+
+
+def make_plan(asked: Asked, options: RunOptions) -> tuple[Plan, dict[str, Path]]:
+    """The search that is asked for, and the file of each kernel that is the user's own.
+
+    Raises:
+        InputError: Something of it makes no sense.
+        HeaderError: A kernel file is faulty.
+    """
+    budget = read_budget(asked.budget)
+    ladder, kernels, paths = _ladder_of(asked)
+    selections = choose_kernels(ladder, kernels, False, asked.command)
+    wanted = Wanted(parse_values(list(asked.values)), asked.blocks)
+    operation = ladder.operation
+    request = make_request(
+        ladder,
+        selections,
+        parse_sizes(asked.sizes or operation.default_sizes, operation.dimensions),
+        (),
+        asked.dtype,
+        asked.scalars,
+        choose_references(operation, asked.references),
+    )
+    space = make_space(request.selections, wanted, named=bool(selections))
+    own = [
+        Path(name) for text in kernels for name in text.split(",") if name.partition(":")[0].endswith(".cu")
+    ]
+    return Plan(request, space, options, budget), _sources(space, [*paths, *own])
+
+
+def _sources(space: Space, paths: list[Path]) -> dict[str, Path]:
+    """The file of each kernel, where it is among the user's own."""
+    files = [file for path in paths for file in (sorted(path.glob("*.cu")) if path.is_dir() else [path])]
+    return {
+        axes.kernel.id: file for axes in space.axes for file in files if file.name == axes.kernel.file_name
+    }
+
+
+def _ladder_of(asked: Asked) -> tuple[Ladder, list[str], list[Path]]:
+    """The ladder, the kernels to search of it, and paths of the user's own."""
+    kernels = list(asked.kernels)
+    if all(text.endswith(".cu") or Path(text).exists() for text in asked.what):
+        paths = [Path(text) for text in asked.what]
+        return ladder_of(paths, command=asked.command), kernels, paths
+    (name, *others) = asked.what
+    if name in shipped_names() and not others:
+        return shipped_ladder(name), kernels, []
+    ladders = {operation: shipped_ladder(operation) for operation in shipped_names()}
+    homes = {
+        text: [name for name, ladder in ladders.items() if any(text == each.id for each in ladder.kernels)]
+        for text in asked.what
+    }
+    for text, found in homes.items():
+        if not found:
+            known = (*ladders, *(kernel.id for ladder in ladders.values() for kernel in ladder.kernels))
+            usual = "Name a .cu file, a folder, or an operation or kernel that `gpuprof list` shows."
+            raise InputError(f"There is no kernel {text!r} to tune.", fix=did_you_mean(text, known, usual))
+    common = [name for name in ladders if all(name in found for found in homes.values())]
+    if not common:
+        raise InputError("The kernels compute different operations.", fix="Tune one operation at a time.")
+    if len(common) > 1:
+        raise InputError(
+            f"{name} is a kernel of {' and of '.join(common)}.", fix=f"gpuprof tune {common[0]} -k {name}"
+        )
+    return ladders[common[0]], [*asked.what, *kernels], []
+
+
+def _name_of(plan: Plan) -> str:
+    axes = plan.space.axes
+    return axes[0].kernel.id if len(axes) == 1 else plan.request.operation.name
+
+
+def _tell_space(space: Space) -> None:
+    for axes in space.axes:
+        if axes.kept and axes.count > 1:
+            kept = ", ".join(f"{name} at {axes.values[name][0]}" for name in axes.kept)
+            tell(f"{axes.kernel.id} keeps {kept}: no candidates are declared; --values adds some.")
+
+
+class _Place:
+    """Where the search's results file stands, and what of an earlier part of the search is there."""
+
+    def __init__(self, outputs: Outputs, name: str, problem: ProblemRecord) -> None:
+        self._outputs = outputs
+        self._problem = problem
+        self._name = name
+        self._earlier: Continued | None = None
+        self.json = (outputs.directory or RUNS / f"tune-{name}") / "results.json"
+        check_writable(self.json, force=True)
+
+    def earlier(self, run: Run) -> tuple[Measurement, ...]:
+        """What was measured before in the same search; the place moves on where another search has it.
+
+        Raises:
+            InputError: The user named a place that holds something else.
+        """
+        if self._outputs.force:
+            return ()
+        number = 2
+        while self.json.exists():
+            self._earlier = find_earlier(self.json, run, self._problem)
+            if not self._earlier.why_not:
+                count = len(self._earlier.cases)
+                tell(
+                    f"Going on from {self.json}: {count} {'point is' if count == 1 else 'points are'} known."
+                )
+                return self._earlier.cases
+            if self._outputs.directory is not None:
+                raise InputError(
+                    f"{self.json} exists already, and {self._earlier.why_not}.",
+                    fix="Name another place with -o, or add --force to replace it.",
+                )
+            self.json = RUNS / f"tune-{self._name}-{number}" / "results.json"
+            number += 1
+        return ()
+
+    def keep(self, run: Run) -> ResultsFile:
+        """Open the results file."""
+        return ResultsFile(self.json, run, replace=self._outputs.force or self._earlier is not None)

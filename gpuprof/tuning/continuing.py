@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Going on with a search: what an earlier part of it measured, if it is the same search."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuprof.errors import ResultsError
+from gpuprof.reading import read_run
+from gpuprof.results import Measurement, ProblemRecord, Run
+
+#: Of an environment, what changes no measured code.
+_OF_NO_CONSEQUENCE = ("python", "numpy", "platform")
+
+
+@dataclass(frozen=True, slots=True)
+class Continued:
+    """What stands in a results file.
+
+    Args:
+        cases: Points that were measured, references aside.
+        why_not: Why they are of another search, as a clause; empty where they are not.
+    """
+
+    cases: tuple[Measurement, ...] = ()
+    why_not: str = ""
+
+
+def find_earlier(path: Path, run: Run, problem: ProblemRecord) -> Continued:
+    """What an earlier part of a search measured.
+
+    Args:
+        path: A results file that exists.
+        run: The search as it begins.
+        problem: What it computes, at any of its sizes.
+    """
+    try:
+        old = read_run(path)
+    except ResultsError:
+        return Continued(why_not="it is no results file")
+    cases = tuple(case for case in old.cases if not case.is_reference)
+    why_not = _difference(old, run) or next(filter(None, (_other(case, problem) for case in cases)), "")
+    return Continued(() if why_not else cases, why_not)
+
+
+def _other(case: Measurement, problem: ProblemRecord) -> str:
+    """What makes a case one of another search, as a clause; empty where it is of this one."""
+    if case.problem.dtype != problem.dtype:
+        return f"its search was in {case.problem.dtype}"
+    return "" if case.problem.scalars == problem.scalars else "its scalars are others"
+
+
+def _difference(old: Run, new: Run) -> str:
+    """What makes two runs different searches, as a clause; empty where they are one."""
+    if old.tuning is None or new.tuning is None:
+        return "it holds a run that is no search"
+    if old.backend != new.backend or old.device.name != new.device.name:
+        return f"its search ran on {old.device.name}"
+    sources = {kernel.id: kernel.source_hash for kernel in old.kernels if not kernel.is_reference}
+    for kernel in new.kernels:
+        if not kernel.is_reference and sources.pop(kernel.id, None) != kernel.source_hash:
+            return f"its search was of another {kernel.id}"
+    if sources:
+        return f"its search was of {next(iter(sources))} too"
+    if old.operations != new.operations:
+        return "its operation is declared otherwise"
+    if old.seed != new.seed:
+        return f"its seed is {old.seed}"
+    if _telling(old) != _telling(new):
+        return "it was measured with another driver or compiler"
+    return ""
+
+
+def _telling(run: Run) -> dict[str, str]:
+    return {name: value for name, value in run.environment.items() if name not in _OF_NO_CONSEQUENCE}

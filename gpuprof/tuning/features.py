@@ -1,0 +1,127 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a model sees of a point before it runs: its values, its launch, and what the compiler made of it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuprof.devices.device import Device
+from gpuprof.results import Measurement
+from gpuprof.tuning.search import scaled
+from gpuprof.tuning.space import Candidate
+from gpuprof.tuning.surrogate import Vector, predict
+
+#: Values of a parameter that span this factor are told apart by their logarithm.
+_WIDE = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A candidate that was compiled and fits on the device.
+
+    Args:
+        candidate: The candidate.
+        measurement: Its resources, and its bounds once it was counted.
+    """
+
+    candidate: Candidate
+    measurement: Measurement
+
+    @property
+    def bound_us(self) -> float | None:
+        """The least time that exact counts allow; None where it was not counted."""
+        bounds, by = self.measurement.bounds, self.measurement.bound_by
+        return bounds[by].least_us if by else None
+
+
+def features_of(points: Sequence[Built], device: Device) -> Vector:
+    """A row of numbers for each point.
+
+    Args:
+        points: All of a search.
+        device: What they run on.
+    """
+    columns = [_column(points, name) for name in _names(points)]
+    kernels = list(dict.fromkeys(one.candidate.point.kernel for one in points))
+    if len(kernels) > 1:
+        columns += [[float(one.candidate.point.kernel == kernel) for one in points] for kernel in kernels]
+    launches = [_of_launch(one, device) for one in points]
+    columns += map(list, zip(*launches, strict=True))
+    return np.array(columns, dtype=np.float64).T.reshape(len(points), -1)
+
+
+def sketch(points: Sequence[Built], device: Device) -> Vector:
+    """A first guess of each point's time from its launch alone, as a logarithm: how evenly SMs are busy."""
+    return np.array([_imbalance(one, device) for one in points])
+
+
+def bounded(points: Sequence[Built], features: Vector, guess: Vector) -> Vector:
+    """The logarithm of every point's bound: exact where it was counted, else as the counted ones suggest.
+
+    Args:
+        points: All of a search.
+        features: As of `features_of`.
+        guess: What is thought of each without counts, as a logarithm.
+    """
+    known = {index: math.log(us) for index, one in enumerate(points) if (us := one.bound_us) is not None}
+    if not known:
+        return guess
+    values = np.array(list(known.values()))
+    found = predict(scaled(features), guess, list(known), values).mean.copy()
+    found[list(known)] = values
+    return found
+
+
+def _names(points: Sequence[Built]) -> list[str]:
+    return list(dict.fromkeys(name for one in points for name, _ in one.candidate.point.params))
+
+
+def _column(points: Sequence[Built], name: str) -> list[float]:
+    """A parameter of all points; 0 for a kernel that lacks it."""
+    values = [dict(one.candidate.point.params).get(name) for one in points]
+    had = [value for value in values if value is not None]
+    wide = min(had) > 0 and max(had) >= _WIDE * min(had)
+    return [0.0 if value is None else math.log2(value) if wide else float(value) for value in values]
+
+
+def _of_launch(one: Built, device: Device) -> tuple[float, ...]:
+    launch, case = one.candidate.shape.largest, one.measurement
+    resources, occupancy = case.resources, case.occupancy
+    assert resources is not None
+    assert occupancy is not None
+    return (
+        *(math.log2(extent) for extent in launch.block),
+        math.log2(math.prod(launch.block)),
+        math.log2(math.prod(launch.grid)),
+        resources.registers_per_thread / 32,
+        math.log2(1 + resources.shared_bytes / 1024),
+        math.log2(1 + resources.spill_bytes),
+        math.log2(occupancy.blocks_per_sm),
+        math.log2(_warps(one)),
+        _imbalance(one, device),
+        _waves(one, device),
+    )
+
+
+def _warps(one: Built) -> float:
+    """Resident warps of an SM."""
+    assert one.measurement.occupancy is not None
+    threads = math.prod(one.candidate.shape.largest.block)
+    return max(1.0, one.measurement.occupancy.blocks_per_sm * math.ceil(threads / 32))
+
+
+def _imbalance(one: Built, device: Device) -> float:
+    """Logarithm of what the busiest SM has to do over the mean."""
+    blocks = math.prod(one.candidate.shape.largest.grid)
+    return math.log(math.ceil(blocks / device.sm_count) * device.sm_count / blocks)
+
+
+def _waves(one: Built, device: Device) -> float:
+    """Logarithm of whole waves of blocks over what there is to do."""
+    assert one.measurement.occupancy is not None
+    blocks = math.prod(one.candidate.shape.largest.grid)
+    slots = device.sm_count * max(1, one.measurement.occupancy.blocks_per_sm)
+    return math.log(math.ceil(blocks / slots) * slots / blocks)

@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What a search is asked for, and whom it tells how far it is."""
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from gpuprof.errors import InputError
+from gpuprof.measure.protocol import Opened
+from gpuprof.measure.request import Request
+from gpuprof.measure.run import RunOptions
+from gpuprof.tuning.space import Space
+
+#: Points that are timed at each size unless something else is asked for.
+USUAL_POINTS = 20
+MOST_POINTS = 10_000
+_LONGEST_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """When a search ends.
+
+    Args:
+        points: Points timed at each size; counted, where there is no GPU.
+        seconds: Time after which no further point is begun; None for no such limit.
+    """
+
+    points: int = USUAL_POINTS
+    seconds: float | None = None
+
+
+def read_budget(text: str) -> Budget:
+    """Read `--budget`: a number of points, a time such as `90s`, or both: `40,90s`.
+
+    Raises:
+        InputError: It is neither.
+    """
+    points: int | None = None
+    seconds: float | None = None
+    for item in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,6}(?:\.[0-9]{1,3})?)(s?)\s*", item)
+        if match is None or (not match[2] and "." in match[1]):
+            raise InputError(
+                f"--budget {text!r} is no budget.", fix="Write points, seconds or both: 40, 90s or 40,90s."
+            )
+        if match[2]:
+            seconds = float(match[1])
+        else:
+            points = int(match[1])
+    return checked_budget(USUAL_POINTS if points is None else points, seconds)
+
+
+def checked_budget(points: int, seconds: float | None = None) -> Budget:
+    """A budget that makes sense.
+
+    Raises:
+        InputError: It does not.
+    """
+    if not 1 <= points <= MOST_POINTS:
+        raise InputError(f"A budget of {points} points makes no sense.", fix=f"Give 1 to {MOST_POINTS:,}.")
+    if seconds is not None and not 0 < seconds <= _LONGEST_S:
+        raise InputError(f"A budget of {seconds:g} s makes no sense.", fix=f"Give up to {_LONGEST_S:g} s.")
+    return Budget(points, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A search.
+
+    Args:
+        request: Operation, kernels, sizes, types and references.
+        space: Among what.
+        options: How cases are measured; `rounds` are those of the last stage.
+        budget: When it ends.
+    """
+
+    request: Request
+    space: Space
+    options: RunOptions
+    budget: Budget = Budget()
+
+
+class Watcher(Protocol):
+    """Whom a search tells how far it is."""
+
+    def opened(self, opened: Opened) -> None:
+        """The device is open."""
+        ...
+
+    def stage(self, title: str, steps: int) -> None:
+        """A stage of so many steps begins."""
+        ...
+
+    def step(self, told: str = "") -> None:
+        """One step of the stage is done."""
+        ...
+
+
+class Silent:
+    """Watches and says nothing."""
+
+    def opened(self, opened: Opened) -> None:
+        """Say nothing."""
+
+    def stage(self, title: str, steps: int) -> None:
+        """Say nothing."""
+
+    def step(self, told: str = "") -> None:
+        """Say nothing."""

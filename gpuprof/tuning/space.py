@@ -1,0 +1,289 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""What is searched: every combination of the values that headers declare and constraints allow."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from gpuprof.devices.device import Device
+from gpuprof.errors import CaseSkipped, InputError, did_you_mean
+from gpuprof.kernels.candidates import BLOCK
+from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.shape import LaunchShape, check_block, configure
+from gpuprof.measure.case import Case
+from gpuprof.measure.request import Selection
+from gpuprof.problems.problem import Problem
+from gpuprof.results import Measurement, TunedPoint
+from gpuprof.text import Extent, format_extent
+
+#: Combinations that are looked at one by one; constraints of a header leave a part of them.
+MOST_COMBINATIONS = 200_000
+#: Different reasons that are told apart.
+_MOST_REASONS = 12
+OTHER_REASONS = "For other reasons."
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One way to run one kernel.
+
+    Args:
+        kernel: Its id.
+        params: Values of all its parameters, in the header's order.
+        block: Threads in x, y and z.
+    """
+
+    kernel: str
+    params: tuple[tuple[str, int], ...]
+    block: Extent
+
+    def record(self, expected_us: float | None = None) -> TunedPoint:
+        """The point as a results file keeps it."""
+        return TunedPoint(self.kernel, dict(self.params), self.block, expected_us)
+
+
+def point_of(case: Measurement | TunedPoint, kernel: Kernel) -> Point:
+    """The point that a measurement is of; parameters that it does not name have their defaults."""
+    values = {**kernel.parameters, **case.params}
+    # Where blocks follow from parameters, a measurement names the one that it had.
+    block = kernel.launch.block if kernel.launches else case.block
+    return Point(case.kernel, tuple((name, values[name]) for name in kernel.parameters), block)
+
+
+def point_of_case(case: Case) -> Point:
+    """The point that a case measures."""
+    assert case.kernel is not None
+    values = {**case.kernel.parameters, **case.params}
+    return Point(case.name, tuple((name, values[name]) for name in case.kernel.parameters), case.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """The values that are searched of one kernel.
+
+    Args:
+        kernel: The kernel.
+        values: Of each parameter, the default first; one value for a parameter that keeps its default.
+        blocks: At least one, the kernel's own first.
+    """
+
+    kernel: Kernel
+    values: Mapping[str, tuple[int, ...]]
+    blocks: tuple[Extent, ...]
+
+    @property
+    def count(self) -> int:
+        """Combinations of all values and blocks."""
+        return math.prod(map(len, self.values.values())) * len(self.blocks)
+
+    @property
+    def searched(self) -> dict[str, tuple[int, ...]]:
+        """Parameters that have several values."""
+        return {name: values for name, values in self.values.items() if len(values) > 1}
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """Parameters that keep their default because nothing else is known of them."""
+        return tuple(
+            name
+            for name, values in self.values.items()
+            if values == (self.kernel.parameters[name],) and name not in self.kernel.candidates.values
+        )
+
+    @property
+    def default(self) -> Point:
+        """The header's own point."""
+        return Point(self.kernel.id, tuple(self.kernel.parameters.items()), self.kernel.launch.block)
+
+    def points(self) -> Iterator[Point]:
+        """Every combination, the default first."""
+        for values in product(*self.values.values()):
+            for block in self.blocks:
+                yield Point(self.kernel.id, tuple(zip(self.values, values, strict=True)), block)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A point that a problem and a device allow.
+
+    Args:
+        point: The point.
+        case: What measures it.
+        shape: Its launches.
+    """
+
+    point: Point
+    case: Case
+    shape: LaunchShape
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Everything that is searched.
+
+    Args:
+        axes: Of each kernel.
+    """
+
+    axes: tuple[Axes, ...]
+
+    @property
+    def count(self) -> int:
+        """Combinations, constraints aside."""
+        return sum(each.count for each in self.axes)
+
+    def allowed(self, problem: Problem, device: Device) -> tuple[list[Candidate], Counter[str]]:
+        """The points that can be launched, and how many of the others are ruled out, by the reason.
+
+        Args:
+            problem: What they compute.
+            device: Where.
+        """
+        found, ruled_out = [], Counter[str]()
+        for axes in self.axes:
+            own = problem.with_options(axes.kernel.options)
+            for point in axes.points():
+                params = dict(point.params)
+                try:
+                    shape = configure(axes.kernel, own, point.block, params, device)
+                except CaseSkipped as error:
+                    rule_out(ruled_out, error.what)
+                    continue
+                found.append(Candidate(point, Case.of(axes.kernel, own, point.block, params), shape))
+        return found, ruled_out
+
+
+def rule_out(reasons: Counter[str], reason: str) -> None:
+    """Count one more point that cannot run; of many different reasons the later ones are one."""
+    known = reason in reasons or len(reasons) < _MOST_REASONS
+    reasons[reason if known else OTHER_REASONS] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a user adds to the candidates of headers.
+
+    Args:
+        values: Of parameters, for every kernel that has them.
+        blocks: For every kernel whose block may be chosen.
+    """
+
+    values: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    blocks: tuple[Extent, ...] = ()
+
+
+def make_space(selections: Sequence[Selection], wanted: Wanted, *, named: bool) -> Space:
+    """The space of some kernels.
+
+    Args:
+        selections: The kernels. Values that were typed with a kernel's name stand in the place of its
+            candidates.
+        wanted: What comes besides.
+        named: Whether the user named the kernels one by one: then each takes part, one without candidates
+            with its one point; else only those that have any.
+
+    Raises:
+        InputError: There is nothing to search, too much, or a value for a parameter that no kernel has.
+    """
+    _check_names(selections, wanted)
+    axes = [_axes_of(selection, wanted) for selection in selections if not selection.kernel.choices]
+    if not named or len(axes) == 1:
+        axes = [each for each in axes if each.count > 1]
+    if not axes:
+        raise _nothing_to_search(selections, named=named)
+    space = Space(tuple(axes))
+    if space.count > MOST_COMBINATIONS:
+        raise InputError(
+            f"There are {space.count:,} combinations; a search looks at {MOST_COMBINATIONS:,}.",
+            fix="Name fewer values, for example -k KERNEL:BM=64|128.",
+        )
+    return space
+
+
+def _axes_of(selection: Selection, wanted: Wanted) -> Axes:
+    kernel = selection.kernel
+    typed: dict[str, list[int]] = {}
+    for params in selection.params:
+        for name, value in params.items():
+            typed.setdefault(name, []).append(value)
+    values = {}
+    for name, default in kernel.parameters.items():
+        own: Sequence[int] = (default, *kernel.candidates.values.get(name, ()))
+        values[name] = tuple(dict.fromkeys((*typed.get(name, own), *wanted.values.get(name, ()))))
+    blocks = [kernel.launch.block, *kernel.candidates.blocks]
+    for block in wanted.blocks:
+        if kernel.launch.any_block:
+            check_block(kernel, block)
+            blocks.append(block)
+    return Axes(kernel, values, tuple(dict.fromkeys(blocks)))
+
+
+def _check_names(selections: Sequence[Selection], wanted: Wanted) -> None:
+    kernels = [selection.kernel for selection in selections]
+    known = list(dict.fromkeys(name for kernel in kernels for name in kernel.parameters))
+    for name in wanted.values:
+        if name not in known:
+            who = kernels[0].id if len(kernels) == 1 else "None of the kernels"
+            has = f"There are {', '.join(known)}." if known else "They have none."
+            verb = "has no" if len(kernels) == 1 else "has a"
+            raise InputError(f"{who} {verb} parameter {name!r}.", fix=did_you_mean(name, known, has))
+    if wanted.blocks and not any(kernel.launch.any_block for kernel in kernels):
+        raise InputError(
+            f"The block of {kernels[0].id} is fixed."
+            if len(kernels) == 1
+            else "Every kernel's block is fixed.",
+            fix="Leave out --block; a header says any_block = true where it may be chosen.",
+        )
+
+
+def _nothing_to_search(selections: Sequence[Selection], *, named: bool) -> InputError:
+    kernels = [selection.kernel for selection in selections]
+    if all(kernel.choices for kernel in kernels):
+        return InputError(
+            f"{kernels[0].id} chooses among other kernels and has no parameters.",
+            fix="Tune those that it names.",
+        )
+    (kernel, *others) = (kernel for kernel in kernels if not kernel.choices)
+    if others and not named:
+        return InputError(
+            "None of the kernels declares candidates.",
+            fix="A header lists them in a [candidates] table; or name a kernel with -k and --values.",
+        )
+    if not kernel.parameters and not kernel.launch.any_block:
+        return InputError(
+            f"{kernel.id} has nothing to search: no parameter, and its block is fixed.",
+            fix="Make an integer of its source a macro, and give it a default in [parameters] of the header.",
+        )
+    name, default = next(iter(kernel.parameters.items()), (BLOCK, 0))
+    if name == BLOCK:
+        line, option = f"block = [{list(kernel.launch.block[:2])}, [16, 16]]", "--block 32x8,16x16"
+    else:
+        line = f"{name} = [{default}, {2 * default or 1}]"
+        option = f"--values '{name}={default}|{2 * default or 1}'"
+    return InputError(
+        f"The header of {kernel.id} declares no candidates for"
+        f" {', '.join(kernel.parameters) or 'its block'}.",
+        fix=f"Add a table to it:\n[candidates]\n{line}\nor add {option} here.",
+    )
+
+
+def with_point(kernel: Kernel, point: Point) -> Kernel:
+    """A kernel whose defaults are a point's."""
+    return replace(
+        kernel,
+        parameters=dict(point.params),
+        launch=kernel.launch if kernel.launches else replace(kernel.launch, block=point.block),
+    )
+
+
+def label(point: Point | TunedPoint, searched: Sequence[str] = ()) -> str:
+    """A point in a few words: the parameters that were searched, and the block where that was."""
+    params = dict(point.params)
+    names = [name for name in params if name in searched]
+    words = [f"{name}={params[name]}" for name in names]
+    if BLOCK in searched:
+        words.append(f"block {format_extent(point.block)}")
+    return " ".join(words) or "as its header says"

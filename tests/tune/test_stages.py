@@ -1,0 +1,249 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Every stage of a search on a made-up GPU: what is timed how often, tied, kept and taken up again."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic_times import TILES, landscape
+
+import gpuprof.tuning.tuner as stages
+from gpuprof.devices.cards import load_card
+from gpuprof.kernels.catalog import load_kernels
+from gpuprof.kernels.paths import ladder_of
+from gpuprof.measure.protocol import Opened, Sized
+from gpuprof.measure.request import Selection, make_request
+from gpuprof.measure.run import RunOptions
+from gpuprof.problems.problem import Problem
+from gpuprof.reading import read_run
+from gpuprof.results import Measurement, Timing, TimingPair
+from gpuprof.store import ResultsFile
+from gpuprof.tuning.continuing import find_earlier
+from gpuprof.tuning.search_plan import Budget, Plan, Silent, read_budget
+from gpuprof.tuning.space import Point, Wanted, make_space, point_of_case
+from gpuprof.tuning.tuner import Tuner
+
+DEVICE = load_card("h200")
+ROUNDS = 9
+PROBLEM = Problem.of(load_kernels(TILES).operation, (2048, 2048, 2048), "f32", {}, {}).record()
+
+
+class MadeUpGpu:
+    """Stands in for workers, and remembers what it was asked to time."""
+
+    def __init__(self, *, wrong: int = 0, stop_after: int | None = None) -> None:
+        self.land = landscape(2048, 3)
+        points = [one.candidate.point for one in self.land.points]
+        self.times = dict(zip(points, map(float, self.land.times_us), strict=True))
+        self.built = {one.candidate.point: one.measurement for one in self.land.points}
+        order = sorted(points, key=self.times.__getitem__)
+        #: The fastest of all, which compute something else.
+        self.wrong = set(order[:wrong])
+        self.best_us = self.times[order[wrong]]
+        self.batches: list[list] = []
+        self.random = np.random.default_rng(0)
+        self.stop_after = stop_after
+        self.opened = Opened(DEVICE, "gpu", None, {"driver": "1"}, 10**12)
+
+    def __call__(self, request, patience_s: float = 1.0) -> "MadeUpGpu":
+        return self
+
+    def ask(self, request, timeout_s: float) -> Sized:
+        return Sized((1,) * len(request.problems))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def run_cases(self, cases, worker, options, on_start, on_done) -> None:
+        self.batches.append([point_of_case(case) for case in cases if not case.is_reference])
+        for index, case in enumerate(cases):
+            if self.stop_after is not None and sum(map(len, self.batches[:-1])) + index >= self.stop_after:
+                raise KeyboardInterrupt
+            on_done(index, self.measured(point_of_case(case)))
+
+    def measured(self, point) -> Measurement:
+        case = self.built[point]
+        if point in self.wrong:
+            return replace(case, outcome="incorrect", reason="It is wrong.")
+        samples = tuple(self.times[point] * (1 + 0.001 * self.random.standard_normal(9)))
+        middle = sorted(samples)[4]
+        timing = Timing(middle, min(samples), max(samples), 0.001, (samples,))
+        return replace(case, outcome="ok", reason=None, timing=TimingPair(timing, None))
+
+
+class MadeUpCrew:
+    """Compiles and counts without either."""
+
+    def __init__(self, gpu: MadeUpGpu) -> None:
+        self.gpu = gpu
+        self.counted = 0
+        bounds = (one.measurement for one in gpu.land.with_bounds(1))
+        self.bounds = dict(zip(gpu.times, bounds, strict=True))
+
+    def __call__(self, request) -> "MadeUpCrew":
+        return self
+
+    def __enter__(self) -> "MadeUpCrew":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def build(self, cases, on_done, until) -> int:
+        for index, case in enumerate(cases):
+            known = self.gpu.built.get(point_of_case(case))
+            if known is not None:
+                on_done(index, known)
+            else:
+                on_done(index, replace(self.any, resources=None, reason="It does not fit."))
+        return len(cases)
+
+    @property
+    def any(self) -> Measurement:
+        return next(iter(self.gpu.built.values()))
+
+    def count(self, built, on_done, until) -> int:
+        self.counted += len(built)
+        for index, (case, _) in enumerate(built):
+            on_done(index, self.bounds[point_of_case(case)])
+        return len(built)
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """Puts a made-up GPU in the place of the real one."""
+
+    def put(**how) -> MadeUpGpu:
+        gpu = MadeUpGpu(**how)
+        monkeypatch.setattr(stages, "WorkerProcess", gpu)
+        monkeypatch.setattr(stages, "run_cases", gpu.run_cases)
+        monkeypatch.setattr(stages, "Crew", MadeUpCrew(gpu))
+        return gpu
+
+    return put
+
+
+def plan(points: int = 20) -> Plan:
+    ladder = ladder_of([TILES])
+    request = make_request(ladder, [], [(2048, 2048, 2048)])
+    space = make_space([Selection(load_kernels(TILES).kernels[0])], Wanted(), named=True)
+    return Plan(request, space, RunOptions(device="0", rounds=ROUNDS), Budget(points))
+
+
+def searched(wanted: Plan, **how):
+    with Tuner(wanted, Silent(), **how) as tuner:
+        return tuner.search()
+
+
+def test_a_whole_search_times_few_points_and_the_closest_often(made_up):
+    gpu = made_up()
+    run = searched(plan())
+    (tuned,) = run.tuning.sizes
+    assert tuned.by == "time"
+    assert tuned.evaluated == 20
+    assert len({point for batch in gpu.batches for point in batch}) == 20
+    best = tuned.ties[0]
+    times = {case.outcome for case in run.cases}
+    assert times == {"ok"}
+    fastest = run.cases[0]
+    assert dict(fastest.params) == dict(best.params)
+    assert gpu.best_us / fastest.timing.cold.median_us > 0.95
+    # The closest met in rounds, forwards and backwards; the others were timed once or twice.
+    rounds = [len(case.timing.cold.rounds_us) for case in run.cases]
+    assert max(rounds) in (1, ROUNDS)
+    assert gpu.batches[0][0] == next(iter(gpu.times))
+    finals = gpu.batches[-(ROUNDS - 1) :]
+    assert finals[0] == finals[1][::-1] or max(rounds) == 1
+    assert tuned.ruled_out["It does not fit."] == tuned.combinations - sum(
+        count for reason, count in tuned.ruled_out.items() if reason != "It does not fit."
+    ) - len(gpu.times)
+
+
+def test_wrong_points_are_findings_and_do_not_use_the_budget_up(made_up):
+    gpu = made_up(wrong=5)
+    run = searched(plan(12))
+    (tuned,) = run.tuning.sizes
+    right = [case for case in run.cases if case.outcome == "ok"]
+    assert len(right) == 12
+    assert tuned.evaluated == len(run.cases) >= 12
+    assert all(case.reason == "It is wrong." for case in run.cases[len(right) :])
+    assert not gpu.wrong & {Point(one.kernel, tuple(one.params.items()), one.block) for one in tuned.ties}
+    assert run.complete
+
+
+def test_a_search_that_was_stopped_goes_on(made_up, tmp_path):
+    path = tmp_path / "results.json"
+
+    def keep(run):
+        return ResultsFile(path, run, replace=True)
+
+    stopped = made_up(stop_after=9)
+    run = searched(plan(), keep=keep)
+    assert not run.complete
+    assert len(run.cases) == 9
+    assert run.tuning.sizes[0].ties
+    assert len(read_run(path).cases) == 9
+    assert len(stopped.batches) == 3
+    kernel = load_kernels(TILES).kernels[0]
+    known = {Point(kernel.id, tuple(case.params.items()), kernel.launch.block) for case in run.cases}
+    again = made_up()
+    run = searched(plan(), keep=keep, earlier=lambda empty: find_earlier(path, empty, PROBLEM).cases)
+    assert run.complete
+    assert len(run.cases) == 20
+    explored = [point for batch in again.batches for point in batch][:11]
+    assert not known & set(explored)
+    assert len(read_run(path).cases) == 20
+
+
+def test_ties_hold_all_that_rounds_cannot_tell_apart(made_up):
+    gpu = made_up()
+    best = min(gpu.times.values())
+    for point in gpu.times:
+        gpu.times[point] = best
+    run = searched(plan(8))
+    (tuned,) = run.tuning.sizes
+    assert len(tuned.ties) == 4
+    assert {len(case.timing.cold.rounds_us) for case in run.cases} == {1, ROUNDS}
+
+
+@pytest.mark.parametrize(
+    ("text", "points", "seconds"), [("40", 40, None), ("90s", 20, 90.0), ("7,1.5s", 7, 1.5), ("2s,3", 3, 2.0)]
+)
+def test_budgets(text, points, seconds):
+    assert read_budget(text) == Budget(points, seconds)
+
+
+def test_a_search_of_something_else_says_what_differs(made_up, tmp_path):
+    path = tmp_path / "results.json"
+    made_up()
+    run = searched(plan(6), keep=lambda run: ResultsFile(path, run, replace=True))
+    assert find_earlier(path, run, PROBLEM).cases == run.cases
+    assert "another gemm_tiles" in find_earlier(path, _with_source(run), PROBLEM).why_not
+    assert "its seed is 0" in find_earlier(path, replace(run, seed=1), PROBLEM).why_not
+    assert "no search" in find_earlier(path, replace(run, tuning=None), PROBLEM).why_not
+    assert "driver" in find_earlier(path, replace(run, environment={"driver": "2"}), PROBLEM).why_not
+    assert "was in f32" in find_earlier(path, run, replace(PROBLEM, dtype="f64")).why_not
+
+
+def test_what_is_known_survives_a_stop_before_it_is_taken_up(made_up, tmp_path, monkeypatch):
+    path = tmp_path / "results.json"
+
+    def keep(run):
+        return ResultsFile(path, run, replace=True)
+
+    made_up()
+    known = searched(plan(6), keep=keep).cases
+    made_up()
+    monkeypatch.setattr(MadeUpCrew, "build", _interrupted)
+    run = searched(plan(6), keep=keep, earlier=lambda empty: find_earlier(path, empty, PROBLEM).cases)
+    assert not run.complete
+    assert run.cases == known == read_run(path).cases
+
+
+def _interrupted(*_: object) -> int:
+    raise KeyboardInterrupt
+
+
+def _with_source(run):
+    return replace(run, kernels=tuple(replace(kernel, source_hash="0") for kernel in run.kernels))

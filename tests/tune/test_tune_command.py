@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""`gpuprof tune` without a GPU: answers, files, going on, findings, what is written, and every refusal."""
+
+import json
+from pathlib import Path
+
+import pytest
+from unit_support import gpuprof
+
+import gpuprof as api
+from gpuprof.kernels.catalog import load_kernels
+from gpuprof.reading import read_run
+
+SIM = ("--device", "sim:h200")
+
+
+def tune(*arguments: str | Path, folder: Path, code: int = 0):
+    done = gpuprof("tune", *map(str, arguments), cwd=folder)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """One whole search, and what it printed."""
+    from conftest import SCALE
+
+    folder = tmp_path_factory.mktemp("searched")
+    (folder / "scale.cu").write_text(SCALE.replace(", [2048, 1]", ""), encoding="utf-8")
+    return folder, tune("scale.cu", *SIM, "--sizes", "4096,512", "--budget", "20", folder=folder)
+
+
+def test_the_answer_names_the_best_and_says_that_nothing_was_timed(searched):
+    _, done = searched
+    out = " ".join(done.stdout.split())
+    assert "Ranked by bounds, nothing was timed" in out
+    assert "4096: best is EACH=" in out
+    assert "512: best is" in out
+    # 3 values by 2 blocks, of which one has 512 elements a block.
+    assert "6 combinations; 5 can run, of which 5 were counted" in out
+    assert "1: scale gives a block at most 256 elements" in out
+    assert done.stdout.rstrip().endswith("report.html")
+    assert "keeps SKIP at 0: no candidates are declared" in done.stderr
+
+
+def test_files_stand_in_a_folder_named_after_the_kernel(searched):
+    folder, _ = searched
+    run = read_run(folder / "gpuprof-results" / "tune-scale" / "results.json")
+    assert run.tuning is not None
+    assert [tuned.problem.label for tuned in run.tuning.sizes] == ["4096", "512"]
+    for tuned in run.tuning.sizes:
+        assert tuned.by == "bound"
+        assert tuned.ties
+        assert len(tuned.ranked) == 5
+    assert {case.outcome for case in run.cases} == {"ok"}
+    assert "The search at 512" in (folder / "gpuprof-results" / "tune-scale" / "report.html").read_text()
+    assert (folder / "gpuprof-results" / "latest" / "results.json").exists()
+
+
+def test_the_same_command_goes_on_and_measures_nothing_twice(searched):
+    folder, first = searched
+    again = tune("scale.cu", *SIM, "--sizes", "4096,512", "--budget", "20", folder=folder)
+    assert "10 points are known" in again.stderr
+    assert again.stdout == first.stdout
+
+
+def test_another_search_gets_a_folder_of_its_own(searched):
+    folder, _ = searched
+    done = tune("scale.cu", *SIM, "--sizes", "512", "--seed", "3", "--budget", "1", folder=folder)
+    assert "tune-scale-2" in done.stdout
+
+
+def test_a_named_folder_with_another_search_is_refused(searched):
+    folder, _ = searched
+    named = folder / "gpuprof-results" / "tune-scale"
+    done = tune("scale.cu", *SIM, "--seed", "4", "-o", named, folder=folder, code=2)
+    assert "exists already, and its seed is 0" in done.stderr
+    assert "--force" in done.stderr
+
+
+def test_report_renders_a_search_again(searched):
+    folder, _ = searched
+    done = gpuprof("report", "gpuprof-results/tune-scale/results.json", "--markdown", cwd=folder)
+    assert done.returncode == 0
+    assert "### The search at 4096" in done.stdout
+    assert "| ★" in done.stdout
+
+
+def test_a_wrong_point_is_a_finding(scale):
+    folder = scale.parent
+    done = tune("scale.cu", "-k", "scale:EACH=1|3", *SIM, "--sizes", "1024", folder=folder)
+    out = " ".join(done.stdout.split())
+    assert "EACH=3" in out
+    assert "wrong" in out or "incorrect" in out
+    assert "best is EACH=1" in out
+    run = read_run(folder / "gpuprof-results" / "tune-scale" / "results.json")
+    assert sorted(case.outcome for case in run.cases if case.params["EACH"] == 3) == ["incorrect"]
+
+
+def test_where_every_point_is_wrong_the_status_says_so(scale):
+    done = tune(
+        "scale.cu", "-k", "scale:EACH=3,SKIP=0|1", *SIM, "--sizes", "1024", folder=scale.parent, code=1
+    )
+    assert "no point gave a figure; " in done.stdout
+
+
+def test_write_puts_the_best_into_the_header(scale):
+    before = scale.read_text(encoding="utf-8")
+    done = tune("scale.cu", *SIM, "--sizes", "4096", "--budget", "9", "--write", folder=scale.parent)
+    run = read_run(scale.parent / "gpuprof-results" / "tune-scale" / "results.json")
+    assert run.tuning is not None
+    tied = [(dict(point.params), point.block) for point in run.tuning.sizes[0].ties]
+    (kernel,) = load_kernels(scale).kernels
+    assert (dict(kernel.parameters), kernel.launch.block) in tied
+    if scale.read_text(encoding="utf-8") != before:
+        assert "+EACH" in done.stdout or "+block" in done.stdout
+        assert f"Wrote {scale.name}" in done.stdout
+
+
+def test_python_searches_too(scale, tmp_path):
+    found = api.tune(scale, sizes=2048, device="sim:h200", budget=3, save=tmp_path / "kept.json")
+    assert not found.by_time
+    best = found.best()
+    assert best.kernel == "scale"
+    assert best.time_us is None
+    assert best.bound_us == min(case.bounds[case.bound_by].least_us for case in found.run.record.cases)
+    assert found.best(2048) == found.ties("2048")[0]
+    assert "5 can run, of which 3 were counted" in str(found)
+    more = api.tune(scale, sizes=2048, device="sim:h200", budget=5, save=tmp_path / "kept.json")
+    assert len(more.run) == 5
+    with pytest.raises(api.InputError, match="was not searched"):
+        found.best(7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "fix"),
+    [
+        (("scale.cu", "--values", "EAHC=1|2"), "scale has no parameter 'EAHC'", "Did you mean EACH?"),
+        (("scale.cu", "--values", "EACH"), "--values 'EACH' names no values", "Write NAME=8|16|32"),
+        (("scale.cu", "--budget", "many"), "--budget 'many' is no budget", "Write points, seconds or both"),
+        (("scale.cu", "--budget", "0"), "budget of 0 points", "Give 1 to"),
+        (("scal.cu",), "Cannot read the kernel file scal.cu", "Did you mean scale.cu?"),
+        (("reg_8x9",), "There is no kernel 'reg_8x9' to tune", "Did you mean reg_8x8"),
+        (("reg_8x8",), "declares no candidates for BK", "[candidates]\nBK = [16, 32]"),
+        (("by_size",), "by_size is a kernel of gemm and of softmax", "gpuprof tune gemm -k by_size"),
+        (("gemm", "-k", "by_size"), "by_size chooses among other kernels", "Tune those that it names."),
+        (("naive", "smem_padded"), "The kernels compute different operations", "Tune one operation"),
+        (("smem_unrolled", "--block", "8x8"), "The block of smem_unrolled is fixed", "any_block = true"),
+        (("reg_8x8", "--values", "BK=8|16", "--write"), "comes with gpuprof", "Copy its file"),
+    ],
+)
+def test_refusals_say_what_to_do(scale, arguments, message, fix):
+    done = tune(*arguments, *SIM, folder=scale.parent, code=2)
+    assert message in done.stderr
+    assert fix in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_candidates_that_make_no_sense_are_refused_with_their_line(tmp_path):
+    from conftest import SCALE
+
+    (tmp_path / "scale.cu").write_text(SCALE, encoding="utf-8")
+    done = tune("scale.cu", *SIM, folder=tmp_path, code=2)
+    assert "scale.cu:13" in done.stderr
+    assert "a block holds at most 1024 threads" in done.stderr
+
+
+def test_narrow_terminals_and_quiet(searched):
+    folder, _ = searched
+    results = "gpuprof-results/tune-scale/results.json"
+    done = gpuprof("report", results, "-o", "narrow.html", cwd=folder, environment={"COLUMNS": "44"})
+    assert all(len(line) <= 44 for line in done.stdout.splitlines() if "Wrote" not in line)
+    quiet = tune("scale.cu", *SIM, "--sizes", "4096,512", "-q", folder=folder)
+    assert quiet.stdout.splitlines() == [
+        "Wrote gpuprof-results/tune-scale/results.json",
+        "Wrote gpuprof-results/tune-scale/report.html",
+    ]
+
+
+def test_the_results_file_says_what_was_searched(searched):
+    folder, _ = searched
+    document = json.loads((folder / "gpuprof-results" / "tune-scale" / "results.json").read_text())
+    assert document["tuning"]["values"] == {"scale": {"EACH": [1, 2, 4]}}
+    assert document["tuning"]["blocks"] == {"scale": [[64, 1, 1], [128, 1, 1]]}
+    assert list(document)[-2:] == ["tuning", "cases"]
