@@ -38,6 +38,7 @@ class SessionOptions:
             where cases do not disturb each other.
         explain: Whether cases that go wrong are run again on the executor, to see where.
         on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
+        cards: How many devices are measured at the same time, this one included.
     """
 
     open_request: Open
@@ -45,6 +46,7 @@ class SessionOptions:
     transports: tuple[Transport, ...] = (HERE,)
     explain: bool = True
     on_counted: OnCounted | None = None
+    cards: int = 1
 
 
 def run_cases(
@@ -74,7 +76,7 @@ def run_cases(
         first.tell(Prepare(tuple(cases)))
     counting = None
     if options.on_counted is not None and first.opened.backend == "gpu":
-        counting = Counting(options.open_request, first.opened, options.on_counted)
+        counting = Counting(options.open_request, first.opened, options.on_counted, cards=options.cards)
     own, *others = options.transports[: max(1, len(cases))]
     lanes = [_Lane(cases, options, own, first, counting)]
     lanes += [_Lane(cases, options, transport, None, None, prepares=True) for transport in others]
