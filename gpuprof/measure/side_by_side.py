@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of one run: each is opened on its own and takes its own cases.
 
-GPUs do not disturb each other, and take their cases at the same time. Cards that the executor stands for share
-the machine's cores: as many are executed side by side as there are cores, each with its part of those left.
+GPUs do not disturb each other, and take their cases at the same time. Cards that the executor stands for
+share the machine's cores: as many are executed side by side as there are cores, each with its part of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
