@@ -135,7 +135,7 @@ def _times(run: Run, device: int) -> dict[tuple[object, ...], tuple[float, float
     """Each timed case's median in microseconds and its uncertainty, by what is the same on every card."""
     found: dict[tuple[object, ...], tuple[float, float]] = {}
     for case in run.cases:
-        if case.device != device or case.is_reference:
+        if case.device != device:
             continue
         speed = speed_of(run, case)
         if speed is None or speed.median_us < _FLOORS * (case.event_floor_us or 0.0):

@@ -146,7 +146,8 @@ class _Bar(_Silent):
             self._progress.console.print(one_line(why), markup=False)
         self._pace = Pace(cases)
         self._labels = opened.labels
-        self._progress.update(self._task, description=one_line(_devices(opened)), total=cases)
+        what = f"{len(opened.labels)} devices" if opened.labels else opened.device.name
+        self._progress.update(self._task, description=one_line(what), total=cases)
 
     def started(self, case: Case) -> None:
         """Show the case's name."""

@@ -47,16 +47,23 @@ class Counting:
         opened: What they opened.
         on_counted: Called with a case's index and its measurement, counts and bounds included.
         seconds: The longest that one case may take.
+        cards: How many cards are measured at the same time, each with processes that count for it.
     """
 
     def __init__(
-        self, open_request: Open, opened: Opened, on_counted: OnCounted, seconds: float = MOST_SECONDS
+        self,
+        open_request: Open,
+        opened: Opened,
+        on_counted: OnCounted,
+        seconds: float = MOST_SECONDS,
+        cards: int = 1,
     ) -> None:
         self._request = OpenExecutor(
             opened.device, open_request.seed, open_request.given_arrays, open_request.sim_blocks
         )
         self._on_counted = on_counted
         self._seconds = seconds
+        self._cards = cards
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._idle = threading.Condition()
         self._open = 0
@@ -69,7 +76,7 @@ class Counting:
         """Count a case when there is a process to do it."""
         with self._idle:
             self._open += 1
-        if len(self._threads) < max(1, min(_MOST_LANES, usable_cores() - 1)):
+        if len(self._threads) < max(1, min(_MOST_LANES, usable_cores() // self._cards - 1)):
             self._threads.append(threading.Thread(target=self._serve, daemon=True))
             self._threads[-1].start()
         self._jobs.put(_Job(index, case, measurement))

@@ -271,6 +271,7 @@ class Measuring:
             self._cards.transports(card),
             self._options.explain and number == 0,
             counted if self._options.lines and number == 0 else None,
+            self._cards.side_by_side,
         )
         left = set(indices)
 

@@ -41,6 +41,7 @@ class SessionOptions:
             where cases do not disturb each other.
         explain: Whether cases that go wrong are run again on the executor, to see where.
         on_counted: Called with what a GPU measured when the executor has counted it too; None to leave that.
+        cards: How many devices are measured at the same time, this one included.
     """
 
     open_request: Open
@@ -49,6 +50,7 @@ class SessionOptions:
     transports: tuple[Transport, ...] = (HERE,)
     explain: bool = True
     on_counted: OnCounted | None = None
+    cards: int = 1
 
 
 def run_cases(
@@ -80,7 +82,7 @@ def run_cases(
         first.tell(Prepare(tuple(cases)))
     counting = None
     if options.on_counted is not None and first.opened.backend == "gpu":
-        counting = Counting(options.open_request, first.opened, options.on_counted)
+        counting = Counting(options.open_request, first.opened, options.on_counted, cards=options.cards)
         for index, case, measurement in uncounted:
             counting.add(index, case, measurement)
     own, *others = options.transports[: max(1, len(cases))]

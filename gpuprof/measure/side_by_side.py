@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of one run: each is opened on its own and takes its own cases.
 
-Devices that do not disturb each other take theirs at the same time. GPUs do not. Cards that the executor
-stands for share the machine's cores: as many are executed side by side as there are cores, since what one
-core does for a case in less time, it does for another card's.
+GPUs do not disturb each other, and take their cases at the same time. Cards that the executor stands for
+share the machine's cores: as many are executed side by side as there are cores, each with its part of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -10,11 +10,14 @@ from typing import Any
 
 from markupsafe import Markup
 
+from gpuprof.analysis import numbers
 from gpuprof.analysis.agreement import CaseAgreement, agreements
 from gpuprof.analysis.answer import Answer, answer_of
 from gpuprof.analysis.banner import Banner, Level
 from gpuprof.analysis.banners import banners
+from gpuprof.analysis.between_cards import Kind, kinds_of_cards
 from gpuprof.analysis.blocks import Sweep, build_sweeps
+from gpuprof.analysis.card_banners import signed_percent
 from gpuprof.analysis.groups import Group, groups
 from gpuprof.analysis.ladder import Ladder, build_ladder
 from gpuprof.analysis.limits import rate_sources
@@ -102,6 +105,14 @@ class GroupView:
 
 
 @dataclass(frozen=True, slots=True)
+class KindView:
+    """Cards of one kind: a sentence, and a row of texts for each card, its label first."""
+
+    sentence: str
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Everything the template shows; what `charts` hold goes into a block of the page's too."""
 
@@ -117,6 +128,7 @@ class Page:
     agreements: tuple[CaseAgreement, ...]
     figures: FiguresTable
     kernels: tuple[KernelSection, ...]
+    kinds: tuple[KindView, ...]
     anchors: dict[str, str]
     charts: dict[str, ChartView]
     tuned: tuple[TunedView, ...] = ()
@@ -151,10 +163,21 @@ def build_page(run: Run) -> Page:
         agreements=agreements(run),
         figures=figures_table(run, ladders, anchors),
         kernels=kernel_sections(run, ladders, anchors),
+        kinds=tuple(map(_kind_view, kinds_of_cards(run))),
         anchors=anchors,
         charts=charts,
         tuned=tuned_views(run),
     )
+
+
+def _kind_view(kind: Kind) -> KindView:
+    rows = []
+    for card in kind.cards:
+        why = "; ".join(card.causes) or ("no reading tells why" if card.is_outlier else "")
+        off = [signed_percent(share) for share in (card.slower, card.least, card.most)]
+        chance = f"± {numbers.percent(100 * card.uncertainty)}"
+        rows.append((card.label, *off, chance, f"off: {why}" if card.is_outlier else "within its kind"))
+    return KindView(kind.sentence, tuple(rows))
 
 
 def _counted(cautions: tuple[Banner, ...]) -> str:

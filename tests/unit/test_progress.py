@@ -154,3 +154,36 @@ def test_the_bar_finds_room_for_what_it_says(monkeypatch, width):
     assert "streamk_12x16 512x1024x256" in shown
     assert "about 3 min 10 s left" in shown
     assert len(shown.rstrip()) <= width
+
+
+def test_of_several_devices_each_line_names_its_own(capsys):
+    with watch(quiet=False) as progress:
+        progress.opened(Opened(DEVICE, "gpu", None, {}, 0, labels=("A (GPU 0)", "A (GPU 1)")), 2)
+        for device in (1, 0):
+            case = replace(Case.of(KERNEL, Gemm(64, 64, 64)), device=device)
+            progress.started(case)
+            progress.finished(ended(case))
+    told = [line.partition(":")[0] for line in capsys.readouterr().err.splitlines()]
+    assert told[0] == "0"
+    assert told[1].startswith("[1/2] reg_8x8 64 on A (GPU 1) 256x1")
+    assert told[2].startswith("[2/2] reg_8x8 64 on A (GPU 0) 256x1")
+
+
+@pytest.mark.parametrize(("width", "named"), [(60, 1), (80, 1), (120, 2)])
+def test_the_bar_shows_what_runs_on_several_devices(monkeypatch, width, named):
+    file = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", file)
+    monkeypatch.setattr(file, "isatty", lambda: True, raising=False)
+    for name, value in {"COLUMNS": str(width), "TERM": "xterm", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    with watch(quiet=False) as progress:
+        labels = tuple(f"Card with a long name (GPU {number})" for number in range(8))
+        progress.opened(Opened(DEVICE, "gpu", None, {}, 0, labels=labels), 34)
+        for device in range(8):
+            progress.started(replace(Case.of(KERNEL, Gemm(512, 1024, 256)), device=device))
+        progress._progress.refresh()
+    line = [line for line in re.split(r"[\r\n]+", file.getvalue()) if "0/34" in line][-1]
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line)
+    assert "0: reg_8x8 512x1024x256" in shown
+    assert f"and {8 - named} more" in shown
+    assert len(shown.rstrip()) <= width
