@@ -221,9 +221,16 @@ def _start(folder: Path, *options: str) -> tuple["subprocess.Popen[str]", str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=partial(os.sched_setaffinity, 0, {next(_CORES)}),
+        preexec_fn=partial(_prepare, next(_CORES)),
     )
     return process, mark
+
+
+def _prepare(core: int) -> None:
+    """In the child: one core, and the signals as a terminal leaves them; a shell's background ignores some."""
+    os.sched_setaffinity(0, {core})
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _read_rows(process: "subprocess.Popen[str]", rows: int) -> str:
