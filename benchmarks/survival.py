@@ -227,7 +227,7 @@ def _start(folder: Path, *options: str) -> tuple["subprocess.Popen[str]", str]:
 
 
 def _prepare(core: int) -> None:
-    """In the child: one core, and the signals as a terminal leaves them; a shell's background ignores some."""
+    """In the child: one core, and signals as a terminal leaves them: a shell's background ignores some."""
     os.sched_setaffinity(0, {core})
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
