@@ -41,12 +41,21 @@ def run_in(folder, *arguments, prepare=None):
     paths = [str(write_transpose_kernel(folder, name, rung)) for rung, name in enumerate(names)]
     named = [argument for path in paths for argument in ("--kernel", path)]
     return subprocess.run(
-        [sys.executable, fake_worker.__file__, "transpose", "--sizes", "64", *named, *arguments],
+        [
+            sys.executable,
+            fake_worker.__file__,
+            "transpose",
+            "--sizes",
+            "64",
+            "--no-lines",
+            *named,
+            *arguments,
+        ],
         cwd=folder,
         env={**os.environ, "TMPDIR": str(folder / "temporary")},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
         preexec_fn=prepare,
     )
@@ -95,7 +104,7 @@ def test_place_of_a_stopped_run_is_not_taken_without_leave(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--resume", "nowhere"), "There is no run to go on with: nowhere/results.json does not exist."),
+        (("--resume", "nowhere"), "There is no run to go on with: nowhere does not exist."),
         (("--resume", "out", "-o", "other"), "--resume names the run, and where its files are"),
         (("--resume", "out", "--force"), "--resume names the run, and where its files are"),
     ],
