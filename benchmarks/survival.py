@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 from gpuprof.errors import ResultsError
@@ -44,6 +45,8 @@ COMMAND = (
     *("-m", "gpuprof", "transpose", "-k", ",".join(KERNELS), "--sizes", ",".join(map(str, SIZES))),
     *("--device", "sim:h200"),
 )
+#: Each run has one core: those side by side do not wait for each other.
+_CORES = cycle(sorted(os.sched_getaffinity(0)))
 #: With which the processes of one run are told from all others.
 _MARK = "GPUPROF_SURVIVAL"
 #: How long what was told to end may take to be gone.
@@ -218,8 +221,16 @@ def _start(folder: Path, *options: str) -> tuple["subprocess.Popen[str]", str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=partial(_prepare, next(_CORES)),
     )
     return process, mark
+
+
+def _prepare(core: int) -> None:
+    """In the child: one core, and signals as a terminal leaves them: a shell's background ignores some."""
+    os.sched_setaffinity(0, {core})
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _read_rows(process: "subprocess.Popen[str]", rows: int) -> str:
@@ -304,7 +315,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for outcome in outcomes[kind]:
                 if not outcome.is_clean:
                     print(repr(outcome), file=sys.stderr, flush=True)
-            print(f"{kind}: done", file=sys.stderr, flush=True)
+            print(table({kind: outcomes[kind]}), file=sys.stderr, flush=True)
     print(table(outcomes))
     return int(not all(outcome.is_clean for found in outcomes.values() for outcome in found))
 

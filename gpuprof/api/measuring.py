@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure from Python, and read results back."""
 
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -277,8 +278,12 @@ class _File:
         path = self.path
         assert path is not None
         if self.resume is None:
-            return ResultsFile(path, run, replace=False)
-        return ResultsFile.resumed(path, lambda: continued(read_run(path), run, path))
+            return ResultsFile(path, run, replace=False, on_rescue=_warn)
+        return ResultsFile.resumed(path, lambda: continued(read_run(path), run, path), _warn)
+
+
+def _warn(why: str, place: Path) -> None:
+    warnings.warn(f"{why} The rows are in {place}.", RuntimeWarning, stacklevel=2)
 
 
 def _measured(

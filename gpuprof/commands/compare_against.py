@@ -17,6 +17,7 @@ from gpuprof import signals
 from gpuprof.commands.compare_runs import Outputs, show
 from gpuprof.commands.profile import exit_code
 from gpuprof.commands.progress import watch
+from gpuprof.commands.resuming import tell_rescue
 from gpuprof.commands.texts import build_request
 from gpuprof.console import say, tell
 from gpuprof.errors import ExitCode, InputError, ToolError
@@ -142,7 +143,7 @@ def _told(
 def _keeper(path: Path, replace_it: bool) -> Any:
     def keep(run: Run) -> ResultsFile:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return ResultsFile(path, run, replace=replace_it)
+        return ResultsFile(path, run, replace=replace_it, on_rescue=tell_rescue)
 
     return keep
 

@@ -36,6 +36,7 @@ class Job:
         journal: Where to write what happens.
         tasks: The cases, in the order to launch them.
         given_arrays: Folder of the arrays that a program gave; empty where it gave none.
+        owner: The process that wants it, with which it ends; 0 for none.
     """
 
     device_ordinal: int
@@ -43,6 +44,7 @@ class Job:
     journal: str
     tasks: tuple[Task, ...]
     given_arrays: str = ""
+    owner: int = 0
 
 
 @dataclass(frozen=True, slots=True)

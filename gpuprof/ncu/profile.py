@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profile the cases of a run under Nsight Compute: all in one process, and past those that break it."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from pathlib import Path
@@ -176,7 +177,9 @@ class _Collector:
             ncu,
             self._options,
             report,
-            lambda journal: Job(self._device_ordinal, self._seed, journal, tasks, self._given_arrays),
+            lambda journal: Job(
+                self._device_ordinal, self._seed, journal, tasks, self._given_arrays, os.getpid()
+            ),
             lambda index: self._progress(self._cases[index]),
         )
         if not report.exists():

@@ -7,7 +7,9 @@ launch waits behind another, because Nsight Compute serialises launches.
 """
 
 import os
+import select
 import sys
+import threading
 from pathlib import Path
 
 from gpuprof.backends.gpu.arrays import ArrayKeeper
@@ -82,9 +84,30 @@ class Target:
                 api.cuProfilerStop()
 
 
+def end_with(owner: int) -> None:
+    """End this process when another one ends, however that comes about: nobody waits for its work then.
+
+    Nsight Compute stands between the two, so that neither is the other's parent.
+    """
+    try:
+        descriptor = os.pidfd_open(owner)
+    except ProcessLookupError:  # it is gone already
+        os._exit(1)
+    except (OSError, AttributeError):  # a system that cannot tell
+        return
+
+    def wait() -> None:
+        select.select([descriptor], [], [])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def main() -> None:
     """Run the job named on the command line."""
     job = read_job(Path(sys.argv[1]))
+    if job.owner:
+        end_with(job.owner)
     journal = JournalWriter(Path(job.journal))
     journal.write(Event("opened", pid=os.getpid()))
     if job.given_arrays:

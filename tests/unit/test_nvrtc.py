@@ -349,6 +349,26 @@ def test_cache_that_cannot_be_written_is_harmless(directory, compilations):
     assert directory.read_text() == "a file where the directory should be"
 
 
+def test_folder_in_the_place_of_an_entry_is_harmless(directory, compilations):
+    compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    (path,) = directory.iterdir()
+    path.unlink()
+    path.mkdir()
+    for _ in range(2):
+        assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS).cubin
+    assert len(compilations) == 3
+
+
+def test_flipped_byte_is_never_believed(directory, compilations):
+    first = compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
+    (path,) = directory.iterdir()
+    content = path.read_bytes()
+    for place in range(0, len(content), max(1, len(content) // 200)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x11]) + content[place + 1 :])
+        assert cache._read(path) in (None, (first,))
+    assert len(compilations) == 1
+
+
 def test_full_disk_is_harmless_and_leaves_no_litter(directory, compilations, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
@@ -377,6 +397,7 @@ def test_failed_compilation_is_not_kept(directory, compilations):
 
 def test_oldest_entries_go_first(directory, monkeypatch):
     monkeypatch.setattr(cache, "_MAX_ENTRIES", 2)
+    monkeypatch.setattr(cache, "_WRITES_PER_LOOK", 1)
     paths = []
     for number in range(3):
         compile_cached(GOOD, "mine.cu", "mine", compiler_options("sm_90", [("NUMBER", str(number))]))
@@ -389,6 +410,7 @@ def test_oldest_entries_go_first(directory, monkeypatch):
 
 def test_files_that_are_not_the_caches_own_stay(directory, monkeypatch):
     monkeypatch.setattr(cache, "_MAX_ENTRIES", 1)
+    monkeypatch.setattr(cache, "_WRITES_PER_LOOK", 1)
     directory.mkdir()
     for name in ("precious.json", ".writing-killed"):
         (directory / name).write_text("{}")
