@@ -205,3 +205,13 @@ def test_error_of_the_system_that_nobody_foresaw_is_a_sentence_too(monkeypatch, 
     monkeypatch.setattr(sys, "argv", ["gpuprof", "list"])
     assert cli._run() == ExitCode.ENVIRONMENT
     assert capsys.readouterr().err == f"gpuprof: The system refused what gpuprof needs: {words}\n"
+
+
+def test_memory_that_is_short_is_a_sentence_too(monkeypatch, capsys):
+    def fail(_):
+        raise MemoryError
+
+    monkeypatch.setattr(listing, "print_ladders", fail)
+    monkeypatch.setattr(sys, "argv", ["gpuprof", "list"])
+    assert cli._run() == ExitCode.ENVIRONMENT
+    assert capsys.readouterr().err == "gpuprof: There is not enough memory for this.\n"
