@@ -77,7 +77,9 @@ def _incomplete(run: Run) -> Iterator[Banner]:
             "warning",
             "The run did not finish",
             f"{_cases(len(run.cases))} recorded before it stopped; the others are missing here.",
-            "Give the same command once more with --resume and this folder." if run.asked else "Run it again.",
+            "Give the same command once more with --resume and this folder."
+            if run.asked
+            else "Run it again.",
         )
     elif not run.cases:
         yield Banner(

@@ -29,6 +29,8 @@ class Reading:
     relative: bool = True
 
 
+#: States of a condition that may have to do with a card's times.
+_TELLING = ("disturbs", "broken")
 #: Readings by their key in `Card.readings`, most telling first.
 READINGS: dict[str, Reading] = {
     "sm_clock_mhz": Reading("SM clock {:,.0f} MHz", 0.005),
@@ -51,6 +53,7 @@ class Card:
         versions: Of software, by its name.
         readings: Medians of what was read around its cases, by the key of `READINGS`.
         throttled: What held its clocks back in more than one case of four, in the driver's words.
+        conditions: What its driver told before the first case that makes times untrue or needs mending.
     """
 
     title: str
@@ -60,6 +63,7 @@ class Card:
     versions: Mapping[str, str]
     readings: Mapping[str, float]
     throttled: tuple[str, ...]
+    conditions: tuple[str, ...] = ()
 
     def joined(self, other: "Card") -> "Card":
         """The same card of two files: what the first did not tell, the second may."""
@@ -68,6 +72,7 @@ class Card:
             labels={**other.labels, **self.labels},
             readings={**other.readings, **self.readings},
             throttled=tuple(dict.fromkeys((*self.throttled, *other.throttled))),
+            conditions=tuple(dict.fromkeys((*self.conditions, *other.conditions))),
         )
 
 
@@ -81,7 +86,7 @@ def facts_of(run: Run, number: int, cases: Sequence[Measurement], title: str, fi
         title: What it is called.
         file: Where the run is kept.
     """
-    device = run.devices[number]
+    device, place = run.devices[number], run.place(number)
     states = [case.clocks.after for case in cases if case.clocks is not None and case.timing is not None]
     read: dict[str, list[float | None]] = {
         "sm_clock_mhz": [state.sm_mhz for state in states],
@@ -97,9 +102,10 @@ def facts_of(run: Run, number: int, cases: Sequence[Measurement], title: str, fi
         device.name,
         file,
         dict(run.labels),
-        {"gpuprof": run.tool.version, **run.environment},
+        {"gpuprof": run.tool.version, **run.environment, **place.environment},
         {key: float(median(values)) for key, values in known.items() if values},
         tuple(reason for reason, count in reasons.most_common() if 4 * count > len(states)),
+        tuple(f"{told.title}: {told.text}" for told in place.conditions if told.state in _TELLING),
     )
 
 
@@ -110,7 +116,12 @@ def causes_of(card: Card, others: Collection[Card]) -> tuple[str, ...]:
         card: The card.
         others: All cards of its kind; it may be among them.
     """
-    return (*_held_back(card, others), *_readings(card, others), *_versions(card, others))
+    return (
+        *_held_back(card, others),
+        *_conditions(card, others),
+        *_readings(card, others),
+        *_versions(card, others),
+    )
 
 
 def _held_back(card: Card, others: Collection[Card]) -> Iterator[str]:
@@ -118,6 +129,12 @@ def _held_back(card: Card, others: Collection[Card]) -> Iterator[str]:
         share = sum(reason in other.throttled for other in others) / len(others)
         if share < 0.5:
             yield f"held back: {reason}"
+
+
+def _conditions(card: Card, others: Collection[Card]) -> Iterator[str]:
+    for text in card.conditions:
+        if 2 * sum(text in other.conditions for other in others) < len(others):
+            yield text
 
 
 def _readings(card: Card, others: Collection[Card]) -> Iterator[str]:

@@ -223,7 +223,7 @@ class FleetBuilder:
         several = len(run.devices) > 1
         if own:
             return f"{own} GPU {number}" if several else own
-        host = run.labels.get(HOST_LABEL)
+        host = run.labels.get(HOST_LABEL) or run.place(number).host
         title = f"{host or file} GPU {number}" if several else host or file
         return f"{host} ({file})" if host and title in self._cards else title
 
