@@ -21,7 +21,7 @@ def card_banners(run: Run) -> Iterator[Banner]:
 
 
 def _lost(run: Run) -> Iterator[Banner]:
-    lost = [number for number, place in enumerate(run.places) if place.lost is not None]
+    lost = [number for number in range(len(run.devices)) if run.place(number).lost is not None]
     if not lost:
         return
     labels = [run.device_label(number) for number in lost]

@@ -7,7 +7,7 @@ import pytest
 import gpuprof
 from gpuprof.reading import read_run
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu_count")]
 
 #: With EACH = 3 it is wrong.
 SCALE = """/*gpuprof

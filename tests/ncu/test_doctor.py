@@ -37,7 +37,7 @@ def test_without_a_gpu_nothing_is_broken(monkeypatch, capsys):
 
 
 def test_broken_parts_give_a_status(monkeypatch, capsys):
-    monkeypatch.setattr(command, "checks", lambda ordinal: iter([Check("X", "broken", "gone.", "Mend.")]))
+    monkeypatch.setattr(command, "checks", lambda *_: iter([Check("X", "broken", "gone.", "Mend.")]))
     assert command.examine(0) == ExitCode.CASES_FAILED == 1
     assert capsys.readouterr().out == "BROKEN    X: gone\n          Mend.\n"
     assert command.examine(0, as_json=True) == ExitCode.CASES_FAILED
@@ -48,7 +48,7 @@ def test_broken_parts_give_a_status(monkeypatch, capsys):
 
 
 def test_what_disturbs_is_no_failure(monkeypatch, capsys):
-    monkeypatch.setattr(command, "checks", lambda ordinal: iter([Check("X", "disturbs", "slow")]))
+    monkeypatch.setattr(command, "checks", lambda *_: iter([Check("X", "disturbs", "slow")]))
     assert command.examine(0) == ExitCode.OK
     assert capsys.readouterr().out == "disturbs  X: slow\n"
 

@@ -24,7 +24,7 @@ def tune(*arguments: str | Path, folder: Path, code: int = 0):
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory):
     """One whole search, and what it printed."""
-    from conftest import SCALE
+    from scale_source import SCALE
 
     folder = tmp_path_factory.mktemp("searched")
     (folder / "scale.cu").write_text(SCALE.replace(", [2048, 1]", ""), encoding="utf-8")
@@ -158,7 +158,7 @@ def test_refusals_say_what_to_do(scale, arguments, message, fix):
 
 
 def test_candidates_that_make_no_sense_are_refused_with_their_line(tmp_path):
-    from conftest import SCALE
+    from scale_source import SCALE
 
     (tmp_path / "scale.cu").write_text(SCALE, encoding="utf-8")
     done = tune("scale.cu", *SIM, folder=tmp_path, code=2)

@@ -87,7 +87,7 @@ def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path):
     assert listed.cases == fleet.cases
     assert listed.devices == fleet.devices
     assert listed.environment == fleet.environment
-    assert [replace(case, device=1) for case in alone.cases] == [
+    assert [replace(case, device=1, planned=1) for case in alone.cases] == [
         case for case in fleet.cases if case.device == 1
     ]
 

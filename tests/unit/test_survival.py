@@ -65,7 +65,9 @@ def test_no_room_anywhere_costs_the_last_row_only_and_says_where_the_others_are(
     (tmp_path / "temporary").mkdir()
     begun = run_in(tmp_path, "-o", "probe")
     assert begun.returncode == 0
-    whole = (tmp_path / "probe" / "results.json").stat().st_size
+    probe = tmp_path / "probe" / "results.json"
+    *others, last = [case.kernel for case in read_run(probe).cases]
+    whole = probe.stat().st_size
     room = whole - 1500  # the last row does not fit
     done = run_in(
         tmp_path,
@@ -77,13 +79,13 @@ def test_no_room_anywhere_costs_the_last_row_only_and_says_where_the_others_are(
     assert "Traceback" not in done.stderr
     assert "Cannot write out/results.json: File too large, and there is no room in" in done.stderr
     assert "go on with --resume out" in done.stderr
-    assert "k2_good" in done.stdout  # what could not be written is shown at least
-    assert [case.kernel for case in read_run(results).cases] == ["k0_good", "k1_good"]
+    assert last in done.stdout  # what could not be written is shown at least
+    assert [case.kernel for case in read_run(results).cases] == others
     resumed = run_in(tmp_path, "--resume", "out")
     assert resumed.returncode == 0
-    assert "holds 2 cases: they are not measured again." in resumed.stderr
+    assert f"holds {len(others)} cases: they are not measured again." in resumed.stderr
     run = read_run(results)
-    assert (run.complete, len(run.cases)) == (True, 3)
+    assert (run.complete, len(run.cases)) == (True, len(others) + 1)
     finished = run_in(tmp_path, "--resume", "out")
     assert finished.returncode == 0
     assert "holds the whole run: nothing is left to measure." in finished.stderr
@@ -97,7 +99,7 @@ def test_place_of_a_stopped_run_is_not_taken_without_leave(tmp_path):
     results.write_text(results.read_text().replace('"complete": true', '"complete": false'))
     done = run_in(tmp_path, "-o", "out")
     assert done.returncode == 2
-    assert "holds 3 cases of a run that was stopped" in done.stderr
+    assert f"holds {len(read_run(results).cases)} cases of a run that was stopped" in done.stderr
     assert "--resume out" in done.stderr
 
 
