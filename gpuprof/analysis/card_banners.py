@@ -70,8 +70,8 @@ def _unlike_software(run: Run) -> Iterator[Banner]:
     """What decides times and is not the same on all machines of a run."""
     found = [
         (number, name, text)
-        for number, place in enumerate(run.places)
-        for name, text in place.environment.items()
+        for number in range(len(run.devices))
+        for name, text in run.place(number).environment.items()
         if name not in _OF_THE_CARD
     ]
     if not found:
