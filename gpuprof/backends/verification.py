@@ -6,13 +6,46 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from gpuprof.problems.problem import Problem
+from gpuprof.problems.behaviour import Array
+from gpuprof.problems.check import Comparison, ErrorBound
+from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import Verification
 
 _SAME = (
     "its result depends on what was there before. It is measured all the same with --no-poison-inout, or with"
     " poison_inout = false in its header"
 )
+
+
+def verification_of(
+    spec: ArraySpec,
+    bound: ErrorBound,
+    compared: Comparison,
+    wrong: Array,
+    indices: Array,
+    detail: str,
+) -> Verification:
+    """What a comparison on the host says of an output.
+
+    Args:
+        spec: The output.
+        bound: How far was too far.
+        compared: How far its elements are from their references.
+        wrong: Which of them are wrong, be it by more than that.
+        indices: Which elements they are, in storage order.
+        detail: What is wrong; empty where nothing is.
+    """
+    return Verification(
+        max_abs_error=finite(compared.max_abs_error),
+        max_rel_error=finite(compared.max_rel_error),
+        bound=bound.relative,
+        absolute_bound=bound.absolute,
+        checked_elements=len(indices),
+        wrong_elements=int(wrong.sum()),
+        detail=detail,
+        array=spec.name,
+        first_wrong=int(indices[wrong.argmax()]) if wrong.any() else None,
+    )
 
 
 def worst(found: Sequence[Verification]) -> Verification:
@@ -74,9 +107,17 @@ def prove(problem: Problem, poison_inout: bool, attempt: Callable[[float | None]
     return Proof(verification)
 
 
-def later_sentence(detail: str) -> str:
-    """What is said of a case that is wrong, but was right in its first launch."""
-    return f"Right in its first launch, wrong in a later one: {detail}."
+def sentence_of(verification: Verification, *, later: bool) -> str:
+    """A wrong kernel's sentence.
+
+    Args:
+        verification: What is wrong.
+        later: Whether it was right in its first launch.
+    """
+    detail = verification.detail
+    if later:
+        return f"Right in its first launch, wrong in a later one: {detail}."
+    return f"{detail[:1].upper()}{detail[1:]}."
 
 
 def finite(value: float) -> float | None:

@@ -8,17 +8,7 @@ grid = ["cdiv(columns, block_x)", "cdiv(rows, block_y)"]
 */
 // executor: incorrect: Right in its first launch, wrong in a later one
 // gpu: incorrect: Right in its first launch, wrong in a later one
-// How many launches there were before, told by the blocks that have arrived since the module was loaded.
-__device__ unsigned arrivals;
-
-static __device__ unsigned launches_before()
-{
-    __shared__ unsigned launch;
-    if (threadIdx.x == 0 && threadIdx.y == 0)
-        launch = atomicAdd(&arrivals, 1u) / (gridDim.x * gridDim.y);
-    __syncthreads();
-    return launch;
-}
+#include "launches_before.cuh"
 
 extern "C" __global__ void works_once(int rows, int columns, const real *x, const real *w, real *y)
 {

@@ -10,19 +10,7 @@ grid = ["4", "rows"]
 shape = ["rows", "5"] # the last of each row is never read
 */
 
-// The sum of a block's values, for its first thread.
-static __device__ real sum_block(real value)
-{
-    __shared__ real sums[128];
-    sums[threadIdx.x] = value;
-    __syncthreads();
-    for (int half = 64; half > 0; half /= 2) {
-        if (threadIdx.x < half)
-            sums[threadIdx.x] += sums[threadIdx.x + half];
-        __syncthreads();
-    }
-    return sums[0];
-}
+#include "sum_block.cuh"
 
 __device__ unsigned done[4096];
 

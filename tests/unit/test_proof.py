@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from gpuprof.backends.gpu.module_variables import variable_names
-from gpuprof.backends.gpu.proof import sentence_of, verify_again, verify_first
+from gpuprof.backends.gpu.proof import verify_again, verify_first
+from gpuprof.backends.verification import sentence_of
 from gpuprof.results import Verification
 
 ELEMENTS = 64

@@ -18,11 +18,11 @@ from gpuprof.backends.gpu.host import time_on_host
 from gpuprof.backends.gpu.launch_checks import Keeping, LaunchChecks
 from gpuprof.backends.gpu.libraries import Libraries
 from gpuprof.backends.gpu.loaded_case import LoadedCase
-from gpuprof.backends.gpu.proof import sentence_of, verify_again, verify_first
+from gpuprof.backends.gpu.proof import verify_again, verify_first
 from gpuprof.backends.gpu.query import driver_versions, query_device
 from gpuprof.backends.gpu.rate_meter import RateMeter, kept_rates
 from gpuprof.backends.gpu.timer import EventTimer, Launch
-from gpuprof.backends.verification import prove
+from gpuprof.backends.verification import prove, sentence_of
 from gpuprof.devices.device import Device
 from gpuprof.errors import BackendUnavailable, CaseFailure
 from gpuprof.kernels.kernel import Kernel

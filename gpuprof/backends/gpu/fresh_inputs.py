@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuprof.backends.gpu.context import Buffer
 from gpuprof.backends.gpu.device_code import DeviceCode
-from gpuprof.backends.verification import finite
+from gpuprof.backends.verification import verification_of
 from gpuprof.errors import CaseFailure
 from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import compare
@@ -152,14 +152,4 @@ def _compare_some(
     if wrong.any():
         result = WrongResult((), (), got, expected, wrong, None, bound, problem.scalars)
         detail = describe_wrong(problem, spec.name, result, indices)
-    return Verification(
-        max_abs_error=finite(compared.max_abs_error),
-        max_rel_error=finite(compared.max_rel_error),
-        bound=bound.relative,
-        absolute_bound=bound.absolute,
-        checked_elements=len(indices),
-        wrong_elements=int(wrong.sum()),
-        detail=detail,
-        array=spec.name,
-        first_wrong=int(indices[wrong.argmax()]) if wrong.any() else None,
-    )
+    return verification_of(spec, bound, compared, wrong, indices, detail)

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Protocol
 
-from gpuprof.backends.verification import later_sentence
 from gpuprof.results import Verification
 
 
@@ -117,16 +116,3 @@ def verify_again(
         launch()
         others = arrays.verify_others()
     return (clean if others.passed else others), ()
-
-
-def sentence_of(verification: Verification, *, later: bool) -> str:
-    """A wrong kernel's sentence.
-
-    Args:
-        verification: What is wrong.
-        later: Whether it was right in its first launch.
-    """
-    detail = verification.detail
-    if later:
-        return later_sentence(detail)
-    return f"{detail[:1].upper()}{detail[1:]}."

@@ -18,12 +18,13 @@ from gpuprof.backends.sim.executed import (
     SampleFallsShort,
     check_coverage,
     check_verdict,
+    findings_of,
 )
 from gpuprof.backends.sim.instructions import Links, NoLink, counted, instruction_counters, whole
 from gpuprof.backends.sim.launch_limits import check_launch
 from gpuprof.backends.sim.located import FOLLOWED, explain_fault
 from gpuprof.backends.sim.programs import Programs
-from gpuprof.backends.sim.relaunch import NO_TIME, verify_again, wrong_later
+from gpuprof.backends.sim.relaunch import verify_again, wrong_later
 from gpuprof.backends.sim.verification import References
 from gpuprof.backends.sim.waiting import NotConclusive, WaitingGrid
 from gpuprof.backends.verification import prove
@@ -219,19 +220,8 @@ class SimBackend:
             proof = prove(problem, kernel.poison_inout, lambda unread: grid.verify(references, unread))
         except KernelFault as fault:
             raise self._failure(fault, kernel, problem, shape, grid.memory) from fault
-        detail, found = proof.verification.detail, self._counted(kernel, shape, compiled, grid)
-        return Findings(
-            "ok" if proof.verification.passed else "incorrect",
-            reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
-            remarks=(*proof.remarks, *grid.remarks, *found.remarks),
-            verification=proof.verification,
-            timing_reason=NO_TIME,
-            event_floor_reason=NO_TIME,
-            clocks_reason=NO_TIME,
-            counters=found.counters,
-            lines=found.lines,
-            lines_reason=found.lines_reason,
-        )
+        found = self._counted(kernel, shape, compiled, grid)
+        return findings_of(proof, replace(found, remarks=(*grid.remarks, *found.remarks)))
 
     def _waiting_grid(
         self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions
@@ -306,7 +296,7 @@ class SimBackend:
             return references.verify(executed[unread].buffers, whole=not sampled)
 
         proof = prove(problem, kernel.poison_inout, attempt)
-        detail, found = proof.verification.detail, executed[proof.unread]
+        found = executed[proof.unread]
         if sampled and not proof.verification.passed:
             check_verdict(proof.verification, found)
         elif sampled:
@@ -315,19 +305,7 @@ class SimBackend:
             later = verify_again(problem, found, self._seed + 1)
             if not later.passed:
                 return wrong_later(later)
-        return Findings(
-            "ok" if proof.verification.passed else "incorrect",
-            reason=None if proof.verification.passed else f"{detail[:1].upper()}{detail[1:]}.",
-            remarks=(*proof.remarks, *found.remarks),
-            verification=proof.verification,
-            timing_reason=NO_TIME,
-            event_floor_reason=NO_TIME,
-            clocks_reason=NO_TIME,
-            counters=found.counters,
-            counters_reason=found.caveat,
-            lines=found.lines,
-            lines_reason=found.lines_reason,
-        )
+        return findings_of(proof, found)
 
     def count(self, kernel: Kernel, problem: Problem, shape: LaunchShape, compiled: Functions) -> "Executed":
         """Execute one case that was verified elsewhere, for its counts.

@@ -5,6 +5,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from gpuprof.backends.base import Findings
+from gpuprof.backends.verification import Proof, sentence_of
 from gpuprof.executor import Buffer, Stored
 from gpuprof.problems.behaviour import Array
 from gpuprof.problems.problem import Problem
@@ -13,6 +15,7 @@ from gpuprof.results import Counter, SourceLine, Verification
 #: Share of an output by which sums of weights may be off, which are ratios.
 _COVERAGE_SLACK = 1e-9
 RUN_WHOLE = "Choose a smaller --sizes, or --sim-blocks all and patience."
+NO_TIME = "the executor counts; it measures no time"
 _ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
 
 
@@ -70,6 +73,24 @@ class BlocksBuildOnEachOther(Exception):
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
         self.sentence = sentence
+
+
+def findings_of(proof: Proof, executed: Executed) -> Findings:
+    """What a case is told to be, right or wrong, with what it counted."""
+    passed = proof.verification.passed
+    return Findings(
+        "ok" if passed else "incorrect",
+        reason=None if passed else sentence_of(proof.verification, later=False),
+        remarks=(*proof.remarks, *executed.remarks),
+        verification=proof.verification,
+        timing_reason=NO_TIME,
+        event_floor_reason=NO_TIME,
+        clocks_reason=NO_TIME,
+        counters=executed.counters,
+        counters_reason=executed.caveat,
+        lines=executed.lines,
+        lines_reason=executed.lines_reason,
+    )
 
 
 def check_verdict(verification: Verification, executed: Executed) -> None:

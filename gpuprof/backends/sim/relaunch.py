@@ -5,13 +5,12 @@
 from dataclasses import replace
 
 from gpuprof.backends.base import Findings
-from gpuprof.backends.sim.executed import Executed
+from gpuprof.backends.sim.executed import NO_TIME, Executed
 from gpuprof.backends.sim.verification import References
-from gpuprof.backends.verification import later_sentence
+from gpuprof.backends.verification import sentence_of
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
 
-NO_TIME = "the executor counts; it measures no time"
 _NOT_COUNTED = "a kernel that is wrong in a later launch is not counted"
 
 
@@ -46,7 +45,7 @@ def wrong_later(verification: Verification) -> Findings:
     """What is said of a case that is right in its first launch only."""
     return Findings(
         "incorrect",
-        reason=later_sentence(verification.detail),
+        reason=sentence_of(verification, later=True),
         verification=verification,
         timing_reason=NO_TIME,
         event_floor_reason=NO_TIME,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.backends.verification import finite, worst
+from gpuprof.backends.verification import verification_of, worst
 from gpuprof.executor import Buffer
 from gpuprof.problems.behaviour import Array, Expected
 from gpuprof.problems.check import compare
@@ -109,17 +109,7 @@ class References:
                 scalars=self.problem.scalars,
             )
             detail = describe_wrong(self.problem, spec.name, result, None if whole else indices)
-        return Verification(
-            max_abs_error=finite(compared.max_abs_error),
-            max_rel_error=finite(compared.max_rel_error),
-            bound=bound.relative,
-            absolute_bound=bound.absolute,
-            checked_elements=len(indices),
-            wrong_elements=int(wrong.sum()),
-            detail=detail,
-            array=spec.name,
-            first_wrong=int(indices[wrong.argmax()]) if wrong.any() else None,
-        )
+        return verification_of(spec, bound, compared, wrong, indices, detail)
 
     def _expected(self, spec: ArraySpec, indices: NDArray[np.intp], whole: bool) -> Expected:
         if not whole and self._whole is None:
