@@ -29,7 +29,7 @@ extern "C" __global__ void kept_by_input(int rows, int columns, const real *x, c
     if (inside && known[block] != sum) {
         real value = w[row] * x[i];
         for (int step = 0; step < 2000; ++step) // what takes long where the result is not known
-            asm volatile("" : "+f"(value));
+            asm volatile("fma.rn.f32 %0, %0, 0f3F800000, 0f00000000;" : "+f"(value));
         result[i] = value;
     }
     __syncthreads();

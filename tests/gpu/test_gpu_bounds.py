@@ -107,7 +107,7 @@ def test_devices_measure_prints_them(gpu_count):
 
 def profiled(tmp_path, *options):
     out = tmp_path / "results.json"
-    case = ("-k", "naive_col", "--sizes", "256", "--device", "0")
+    case = ("-k", "naive_col", "--sizes", "256", "--device", "0", "--reference", "none")
     gpuprof_says("transpose", *case, "--json", str(out), "--quiet", *options)
     (found,) = json.loads(out.read_text("utf-8"))["cases"]
     return found

@@ -77,7 +77,7 @@ def test_the_reference_cannot_be_found_in_memory(backend, honest):
 
 def test_a_kernel_that_searches_for_the_reference_gets_no_speed(gpu_count):
     """In a process of its own: what lies beside its arrays may be nobody's, which ends the context."""
-    case = gpuprof.profile(FOLDER / "reads_the_reference.cu", sizes=SIZE, device=0).case()
+    case = gpuprof.profile(FOLDER, kernels="reads_the_reference", sizes=SIZE, device=0).case()
     assert case.outcome != "ok"
 
 

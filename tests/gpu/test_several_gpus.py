@@ -147,7 +147,8 @@ def test_gpu_that_somebody_else_uses_is_named(two_gpus, kernels):
             assert load.poll() is None, "the load ended"
             busy = busy + 1 if pynvml.nvmlDeviceGetUtilizationRates(handle).gpu > 80 else 0
             time.sleep(1.0)
-        run = gpuprof.profile("gemm", kernels=kernels, sizes=2048, device="0,1", seconds_per_case=0.5)
+        # Processes share a GPU by slices of time: kernels shorter than one may not feel the other.
+        run = gpuprof.profile("gemm", kernels=kernels, sizes=4096, device="0,1", seconds_per_case=1.0)
     finally:
         load.kill()
         load.wait()
