@@ -6,12 +6,11 @@ problem = "gemm"
 rung = 585
 idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, a first launch copies them to rows that do; the second is streamk_12x16."
 after = "streamk_12x16"
-change = "Any M, N and K, for one more pass over A and B: next to nothing where K is long. C is written element by element through shared memory, so that global_store_requests and shared_store_wavefronts rise."
+change = "Any M, N and K, for one more pass over A and B: next to nothing where K is long. C is written element by element through shared memory, so that global_store_requests rise."
 bottleneck = "That of streamk_12x16; in small matrices the pass before it."
 
 [moves]
 global_store_requests = "rises"
-shared_store_wavefronts = "rises"
 ffma_thread_instructions = "stays"
 
 [workspace.A_packed]
@@ -37,7 +36,7 @@ box = ["BOX_N", "BK"]
 entry = "pack"
 arguments = ["M", "N", "K", "A", "B", "A_packed", "B_packed"]
 block = [256]
-grid = ["sm_count * PACK_BLOCKS"]
+grid = ["min(sm_count * PACK_BLOCKS, max(M * cdiv(K, 256) if K % 4 else 0, K * cdiv(N, 256) if N % 4 else 0) // 8 + 1)"]
 
 [[launches]]
 entry = "streamk_12x16"
