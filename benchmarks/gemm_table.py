@@ -22,6 +22,8 @@ import gpuprof
 from gpuprof.reading import read_run
 from gpuprof.results import Measurement, Run, size_label
 
+#: Kernels with the values of their parameters to try.
+Tried = dict[str, dict[str, list[int]]]
 #: Sizes by what they try.
 SIZES = {
     "powers of two": "64 128 256 512 1024 2048 4096 8192 16384",
@@ -33,13 +35,16 @@ SIZES = {
     "skinny": "128x8192x8192 8192x128x8192 8192x8192x128 64x4096x4096 4096x64x4096 4096x512x512 512x512x8192"
     " 256x256x16384 1x4096x4096 4096x4096x64 131x5003x257",
 }
-#: Rungs worth trying, by the most elements of C up to which they are.
-CANDIDATES = (
-    (30_000, "splitk_8x32 splitk_16x32"),
-    (120_000, "splitk_8x32 splitk_16x32 splitk_32x64"),
-    (600_000, "splitk_16x32 splitk_32x64 splitk_64x128 streamk_8x16 packed_8x16"),
-    (1_700_000, "splitk_32x64 splitk_64x128 streamk_8x16 packed_8x16"),
-    (sys.maxsize, "streamk_8x16 streamk_12x16 packed_8x16 packed_12x16"),
+#: Rungs worth trying and values of their parameters, by the most elements of C up to which they are.
+_SPLIT: Tried = {"splitk_16x32": {}, "splitk_32x64": {}, "splitk_64x128": {}}
+_SMALL: Tried = {"streamk_8x8": {"BM": [64, 128]}, "packed_8x8": {"BM": [64, 128]}}
+_LARGE: Tried = {"streamk_8x16": {}, "packed_8x16": {}}
+CANDIDATES: tuple[tuple[int, Tried], ...] = (
+    (30_000, {"splitk_8x32": {}, "splitk_16x32": {}}),
+    (120_000, {"splitk_8x32": {}, "splitk_16x32": {}, "splitk_32x64": {}, "packed_8x8": {}}),
+    (1_700_000, {**_SPLIT, **_SMALL, **_LARGE}),
+    (5_000_000, {"streamk_8x8": {}, "packed_8x8": {}, **_LARGE, "streamk_12x16": {}, "packed_12x16": {}}),
+    (sys.maxsize, {**_LARGE, "streamk_12x16": {}, "packed_12x16": {}}),
 )
 _CHOOSER = "by_size"
 
@@ -79,7 +84,7 @@ def extents_of(size: str) -> tuple[int, int, int]:
     return m, n, k
 
 
-def runs_of(part: int, parts: int) -> Iterator[tuple[str, list[str]]]:
+def runs_of(part: int, parts: int) -> Iterator[tuple[Tried, list[str]]]:
     """Rungs and the sizes at which they are tried, for one of several GPUs.
 
     Sizes are dealt out in the order of their work, so that the parts take about as long.
@@ -93,8 +98,9 @@ def runs_of(part: int, parts: int) -> Iterator[tuple[str, list[str]]]:
     grouped = defaultdict(list)
     for size in sizes[part - 1 :: parts]:
         m, n, _ = extents_of(size)
-        grouped[next(rungs for most, rungs in CANDIDATES if m * n <= most)].append(size)
-    yield from grouped.items()
+        grouped[next(index for index, (most, _) in enumerate(CANDIDATES) if m * n <= most)].append(size)
+    for index, found in grouped.items():
+        yield CANDIDATES[index][1], found
 
 
 def measure(folder: Path, part: int, parts: int, device: str, seconds: float) -> None:
@@ -104,7 +110,7 @@ def measure(folder: Path, part: int, parts: int, device: str, seconds: float) ->
         path = folder / f"gemm-{part}-{number}.json"
         run = gpuprof.profile(
             "gemm",
-            kernels=[*rungs.split(), _CHOOSER],
+            kernels={**rungs, _CHOOSER: {}},
             sizes=[extents_of(size) for size in sizes],
             references=["vendor"],
             device=device,

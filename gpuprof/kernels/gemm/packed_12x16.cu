@@ -54,7 +54,7 @@ BOX_N = 256 # columns of B per copy: the engine takes no more
 
 [parameters]
 STAGES = 4
-PACK_BLOCKS = 8 # blocks per SM that copy
+PACK_BLOCKS = 8 # blocks to an SM that copy
 
 [[require]]
 condition = "STAGES >= 3 and PACK_BLOCKS > 0"

@@ -53,7 +53,7 @@ BK = 16  # k per tile
 
 [parameters]
 STAGES = 4
-PACK_BLOCKS = 8 # blocks per SM that copy
+PACK_BLOCKS = 8 # blocks to an SM that copy
 
 [[require]]
 condition = "STAGES >= 3 and PACK_BLOCKS > 0"

@@ -119,36 +119,7 @@ static __device__ __forceinline__ void add4(float4 *target, float4 v)
 }
 
 #ifdef ANY_N
-#include "write_any_n.cuh"
-#else
-// Write a thread's sums to C, whose element (m, n) is its first: anew by a tile's head, else added to what stands there.
-static __device__ __forceinline__ void write_back(const float (&sum)[TM][TN], int m, int n, int M, int N, float alpha,
-                                                  float beta, bool is_head, float *C)
-{
-#pragma unroll
-    for (int i = 0; i < TM; ++i) {
-        const int row = m + i / 4 * 4 * LANES_M + i % 4;
-        if (row >= M)
-            continue;
-#pragma unroll
-        for (int j = 0; j < TN; j += 4) {
-            const int col = n + j * LANES_N;
-            if (col >= N)
-                continue;
-            float4 *c = (float4 *)(C + (size_t)row * N + col);
-            const float4 value =
-                make_float4(alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]);
-            if (is_head && beta == 0)
-                *c = value;
-            else if (is_head) {
-                const float4 old = *c;
-                *c = make_float4(value.x + beta * old.x, value.y + beta * old.y, value.z + beta * old.z,
-                                 value.w + beta * old.w);
-            } else
-                add4(c, value);
-        }
-    }
-}
+#include "write_any_n.cuh" // in the place of the vectors below
 #endif
 
 // Set by each block once it has written a piece of a tile that the next block ends.
@@ -344,7 +315,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             }
             __syncthreads();
         }
+#ifdef ANY_N
         write_back(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, beta, is_head, C);
+#else
+#pragma unroll
+        for (int i = 0; i < TM; ++i) {
+            const int row = m0 + m_thread + i / 4 * 4 * LANES_M + i % 4;
+            if (row >= M)
+                continue;
+#pragma unroll
+            for (int j = 0; j < TN; j += 4) {
+                const int col = n0 + n_thread + j * LANES_N;
+                if (col >= N)
+                    continue;
+                float4 *c = (float4 *)(C + (size_t)row * N + col);
+                const float4 value =
+                    make_float4(alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]);
+                if (is_head && beta == 0)
+                    *c = value;
+                else if (is_head) {
+                    const float4 old = *c;
+                    *c = make_float4(value.x + beta * old.x, value.y + beta * old.y, value.z + beta * old.z,
+                                     value.w + beta * old.w);
+                } else
+                    add4(c, value);
+            }
+        }
+#endif
         if (!is_tail) {
             __threadfence();
             __syncthreads();
