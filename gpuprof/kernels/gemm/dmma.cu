@@ -93,6 +93,10 @@ because = "{id} needs a PANEL of one tile row or more"
 [[require]]
 condition = "arch >= 80"
 because = "{id} needs FP64 tensor cores and cp.async, which come with compute capability 8.0"
+
+[[require]]
+condition = "arch == 80 or arch == 87 or 90 <= arch < 120 or STAGES * BK * (BM + BN) * real_bytes <= 101376"
+because = "{id} fills more shared memory per block than this compute capability has; with STAGES=3 it does not"
 */
 
 #define WARPS_N (BN / WN)
