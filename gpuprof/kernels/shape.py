@@ -150,12 +150,11 @@ def configure(
         raise CaseSkipped(f"The header of {kernel.id} cannot be evaluated for this size: {error}.") from error
     for launch in launches:
         _check_limits(launch, kernel, device)
-    own = {array.name: array for array in workspace}
+    arrays = {spec.name: spec for spec in (*problem.arrays, *workspace)}
     tensor_maps = tuple(
-        make_tensor_map(name, spec, lists[name], own.get(spec.array) or problem.array(spec.array))
+        make_tensor_map(name, spec, lists[name], arrays.__getitem__)
         for name, spec in kernel.tensor_maps.items()
     )
-    arrays = {spec.name: spec for spec in (*problem.arrays, *workspace)}
     textures = tuple(make_texture(name, spec, arrays[spec.array]) for name, spec in kernel.textures.items())
     macros = {"real": ELEMENT_TYPES[problem.dtype].c_type}
     if not kernel.launches:

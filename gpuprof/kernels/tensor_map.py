@@ -6,7 +6,7 @@ A tensor map is a kernel argument of 128 opaque bytes. Each backend makes its ow
 Lists start at the dimension whose elements are neighbours, as the copy engine's own do.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -27,7 +27,7 @@ class TensorMapSpec:
     """What a header says of one tensor map.
 
     Args:
-        array: The array that it describes.
+        arrays: Of these it describes the first that the copy engine can take as the other fields say.
         box: Expressions for the extents of one copy.
         swizzle_bytes: Width of the pattern in which a row's 16-byte pieces are permuted; 0 for none.
         extents: Expressions for those of the array; those that it is declared with when empty.
@@ -37,7 +37,7 @@ class TensorMapSpec:
         fill: What elements outside the array are loaded as: one of `FILLS`.
     """
 
-    array: str
+    arrays: tuple[str, ...]
     box: tuple[str, ...]
     swizzle_bytes: int = 0
     extents: tuple[str, ...] = ()
@@ -91,9 +91,7 @@ def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, Te
     maps = {}
     known = tuple(arrays)
     for name, entry in reader.named_sections("tensor_maps"):
-        array, box = entry.take("array", str), entry.strings("box")
-        if array not in known:
-            raise entry.error("array", f"is {array!r}, not one of {', '.join(known)}")
+        described, box = _read_arrays(entry, known), entry.strings("box")
         if not 1 <= len(box) <= MOST_DIMENSIONS:
             what = f"must be 1 to {MOST_DIMENSIONS} expressions: elements along a row, then rows, and so on"
             raise entry.error("box", what)
@@ -109,12 +107,27 @@ def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, Te
         if fill not in FILLS:
             raise entry.error("fill", f"is {fill!r}, not one of {', '.join(FILLS)}")
         entry.finish()
-        maps[name] = TensorMapSpec(array, tuple(box), swizzle, **lists, fill=fill)
+        maps[name] = TensorMapSpec(described, tuple(box), swizzle, **lists, fill=fill)
     return maps
 
 
+def _read_arrays(entry: TableReader, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The field `array`: a name, or several."""
+    several = isinstance(entry.table.get("array"), list)
+    arrays = entry.strings("array") if several else (entry.take("array", str),)
+    for array in arrays:
+        if array not in known:
+            raise entry.error("array", f"is {array!r}, not one of {', '.join(known)}")
+    if not arrays:
+        raise entry.error("array", f"is empty; it may hold {', '.join(known)}")
+    return arrays
+
+
 def make_tensor_map(
-    argument: str, spec: TensorMapSpec, lists: Mapping[str, tuple[int, ...]], array: ArraySpec
+    argument: str,
+    spec: TensorMapSpec,
+    lists: Mapping[str, tuple[int, ...]],
+    find_array: Callable[[str], ArraySpec],
 ) -> TensorMap:
     """The tensor map of a launch.
 
@@ -122,17 +135,29 @@ def make_tensor_map(
         argument: The kernel argument.
         spec: What the header says.
         lists: Its lists of expressions, evaluated.
-        array: The array as it is stored.
+        find_array: Tells by its name how an array is stored.
 
     Raises:
-        CaseSkipped: The copy engine cannot do it; the message says which of its limits is broken.
+        CaseSkipped: The copy engine can take none of the arrays; the message says which of its limits the
+            last one breaks.
     """
+    for name in spec.arrays[:-1]:
+        try:
+            return _map_of(argument, spec, lists, find_array(name))
+        except CaseSkipped:
+            continue
+    return _map_of(argument, spec, lists, find_array(spec.arrays[-1]))
+
+
+def _map_of(
+    argument: str, spec: TensorMapSpec, lists: Mapping[str, tuple[int, ...]], array: ArraySpec
+) -> TensorMap:
     box, item_bytes = lists["box"], ELEMENT_TYPES[array.dtype].nbytes
     extents = lists["extents"] or _extents(argument, array, len(box))
     strides = lists["strides"] or tuple(accumulate(extents[:-1], mul))
     made = TensorMap(
         argument,
-        spec.array,
+        array.name,
         array.dtype,
         extents,
         tuple(stride * item_bytes for stride in strides),

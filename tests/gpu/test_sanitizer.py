@@ -39,7 +39,7 @@ def problems():
         sizes = SIZES.get(kernel.operation) or [(size,) * len(dimensions) for size in RAGGED]
         taken = {name for step in kernel.steps for name in step.arguments}
         for size in sizes:
-            for dtype in kernel.dtypes if size == sizes[0] else ("f32",):
+            for dtype in kernel.dtypes if size == sizes[0] else kernel.dtypes[:1]:
                 scalars = SCALARS.get(kernel.operation, {})
                 scaled = size[0] % 2 and scalars.keys() <= taken
                 yield kernel, problem_for(kernel, *size, dtype=dtype, **(scalars if scaled else {}))

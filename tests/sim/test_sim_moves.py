@@ -18,7 +18,7 @@ MOVERS = [kernel for kernel in shipped_kernels() if kernel.moves]
 #: sum than a GPU has threads.
 LADDER_SIZES = {"gemm": "256x256x64", "reduce": "600001", "softmax": "16x1024", "transpose": "256"}
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
-SIZES = {"streamk_12x16": "384x1024x64", "registers": "16x8192"}
+SIZES = {"streamk_12x16": "384x1024x64", "packed_12x16": "384x1024x64", "registers": "16x8192"}
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +26,10 @@ def rung_of(tmp_path_factory):
     """The rung of a kernel in its ladder, executed as an H200."""
 
     @functools.cache
-    def rungs(op, size, kernels):
+    def rungs(op, size, dtype, kernels):
         folder = tmp_path_factory.mktemp(op)
-        arguments = [op, *kernels, "--sizes", size, "--device", "sim:h200", "--quiet", "-o", str(folder)]
+        arguments = [op, *kernels, "--sizes", size, "--dtype", dtype, "--device", "sim:h200", "--quiet"]
+        arguments += ["-o", str(folder)]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
         run = read_run(folder / "results.json")
@@ -38,8 +39,9 @@ def rung_of(tmp_path_factory):
     def rung(kernel):
         apart = ("--kernel", f"{kernel.after},{kernel.id}")
         size = SIZES.get(kernel.id) or LADDER_SIZES[kernel.operation]
-        kernels = apart if kernel.id in SIZES else ("--all",)
-        return rungs(kernel.operation, size, kernels).rung(kernel.id)
+        dtype = kernel.dtypes[0]
+        kernels = apart if kernel.id in SIZES or dtype != "f32" else ("--all",)
+        return rungs(kernel.operation, size, dtype, kernels).rung(kernel.id)
 
     return rung
 

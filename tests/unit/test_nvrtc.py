@@ -39,7 +39,7 @@ def compile_shipped(kernel, arch, dtype="f32"):
     device = dataclasses.replace(DEVICE, compute_capability=f"{arch[3:-1]}.{arch[-1]}")
     shape = configure(kernel, problem, kernel.launch.block, {}, device)
     options = compiler_options(arch, shape.defines, kernel.compile_options)
-    return compile_source(kernel.source, kernel.file_name, kernel.entry, options), shape
+    return compile_source(kernel.source, kernel.file_name, kernel.entries[0], options), shape
 
 
 #: Only a kernel that bounds its registers comes near to a spill; for the others the ends of the range do.
@@ -78,8 +78,8 @@ def test_shipped_kernel_compiles_without_spills(kernel, arch, dtype):
     threads = prod(shape.launches[0].block)
     assert compiled.cubin.startswith(b"\x7fELF")
     assert f".target {arch}" in compiled.ptx
-    assert f".entry {kernel.entry}(" in compiled.ptx
-    assert (compiled.entry, compiled.arch) == (kernel.entry, arch)
+    assert f".entry {kernel.entries[0]}(" in compiled.ptx
+    assert (compiled.entry, compiled.arch) == (kernel.entries[0], arch)
     assert compiled.spill_bytes == 0
     assert 0 < compiled.registers_per_thread * threads <= 65536
 

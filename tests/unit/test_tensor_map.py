@@ -28,7 +28,7 @@ def maps_of(kernel, problem):
 
 def test_header_declares_a_tensor_map():
     kernel = parse(GOOD)
-    assert kernel.tensor_maps == {"tiles": TensorMapSpec("A", ("BK", "128"), 64)}
+    assert kernel.tensor_maps == {"tiles": TensorMapSpec(("A",), ("BK", "128"), 64)}
     assert "tiles" in kernel.arguments
 
 
@@ -46,6 +46,10 @@ def test_header_declares_a_tensor_map():
         (GOOD + '\nextents = ["K", "Q"]', r"'Q' uses 'Q'; known are "),
         (GOOD + '\nfill = "one"', r"tensor_maps\.tiles\.fill is 'one', not one of zero, nan"),
         ('box = ["16", "16"]', r"lacks tensor_maps\.tiles\.array"),
+        (GOOD.replace('"A"', '["A", "D"]'), r"tensor_maps\.tiles\.array is 'D', not one of A, B, C"),
+        (GOOD.replace('"A"', "[]"), r"tensor_maps\.tiles\.array is empty; it may hold A, B, C"),
+        (GOOD.replace('"A"', '["A", 1]'), r"tensor_maps\.tiles\.array must be a list of strings"),
+        (GOOD.replace('"A"', "1"), r"tensor_maps\.tiles\.array must be a str, not 1"),
     ],
 )
 def test_header_refuses(table, message):
@@ -117,6 +121,26 @@ def test_a_map_may_describe_workspace():
     text = 'array = "partial"\nbox = ["16", "4"]\n[workspace.partial]\nshape = ["M", "2 * N"]'
     (made,) = maps_of(parse(text), Gemm(12, 20, 36))
     assert (made.array, made.extents) == ("partial", (40, 12))
+
+
+PACKED = """array = ["A", "packed"]
+box = ["16", "4"]
+extents = ["K", "M"]
+strides = ["cdiv(K, 4) * 4"]
+[workspace.packed]
+shape = ["M", "cdiv(K, 4) * 4"]"""
+
+
+@pytest.mark.parametrize(("k", "array", "pitch"), [(36, "A", 36), (35, "packed", 36), (1, "packed", 4)])
+def test_of_several_arrays_the_first_that_the_engine_can_take_is_described(k, array, pitch):
+    (made,) = maps_of(parse(PACKED), Gemm(12, 20, k))
+    assert (made.array, made.extents, made.stride_bytes) == (array, (k, 12), (4 * pitch,))
+
+
+def test_where_the_engine_can_take_none_of_several_arrays_the_last_one_says_why():
+    text = PACKED.replace('"cdiv(K, 4) * 4"]\n', '"K"]\n')
+    with pytest.raises(CaseSkipped, match="those of packed are 140 bytes apart"):
+        maps_of(parse(text), Gemm(12, 20, 35))
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,10 @@ static __device__ __forceinline__ void add4(float4 *target, float4 v)
                  : "memory");
 }
 
+#ifdef ANY_N
+#include "write_any_n.cuh" // in the place of the vectors below
+#endif
+
 // Set by each block once it has written a piece of a tile that the next block ends.
 static __device__ unsigned written[1024];
 
@@ -311,6 +315,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             }
             __syncthreads();
         }
+#ifdef ANY_N
+        write_back(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, beta, is_head, C);
+#else
 #pragma unroll
         for (int i = 0; i < TM; ++i) {
             const int row = m0 + m_thread + i / 4 * 4 * LANES_M + i % 4;
@@ -334,6 +341,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                     add4(c, value);
             }
         }
+#endif
         if (!is_tail) {
             __threadfence();
             __syncthreads();

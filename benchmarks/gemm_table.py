@@ -1,0 +1,219 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""How the GEMM ladder stands against cuBLAS over many sizes: the best rung of each, and what by_size takes.
+
+    python benchmarks/gemm_table.py measure DIR [--part I/N] [--device N]   on a GPU
+    python benchmarks/gemm_table.py page DIR …                              anywhere
+
+Measuring makes one run of all sizes that have candidates in common, cuBLAS among them, and writes its results
+file into DIR. `--part 1/2` and `--part 2/2` share the sizes between two GPUs. The page is Markdown; it takes
+the files of several folders, of one card or of several.
+"""
+
+import argparse
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import gpuprof
+from gpuprof.reading import read_run
+from gpuprof.results import Measurement, Run, size_label
+
+#: Kernels with the values of their parameters to try.
+Tried = dict[str, dict[str, list[int]]]
+#: Sizes by what they try.
+SIZES = {
+    "powers of two": "64 128 256 512 1024 2048 4096 8192 16384",
+    "round numbers": "96 100 160 192 200 320 384 448 500 576 640 704 768 800 896 1000 1152 1280 1400 1500"
+    " 1536 1800 1920 2000 2304 2560 3000 3072 5000 6144 10000",
+    "primes": "67 131 257 509 769 1021 1531 2053 3067 4099",
+    "ragged": "333 1001 1023 1111 2049 4095 8191 1000x1111x1003 129x4097x65 1025x511x2047 2050x1026x4098"
+    " 777x3333x555",
+    "skinny": "128x8192x8192 8192x128x8192 8192x8192x128 64x4096x4096 4096x64x4096 4096x512x512 512x512x8192"
+    " 256x256x16384 1x4096x4096 4096x4096x64 131x5003x257",
+}
+#: Rungs worth trying and values of their parameters, by the most elements of C up to which they are.
+_SPLIT: Tried = {"splitk_16x32": {}, "splitk_32x64": {}, "splitk_64x128": {}}
+_SMALL: Tried = {"streamk_8x8": {"BM": [64, 128]}, "packed_8x8": {"BM": [64, 128]}}
+_LARGE: Tried = {"streamk_8x16": {}, "packed_8x16": {}}
+CANDIDATES: tuple[tuple[int, Tried], ...] = (
+    (30_000, {"splitk_8x32": {}, "splitk_16x32": {}}),
+    (120_000, {"splitk_8x32": {}, "splitk_16x32": {}, "splitk_32x64": {}, "packed_8x8": {}}),
+    (1_700_000, {**_SPLIT, **_SMALL, **_LARGE}),
+    (5_000_000, {"streamk_8x8": {}, "packed_8x8": {}, **_LARGE, "streamk_12x16": {}, "packed_12x16": {}}),
+    (sys.maxsize, {**_LARGE, "streamk_12x16": {}, "packed_12x16": {}}),
+)
+_CHOOSER = "by_size"
+
+
+@dataclass
+class Row:
+    """One size on one card.
+
+    Args:
+        size: As a user types it.
+        vendor_us: Time of cuBLAS.
+        rungs: Times of the others, by their labels.
+        chosen: What by_size ran.
+        wrong: Labels of cases that ended badly.
+    """
+
+    size: str
+    vendor_us: float = 0.0
+    rungs: dict[str, float] = field(default_factory=dict)
+    chosen: str = ""
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def best(self) -> str:
+        """Label of the fastest rung that has code of its own."""
+        return min((name for name in self.rungs if name != _CHOOSER), key=self.rungs.__getitem__)
+
+    def over_vendor(self, label: str) -> float:
+        """Speed over that of cuBLAS."""
+        return self.vendor_us / self.rungs[label]
+
+
+def extents_of(size: str) -> tuple[int, int, int]:
+    """M, N and K of a size as a user types it."""
+    numbers = [int(part) for part in size.split("x")]
+    m, n, k = numbers * 3 if len(numbers) == 1 else numbers
+    return m, n, k
+
+
+def runs_of(part: int, parts: int) -> Iterator[tuple[Tried, list[str]]]:
+    """Rungs and the sizes at which they are tried, for one of several GPUs.
+
+    Sizes are dealt out in the order of their work, so that the parts take about as long.
+    """
+
+    def work(size: str) -> int:
+        m, n, k = extents_of(size)
+        return m * n * k
+
+    sizes = sorted((size for row in SIZES.values() for size in row.split()), key=work)
+    grouped = defaultdict(list)
+    for size in sizes[part - 1 :: parts]:
+        m, n, _ = extents_of(size)
+        grouped[next(index for index, (most, _) in enumerate(CANDIDATES) if m * n <= most)].append(size)
+    for index, found in grouped.items():
+        yield CANDIDATES[index][1], found
+
+
+def measure(folder: Path, part: int, parts: int, device: str, seconds: float) -> None:
+    """Measure one part of all sizes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, (rungs, sizes) in enumerate(runs_of(part, parts)):
+        path = folder / f"gemm-{part}-{number}.json"
+        run = gpuprof.profile(
+            "gemm",
+            kernels={**rungs, _CHOOSER: {}},
+            sizes=[extents_of(size) for size in sizes],
+            references=["vendor"],
+            device=device,
+            seconds_per_case=seconds,
+            explain=False,
+            save=path,
+        )
+        print(f"{path}: {sum(case.ok for case in run)} of {len(run.cases)} cases ended well", flush=True)
+
+
+def label_of(run: Run, case: Measurement) -> str:
+    """A kernel's id, with the parameters that are not its header's."""
+    record = next((one for one in run.kernels if one.id == case.kernel), None)
+    usual = record.parameters if record else {}
+    others = [f"{name}={value}" for name, value in case.params.items() if usual.get(name, value) != value]
+    return ":".join((case.kernel, *others))
+
+
+def rows_of(runs: Iterable[Run]) -> dict[str, list[Row]]:
+    """A row for each size, by card, in the order of M, N and K."""
+    cards: dict[str, dict[str, Row]] = defaultdict(dict)
+    for run in runs:
+        for case in run.cases:
+            size = size_label(tuple(case.problem.sizes.values()))
+            row = cards[run.devices[case.device].name].setdefault(size, Row(size))
+            label = label_of(run, case)
+            if case.timing is None or case.timing.cold is None:
+                if case.outcome != "skipped":
+                    row.wrong.append(f"{label}: {case.reason or case.timing_reason}")
+            elif case.is_reference:
+                row.vendor_us = case.timing.cold.median_us
+            else:
+                row.rungs[label] = case.timing.cold.median_us
+                if case.kernel == _CHOOSER:
+                    row.chosen = case.chosen
+    return {
+        card: sorted(rows.values(), key=lambda row: extents_of(row.size))
+        for card, rows in sorted(cards.items())
+    }
+
+
+def summary(rows: list[Row], what: str, shares: list[float]) -> str:
+    """One line on how a column stands."""
+    low = min(range(len(rows)), key=shares.__getitem__)
+    above = sum(share >= 1 for share in shares)
+    return (
+        f"{what}: geometric mean {statistics.geometric_mean(shares):.3f},"
+        f" {above} of {len(rows)} at or above 1.00, least {shares[low]:.3f} at {rows[low].size}."
+    )
+
+
+def page(folders: Iterable[Path]) -> str:
+    """The table as Markdown, a section for each card."""
+    runs = [read_run(path) for folder in folders for path in sorted(folder.glob("*.json"))]
+    lines: list[str] = []
+    for card, found in rows_of(runs).items():
+        rows = [row for row in found if row.vendor_us and _CHOOSER in row.rungs and len(row.rungs) > 1]
+        lines += [f"## {card}", ""]
+        lines += [summary(rows, "Best rung", [row.over_vendor(row.best) for row in rows]), ""]
+        lines += [summary(rows, "`by_size`", [row.over_vendor(_CHOOSER) for row in rows]), ""]
+        lines += ["| size | cuBLAS | best rung | over cuBLAS | by_size takes | over cuBLAS | others |"]
+        lines += ["|---|--:|---|--:|---|--:|---|"]
+        for row in rows:
+            others = sorted(row.rungs.keys() - {row.best, _CHOOSER}, key=row.rungs.__getitem__)
+            cells = (
+                row.size,
+                f"{row.vendor_us:.1f} µs",
+                f"`{row.best}`",
+                f"{row.over_vendor(row.best):.3f}",
+                f"`{row.chosen}`",
+                f"{row.over_vendor(_CHOOSER):.3f}",
+                ", ".join(f"`{label}` {row.over_vendor(label):.3f}" for label in others),
+            )
+            lines.append(f"| {' | '.join(cells)} |")
+        lines += ["", *(f"- {row.size}: {what}" for row in found for what in row.wrong)]
+    return "\n".join(lines)
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """The numbers of `I/N`."""
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part such as 1/2")
+    return int(part), int(parts)
+
+
+def main() -> None:
+    """Measure, or show."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    measuring = commands.add_parser("measure", help="time all sizes on a GPU")
+    measuring.add_argument("folder", type=Path)
+    measuring.add_argument("--part", type=part_of, default=(1, 1), metavar="I/N")
+    measuring.add_argument("--device", default="0")
+    measuring.add_argument("--seconds", type=float, default=0.05, help="kernel time a case")
+    showing = commands.add_parser("page", help="print the table")
+    showing.add_argument("folders", type=Path, nargs="+")
+    options = parser.parse_args()
+    if options.command == "measure":
+        measure(options.folder, *options.part, options.device, options.seconds)
+    else:
+        print(page(options.folders))
+
+
+if __name__ == "__main__":
+    main()

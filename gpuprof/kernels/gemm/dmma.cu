@@ -1,0 +1,354 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+title = "FP64 tensor cores"
+problem = "gemm"
+dtypes = ["f64"]
+
+[[variants]]
+id = "dmma_128x128"
+rung = 640
+title = "128x128 tiles on FP64 tensor cores"
+idea = "Tensor cores multiply 16 rows by 8 columns in one instruction, mma.sync. A warp holds 64x32 sums, so that each value it loads from shared memory serves 32 or 64 products, and copies of three tiles are under way meanwhile."
+after = "reg_2x1"
+change = "No DFMA is left in the loop: tensor cores do twice as many multiply-adds per cycle. shared_load_wavefronts fall to a twentieth, and registers rise to hold 64 sums a thread."
+bottleneck = "FP64 tensor cores: for 8 k of a warp's tile those of an SM take 128 cycles, in which its shared memory is read for 48 and filled for 20."
+parameters = { BM = 128, BN = 128, WM = 64, WN = 32 }
+
+[variants.moves]
+dfma_thread_instructions = "falls"
+shared_load_wavefronts = "falls"
+registers_per_thread = "rises"
+
+[[variants]]
+id = "dmma_64x64"
+rung = 650
+title = "64x64 tiles on FP64 tensor cores"
+idea = "For matrices near 1024: a quarter of the tile, and several blocks an SM."
+after = "dmma_128x128"
+change = "Four times as many blocks, each with half the sums a lane: the grid fills the GPU, while shared_load_wavefronts rise by a third and async_copy_sectors double."
+bottleneck = "FP64 tensor cores, of which the last wave of blocks leaves some idle; at small sizes the wait for the first tiles."
+parameters = { BM = 64, BN = 64, WM = 32, WN = 32 }
+
+[variants.moves]
+grid_blocks = "rises"
+registers_per_thread = "falls"
+shared_load_wavefronts = "rises"
+async_copy_sectors = "rises"
+
+[[launches]]
+entry = "dmma"
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+block = ["32 * (BM // WM) * (BN // WN)"]
+grid = ["cdiv(M, BM) * cdiv(N, BN)"]
+dynamic_shared_bytes = "STAGES * BK * (BM + BN) * real_bytes"
+
+[parameters]
+BM = 128   # rows of C per block
+BN = 128   # columns of C per block
+WM = 64    # rows of C per warp
+WN = 32    # columns of C per warp
+BK = 16    # k per tile
+STAGES = 4 # tiles in shared memory
+DEPTH = 8  # k per instruction, from compute capability 9.0 on; it is 4 before
+PANEL = 8  # tile rows whose blocks run together
+
+[candidates]
+BM = [64, 128]
+BN = [64, 128]
+WM = [32, 64]
+WN = [16, 32, 64]
+BK = [16, 32]
+STAGES = [3, 4, 5, 6]
+DEPTH = [4, 8, 16]
+
+[[require]]
+condition = "WM > 0 and WN > 0 and WM % 32 == 0 and WN % 16 == 0 and BM % WM == 0 and BN % WN == 0"
+because = "{id} needs warps of a multiple of 32 rows and 16 columns, which divide the block's"
+
+[[require]]
+condition = "WM * WN <= 2048"
+because = "{id} keeps a warp's sums in registers, which hold WM * WN of at most 2048"
+
+[[require]]
+condition = "DEPTH == 4 or DEPTH == 8 or DEPTH == 16"
+because = "{id} needs DEPTH 4, 8 or 16"
+
+[[require]]
+condition = "(BK == 16 or BK == 32) and BK >= 2 * DEPTH"
+because = "{id} needs BK 16 or 32, two DEPTH or more: one is multiplied while the next is loaded"
+
+[[require]]
+condition = "32 * (BM // WM) * (BN // WN) % BN == 0 and 32 * (BM // WM) * (BN // WN) % BK == 0 and BM * BK % (64 * (BM // WM) * (BN // WN)) == 0 and BN * BK % (64 * (BM // WM) * (BN // WN)) == 0"
+because = "{id} copies whole rows by all threads: they must be a multiple of BN and of BK, and half of them may not exceed a tile's values"
+
+[[require]]
+condition = "STAGES >= 3"
+because = "{id} needs three STAGES or more: one is computed from, one has arrived, one fills"
+
+[[require]]
+condition = "PANEL >= 1"
+because = "{id} needs a PANEL of one tile row or more"
+
+[[require]]
+condition = "arch >= 80"
+because = "{id} needs FP64 tensor cores and cp.async, which come with compute capability 8.0"
+
+[[require]]
+condition = "arch == 80 or arch == 87 or 90 <= arch < 120 or STAGES * BK * (BM + BN) * real_bytes <= 101376"
+because = "{id} fills more shared memory per block than this compute capability has; with STAGES=3 it does not"
+*/
+
+#define WARPS_N (BN / WN)
+#define THREADS (32 * (BM / WM) * WARPS_N)
+#define TILES_M (WM / 16)            // a warp's tile in products of 16 rows
+#define TILES_N (WN / 8)             // and 8 columns
+#define STEP (DEPTH < 8 ? 8 : DEPTH) // values of k whose operands are loaded together
+#define STEPS (BK / STEP)
+#define HELD (STEP / 4) // of them, those that one lane holds
+#define A_STAGE (BM * BK)
+#define STAGE (A_STAGE + BK * BN)
+
+// Places in a stage, in elements. A's tile is (row, k) and B's (k, column). Each row's groups of four elements are permuted
+// by its number, so that four by four elements, which half a warp reads at once, lie in different banks.
+static __device__ __forceinline__ int place_a(int row, int k)
+{
+    return row * BK + (k ^ (row % 4 * 4));
+}
+static __device__ __forceinline__ int place_b(int k, int column)
+{
+    return A_STAGE + k * BN + (column ^ (k % 4 * 4));
+}
+
+// Start a copy of WIDTH elements to shared memory; without `exists` it writes zeros and reads nothing.
+template <int WIDTH> static __device__ __forceinline__ void copy(double *target, const double *source, bool exists)
+{
+    const unsigned address = (unsigned)__cvta_generic_to_shared(target);
+    if (WIDTH == 2)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(source), "r"(exists ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(source), "r"(exists ? 8 : 0)
+                     : "memory");
+}
+static __device__ __forceinline__ void commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Wait until all of this thread's groups of copies but the last PENDING have arrived.
+template <int PENDING> static __device__ __forceinline__ void wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+// Add the products of 16 rows and 8 columns over STEP values of k. Lane 4 g + t holds of A rows g and g + 8, of B column
+// g, of both every fourth k from t on, and of the sums columns 2 t and 2 t + 1 of both rows.
+static __device__ __forceinline__ void multiply_add(double (&sum)[4], const double (&a)[HELD][2], const double (&b)[HELD])
+{
+#if __CUDA_ARCH__ < 900
+#pragma unroll
+    for (int row = 0; row < 2; ++row)
+#pragma unroll
+        for (int k = 0; k < HELD; ++k)
+            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                : "+d"(sum[2 * row]), "+d"(sum[2 * row + 1])
+                : "d"(a[k][row]), "d"(b[k]));
+#elif DEPTH == 4
+#pragma unroll
+    for (int k = 0; k < HELD; ++k)
+        asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+            : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+            : "d"(a[k][0]), "d"(a[k][1]), "d"(b[k]));
+#elif DEPTH == 8
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+        : "d"(a[0][0]), "d"(a[0][1]), "d"(a[1][0]), "d"(a[1][1]), "d"(b[0]), "d"(b[1]));
+#else
+    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, %8, %9, %10, %11},"
+        " {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+        : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+        : "d"(a[0][0]), "d"(a[0][1]), "d"(a[1][0]), "d"(a[1][1]), "d"(a[2][0]), "d"(a[2][1]), "d"(a[3][0]),
+          "d"(a[3][1]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#endif
+}
+
+// The kernel, with copies of WIDTH elements: two where rows start at multiples of 16 bytes, else one.
+template <int WIDTH>
+static __device__ __forceinline__ void multiply(int M, int N, int K, double alpha, const double *A, const double *B,
+                                                double beta, double *C)
+{
+    // Coordinates. Blocks go down the columns of a panel of PANEL tile rows, then to the next panel: those that run at
+    // the same time cover about a square of C, and share its rows of A and columns of B in the L2 cache.
+    const int tiles_m = (M + BM - 1) / BM;
+    const int tiles_n = (N + BN - 1) / BN;
+    const int panel = blockIdx.x / (PANEL * tiles_n);
+    const int in_panel = blockIdx.x % (PANEL * tiles_n);
+    const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
+    const int m0 = (panel * PANEL + in_panel % height) * BM;
+    const int n0 = in_panel / height * BN;
+    const int t = threadIdx.x;
+    const int lane_m = t % 32 / 4; // its group's row of A, and column of B
+    const int lane_k = t % 4;
+    const int m_warp = t / 32 / WARPS_N * WM;
+    const int n_warp = t / 32 % WARPS_N * WN;
+
+    // Pointers. Rows of A and columns of B beyond the matrix are zeros in the tiles, and so is what lies beyond K: the
+    // first tile takes the odd K % BK, so that no later one needs a check of k.
+    constexpr int A_ROWS = THREADS / (BK / WIDTH);
+    constexpr int B_ROWS = THREADS / (BN / WIDTH);
+    const int tiles = (K + BK - 1) / BK;
+    const int k_first = K - (tiles - 1) * BK;
+    const int a_k = t % (BK / WIDTH) * WIDTH; // this thread copies rows a_m, a_m + A_ROWS, … of A's tile
+    const int a_m = t / (BK / WIDTH);
+    const int b_n = t % (BN / WIDTH) * WIDTH; // and rows b_k, b_k + B_ROWS, … of B's tile
+    const int b_k = t / (BN / WIDTH);
+    const double *a_source = A + (size_t)(m0 + a_m) * K + a_k;
+    const double *b_source = B + (size_t)b_k * N + n0 + b_n;
+    const int a_rows = M - m0 - a_m; // rows of A from this thread's first one on
+    const bool b_exists = n0 + b_n < N;
+
+    // Start the copies of the next tile, of which `count` values of k exist.
+    extern __shared__ __align__(16) double shared[];
+    const auto fetch = [&](double *stage, int count) {
+        const double *source = a_source;
+#pragma unroll
+        for (int i = 0; i < BM / A_ROWS; ++i, source += (size_t)A_ROWS * K) {
+            const bool exists = i * A_ROWS < a_rows && a_k < count;
+            copy<WIDTH>(stage + place_a(a_m, a_k) + i * A_ROWS * BK, source, exists);
+        }
+        source = b_source;
+#pragma unroll
+        for (int i = 0; i < BK / B_ROWS; ++i, source += (size_t)B_ROWS * N) {
+            const int k = b_k + i * B_ROWS;
+            const bool exists = b_exists && k < count;
+            copy<WIDTH>(stage + place_b(k, b_n), source, exists);
+        }
+        a_source += count;
+        b_source += (size_t)count * N;
+    };
+
+    // Operands: of A those of 16 rows and of the next 16, of B those of a step and of the next. Where a lane's first ones
+    // lie depends on the permutation; all others lie at constant distances from these.
+    double a[2][HELD][2];
+    double b[2][TILES_N][HELD];
+    int a_first[4];
+    int b_first[2];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        a_first[i] = place_a(m_warp + lane_m, i * 4 + lane_k);
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+        b_first[i] = place_b(lane_k, n_warp + i * 8 + lane_m);
+    const auto load_a = [&](const double *stage, int step, int tile) {
+#pragma unroll
+        for (int k = 0; k < HELD; ++k) {
+            const int fours = step * HELD + k;
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                a[tile % 2][k][half] = stage[a_first[fours % 4] + fours / 4 * 16 + (tile * 16 + half * 8) * BK];
+        }
+    };
+    const auto load_b = [&](const double *stage, int step, int tile) {
+#pragma unroll
+        for (int k = 0; k < HELD; ++k)
+            b[step % 2][tile][k] = stage[b_first[tile % 2] + tile / 2 * 16 + (step * HELD + k) * 4 * BN];
+    };
+
+    // Fill all stages but one, then load the first operands.
+    fetch(shared, k_first);
+    commit();
+#pragma unroll
+    for (int i = 1; i < STAGES - 1; ++i) {
+        if (i < tiles)
+            fetch(shared + i * STAGE, BK);
+        commit();
+    }
+    wait<STAGES - 2>();
+    __syncthreads();
+    load_a(shared, 0, 0);
+#pragma unroll
+    for (int j = 0; j < TILES_N; ++j)
+        load_b(shared, 0, j);
+
+    double sum[TILES_M][TILES_N][4] = {};
+    int stage = 0;
+    int filled = STAGES - 1; // the stage that is filled next
+#pragma unroll 1
+    for (int tile = 0; tile < tiles; ++tile) {
+        const double *now = shared + stage * STAGE;
+        const double *next = now;
+#pragma unroll
+        for (int step = 0; step < STEPS; ++step) {
+            const bool last = step == STEPS - 1;
+            if (last) {
+                // Sync: the next tile is complete, and nobody reads any more from the one before this.
+                wait<STAGES - 3>();
+                __syncthreads();
+                stage = stage + 1 < STAGES ? stage + 1 : 0;
+                if (tile + 1 < tiles) // after the last tile any operands will do
+                    next = shared + stage * STAGE;
+            }
+#pragma unroll
+            for (int i = 0; i < TILES_M; ++i) {
+                // Load the operands of the next 16 rows, and a share of the next step's.
+                if (i + 1 < TILES_M)
+                    load_a(now, step, i + 1);
+                else
+                    load_a(last ? next : now, last ? 0 : step + 1, 0);
+#pragma unroll
+                for (int j = i * TILES_N / TILES_M; j < (i + 1) * TILES_N / TILES_M; ++j)
+                    load_b(last ? next : now, last ? 0 : step + 1, j);
+#pragma unroll
+                for (int j = 0; j < TILES_N; ++j)
+                    multiply_add(sum[i][j], a[i % 2], b[step % 2][j]);
+                // Start the next copies while tensor cores have work.
+                if (last && i == 0) {
+                    if (tile + STAGES - 1 < tiles)
+                        fetch(shared + filled * STAGE, BK);
+                    commit();
+                    filled = filled + 1 < STAGES ? filled + 1 : 0;
+                }
+            }
+        }
+    }
+
+    // Write back.
+#pragma unroll
+    for (int i = 0; i < TILES_M; ++i)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int row = m0 + m_warp + i * 16 + half * 8 + lane_m;
+            if (row >= M)
+                continue;
+#pragma unroll
+            for (int j = 0; j < TILES_N; ++j) {
+                const int col = n0 + n_warp + j * 8 + lane_k * 2;
+                double *c = C + (size_t)row * N + col;
+                const double *value = &sum[i][j][half * 2];
+                if (WIDTH == 2) {
+                    if (col >= N)
+                        continue;
+                    double2 result = make_double2(alpha * value[0], alpha * value[1]);
+                    if (beta != 0) {
+                        const double2 old = *(const double2 *)c;
+                        result = make_double2(result.x + beta * old.x, result.y + beta * old.y);
+                    }
+                    *(double2 *)c = result;
+                } else {
+#pragma unroll
+                    for (int q = 0; q < 2; ++q)
+                        if (col + q < N)
+                            c[q] = beta == 0 ? alpha * value[q] : alpha * value[q] + beta * c[q];
+                }
+            }
+        }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    dmma(int M, int N, int K, double alpha, const double *A, const double *B, double beta, double *C)
+{
+    if (K % 2 == 0 && N % 2 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)
+        multiply<2>(M, N, K, alpha, A, B, beta, C);
+    else
+        multiply<1>(M, N, K, alpha, A, B, beta, C);
+}

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+title = "12x16 outputs, rows packed first"
+problem = "gemm"
+rung = 585
+idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, a first launch copies them to rows that do; the second is streamk_12x16."
+after = "streamk_12x16"
+change = "Any M, N and K, for one more pass over A and B: next to nothing where K is long. C is written element by element through shared memory, so that global_store_requests rise."
+bottleneck = "That of streamk_12x16; in small matrices the pass before it."
+
+[moves]
+global_store_requests = "rises"
+ffma_thread_instructions = "stays"
+
+[workspace.A_packed]
+shape = ["M", "cdiv(K, 4) * 4"]
+
+[workspace.B_packed]
+shape = ["K", "cdiv(N, 4) * 4"]
+
+[tensor_maps.A_map]
+array = ["A", "A_packed"]
+extents = ["K", "M"]
+strides = ["cdiv(K, 4) * 4"]
+box = ["BK", "BM"]
+swizzle_bytes = 64
+
+[tensor_maps.B_map]
+array = ["B", "B_packed"]
+extents = ["N", "K"]
+strides = ["cdiv(N, 4) * 4"]
+box = ["BOX_N", "BK"]
+
+[[launches]]
+entry = "pack"
+arguments = ["M", "N", "K", "A", "B", "A_packed", "B_packed"]
+block = [256]
+grid = ["min(sm_count * PACK_BLOCKS, max(M * cdiv(K, 256) if K % 4 else 0, K * cdiv(N, 256) if N % 4 else 0) // 8 + 1)"]
+
+[[launches]]
+entry = "streamk_12x16"
+arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
+block = [256]
+grid = ["min(sm_count, cdiv(M, BM) * cdiv(N, BN) * cdiv(K, BK))"]
+dynamic_shared_bytes = "(STAGES * BK * (2 * BM + BN) + block_x * 20) * real_bytes"
+cooperative = true
+
+[constants]
+BM = 96     # rows of C per block
+BN = 512    # columns of C per block
+BK = 16     # k per tile
+BOX_N = 256 # columns of B per copy: the engine takes no more
+
+[parameters]
+STAGES = 4
+PACK_BLOCKS = 8 # blocks to an SM that copy
+
+[[require]]
+condition = "STAGES >= 3 and PACK_BLOCKS > 0"
+because = "{id} needs three STAGES or more, and PACK_BLOCKS"
+
+[[require]]
+condition = "sm_count <= 1024"
+because = "{id} has room to mark the tiles of 1024 SMs"
+
+[[require]]
+condition = "arch >= 90"
+because = "{id} uses bulk copies, which need compute capability 9.0"
+
+[[require]]
+condition = "arch < 120"
+because = "{id} fills 196 KiB of shared memory per block, more than compute capability 12 has"
+*/
+
+#define ANY_N
+#define BLOCK_X 256 // which several launches leave undefined
+#include "pack_rows.cuh"
+#include "streamk_12x16.cu"

@@ -1,0 +1,100 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The GEMM rungs on FP64 tensor cores: right at sizes that fit no tile, and free of bank conflicts."""
+
+import pytest
+from problem_support import find_kernel, problem_for
+
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.bounds.floors import with_bounds
+from gpuprof.devices.cards import load_card
+from gpuprof.measure.case import Case
+from gpuprof.measure.execute import Compiler, measure_case
+
+RUNGS = ("dmma_128x128", "dmma_64x64")
+#: Rows of odd lengths, which are copied by elements, and of even ones; k of less than a tile and of many.
+RAGGED = [(1, 1, 1), (3, 2, 5), (65, 67, 69), (129, 66, 34), (64, 65, 130), (30, 130, 17)]
+#: What a GPU may run faster: all are as right.
+SMALL = {"BM": 64, "BN": 64, "WM": 32, "WN": 32}
+OTHERS = [
+    {"DEPTH": 4},
+    {"BN": 64, "DEPTH": 16, "BK": 32, "STAGES": 3},
+    {"BN": 64},
+    {"WM": 32, "WN": 64},
+    {**SMALL, "BK": 32, "STAGES": 5},
+    {**SMALL, "WN": 16, "STAGES": 3, "PANEL": 1},
+]
+
+
+@pytest.fixture(scope="module", params=["h200", "a100-80gb"])
+def card(request):
+    return load_card(request.param)
+
+
+@pytest.fixture(scope="module")
+def measure(card):
+    backend = SimBackend(card, seed=0)
+    compiler = Compiler(backend.compile_arch)
+
+    def run(name, size, params=None, **scalars):
+        kernel = find_kernel("gemm", name)
+        case = Case.of(kernel, problem_for(kernel, *size, dtype="f64", **scalars), params=params or {})
+        return measure_case(case, backend, compiler)[0]
+
+    return run
+
+
+@pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.parametrize("size", RAGGED, ids=str)
+def test_right_at_every_size(measure, name, size):
+    scalars = {"alpha": -1.5, "beta": 0.75} if size[0] % 2 else {}
+    measurement = measure(name, size, **scalars)
+    assert measurement.outcome == "ok", measurement.reason
+
+
+@pytest.mark.parametrize("params", OTHERS, ids=str)
+def test_right_with_other_tiles_and_depths(measure, params):
+    for size in ((131, 70, 98), (65, 129, 49)):
+        measurement = measure("dmma_128x128", size, params)
+        assert measurement.outcome == "ok", measurement.reason
+        assert measurement.resources.spill_bytes == 0
+
+
+@pytest.mark.parametrize("params", [{}, *OTHERS], ids=str)
+def test_shared_memory_is_read_without_bank_conflicts(measure, params):
+    counters = measure("dmma_128x128", (256, 128, 64), params).counters
+    for name in ("shared_load", "shared_store", "async_copy_shared"):
+        assert counters[f"{name}_bank_conflicts"].value == 0, name
+    # Half a warp's doubles fill the 32 banks.
+    assert counters["shared_load_wavefronts"].value == 2 * counters["shared_load_requests"].value
+
+
+def test_large_tiles_are_bound_by_the_tensor_cores(measure, card):
+    sizes = m, n, k = 256, 384, 320
+    case = with_bounds(measure("dmma_128x128", sizes), card)
+    assert case.bound_by == "tensor_f64"
+    assert case.bounds["l1"].least_us < 0.7 * case.bounds["tensor_f64"].least_us
+    assert case.counters["tensor_f64_operations"].value == 2 * m * n * k
+    # Six tiles on six SMs, each at the published rate.
+    fmas_per_cycle = {"8.0": 64, "9.0": 128}[card.compute_capability]
+    least = 128 * 128 * k / fmas_per_cycle / card.sm_clock_mhz
+    assert case.bounds["tensor_f64"].least_us == pytest.approx(least)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"STAGES": 2}, "three STAGES or more"),
+        ({"DEPTH": 16}, "two DEPTH or more"),
+        ({"DEPTH": 12}, "DEPTH 4, 8 or 16"),
+        ({"WN": 8}, "a multiple of 32 rows and 16 columns"),
+        ({"WN": 64}, "at most 2048"),
+        ({"BM": 64, "WM": 64, "WN": 64, "BN": 128, "PANEL": 0}, "at most 2048"),
+        ({"PANEL": 0}, "one tile row or more"),
+        ({"BM": 32, "BN": 128, "WM": 32, "WN": 64}, "copies whole rows by all threads"),
+    ],
+)
+def test_what_the_header_rules_out_is_skipped_with_its_sentence(measure, params, words):
+    measurement = measure("dmma_128x128", (64, 64, 64), params)
+    assert measurement.outcome == "skipped"
+    assert words in measurement.reason
