@@ -9,29 +9,54 @@ change = "No code of its own: for each problem and device one of the shapes belo
 bottleneck = "That of the chosen kernel."
 
 [[choose]]
+kernel = "reg_2x1"
+when = "real_bytes == 8 and arch < 80"
+because = "FP64 without its tensor cores, which need compute capability 8.0."
+
+[[choose]]
+kernel = "dmma_128x128"
+when = "real_bytes == 8 and (arch == 80 or arch == 87 or 90 <= arch < 120) and cdiv(cdiv(M, 128) * cdiv(N, 128), sm_count) * sm_count * 10 <= cdiv(M, 128) * cdiv(N, 128) * 11"
+because = "Its tiles are to fill whole waves but for a tenth. On an H200 (132 SMs) they do at 4096 and 8192, where it is 8 and 6 % faster than 64x64; at 1536 and 2049 they do not, and 64x64 is by 47 and 23 %."
+
+[[choose]]
+kernel = "dmma_64x64"
+when = "real_bytes == 8"
+because = "Smaller tiles leave less of a last wave idle: at 1024 it takes 48 us and 128x128 80 us."
+
+[[choose]]
+kernel = "streamk_8x8"
+when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 32768 <= 3 * M * N"
+because = "Where there is much work for a C of a few tiles to an SM: on an H200 it is 6 to 33 % faster than the splitk rungs at 640, 704 and 768 and 50 % at 512x512x8192, level with 64x128 at 1024, and 3 to 6 % faster than streamk_8x16 at 1152, 1280 and 4096x512x512. At 576 it is slower than they are. Its tiles of 64x256 may compute half as much again as C has."
+
+[[choose]]
+kernel = "packed_8x8"
+when = "90 <= arch < 120 and K > 256 and M * N <= 12000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 32768 <= 3 * M * N"
+because = "Rows of any length: on an H200 it is 48 to 130 % faster than the splitk rungs at 769, 1001, 1021, 1111 and 1000x1111x1003. At 509 they are faster."
+
+[[choose]]
 kernel = "splitk_8x32"
 when = "arch >= 80 and M * N <= 166 * sm_count"
-because = "On an H200 (132 SMs) the smallest tile is fastest up to 144 x 144, 157 elements of C an SM; at 152 x 152, 175 an SM, 16x32 is by 10 %."
+because = "On an H200 the smallest tile is fastest up to 144 x 144, 157 elements of C an SM; at 152 x 152, 175 an SM, 16x32 is by 10 %."
 
 [[choose]]
 kernel = "splitk_16x32"
-when = "arch >= 80 and M * N <= 1000 * sm_count"
-because = "Fastest there from 152 up to 320 (776 an SM); from 384 to 448 (1117 to 1520 an SM) 32x64 leads by 0.5 to 3 %, at 480 by 27 %. At 576 whole waves of 16x32 win once more."
+when = "arch >= 80 and (M * N <= 1000 * sm_count or cdiv(M, 32) * cdiv(N, 64) > sm_count and cdiv(M, 32) * cdiv(N, 64) * 10 <= sm_count * 13)"
+because = "Fastest there from 152 up to 320 (776 an SM); and at 576, where tiles of 32x64 would leave most of a second wave idle, by 17 %."
 
 [[choose]]
 kernel = "splitk_32x64"
 when = "arch >= 80 and M * N <= 3900 * sm_count"
-because = "Fastest there at 704 (3755 an SM) by 22 %; at 736 (4104 an SM) 64x128 is by 16 %."
+because = "Fastest there at 500 and 512, where its tiles are one wave, by 22 and 36 %; from 384 to 448 level with 16x32 within 3 %."
 
 [[choose]]
 kernel = "splitk_64x128"
 when = "arch >= 80 and (M * N <= 8500 * sm_count or K <= 256 and M * N <= 16000 * sm_count)"
-because = "Fastest there at 1024 (7944 an SM) by 23 %; at 1088 (8968 an SM) streamk_8x16 is by 35 %. With K = 256 the large tiles' longer start keeps it in front up to 1408 (15019 an SM); with K = 512 no longer."
+because = "At 1024 (7944 an SM) as fast as any, and by 50 % at 8192x128x8192 faster than 32x64. With K = 256 the large tiles' longer start keeps it in front up to 1408 (15019 an SM); with K = 512 no longer."
 
 [[choose]]
 kernel = "streamk_12x16"
-when = "90 <= arch < 120 and K >= 512 and K % 4 == 0 and N % 4 == 0 and M * N >= 25000 * sm_count and cdiv(M, 96) * cdiv(N, 512) * 48 <= cdiv(M, 128) * cdiv(N, 256) * 33"
-because = "Fastest there by 1 to 5 % from 1856 on (26096 an SM) unless its wider tiles waste that: one computes 96 x 512 elements and 8x16's 128 x 256, 48 to 32, so that it may compute 33 to 32 as many. At N = 2304, a tenth more, it is 6 to 9 % slower."
+when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and (K >= 512 or K >= 128 and M * N >= 500000 * sm_count) and M * N >= 24000 * sm_count and cdiv(M, 96) * cdiv(N, 512) * 48 <= cdiv(M, 128) * cdiv(N, 256) * 33"
+because = "Fastest there by 1 to 7 % from 1800 on (24545 an SM), with K = 128 at 8192x8192, unless its wider tiles waste that: one computes 96 x 512 elements and 8x16's 128 x 256, 48 to 32, so that it may compute 33 to 32 as many. At N = 2304, a tenth more, it is 6 to 9 % slower."
 
 [[choose]]
 kernel = "streamk_8x16"
@@ -39,9 +64,19 @@ when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0"
 because = "Its bulk copies need compute capability 9.0, 128 KiB of shared memory and rows of a multiple of 16 bytes."
 
 [[choose]]
+kernel = "packed_12x16"
+when = "90 <= arch < 120 and (K >= 512 or K >= 128 and M * N >= 500000 * sm_count) and M * N >= 24000 * sm_count and cdiv(M, 96) * cdiv(N, 512) * 48 <= cdiv(M, 128) * cdiv(N, 256) * 33"
+because = "Fastest there by 3 to 4 % at 3067, 4095 and 8191; at 2049 and 2053, where its tiles waste more than 8x16's, it is 3 % slower."
+
+[[choose]]
+kernel = "packed_8x16"
+when = "90 <= arch < 120"
+because = "Rows of any length, as its copies of A and B have whole pieces of 16 bytes: at 1531 and 2049 it takes less than half the time of reg_8x16_pipelined."
+
+[[choose]]
 kernel = "reg_8x16_pipelined"
 when = "arch >= 80"
-because = "The fastest shape whose copies take rows of any length."
+because = "The fastest shape whose copies take rows of any length and that fits compute capability 8 and 12."
 
 [[choose]]
 kernel = "reg_8x8"

@@ -1,37 +1,72 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 
-// Copies of A and B whose rows start at multiples of 16 bytes, as tensor maps want them.
+// Copies of A and B whose rows start at multiples of 16 bytes, as tensor maps want them, made by all blocks of a
+// cooperative grid before any of them goes on.
 
-#define PIECE 256 // elements of a row that a warp copies at a time
+#define PIECE 256 // elements of a row that a warp copies
+#define AT_ONCE 4 // of a warp under way at once
 
-// Copy a matrix to rows of `pitch` elements, if it has not such rows already. What lies behind a row stays unwritten.
-static __device__ __forceinline__ void pack_matrix(int rows, int columns, const float *source, float *target)
+// Wait until all blocks have come here, and see what they wrote: the copy engine too, which has a way to memory of its own.
+static __device__ unsigned blocks_here;
+static __device__ unsigned times_met;
+static __device__ __forceinline__ void meet_all_blocks()
 {
-    const int pitch = (columns + 3) / 4 * 4;
-    if (pitch == columns)
-        return;
-    const int pieces = (columns + PIECE - 1) / PIECE;
-    const long long warps = (long long)gridDim.x * (blockDim.x / 32);
-    const int lane = threadIdx.x % 32;
-    for (long long i = (blockIdx.x * blockDim.x + threadIdx.x) / 32; i < (long long)rows * pieces; i += warps) {
-        const int row = (int)(i / pieces);
-        const int column = (int)(i % pieces) * PIECE + lane;
-        const float *from = source + (size_t)row * columns + column;
-        float *to = target + (size_t)row * pitch + column;
-        float values[PIECE / 32];
-#pragma unroll
-        for (int j = 0; j < PIECE / 32; ++j)
-            values[j] = column + j * 32 < columns ? from[j * 32] : 0;
-#pragma unroll
-        for (int j = 0; j < PIECE / 32; ++j)
-            if (column + j * 32 < columns)
-                to[j * 32] = values[j];
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        const unsigned before = *(volatile unsigned *)&times_met;
+        __threadfence();
+        if (atomicInc(&blocks_here, gridDim.x - 1) == gridDim.x - 1) // which leaves it 0 for the next launch
+            atomicAdd(&times_met, 1);
+        else
+            while (*(volatile unsigned *)&times_met == before)
+                ;
+        __threadfence();
     }
+    __syncthreads();
+    asm volatile("fence.proxy.async;" ::: "memory");
 }
 
-extern "C" __global__ void pack(int M, int N, int K, const float *A, const float *B, float *A_packed, float *B_packed)
+// Copy A and B to rows of a multiple of 4 elements, if theirs are not. What lies behind a row stays unwritten.
+static __device__ __forceinline__ void pack_rows(int M, int N, int K, const float *A, const float *B, float *A_packed,
+                                                 float *B_packed)
 {
-    pack_matrix(M, K, A, A_packed);
-    pack_matrix(K, N, B, B_packed);
+    const unsigned a_pieces = K % 4 ? (K + PIECE - 1) / PIECE : 0; // of a row
+    const unsigned b_pieces = N % 4 ? (N + PIECE - 1) / PIECE : 0;
+    if (a_pieces + b_pieces == 0)
+        return;
+    const unsigned a_total = M * a_pieces;
+    const unsigned total = a_total + K * b_pieces;
+    const unsigned warps = gridDim.x * (blockDim.x / 32);
+    const int lane = threadIdx.x % 32;
+#pragma unroll 1
+    for (unsigned first = (blockIdx.x * blockDim.x + threadIdx.x) / 32; first < total; first += AT_ONCE * warps) {
+        float values[AT_ONCE][PIECE / 32];
+        float *to[AT_ONCE];
+        int left[AT_ONCE]; // elements of the row from this lane's first on
+#pragma unroll
+        for (int p = 0; p < AT_ONCE; ++p) {
+            const unsigned i = min(first + p * warps, total - 1);
+            const bool of_a = i < a_total;
+            const unsigned piece = of_a ? i : i - a_total;
+            const unsigned pieces = of_a ? a_pieces : b_pieces;
+            const int columns = of_a ? K : N;
+            const size_t row = piece / pieces;
+            const int column = piece % pieces * PIECE + lane;
+            const float *from = (of_a ? A : B) + row * columns + column;
+            to[p] = (of_a ? A_packed : B_packed) + row * ((columns + 3) / 4 * 4) + column;
+            left[p] = first + p * warps < total ? columns - column : 0;
+#pragma unroll
+            for (int j = 0; j < PIECE / 32; ++j)
+                values[p][j] = j * 32 < left[p] ? from[j * 32] : 0;
+        }
+#pragma unroll
+        for (int p = 0; p < AT_ONCE; ++p)
+#pragma unroll
+            for (int j = 0; j < PIECE / 32; ++j)
+                if (j * 32 < left[p])
+                    to[p][j * 32] = values[p][j];
+    }
+    meet_all_blocks();
 }

@@ -4,10 +4,12 @@
 title = "12x16 outputs, rows packed first"
 problem = "gemm"
 rung = 585
-idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, a first launch copies them to rows that do; the second is streamk_12x16."
+idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, all blocks first copy them to rows that do, and go on as streamk_12x16 once all have."
 after = "streamk_12x16"
 change = "Any M, N and K, for one more pass over A and B: next to nothing where K is long. C is written element by element through shared memory, so that global_store_requests rise."
-bottleneck = "That of streamk_12x16; in small matrices the pass before it."
+bottleneck = "That of streamk_12x16; in small matrices the copying before it, for which all blocks wait."
+entry = "streamk_12x16"
+arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "A", "B", "A_packed", "B_packed"]
 
 [moves]
 global_store_requests = "rises"
@@ -32,15 +34,7 @@ extents = ["N", "K"]
 strides = ["cdiv(N, 4) * 4"]
 box = ["BOX_N", "BK"]
 
-[[launches]]
-entry = "pack"
-arguments = ["M", "N", "K", "A", "B", "A_packed", "B_packed"]
-block = [256]
-grid = ["min(sm_count * PACK_BLOCKS, max(M * cdiv(K, 256) if K % 4 else 0, K * cdiv(N, 256) if N % 4 else 0) // 8 + 1)"]
-
-[[launches]]
-entry = "streamk_12x16"
-arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
+[launch]
 block = [256]
 grid = ["min(sm_count, cdiv(M, BM) * cdiv(N, BN) * cdiv(K, BK))"]
 dynamic_shared_bytes = "(STAGES * BK * (2 * BM + BN) + block_x * 20) * real_bytes"
@@ -54,11 +48,10 @@ BOX_N = 256 # columns of B per copy: the engine takes no more
 
 [parameters]
 STAGES = 4
-PACK_BLOCKS = 8 # blocks to an SM that copy
 
 [[require]]
-condition = "STAGES >= 3 and PACK_BLOCKS > 0"
-because = "{id} needs three STAGES or more, and PACK_BLOCKS"
+condition = "STAGES >= 3"
+because = "{id} needs three STAGES or more: one is computed from, one is turned, one fills"
 
 [[require]]
 condition = "sm_count <= 1024"
@@ -74,6 +67,5 @@ because = "{id} fills 196 KiB of shared memory per block, more than compute capa
 */
 
 #define ANY_N
-#define BLOCK_X 256 // which several launches leave undefined
-#include "pack_rows.cuh"
+#define STORED_ROWS 1 // with more the main loop gets registers whose banks conflict
 #include "streamk_12x16.cu"

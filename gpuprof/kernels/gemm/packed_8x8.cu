@@ -4,10 +4,12 @@
 title = "Smaller tiles, rows packed first"
 problem = "gemm"
 rung = 575
-idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, a first launch copies them to rows that do; the second is streamk_8x8."
+idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, all blocks first copy them to rows that do, and go on as streamk_8x8 once all have."
 after = "streamk_8x8"
 change = "Any M, N and K, for one more pass over A and B: next to nothing where K is long. C is written element by element through shared memory, so that global_store_requests rise."
-bottleneck = "That of streamk_8x8; in small matrices the pass before it."
+bottleneck = "That of streamk_8x8; in small matrices the copying before it, for which all blocks wait."
+entry = "streamk_8x8"
+arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "A", "B", "A_packed", "B_packed"]
 
 [moves]
 global_store_requests = "rises"
@@ -32,15 +34,7 @@ extents = ["N", "K"]
 strides = ["cdiv(N, 4) * 4"]
 box = ["16384 // BM", "BK"]
 
-[[launches]]
-entry = "pack"
-arguments = ["M", "N", "K", "A", "B", "A_packed", "B_packed"]
-block = [256]
-grid = ["min(sm_count * PACK_BLOCKS, max(M * cdiv(K, 256) if K % 4 else 0, K * cdiv(N, 256) if N % 4 else 0) // 8 + 1)"]
-
-[[launches]]
-entry = "streamk_8x8"
-arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
+[launch]
 block = [256]
 grid = ["min(sm_count * SM_BLOCKS, cdiv(M, BM) * cdiv(N, 16384 // BM) * cdiv(K, BK))"]
 dynamic_shared_bytes = "(STAGES * BK * (2 * BM + 16384 // BM) + block_x * 12) * real_bytes"
@@ -53,15 +47,14 @@ BK = 16  # k per tile
 BM = 64         # rows of C per block: 64 or 128; columns are 16384 / BM
 STAGES = 4
 SM_BLOCKS = 2   # blocks to an SM
-PACK_BLOCKS = 8 # blocks to an SM that copy
 
 [[require]]
 condition = "BM == 64 or BM == 128"
 because = "{id} needs BM 64 or 128"
 
 [[require]]
-condition = "STAGES >= 3 and PACK_BLOCKS > 0"
-because = "{id} needs three STAGES or more, and PACK_BLOCKS"
+condition = "STAGES >= 3"
+because = "{id} needs three STAGES or more: one is computed from, one is turned, one fills"
 
 [[require]]
 condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
@@ -77,6 +70,4 @@ because = "{id} fills 216 KiB of shared memory per SM, more than compute capabil
 */
 
 #define ANY_N
-#define BLOCK_X 256 // which several launches leave undefined
-#include "pack_rows.cuh"
 #include "streamk_8x8.cu"

@@ -103,8 +103,10 @@ static __device__ __forceinline__ void copy4(float *target, const float *source,
                  : "memory");
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_X)
-    splitk(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
+// VECTOR: rows start at multiples of 16 bytes.
+template <bool VECTOR>
+static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha, const real *A, const real *B, real beta,
+                                                real *C)
 {
     // Coordinates. Every warp computes the whole block tile, each for other k; a lane has rows m_lane + i * LANES_M.
     const int t = threadIdx.x;
@@ -119,8 +121,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X)
     float *As = shared;                    // (stage, row of C, k)
     float *Bs = shared + STAGES * A_STAGE; // (stage, k, column of C)
 
-    // Pointers. 16-byte copies need rows that start at multiples of 16 bytes.
-    const bool vector = K % 4 == 0 && N % 4 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0;
     const int tiles = (K + BK - 1) / BK;
 
     // Load one tile, zeros beyond the matrix. Every call closes a group of copies, if only an empty one.
@@ -128,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X)
         float *a_stage = As + tile % STAGES * A_STAGE;
         float *b_stage = Bs + tile % STAGES * B_STAGE;
         const int k0 = tile * BK;
-        if (tile < tiles && vector) {
+        if (tile < tiles && VECTOR) {
 #pragma unroll
             for (int start = 0; start < BM * BK / 4; start += BLOCK_X) {
                 const int i = start + t;
@@ -148,19 +148,29 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X)
                     copy16(b_stage + k * BN + n, exists ? B + (size_t)(k0 + k) * N + n0 + n : B, exists);
             }
         } else if (tile < tiles) {
-#pragma unroll 1
-            for (int i = t; i < BM * BK; i += BLOCK_X) {
-                const int k = i % BK;
-                const int m = i / BK;
-                const bool exists = m0 + m < M && k0 + k < K;
-                copy4(a_stage + m * A_PITCH + k, exists ? A + (size_t)(m0 + m) * K + k0 + k : A, exists);
+            // What does not exist is not read, but its address too is one of the matrix.
+            const unsigned rows = M - m0;
+            const unsigned columns = N - n0;
+            const unsigned depth = K - k0;
+            const float *a_tile = A + (size_t)m0 * K + k0;
+            const float *b_tile = B + (size_t)k0 * N + n0;
+#pragma unroll 4
+            for (unsigned start = 0; start < BM * BK; start += BLOCK_X) {
+                const unsigned i = start + t;
+                const unsigned k = i % BK;
+                const unsigned m = i / BK;
+                const float *source = a_tile + (size_t)min(m, rows - 1) * (unsigned)K + min(k, depth - 1);
+                if (BM * BK % BLOCK_X == 0 || m < BM)
+                    copy4(a_stage + m * A_PITCH + k, source, m < rows && k < depth);
             }
-#pragma unroll 1
-            for (int i = t; i < BN * BK; i += BLOCK_X) {
-                const int n = i % BN;
-                const int k = i / BN;
-                const bool exists = n0 + n < N && k0 + k < K;
-                copy4(b_stage + k * BN + n, exists ? B + (size_t)(k0 + k) * N + n0 + n : B, exists);
+#pragma unroll 4
+            for (unsigned start = 0; start < BN * BK; start += BLOCK_X) {
+                const unsigned i = start + t;
+                const unsigned n = i % BN;
+                const unsigned k = i / BN;
+                const float *source = b_tile + (size_t)min(k, depth - 1) * (unsigned)N + min(n, columns - 1);
+                if (BN * BK % BLOCK_X == 0 || k < BK)
+                    copy4(b_stage + k * BN + n, source, n < columns && k < depth);
             }
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
@@ -226,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X)
         }
         real *c = C + (size_t)(m0 + m) * N + n0 + n;
         const float values[4] = {alpha * total.x, alpha * total.y, alpha * total.z, alpha * total.w};
-        if (vector && beta == 0) {
+        if (VECTOR && beta == 0) {
             if (n0 + n < N)
                 *(float4 *)c = make_float4(values[0], values[1], values[2], values[3]);
         } else {
@@ -236,4 +246,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK_X)
                     c[q] = beta == 0 ? values[q] : values[q] + beta * c[q];
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK_X)
+    splitk(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
+{
+    if (K % 4 == 0 && N % 4 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)
+        multiply<true>(M, N, K, alpha, A, B, beta, C);
+    else
+        multiply<false>(M, N, K, alpha, A, B, beta, C);
 }

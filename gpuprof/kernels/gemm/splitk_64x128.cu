@@ -114,15 +114,17 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     };
     // The tile of k0 .. k0 + count - 1, element by element, for rows that 16-byte copies cannot read.
     const auto copy_elements = [&](int stage, int k0, int count) {
-#pragma unroll 1
-        for (int i = t; i < BM * BK; i += THREADS) {
+#pragma unroll 4
+        for (int start = 0; start < BM * BK; start += THREADS) {
+            const int i = start + t;
             const int k = i % BK;
             const int m = i / BK;
             const bool exists = m0 + m < M && k < count;
             copy4(As + stage * A_STAGE + k * A_PITCH + m, exists ? A + (size_t)(m0 + m) * K + k0 + k : A, exists);
         }
-#pragma unroll 1
-        for (int i = t; i < BN * BK; i += THREADS) {
+#pragma unroll 4
+        for (int start = 0; start < BN * BK; start += THREADS) {
+            const int i = start + t;
             const int n = i % BN;
             const int k = i / BN;
             const bool exists = n0 + n < N && k < count;

@@ -125,7 +125,11 @@ static __device__ __forceinline__ void add4(float4 *target, float4 v)
 }
 
 #ifdef ANY_N
+#include "pack_rows.cuh"
 #include "write_any_n.cuh" // in the place of the vectors below
+#define TO_PACK , const float *A, const float *B, float *A_packed, float *B_packed
+#else
+#define TO_PACK
 #endif
 
 // Set by each block once it has begun a tile that others go on with: how many of them have not seen it yet.
@@ -133,7 +137,7 @@ static __device__ unsigned written[1024];
 
 extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     streamk_8x8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
-                const __grid_constant__ TensorMap B_map, float beta, float *C)
+                const __grid_constant__ TensorMap B_map, float beta, float *C TO_PACK)
 {
     // Coordinates. A lane's rows and columns come in groups of four neighbours; the groups of a warp interleave.
     const int t = threadIdx.x;
@@ -169,6 +173,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
+#ifdef ANY_N
+    pack_rows(M, N, K, A, B, A_packed, B_packed);
+#endif
 
     // Fetch the share's next k-tile: one thread tells the barrier what to expect and starts two copies. The warps take
     // turns at it, so that none falls behind. All threads keep count, which costs them nothing: the numbers are the
