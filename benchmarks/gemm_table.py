@@ -41,7 +41,10 @@ _SMALL: Tried = {"streamk_8x8": {"BM": [64, 128]}, "packed_8x8": {"BM": [64, 128
 _LARGE: Tried = {"streamk_8x16": {}, "packed_8x16": {}}
 CANDIDATES: tuple[tuple[int, Tried], ...] = (
     (30_000, {"splitk_8x32": {}, "splitk_16x32": {}}),
-    (120_000, {"splitk_8x32": {}, "splitk_16x32": {}, "splitk_32x64": {}, "streamk_8x8": {}, "packed_8x8": {}}),
+    (
+        120_000,
+        {"splitk_8x32": {}, "splitk_16x32": {}, "splitk_32x64": {}, "streamk_8x8": {}, "packed_8x8": {}},
+    ),
     (1_700_000, {**_SPLIT, **_SMALL, **_LARGE}),
     (5_000_000, {"streamk_8x8": {}, "packed_8x8": {}, **_LARGE, "streamk_12x16": {}, "packed_12x16": {}}),
     (sys.maxsize, {**_LARGE, "streamk_12x16": {}, "packed_12x16": {}}),

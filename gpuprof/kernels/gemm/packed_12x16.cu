@@ -67,5 +67,5 @@ because = "{id} fills 196 KiB of shared memory per block, more than compute capa
 */
 
 #define ANY_N
-#define STORED_ROWS 1 // with more the main loop gets registers whose banks conflict
+#define SCALE_LATE // no register is left for products by alpha: they would spill
 #include "streamk_12x16.cu"

@@ -4,9 +4,6 @@
 // write_back for rows of C that start anywhere: the elements that vectors would cover pass through shared memory, so
 // that the lanes of a warp write neighbours, one each.
 
-#ifndef STORED_ROWS
-#define STORED_ROWS 4                         // of C under way at once, by each warp
-#endif
 #define STAGED_COLUMNS (LANES_N * TN)        // of C, one warp's
 #define STAGED_PITCH (STAGED_COLUMNS + 16)   // padded: neighbouring rows start half of all banks apart
 #define STAGED_BYTES (LANES_M * STAGED_PITCH * 4)
@@ -20,21 +17,25 @@ static __device__ __forceinline__ void write_back(const float (&sum)[TM][TN], in
     const int lane_m = lane % 2 + lane / 8 * 2;
     const int m_warp = m - lane_m * 4;
     const int n_warp = n - lane_n * 4;
-    const float *staged = (const float *)(shared + STAGES * STAGE_BYTES + threadIdx.x / 32 * STAGED_BYTES);
+    float *staged = (float *)(shared + STAGES * STAGE_BYTES + threadIdx.x / 32 * STAGED_BYTES);
     const unsigned staged_here = (unsigned)__cvta_generic_to_shared(staged + lane_m * STAGED_PITCH + lane_n * 4);
 #pragma unroll
     for (int i = 0; i < TM; ++i) {
         // The i-th rows of all lanes: LANES_M rows of C, 4 apart.
 #pragma unroll
         for (int j = 0; j < TN; j += 4)
+#ifdef SCALE_LATE
+            *(float4 *)(staged + lane_m * STAGED_PITCH + lane_n * 4 + j * LANES_N) = *(const float4 *)&sum[i][j];
+#else
             // Times alpha here: a sum stored as it is must lie in a row of registers, which the loop pays for.
             asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(staged_here + j * LANES_N * 4),
                          "f"(alpha * sum[i][j]), "f"(alpha * sum[i][j + 1]), "f"(alpha * sum[i][j + 2]),
                          "f"(alpha * sum[i][j + 3])
                          : "memory");
+#endif
         __syncwarp();
         const int first = m_warp + i / 4 * 4 * LANES_M + i % 4;
-#pragma unroll STORED_ROWS
+#pragma unroll 4
         for (int r = 0; r < LANES_M; ++r) {
             const int row = first + 4 * r;
             if (row >= M)
@@ -45,7 +46,11 @@ static __device__ __forceinline__ void write_back(const float (&sum)[TM][TN], in
                 if (col >= N)
                     break;
                 float *target = C + (size_t)row * N + col;
+#ifdef SCALE_LATE
+                const float value = alpha * staged[r * STAGED_PITCH + c];
+#else
                 const float value = staged[r * STAGED_PITCH + c];
+#endif
                 if (is_head)
                     *target = beta == 0 ? value : value + beta * *target;
                 else
