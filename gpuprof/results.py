@@ -494,6 +494,8 @@ class Measurement:
         timing_reason: Why there is none.
         event_floor_us: What the same clock gives for an empty kernel.
         event_floor_reason: Why there is none.
+        event_pair_us: What two events are apart with nothing between them, already taken off each of the
+            times; None where no events were used, and in files of before, whose times have it in them.
         throughput: Rates from the cold median.
         throughput_reason: Why there is none.
         resources: What a block occupies.
@@ -546,6 +548,7 @@ class Measurement:
     timing_reason: str | None = None
     event_floor_us: Positive | None = None
     event_floor_reason: str | None = None
+    event_pair_us: NonNegative | None = None
     throughput: Throughput | None = None
     throughput_reason: str | None = None
     resources: Resources | None = None

@@ -93,6 +93,8 @@ def test_a_ladder_is_verified_and_timed(emulated, tmp_path):
         assert case.outcome == "ok", case.reason
         assert case.verification.checked_elements == 24 * 40
         assert case.timing.cold.median_us > case.event_floor_us > 0
+        # Its events are a microsecond apart with nothing between them.
+        assert case.event_pair_us == 1.0
         assert case.timing.warm is not None
 
 
@@ -144,7 +146,7 @@ def test_the_second_device_is_another(emulated, tmp_path):
 def test_a_device_that_dies_takes_a_case(emulated, tmp_path):
     """Each worker that opens it meets the same end: no row is missing, and each says what happened."""
     _, run = emulated(
-        tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "0", EMULATED_DEATH="0:200"
+        tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "0", EMULATED_DEATH="0:460"
     )
     (case,) = run.cases
     assert case.outcome == "failed"
