@@ -7,7 +7,7 @@ the gate opens the GPU runs the batch without waiting for the host: no launch ga
 
 Two events with nothing between them are some microseconds apart: 2.9 us on an H200, whatever ran before. That
 is taken off each interval. What is left agrees with Nsight Compute's time of the same kernels
-(docs/short-times.md). Other clocks agree less: `%globaltimer` read by kernels around, graphs of many launches.
+(docs/short-times.md). Other clocks agree less: `%globaltimer` read by kernels around, graphs of launches.
 """
 
 import ctypes
@@ -109,8 +109,8 @@ class EventTimer:
         flush: Queues a flush of the L2 cache on that stream.
 
     Attributes:
-        pair_us: What two events are apart with nothing between them, which `calibrate` measures; 0 before, and
-            where launches are not gated, since intervals are then the host's.
+        pair_us: What two events are apart with nothing between them, which `calibrate` measures; 0 before,
+            and where launches are not gated, since intervals are then the host's.
     """
 
     def __init__(self, stream: Any, flush: Launch) -> None:
