@@ -715,6 +715,10 @@ class TunedPoint:
     expected_us: Positive | None = None
 
 
+#: What `Tuned.ruled_out` calls reasons that were too many to keep one by one.
+OTHER_REASONS = "For other reasons."
+
+
 @dataclass(frozen=True, slots=True)
 class Tuned:
     """What a search found at one size. Times of its points stand with the cases.
@@ -728,6 +732,7 @@ class Tuned:
         evaluated: Points that were timed or counted.
         ties: The best point, then those that cannot be told apart from it; empty where none was right.
         ranked: The points that the model puts first, best first, whether or not they were timed.
+        device: Which of the run's devices it was found on.
     """
 
     problem: ProblemRecord
@@ -738,6 +743,7 @@ class Tuned:
     evaluated: Count
     ties: tuple[TunedPoint, ...] = ()
     ranked: tuple[TunedPoint, ...] = ()
+    device: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -748,7 +754,7 @@ class Tuning:
         values: By kernel, the values of each parameter that was searched.
         blocks: By kernel, the blocks that were searched; none for a kernel that kept its own.
         budget: Points that it was allowed to time, or to count, at each size.
-        sizes: What it found at each size; those that the search had not finished are missing.
+        sizes: What it found at each size on each device; those that the search had not finished are missing.
     """
 
     values: Mapping[str, Mapping[str, tuple[Integer, ...]]]

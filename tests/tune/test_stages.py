@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from synthetic_times import TILES, landscape
 
+import gpuprof.measure.transport as transport
+import gpuprof.tuning.card_search as card_search
 import gpuprof.tuning.tuner as stages
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.catalog import load_kernels
@@ -116,8 +118,8 @@ def made_up(monkeypatch):
 
     def put(**how) -> MadeUpGpu:
         gpu = MadeUpGpu(**how)
-        monkeypatch.setattr(stages, "WorkerProcess", gpu)
-        monkeypatch.setattr(stages, "run_cases", gpu.run_cases)
+        monkeypatch.setattr(transport, "WorkerProcess", gpu)
+        monkeypatch.setattr(card_search, "run_cases", gpu.run_cases)
         monkeypatch.setattr(stages, "Crew", MadeUpCrew(gpu))
         return gpu
 
