@@ -189,7 +189,8 @@ def _nothing(size: TunedSize) -> str:
         )
     if len(size.wrong) == 1:
         return f"the one point that was {done} went wrong"
-    return f"all {len(size.wrong):,} points that were {done} went wrong"
+    points = "both points" if len(size.wrong) == 2 else f"all {len(size.wrong):,} points"
+    return f"{points} that were {done} went wrong"
 
 
 def tie_sentence(size: TunedSize) -> str:
