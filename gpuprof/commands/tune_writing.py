@@ -108,7 +108,7 @@ def write_found(
         tell("Not everything was timed: some of what is written is the best by its bound only.")
     writing = _Writing(found)
     common = None if into else writing.common()
-    texts = writing.defaults(common) if common else writing.chooser(into, force=force)
+    texts = writing.defaults(common) if common else writing.chooser(into)
     changed = {path: text for path, text in texts.items() if text != _text_of(path)}
     for path, text in changed.items():
         say_lines("".join(_difference(path, _text_of(path), text)).rstrip("\n"))
@@ -116,6 +116,8 @@ def write_found(
         tell("The headers say so already: nothing is written.")
     if only_show:
         return []
+    for path in changed:
+        check_writable(path, force or path == into or path in found.sources.values())
     for path, text in changed.items():
         write_file(path, text)
     return [*changed]
@@ -168,7 +170,7 @@ class _Writing:
         """A kernel as its file says it, without what the command line adds."""
         return next(kernel for kernel in self._read(source, path).kernels if kernel.id == name)
 
-    def chooser(self, into: Path | None, *, force: bool) -> dict[Path, str]:
+    def chooser(self, into: Path | None) -> dict[Path, str]:
         """Kernel files with an id for every point that is chosen somewhere, and the file that chooses."""
         dimensions = self._operation.dimensions
         kinds = _kinds(self._found.findings)
@@ -197,7 +199,6 @@ class _Writing:
         ]
         source = self._sources[next(iter(names)).kernel]
         target = into or source.with_name(CHOOSER.format(self._stem(source)))
-        check_writable(target, force or into is not None)
         text = (
             with_choices(_text_of(into), parts, chosen, dimensions, others)
             if into
@@ -253,7 +254,10 @@ class _Writing:
             if value != default.parameters[name]
         ]
         if point.block != default.launch.block and not default.launches:
-            words.append("x".join(str(extent) for extent in point.block))
+            words.append(
+                "block"
+                + "x".join(str(extent) for extent in point.block).removesuffix("x1").removesuffix("x1")
+            )
         wanted = "_".join((point.kernel, *words))
         ids = {*taken.values(), *(kernel.id for kernel in self._found.ladder)}
         return next(name for name in (wanted, *(f"{wanted}_{n}" for n in range(2, 1000))) if name not in ids)

@@ -133,7 +133,8 @@ def with_choices(
 def _tables(
     parts: Sequence[Part], chosen: Mapping[str, Chosen], dimensions: Sequence[str], others: Sequence[Chosen]
 ) -> str:
-    tables = []
+    tables: list[str] = []
+    listed: list[list[str]] = []
     for part in parts:
         for rule in part.rules:
             one = chosen[rule.target]
@@ -141,9 +142,10 @@ def _tables(
             conditions = [*lead, *rule.conditions, *one.requirements(dimensions)]
             because = f"Best on {part.device} at {_listed(rule.samples)}."
             tables.append(_table(one.id, list(dict.fromkeys(conditions)), because))
+            if not lead and not rule.conditions:
+                listed.append(one.requirements(dimensions))
             if not conditions:
                 return "\n".join(tables)  # it takes whatever is left over
-    listed: list[list[str]] = []
     for one in others:
         needed = one.requirements(dimensions)
         if needed and _is_covered(needed, listed, dimensions):

@@ -95,7 +95,9 @@ def _by_size(run: Run, kernels: Mapping[str, Kernel]) -> dict[_Size, dict[Point,
     found: dict[_Size, dict[Point, Measurement]] = {}
     for case in run.cases:
         kernel = kernels.get(case.kernel)
-        if kernel is not None and not case.is_reference and not kernel.choices:
+        if kernel is None or kernel.choices or case.is_reference:
+            continue
+        if case.problem.operation == kernel.operation:
             place = case.device, tuple(case.problem.sizes.items())
             found.setdefault(place, {})[point_of(case, kernel)] = case
     return found

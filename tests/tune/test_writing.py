@@ -252,3 +252,18 @@ def test_choices_are_made_anew_and_what_stands_above_them_stays():
     assert made.choices[-1].when == "1"
     with pytest.raises(InputError, match="are not the last ones"):
         with_choices(source.replace("*/", "[moves]\n*/"), parts, chosen, ("M", "N", "K"))
+
+
+def test_variants_of_a_file_that_has_some_differ_from_the_file_not_from_each_other():
+    path = KERNEL_ROOT / "gemm" / "splitk.cu"
+    source = path.read_text(encoding="utf-8")
+    before = read_kernels(source, path, shipped_operation).kernels
+    kernel = next(each for each in before if each.id == "splitk_32x64")
+    params = {"TM": 2, "TN": 8, "BK": 64, "STAGES": 2}
+    new = Variant("wide", Point(kernel.id, tuple(params.items()), (64, 1, 1)))
+    text = with_variants(source, kernel, [new], lambda text: read_kernels(text, path, shipped_operation))
+    *others, made = read_kernels(text, path, shipped_operation).kernels
+    assert [replace(each, source=source) for each in others] == list(before)
+    assert (made.id, dict(made.parameters), made.launch.block) == ("wide", params, (64, 1, 1))
+    # What is told of the variant that it came from is not told of it.
+    assert (made.moves, made.after) == ({}, "")
