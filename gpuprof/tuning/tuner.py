@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from gpuprof.errors import InputError
 from gpuprof.measure.protocol import Open, OpenExecutor
 from gpuprof.measure.request import without_poison
 from gpuprof.measure.run import Keep, empty_run_on
@@ -42,7 +43,8 @@ class Tuner:
         earlier: Called with the empty run: what an earlier part of the same search measured.
 
     Raises:
-        InputError: A size does not fit in memory, or the results cannot be written.
+        InputError: A size does not fit in memory, the device only compiles, or the results cannot be
+            written.
         BackendUnavailable: A device cannot be used.
     """
 
@@ -78,6 +80,11 @@ class Tuner:
             self._sites.close()
             raise
         try:
+            if self._cards.cards[0].opened.backend == "none":
+                raise InputError(
+                    "--device none only compiles, and a search needs times or counts.",
+                    fix="Use --device sim where there is no GPU.",
+                )
             alone = len(self._cards.cards) == 1
             self._searches = [
                 CardSearch(card, self._cards.transports(card), plan, request, self, alone=alone)

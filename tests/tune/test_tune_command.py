@@ -190,6 +190,20 @@ def test_python_names_the_device_where_there_are_several(scale):
         assert found.best(512, device).kernel == "scale"
 
 
+@pytest.mark.parametrize(
+    ("device", "message", "fix"),
+    [
+        ("none", "only compiles, and a search needs times or counts", "Use --device sim"),
+        ("sim:h200,0", "mixes GPUs with devices that measure no time", "two runs"),
+        ("sim:h201", "h201", "h200"),
+    ],
+)
+def test_devices_that_make_no_sense(scale, device, message, fix):
+    done = tune("scale.cu", "--device", device, folder=scale.parent, code=2)
+    assert message in done.stderr
+    assert fix in done.stderr
+
+
 def test_candidates_that_make_no_sense_are_refused_with_their_line(tmp_path):
     from scale_source import SCALE
 
