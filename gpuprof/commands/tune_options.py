@@ -92,7 +92,7 @@ Into = Annotated[
     typer.Option(
         "--into",
         metavar="KERNEL",
-        help="With --from, the kernel whose [[choose]] tables are made anew.",
+        help="With --from, the kernel that chooses among others already, to get new rules.",
     ),
 ]
 

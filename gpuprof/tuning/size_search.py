@@ -75,7 +75,8 @@ class SizeSearch:
         if resources is None:
             rule_out(self._ruled_out, measurement.reason or "It could not be compiled.")
         elif measurement.occupancy is None:
-            rule_out(self._ruled_out, f"No block fits on an SM: {_general(measurement.occupancy_reason)}.")
+            lacking = _lacking(measurement.occupancy_reason)
+            rule_out(self._ruled_out, f"No block fits on an SM, for want of {lacking}.")
         elif resources.spill_bytes > MOST_SPILL_BYTES and candidate.point not in self._defaults:
             rule_out(self._ruled_out, _SPILLS)
         else:
@@ -205,10 +206,7 @@ class SizeSearch:
         return self._ruled_out
 
 
-def _general(reason: str | None) -> str:
-    """A reason without what is true of one point only."""
+def _lacking(reason: str | None) -> str:
+    """What a block needs too much of, without what is true of one point only."""
     text = (reason or "").lower()
-    for word in ("shared memory", "registers", "threads"):
-        if word in text:
-            return f"{word} do not suffice" if word != "shared memory" else "shared memory does not suffice"
-    return "the device has too little for it"
+    return next((word for word in ("shared memory", "registers", "threads") if word in text), "room")
