@@ -15,7 +15,16 @@ from gpuprof.analysis.tuned import (
     tie_sentence,
     tuned_sizes,
 )
-from gpuprof.api.measuring import Extents, Interrupted, Values, What, Which, declared_request, listed_blocks
+from gpuprof.api.measuring import (
+    Extents,
+    Interrupted,
+    Values,
+    What,
+    Which,
+    declared_request,
+    device_list,
+    listed_blocks,
+)
 from gpuprof.api.run import Run
 from gpuprof.errors import InputError
 from gpuprof.measure.run import MOST_ROUNDS, RunOptions
@@ -139,7 +148,7 @@ def tune(
     dtype: str = "f32",
     scalars: Mapping[str, float] | None = None,
     references: Collection[Which] = (),
-    device: str | int = "auto",
+    device: str | int | Sequence[str | int] = "auto",
     arch: str | None = None,
     budget: int = USUAL_POINTS,
     seconds: float | None = None,
@@ -171,7 +180,7 @@ def tune(
         scalars: Numbers that the operation takes besides its sizes.
         references: What to measure beside the best on a GPU.
         device: `"auto"`, a GPU's number, `"sim"` or `"sim:CARD"` for the executor, or several of a kind:
-            `"0,1"`, `"all"`, `"sim:h200,sim:h100"`. Each is searched for itself.
+            `[0, 1]`, `"all"`, `["sim:h200", "sim:h100"]`. Each is searched for itself.
         arch: Without a GPU, the architecture to stand in for.
         budget: Points to time at each size; to count, where there is no GPU.
         seconds: Time after which no further point is begun; None for no such limit.
@@ -201,7 +210,7 @@ def tune(
     wanted = Wanted(lists, tuple(listed_blocks(blocks)))
     space = make_space(request.selections, wanted, named=bool(kernels))
     options = RunOptions(
-        device=str(device),
+        device=device_list(device),
         arch=arch,
         seed=seed,
         timeout_s=timeout_s,

@@ -160,3 +160,22 @@ def test_shipped_kernels_are_not_written(tmp_path):
     results = measured(tmp_path / "r.json")
     done = tune("gemm", "--from", results, "--into", "by_size", "--write", folder=tmp_path, code=2)
     assert "by_size comes with gpuprof" in done.stderr
+
+
+def test_a_search_that_names_no_device_of_its_file_is_refused(tmp_path, ladder):
+    results = measured(tmp_path / "r.json")
+    document = json.loads(results.read_text(encoding="utf-8"))
+    problem = document["cases"][0]["problem"]
+    tuned = {
+        "problem": problem,
+        "combinations": 1,
+        "ruled_out": {},
+        "uncompiled": 0,
+        "by": "time",
+        "evaluated": 1,
+    }
+    document["tuning"] = {"values": {}, "blocks": {}, "budget": 1, "sizes": [{**tuned, "device": 1}]}
+    results.write_text(json.dumps(document), encoding="utf-8")
+    done = tune("gemm", "--from", results, folder=tmp_path, code=2)
+    assert "tuning.sizes[0].device" in done.stderr
+    assert "there is no device 1" in done.stderr

@@ -180,7 +180,7 @@ def test_each_of_several_devices_has_its_own_answer(scale):
 
 
 def test_python_names_the_device_where_there_are_several(scale):
-    found = api.tune(scale, sizes=512, device="sim:h200,sim:h100", budget=2)
+    found = api.tune(scale, sizes=512, device=["sim:h200", "sim:h100"], budget=2)
     assert found.sizes == ("512",)
     with pytest.raises(api.InputError, match="Several devices were searched"):
         found.best(512)
