@@ -241,7 +241,11 @@ def profile(
 
 
 def device_list(device: str | int | Sequence[str | int]) -> str:
-    """As `--device`."""
+    """One or several devices as `--device` names them.
+
+    Raises:
+        InputError: The list is empty.
+    """
     if isinstance(device, (str, int)):
         return str(device)
     if not device:
