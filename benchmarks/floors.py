@@ -38,6 +38,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("softmax", "--sizes", "64x1024,1024,4096,8192,16x65536,33x777"),
 )
 _SECONDS = "0.05"
+#: The executor counts them apart.
+_ALONE = ("--reference", "none", "--no-lines")
 #: Counts that a floor rests on.
 _KEPT = (
     *("warp_instructions", "ffma_thread_instructions", "dfma_thread_instructions", "l1_passes"),
@@ -49,7 +51,7 @@ _KEPT = (
 def measure(directory: Path) -> None:
     """Time every command on GPU 0, one after the other."""
     for number, command in enumerate(COMMANDS):
-        _gpuprof(command, "0", directory / f"measured-{number}", "--seconds", _SECONDS, "--reference", "none")
+        _gpuprof(command, "0", directory / f"measured-{number}", "--seconds", _SECONDS, *_ALONE)
 
 
 def count(directory: Path, card: str) -> None:

@@ -20,9 +20,10 @@ from pathlib import Path
 from tune_table import Table
 
 from gpuprof.results import Measurement, Timing, TimingPair
+from gpuprof.tuning.card_search import BATCH, FIRST_BATCH
 from gpuprof.tuning.size_search import SizeSearch
 from gpuprof.tuning.space import point_of_case
-from gpuprof.tuning.tuner import BATCH, COUNTED, FIRST_BATCH
+from gpuprof.tuning.tuner import COUNTED
 
 Trace = list[float | None]
 Strategy = Callable[[Table, int, int], Trace]
@@ -40,7 +41,7 @@ def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
     search.begin(0)
     if counts:
         for built in search.to_count(COUNTED):
-            search.counted(built, known[built.candidate.point])
+            search.counted(built.candidate.point, known[built.candidate.point])
         search.rank_by_bounds()
     trace: Trace = []
     batch = FIRST_BATCH

@@ -26,7 +26,7 @@ from gpuprof.tuning.features import Built
 from gpuprof.tuning.space import Candidate, Space, Wanted, make_space
 from gpuprof.tuning.ties import bound_of, time_of
 
-HERE = Path(__file__).parent / "tuning"
+FOLDER = Path(__file__).parent / "tuning"
 #: The spaces, each with its size.
 SPACES = {
     "gemm": ("gemm_tiles.cu", "2048"),
@@ -87,7 +87,7 @@ def read_table(path: Path) -> Table:
 
 def space_of(name: str, size: str) -> tuple[Space, Problem]:
     """One of the benchmark's spaces, and what its points compute."""
-    file = load_kernels(HERE / SPACES[name][0])
+    file = load_kernels(FOLDER / SPACES[name][0])
     (extents,) = parse_sizes(size, file.operation.dimensions)
     problem = Problem.of(file.operation, extents, "f32", {}, {})
     return make_space([Selection(file.kernels[0])], Wanted(), named=True), problem
@@ -165,7 +165,7 @@ def _timed(cases: list[Any], device: str, seconds: float, until: float) -> dict[
             with lock:
                 found[start + index] = measurement
 
-        options = SessionOptions(request, 30.0, 1, False, None)
+        options = SessionOptions(request, 30.0, 120.0, explain=False)
         run_cases(cases[start : start + 200], WorkerProcess(request), options, lambda index: None, done)
     return found
 

@@ -105,6 +105,9 @@ def _check_names(run: Run) -> None:
             raise SchemaError(f"cases[{number}].problem.operation", f"{operation} is not in operations")
         if case.device >= len(run.devices):
             raise SchemaError(f"cases[{number}].device", f"there is no device {case.device}")
+    for number, tuned in enumerate(run.tuning.sizes if run.tuning else ()):
+        if tuned.device >= len(run.devices):
+            raise SchemaError(f"tuning.sizes[{number}].device", f"there is no device {tuned.device}")
 
 
 def _document(text: str) -> Any:

@@ -494,6 +494,8 @@ class Measurement:
         timing_reason: Why there is none.
         event_floor_us: What the same clock gives for an empty kernel.
         event_floor_reason: Why there is none.
+        event_pair_us: What two events are apart with nothing between them, already taken off each of the
+            times; None where no events were used, and in files of before, whose times have it in them.
         throughput: Rates from the cold median.
         throughput_reason: Why there is none.
         resources: What a block occupies.
@@ -546,6 +548,7 @@ class Measurement:
     timing_reason: str | None = None
     event_floor_us: Positive | None = None
     event_floor_reason: str | None = None
+    event_pair_us: NonNegative | None = None
     throughput: Throughput | None = None
     throughput_reason: str | None = None
     resources: Resources | None = None
@@ -715,6 +718,10 @@ class TunedPoint:
     expected_us: Positive | None = None
 
 
+#: What `Tuned.ruled_out` calls reasons that were too many to keep one by one.
+OTHER_REASONS = "For other reasons."
+
+
 @dataclass(frozen=True, slots=True)
 class Tuned:
     """What a search found at one size. Times of its points stand with the cases.
@@ -728,6 +735,7 @@ class Tuned:
         evaluated: Points that were timed or counted.
         ties: The best point, then those that cannot be told apart from it; empty where none was right.
         ranked: The points that the model puts first, best first, whether or not they were timed.
+        device: Which of the run's devices it was found on.
     """
 
     problem: ProblemRecord
@@ -738,6 +746,7 @@ class Tuned:
     evaluated: Count
     ties: tuple[TunedPoint, ...] = ()
     ranked: tuple[TunedPoint, ...] = ()
+    device: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -748,7 +757,7 @@ class Tuning:
         values: By kernel, the values of each parameter that was searched.
         blocks: By kernel, the blocks that were searched; none for a kernel that kept its own.
         budget: Points that it was allowed to time, or to count, at each size.
-        sizes: What it found at each size; those that the search had not finished are missing.
+        sizes: What it found at each size on each device; those that the search had not finished are missing.
     """
 
     values: Mapping[str, Mapping[str, tuple[Integer, ...]]]

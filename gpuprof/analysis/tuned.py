@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpuprof.analysis import numbers
 from gpuprof.analysis.speed import speed_of
-from gpuprof.results import Measurement, Run, Tuned, TunedPoint, Tuning
+from gpuprof.results import OTHER_REASONS, Measurement, Run, Tuned, TunedPoint, Tuning
 from gpuprof.text import format_extent
 
 #: How a point's block is called among its values.
@@ -15,6 +15,8 @@ BLOCK = "block"
 _MOST_REASONS = 3
 #: Points that a sentence names.
 _MOST_NAMED = 3
+#: Words that sentences of gpuprof begin with: within another sentence they are small.
+_OPENING = frozenset({"A", "Its", "It", "No", "The"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class TunedSize:
         several: Whether several kernels were searched.
         rows: Points with a figure, the best first.
         wrong: Points without one: wrong results, failures, time-outs.
+        device_label: What tells the device from the run's others; empty where it has no other.
     """
 
     tuned: Tuned
@@ -53,11 +56,17 @@ class TunedSize:
     several: bool
     rows: tuple[TunedRow, ...]
     wrong: tuple[TunedRow, ...]
+    device_label: str = ""
 
     @property
     def label(self) -> str:
         """The size as a user types it."""
         return self.tuned.problem.label
+
+    @property
+    def title(self) -> str:
+        """The size, and the device where there are several."""
+        return f"{self.label} on {self.device_label}" if self.device_label else self.label
 
     @property
     def by_time(self) -> bool:
@@ -95,7 +104,7 @@ def _size(run: Run, tuning: Tuning, tuned: Tuned) -> TunedSize:
     ties = {_identity(point, blocks) for point in tuned.ties}
     rows = []
     for case in run.cases:
-        if case.is_reference or case.problem.sizes != tuned.problem.sizes:
+        if case.is_reference or (case.device, case.problem.sizes) != (tuned.device, tuned.problem.sizes):
             continue
         default = dict(run.kernel(case.kernel).parameters)
         own = tuning.blocks.get(case.kernel, (case.block,))[0]
@@ -115,6 +124,7 @@ def _size(run: Run, tuning: Tuning, tuned: Tuned) -> TunedSize:
         len(tuning.values) > 1,
         tuple(sorted(good, key=lambda row: not row.is_tied)),
         tuple(row for row in rows if row.value_us is None),
+        run.device_label(tuned.device) if len(run.devices) > 1 else "",
     )
 
 
@@ -150,51 +160,116 @@ def typed(row: TunedRow, *, several: bool) -> str:
 
 
 def answer_sentence(size: TunedSize) -> str:
-    """Who is best, by how much, and who is tied."""
+    """Who is best, and by how much, as a clause."""
     if not size.rows:
-        return "no point gave a figure" + (f"; {len(size.wrong)} went wrong" if size.wrong else "")
+        return _nothing(size)
     best = size.rows[0]
     assert best.value_us is not None
     value = numbers.time_us(best.value_us)
-    told = f"{typed(best, several=size.several)}, {value if size.by_time else f'a bound of {value}'}"
+    told = f"best is {typed(best, several=size.several)}, {'' if size.by_time else 'with a bound of '}{value}"
     default = size.default
-    if default is not None and default.value_us is not None:
-        if default.is_tied:
-            told += "; the header's values are " + ("that" if default is best else "as good")
-        elif size.by_time:
-            told += f"; {numbers.ratio(default.value_us / best.value_us)} as fast as the header's values"
-        else:
-            told += f"; that of the header's values is {numbers.time_us(default.value_us)}"
-    return f"best is {told}"
+    if default is None or default.value_us is None:
+        return told
+    if default is best:
+        return f"{told}: the header's own values"
+    if default.is_tied:
+        return f"{told}; the header's own values are as good"
+    own, factor = numbers.time_us(default.value_us), numbers.ratio(default.value_us / best.value_us)
+    if size.by_time:
+        return f"{told}; the header's own values take {own}, {factor} as long"
+    return f"{told}; that of the header's own values is {own}, {factor} as high"
+
+
+def _nothing(size: TunedSize) -> str:
+    """Why there is no best point."""
+    done = "timed" if size.by_time else "counted"
+    if not size.wrong:
+        return (
+            f"no combination can run, and nothing was {done}" if not size.allowed else f"nothing was {done}"
+        )
+    if len(size.wrong) == 1:
+        return f"the one point that was {done} went wrong"
+    points = "both points" if len(size.wrong) == 2 else f"all {len(size.wrong):,} points"
+    return f"{points} that were {done} went wrong"
 
 
 def tie_sentence(size: TunedSize) -> str:
     """Who cannot be told apart from the best; empty where it stands alone."""
-    others = size.ties[1:]
+    others = [typed(row, several=size.several) for row in size.ties[1:]]
+    how = "cannot be told apart from it" if size.by_time else "have the same bound"
     if not others:
         return ""
-    named = ", ".join(typed(row, several=size.several) for row in others[:_MOST_NAMED])
-    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-    how = "cannot be told apart from it" if size.by_time else "share its bound"
-    count = "1 point" if len(others) == 1 else f"{len(others)} points"
-    return f"{count} {how if len(others) > 1 or size.by_time else 'shares its bound'}: {named}{more}"
+    if len(others) == 1:
+        return f"{others[0]} {how if size.by_time else 'has the same bound'}"
+    if len(others) <= _MOST_NAMED:
+        return f"{len(others)} points {how}: {_listed(others)}"
+    return f"{len(others):,} points {how}, among them {_listed(others[:_MOST_NAMED])}"
 
 
 def space_sentence(size: TunedSize) -> str:
-    """How large the space is, what was ruled out and why, and how much of the rest was looked at."""
+    """How large the space is, how much of it was looked at, what was ruled out and why."""
     tuned = size.tuned
-    out = sum(tuned.ruled_out.values())
-    told = f"{tuned.combinations:,} combinations; {size.allowed:,} can run"
-    what = "timed" if size.by_time else "counted"
-    told += f", of which {tuned.evaluated:,} {'was' if tuned.evaluated == 1 else 'were'} {what}"
+    told = f"{_allowed(tuned.combinations, size.allowed)}{_evaluated(size)}"
     if tuned.uncompiled:
-        told += f" and {tuned.uncompiled:,} not compiled for want of time: the same command goes on"
-    if out:
-        reasons = sorted(tuned.ruled_out.items(), key=lambda item: -item[1])
-        named = "; ".join(f"{count:,}: {reason.rstrip('.')}" for reason, count in reasons[:_MOST_REASONS])
-        told += f". Ruled out without a launch were {out:,}: {named}"
-        told += f"; {len(reasons) - _MOST_REASONS} more reasons" if len(reasons) > _MOST_REASONS else ""
+        were, them = ("was", "it") if tuned.uncompiled == 1 else ("were", "them")
+        told += (
+            f"; {tuned.uncompiled:,} {were} not compiled for want of time, and the same command goes on"
+            f" with {them}"
+        )
+    if out := sum(tuned.ruled_out.values()):
+        whom = "it" if out == tuned.combinations == 1 else f"{out:,}"
+        told += f". {_begun(whom)} {'was' if out == 1 else 'were'} ruled out without a launch{_why(tuned)}"
     return told
+
+
+def _allowed(combinations: int, allowed: int) -> str:
+    if combinations == 1:
+        return "The one combination can run" if allowed else "The one combination cannot run"
+    if allowed == combinations:
+        return "Both combinations can run" if allowed == 2 else f"All {allowed:,} combinations can run"
+    return f"{f'{allowed:,}' if allowed else 'None'} of {combinations:,} combinations can run"
+
+
+def _evaluated(size: TunedSize) -> str:
+    """How many of the points that can run were looked at: goes on after how many those are."""
+    evaluated, done = size.tuned.evaluated, "timed" if size.by_time else "counted"
+    if not size.allowed:
+        return ""
+    if not evaluated:
+        return f", but {'it was not' if size.allowed == 1 else 'none was'} {done}"
+    if evaluated == size.allowed:
+        return f", and {'was' if evaluated == 1 else 'both were' if evaluated == 2 else 'all were'} {done}"
+    return f", of which {evaluated:,} {'was' if evaluated == 1 else 'were'} {done}"
+
+
+def _why(tuned: Tuned) -> str:
+    """Why points were ruled out, the most frequent reasons first: goes on after how many they are."""
+    reasons = sorted(tuned.ruled_out.items(), key=lambda item: (item[0] == OTHER_REASONS, -item[1]))
+    if len(reasons) == 1 and reasons[0][0] != OTHER_REASONS:
+        return f", because {_clause(reasons[0][0])}"
+    named = [
+        f"{count:,} because {_clause(reason)}"
+        for reason, count in reasons[:_MOST_REASONS]
+        if reason != OTHER_REASONS
+    ]
+    rest = sum(count for _, count in reasons[len(named) :])
+    return ": " + "; ".join([*named, *([f"{rest:,} for other reasons"] if rest else [])])
+
+
+def _clause(reason: str) -> str:
+    """A reason within a sentence: a text of a header, which begins as its author wants, or one of gpuprof."""
+    word = reason.partition(" ")[0]
+    text = reason[:1].lower() + reason[1:] if word in _OPENING else reason
+    return text.rstrip(".")
+
+
+def _begun(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _listed(texts: list[str]) -> str:
+    """Two or more texts in a row."""
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def searched_values(size: TunedSize) -> list[tuple[str, list[str]]]:

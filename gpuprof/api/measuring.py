@@ -184,7 +184,7 @@ def profile(
         Interrupted: Ctrl-C; it holds what was measured.
     """
     options = RunOptions(
-        device=_device(device),
+        device=device_list(device),
         arch=arch,
         seed=seed,
         timeout_s=timeout_s,
@@ -240,8 +240,12 @@ def profile(
     return _measured(request, options, file, progress, ncu=ncu)
 
 
-def _device(device: str | int | Sequence[str | int]) -> str:
-    """As `--device`."""
+def device_list(device: str | int | Sequence[str | int]) -> str:
+    """One or several devices as `--device` names them.
+
+    Raises:
+        InputError: The list is empty.
+    """
     if isinstance(device, (str, int)):
         return str(device)
     if not device:

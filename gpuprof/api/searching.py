@@ -15,7 +15,16 @@ from gpuprof.analysis.tuned import (
     tie_sentence,
     tuned_sizes,
 )
-from gpuprof.api.measuring import Extents, Interrupted, Values, What, Which, declared_request, listed_blocks
+from gpuprof.api.measuring import (
+    Extents,
+    Interrupted,
+    Values,
+    What,
+    Which,
+    declared_request,
+    device_list,
+    listed_blocks,
+)
 from gpuprof.api.run import Run
 from gpuprof.errors import InputError
 from gpuprof.measure.run import MOST_ROUNDS, RunOptions
@@ -61,42 +70,44 @@ class Search:
     @property
     def sizes(self) -> tuple[str, ...]:
         """The sizes, as users type them."""
-        return tuple(size.label for size in tuned_sizes(self.run.record))
+        return tuple(dict.fromkeys(size.label for size in tuned_sizes(self.run.record)))
 
     @property
     def by_time(self) -> bool:
         """Whether times decided; else points are ranked by bounds, and nothing was timed."""
         return self.run.record.backend == "gpu"
 
-    def best(self, size: str | int | None = None) -> Best:
+    def best(self, size: str | int | None = None, device: str | None = None) -> Best:
         """The best point.
 
         Args:
             size: Of the sizes, as users type it; may be left out where there is one.
+            device: Of the run's devices, as `run.devices` names it; may be left out where there is one.
 
         Raises:
-            InputError: There is no such size, or none of its points was right.
+            InputError: There is no such size or device, or none of its points was right.
         """
-        return self.ties(size)[0]
+        return self.ties(size, device)[0]
 
-    def ties(self, size: str | int | None = None) -> tuple[Best, ...]:
+    def ties(self, size: str | int | None = None, device: str | None = None) -> tuple[Best, ...]:
         """The best point, and those that cannot be told apart from it.
 
         Args:
             size: As of `best`.
+            device: As of `best`.
 
         Raises:
             InputError: As of `best`.
         """
-        found = self._size(size)
+        found = self._size(size, self._device(device))
         if not found.ties:
-            raise InputError(f"At {found.label} {answer_sentence(found)}.")
+            raise InputError(f"At {found.title} {answer_sentence(found)}.")
         return tuple(map(_best, found.ties))
 
     def __str__(self) -> str:
         """The answer at each size, in words."""
         return "\n".join(
-            f"{size.label}: {'; '.join(filter(None, (answer_sentence(size), tie_sentence(size))))}."
+            f"{size.title}: {'. '.join(filter(None, (answer_sentence(size), tie_sentence(size))))}."
             f" {space_sentence(size)}."
             for size in tuned_sizes(self.run.record)
         )
@@ -105,8 +116,19 @@ class Search:
         """What was searched; `str` tells what was found."""
         return f"<search of {len(self.run)} points at {', '.join(self.sizes)}>"
 
-    def _size(self, size: str | int | None) -> TunedSize:
-        sizes = {found.label: found for found in tuned_sizes(self.run.record)}
+    def _device(self, device: str | None) -> int:
+        """The number of a device."""
+        devices = self.run.devices
+        if device is None and len(devices) == 1:
+            return 0
+        if device not in devices:
+            what = "Several devices were searched." if device is None else f"{device} was not searched."
+            raise InputError(what, fix=f"Name one of {', '.join(devices)}.")
+        return devices.index(device)
+
+    def _size(self, size: str | int | None, device: int) -> TunedSize:
+        found_there = [found for found in tuned_sizes(self.run.record) if found.tuned.device == device]
+        sizes = {found.label: found for found in found_there}
         if size is None and len(sizes) == 1:
             return next(iter(sizes.values()))
         if str(size) not in sizes:
@@ -126,7 +148,7 @@ def tune(
     dtype: str = "f32",
     scalars: Mapping[str, float] | None = None,
     references: Collection[Which] = (),
-    device: str | int = "auto",
+    device: str | int | Sequence[str | int] = "auto",
     arch: str | None = None,
     budget: int = USUAL_POINTS,
     seconds: float | None = None,
@@ -157,7 +179,8 @@ def tune(
         dtype: Element type.
         scalars: Numbers that the operation takes besides its sizes.
         references: What to measure beside the best on a GPU.
-        device: `"auto"`, a GPU's number, or `"sim"` or `"sim:CARD"` for the executor.
+        device: `"auto"`, a GPU's number, `"sim"` or `"sim:CARD"` for the executor, or several of a kind:
+            `[0, 1]`, `"all"`, `["sim:h200", "sim:h100"]`. Each is searched for itself.
         arch: Without a GPU, the architecture to stand in for.
         budget: Points to time at each size; to count, where there is no GPU.
         seconds: Time after which no further point is begun; None for no such limit.
@@ -187,7 +210,7 @@ def tune(
     wanted = Wanted(lists, tuple(listed_blocks(blocks)))
     space = make_space(request.selections, wanted, named=bool(kernels))
     options = RunOptions(
-        device=str(device),
+        device=device_list(device),
         arch=arch,
         seed=seed,
         timeout_s=timeout_s,

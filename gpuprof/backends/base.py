@@ -43,6 +43,7 @@ class Findings:
     timing_reason: str | None = None
     event_floor_us: float | None = None
     event_floor_reason: str | None = None
+    event_pair_us: float | None = None
     clocks: Clocks | None = None
     clocks_reason: str | None = None
     counters: Mapping[str, Counter] = field(default_factory=dict)

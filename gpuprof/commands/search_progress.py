@@ -43,10 +43,10 @@ class _Lines(Silent):
         self._begun = self._told = time.monotonic()
 
     def opened(self, opened: Opened) -> None:
-        """Name the device."""
+        """Name the devices."""
         if why := why_here(opened):
             tell(why)
-        tell(opened.device.name)
+        tell(", ".join(opened.labels) or opened.device.name)
 
     def stage(self, title: str, steps: int) -> None:
         """Say how long the stage before took, and begin this one."""

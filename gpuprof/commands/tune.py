@@ -3,7 +3,7 @@
 """`gpuprof tune`: search, show what was found, write its files, and the kernel's where asked."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,11 +13,12 @@ from gpuprof.commands.latest import RUNS, link_latest
 from gpuprof.commands.output import print_written, write_report
 from gpuprof.commands.search_progress import watch_search
 from gpuprof.commands.texts import choose_kernels, choose_references, parse_values
-from gpuprof.commands.tune_writing import check_sources, write_found
+from gpuprof.commands.tune_writing import check_sources, found_by, write_found
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError, did_you_mean
 from gpuprof.files import check_writable
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
+from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.measure.request import make_request
@@ -91,7 +92,7 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
     """
     plan, sources = make_plan(asked, options)
     if outputs.write:
-        check_sources(plan.space, sources)
+        check_sources([axes.kernel for axes in plan.space.axes], sources)
     signals.postpone()
     _tell_space(plan.space)
     request = plan.request
@@ -110,7 +111,10 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
     if outputs.directory is None:
         link_latest(place.json.parent)
     if outputs.write and run.complete:
-        written += write_found(run, plan, sources, force=outputs.force)
+        found = found_by(
+            [run], {axes.kernel.id: axes.kernel for axes in plan.space.axes}, plan.request.ladder, sources
+        )
+        written += write_found(found, force=outputs.force)
     print_written(*written)
     if outputs.browser:
         open_report(written[1])
@@ -134,7 +138,7 @@ def make_plan(asked: Asked, options: RunOptions) -> tuple[Plan, dict[str, Path]]
         HeaderError: A kernel file is faulty.
     """
     budget = read_budget(asked.budget)
-    ladder, kernels, paths = _ladder_of(asked)
+    ladder, kernels, paths = find_ladder(asked)
     selections = choose_kernels(ladder, kernels, False, asked.command)
     wanted = Wanted(parse_values(list(asked.values)), asked.blocks)
     operation = ladder.operation
@@ -151,19 +155,22 @@ def make_plan(asked: Asked, options: RunOptions) -> tuple[Plan, dict[str, Path]]
     own = [
         Path(name) for text in kernels for name in text.split(",") if name.partition(":")[0].endswith(".cu")
     ]
-    return Plan(request, space, options, budget), _sources(space, [*paths, *own])
+    return Plan(request, space, options, budget), files_of(request.ladder.kernels, [*paths, *own])
 
 
-def _sources(space: Space, paths: list[Path]) -> dict[str, Path]:
+def files_of(kernels: Sequence[Kernel], paths: Sequence[Path]) -> dict[str, Path]:
     """The file of each kernel, where it is among the user's own."""
     files = [file for path in paths for file in (sorted(path.glob("*.cu")) if path.is_dir() else [path])]
-    return {
-        axes.kernel.id: file for axes in space.axes for file in files if file.name == axes.kernel.file_name
-    }
+    return {kernel.id: file for kernel in kernels for file in files if file.name == kernel.file_name}
 
 
-def _ladder_of(asked: Asked) -> tuple[Ladder, list[str], list[Path]]:
-    """The ladder, the kernels to search of it, and paths of the user's own."""
+def find_ladder(asked: Asked) -> tuple[Ladder, list[str], list[Path]]:
+    """The ladder, the kernels to search of it, and paths of the user's own.
+
+    Raises:
+        InputError: There is no such kernel, or several operations have one.
+        HeaderError: A kernel file is faulty.
+    """
     kernels = list(asked.kernels)
     if all(text.endswith(".cu") or Path(text).exists() for text in asked.what):
         paths = [Path(text) for text in asked.what]

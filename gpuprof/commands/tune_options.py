@@ -3,6 +3,7 @@
 """The options of `gpuprof tune`."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -77,6 +78,23 @@ Write = Annotated[
         " kernel that chooses by size.",
     ),
 ]
+From = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--from",
+        metavar="RESULTS",
+        help="Measure nothing: take what this results file found best, of a search or of any run. Several"
+        " times for several files.",
+    ),
+]
+Into = Annotated[
+    str | None,
+    typer.Option(
+        "--into",
+        metavar="KERNEL",
+        help="With --from, the kernel that chooses among others already, to get new rules.",
+    ),
+]
 
 
 def tune(
@@ -103,6 +121,8 @@ def tune(
     reference: Reference = "vendor",
     output: Output = None,
     write: Write = False,
+    from_: From = None,
+    into: Into = None,
     open_: Open = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -110,6 +130,8 @@ def tune(
     """Search the values that a header declares for a kernel's parameters, and name the best at each size."""
     from gpuprof.commands.texts import parse_assignments, parse_blocks, parse_sim_blocks
     from gpuprof.commands.tune import Asked, Outputs, run_search
+    from gpuprof.commands.tune_again import write_again
+    from gpuprof.errors import InputError
     from gpuprof.kernels.preprocessing import parse_preprocessing
     from gpuprof.measure.run import RunOptions
 
@@ -136,6 +158,10 @@ def tune(
         explain=explain,
         rounds=rounds,
     )
-    argv = (*sys.argv[1:], *settings_as_arguments(context))
     outputs = Outputs(output, force=force, quiet=quiet, write=write, browser=open_)
+    if from_:
+        raise typer.Exit(write_again(asked, from_, outputs, into))
+    if into is not None:
+        raise InputError("--into needs results.", fix="Name them with --from.")
+    argv = (*sys.argv[1:], *settings_as_arguments(context))
     raise typer.Exit(run_search(asked, options, outputs, argv))

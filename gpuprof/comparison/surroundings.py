@@ -77,11 +77,23 @@ def _how(base: Run, new: Run) -> Iterator[Difference]:
             else "one counts nothing"
         )
         yield Difference("how", words[base.backend], words[new.backend], why)
+    own = [_takes_events_off(run) for run in (base, new)]
+    if None not in own and own[0] != own[1]:
+        clocks = ["without the events' own time" if taken else "with the events' own time" for taken in own]
+        yield Difference(
+            "times", clocks[0], clocks[1], "2 to 3 us of each time of the older version are its clock's"
+        )
     if base.seed != new.seed:
         yield Difference("seed", str(base.seed), str(new.seed))
     if base.complete != new.complete:
         ended = ["complete" if run.complete else "stopped early" for run in (base, new)]
         yield Difference("run", *ended)
+
+
+def _takes_events_off(run: Run) -> bool | None:
+    """Whether times of a GPU are without what the events themselves take; None where none was timed."""
+    known = [case.event_pair_us is not None for case in run.cases if case.timing and case.event_floor_us]
+    return known[0] if known else None
 
 
 def _clocks(base: Run, new: Run) -> Iterator[Difference]:

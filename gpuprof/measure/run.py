@@ -177,7 +177,7 @@ class Measuring:
                 self._sites.sites, request, open_request, options.timeout_s, may_lack=self._sites.may_lack
             )
             wanted = asked(request, options) if keep else {}
-            run = replace(_empty_on(cards, request, options, argv), asked=wanted)
+            run = replace(empty_run_on(cards, request, options, argv), asked=wanted)
             cases = [case for card in cards.cards for case in card.cases]
             self._keeper = _Keeper(run, tuple(_choosable(request)), cases, keep)
         except BaseException:
@@ -438,17 +438,18 @@ def _choosable(request: Request) -> Iterator[KernelRecord]:
             yield kernel.record()
 
 
-def _empty_on(cards: Cards, request: Request, options: RunOptions, argv: tuple[str, ...]) -> Run:
+def empty_run_on(cards: Cards, request: Request, options: RunOptions, argv: tuple[str, ...]) -> Run:
+    """A run on all devices that are open, before its first case."""
     opened = cards.cards[0].opened
     return replace(
-        empty_run(request, options, opened, argv),
+        _empty_run(request, options, opened, argv),
         devices=tuple(card.opened.device for card in cards.cards),
         backend_reason=" ".join(filter(None, (opened.backend_reason, *cards.left_out))) or None,
         places=cards.places(),
     )
 
 
-def empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
+def _empty_run(request: Request, options: RunOptions, opened: Opened, argv: tuple[str, ...]) -> Run:
     """A run on one device before its first case."""
     return Run(
         schema_version=SCHEMA_VERSION,

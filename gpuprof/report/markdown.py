@@ -58,10 +58,10 @@ def render_markdown(run: Run) -> str:
             (device, MODES[run.backend].ran, text(run.created_utc), f"gpuprof {text(run.tool.version)}")
         )
     ]
+    parts += map(search_markdown, tuned_sizes(run))
     for group in groups(run):
         for size in group.sizes:
             parts.append(_section(run, group, build_ladder(run, size)))
-    parts += map(search_markdown, tuned_sizes(run))
     cautions = [
         f"- {_LEVELS[banner.level]} **{text(banner.title)}.** {text(banner.detail)}"
         for banner in banners(run)

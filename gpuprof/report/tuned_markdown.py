@@ -17,11 +17,11 @@ def search_markdown(size: TunedSize) -> str:
         size: The size.
     """
     figure = "Time" if size.by_time else "Bound"
-    lines = [f"### {text(f'The search at {size.label}')}", ""]
+    lines = [f"### {text(f'The search at {size.title}')}", ""]
     if not size.by_time:
         lines += ["Ranked by bounds, nothing was timed.", ""]
     ties = tie_sentence(size)
-    lines.append(text(f"{size.label}: {answer_sentence(size)}.{f' {ties}.' if ties else ''}"))
+    lines.append(text(f"{size.title}: {answer_sentence(size)}.{f' {ties}.' if ties else ''}"))
     lines += ["", text(f"{space_sentence(size)}.")]
     if size.rows:
         lines += ["", f"| | Point | {figure} | Of the best |", "|:--|:--|--:|--:|"]

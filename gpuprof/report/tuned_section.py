@@ -35,10 +35,12 @@ class TunedView:
     """One size of a search.
 
     Args:
-        label: The size.
+        label: The size, and the device where there are several.
         answer: Who is best.
         ties: Who cannot be told apart from it; may be empty.
         space: What was searched, and what was ruled out.
+        tabs: What tells this from the others: `Size`, or `Size and device`.
+        is_whole: Whether every point that can run was looked at.
         is_map: Whether the picture is a map of two parameters; else lines across axes.
         picture: The picture; None where there is nothing to compare.
         figure: `Time` or `Bound`.
@@ -51,6 +53,8 @@ class TunedView:
     answer: str
     ties: str
     space: str
+    tabs: str
+    is_whole: bool
     is_map: bool
     picture: Markup | None
     figure: str
@@ -70,10 +74,12 @@ def _view(run: Run, size: TunedSize) -> TunedView:
     columns = (*(("kernel",) if size.several else ()), *size.names)
     is_map = len(axes) == 2 and not size.several
     return TunedView(
-        label=size.label,
+        label=size.title,
         answer=_begun(answer_sentence(size)),
         ties=tie_sentence(size),
         space=space_sentence(size),
+        tabs="Size and device" if size.device_label else "Size",
+        is_whole=size.tuned.evaluated == size.allowed,
         is_map=is_map,
         picture=(_map(size, axes) if is_map else _lines(size, axes)) if axes and len(size.rows) > 1 else None,
         figure="Time" if size.by_time else "Bound",
@@ -112,7 +118,7 @@ def _lines(size: TunedSize, axes: Sequence[tuple[str, list[str]]]) -> Markup:
         named = (("kernel", kernels), *named)
     return parallel_lines(
         Lines(
-            title=f"Points at {size.label}",
+            title=f"Points at {size.title}",
             description=f"{len(shown)} of {len(size.rows)} points; {answer_sentence(size)}.",
             axes=named,
             figure=what,
@@ -144,7 +150,7 @@ def _map(size: TunedSize, axes: Sequence[tuple[str, list[str]]]) -> Markup:
     return heat_table(
         {
             "logarithmic": _WIDE * min(values) < max(values),
-            "caption": f"{what.capitalize()} at {size.label}",
+            "caption": f"{what.capitalize()} at {size.title}",
             "reversed": True,
             "x_title": visible(x_name),
             "y_title": visible(y_name),

@@ -19,6 +19,7 @@ from gpuprof.analysis.tuned import (
     tuned_sizes,
     typed,
 )
+from gpuprof.report.device_facts import devices_text
 from gpuprof.report.shortened import shortened
 from gpuprof.report.terminal import Writer
 from gpuprof.results import Run
@@ -39,11 +40,13 @@ def print_search(run: Run, *, file: TextIO, width: int | None = None, color: boo
     """
     run = shortened(run)
     writer = Writer(file, width, color)
-    writer.title(f"{run.device.name} ({run.device.arch}) · {MODES[run.backend].ran}")
+    writer.title(f"{devices_text(run)} · {MODES[run.backend].ran}")
     sizes = tuned_sizes(run)
     if sizes and not sizes[0].by_time:
         writer.wrapped(
-            "!", "Ranked by bounds, nothing was timed: a lower bound may still be slower.", "yellow"
+            "!",
+            "Ranked by bounds, nothing was timed: the point with the lower bound may still be the slower.",
+            "yellow",
         )
     for size in sizes:
         writer.gap()
@@ -51,16 +54,17 @@ def print_search(run: Run, *, file: TextIO, width: int | None = None, color: boo
 
 
 def _print_size(writer: Writer, run: Run, size: TunedSize) -> None:
-    writer.wrapped("=", f"{size.label}: {answer_sentence(size)}", "bold")
-    if ties := tie_sentence(size):
-        writer.wrapped("=", ties, "bold")
-    writer.wrapped("-", space_sentence(size), "dim")
+    answer = f"{size.title}: {answer_sentence(size)}."
+    writer.wrapped("=", f"{answer} {ties}." if (ties := tie_sentence(size)) else answer, "bold")
+    writer.wrapped("-", f"{space_sentence(size)}.", "dim")
     shown = size.rows[:_MOST_SHOWN]
     if shown:
         rows = [_cells(size, row, size.rows[0].value_us or 1.0) for row in shown]
         _print_table(writer, [("", "time" if size.by_time else "bound", "of the best", "point"), *rows])
         if len(size.rows) > len(shown):
-            writer.wrapped("-", f"{len(size.rows) - len(shown)} more stand in the report", "dim")
+            more = len(size.rows) - len(shown)
+            told = "1 more point stands" if more == 1 else f"{more:,} more points stand"
+            writer.wrapped("-", f"{told} in the report.", "dim")
     for row in size.wrong:
         status = status_of(run, row.case)
         mark = status.ascii_symbol if writer.ascii else status.symbol

@@ -1,19 +1,23 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel file that chooses by size what a search found best at each: the text of its header."""
+"""A kernel file that chooses by size and device what was found best: the text of its header."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 
+from gpuprof.errors import InputError
+from gpuprof.kernels.header import header_span
 from gpuprof.kernels.kernel import Kernel
-from gpuprof.problems.formulas import variables
+from gpuprof.problems.formulas import ExpressionError, evaluate, variables
 from gpuprof.results import size_label
 from gpuprof.text import Extent
 from gpuprof.tuning.size_rules import Rule
 
 #: A sentence names so many sizes.
 _MOST_SIZES = 8
+_TABLE = re.compile(r"^[ \t]*\[\[?[ \t]*([\w.\"' -]+?)[ \t]*\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,65 +36,161 @@ class Chosen:
     params: Mapping[str, int]
     block: Extent
 
+    def requirements(self, dimensions: Sequence[str]) -> list[str]:
+        """Conditions that depend on the size or the device, its own values put in."""
+        return list(dict.fromkeys(_conditions(self, (*dimensions, *_OF_DEVICES))))
+
+    def of_size(self, dimensions: Sequence[str]) -> list[str]:
+        """Those of its requirements that depend on the size alone."""
+        return [text for text in self.requirements(dimensions) if variables(text) <= {*dimensions}]
+
+
+#: What conditions may read besides the size, with values that kernels tell apart.
+_DEVICE_VALUES = {
+    "arch": (60, 70, 75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121),
+    "sm_count": (16, 64, 108, 132, 160),
+    "real_bytes": (2, 4, 8),
+}
+_OF_DEVICES = tuple(_DEVICE_VALUES)
+_EXTENTS = (1, 5, 31, 64, 100, 257, 1000, 1024, 4095, 4096, 20_000, 100_001)
+#: Sizes and devices that are tried.
+_TRIED = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rules that devices of one kind gave.
+
+    Args:
+        device: Their name, or names.
+        condition: What tells them from the others; empty for what holds on any other device too.
+        rules: Which of the chosen kernels to take when, by the id.
+    """
+
+    device: str
+    condition: str
+    rules: Sequence[Rule[str]]
+
 
 def chooser_text(
-    rules: Sequence[Rule[str]],
+    parts: Sequence[Part],
     chosen: Mapping[str, Chosen],
     dimensions: Sequence[str],
-    device: str,
-    rung: float | None = None,
+    others: Sequence[Chosen] = (),
 ) -> str:
     """The text of a kernel file that chooses.
 
     Args:
-        rules: Which of `chosen` to take when, by the id.
-        chosen: What there is to choose.
+        parts: The rules, those of all other devices last.
+        chosen: What the rules name, by the id.
         dimensions: Those of the operation.
-        device: Name of the device that was searched on.
-        rung: Where it stands in its ladder; the last place when None.
+        others: Kernels to fall back on where no rule holds, the best first.
     """
     first = next(iter(chosen.values())).kernel
     options = "".join(f'{name} = "{value}"\n' for name, value in first.options.items())
-    head = (
+    return (
         "/*gpuprof\n"
         'title = "The best that was found for the size"\n'
         f'operation = "{first.operation}"\n'
         f"{options}"
-        + (f"rung = {rung:g}\n" if rung is not None else "")
-        + 'idea = "No set of values is best at every size: a search timed them at some."\n'
+        'idea = "No kernel and no set of values is best at every size: these were, at those named below."\n'
+        f"\n{_tables(parts, chosen, dimensions, others)}*/\n"
     )
-    tables = []
-    for rule in rules:
-        one = chosen[rule.target]
-        because = f"Best there on {device} of what was searched: {_listed(rule.samples)}."
-        tables.append(_table(one.id, [*rule.conditions, *_requirements(one, dimensions)], because))
-    for name in dict.fromkeys(rule.target for rule in rules):
-        one = chosen[name]
-        if rules[-1].target == name and not _requirements(one, dimensions):
-            break  # the last rule takes every size already
-        tables.append(
-            _table(one.id, _requirements(one, dimensions), "For sizes that the rules above leave over.")
+
+
+def with_choices(
+    source: str,
+    parts: Sequence[Part],
+    chosen: Mapping[str, Chosen],
+    dimensions: Sequence[str],
+    others: Sequence[Chosen] = (),
+) -> str:
+    """The text of a file that chooses already, with other choices; what stands above them stays.
+
+    Args:
+        source: The file's text.
+        parts: As of `chooser_text`.
+        chosen: As of `chooser_text`.
+        dimensions: As of `chooser_text`.
+        others: As of `chooser_text`.
+
+    Raises:
+        InputError: Its choices are not the last thing in its header.
+    """
+    span = header_span(source)
+    assert span is not None
+    header = source[span[0] : span[1]]
+    tables = list(_TABLE.finditer(header))
+    begin = next((number for number, table in enumerate(tables) if table[1] == "choose"), len(tables))
+    if begin == len(tables) or any(table[1] != "choose" for table in tables[begin:]):
+        raise InputError(
+            "The [[choose]] tables are not the last ones of the header.", fix="Move them to its end."
         )
-    return head + "\n" + "\n".join(tables) + "*/\n"
+    kept = source[: span[0] + tables[begin].start()]
+    return f"{kept.rstrip()}\n\n{_tables(parts, chosen, dimensions, others)}{source[span[1] :]}"
+
+
+def _tables(
+    parts: Sequence[Part], chosen: Mapping[str, Chosen], dimensions: Sequence[str], others: Sequence[Chosen]
+) -> str:
+    tables: list[str] = []
+    listed: list[list[str]] = []
+    for part in parts:
+        for rule in part.rules:
+            one = chosen[rule.target]
+            lead = [part.condition] if part.condition else []
+            conditions = [*lead, *rule.conditions, *one.requirements(dimensions)]
+            because = f"Best on {part.device} at {_listed(rule.samples)}."
+            tables.append(_table(one.id, list(dict.fromkeys(conditions)), because))
+            if not lead and not rule.conditions:
+                listed.append(one.requirements(dimensions))
+            if not conditions:
+                return "\n".join(tables)  # it takes whatever is left over
+    for one in others:
+        needed = one.requirements(dimensions)
+        if needed and _is_covered(needed, listed, dimensions):
+            continue
+        listed.append(needed)
+        tables.append(_table(one.id, needed, "For what the rules above leave over."))
+        if not needed:
+            break
+    return "\n".join(tables)
+
+
+def _is_covered(needed: Sequence[str], listed: Sequence[Sequence[str]], dimensions: Sequence[str]) -> bool:
+    """Whether some of the kernels that are listed take every size and device, of many, that another takes."""
+    random = Random(0)
+    for _ in range(_TRIED):
+        values = {name: random.choice(held) for name, held in _DEVICE_VALUES.items()}
+        values |= {name: random.choice(_EXTENTS) for name in dimensions}
+        if _hold(needed, values) and not any(_hold(conditions, values) for conditions in listed):
+            return False
+    return True
+
+
+def _hold(conditions: Sequence[str], values: Mapping[str, int]) -> bool:
+    try:
+        return all(evaluate(text, values) for text in conditions)
+    except ExpressionError:  # it divides by a dimension that is too small
+        return False
 
 
 def _table(kernel: str, conditions: Sequence[str], because: str) -> str:
-    when = " and ".join(f"({text})" if " or " in text else text for text in conditions) or "1"
+    when = " and ".join(f"({text})" if _is_loose(text) else text for text in conditions) or "1"
     return f'[[choose]]\nkernel = "{kernel}"\nwhen = "{when}"\nbecause = "{because}"\n'
 
 
-def _requirements(one: Chosen, dimensions: Sequence[str]) -> list[str]:
-    """Conditions of a kernel that depend on the size, its own values put in."""
-    return list(dict.fromkeys(_conditions(one, dimensions)))
+def _is_loose(text: str) -> bool:
+    """Whether a condition needs parentheses among others."""
+    return " or " in text or " if " in text
 
 
-def _conditions(one: Chosen, dimensions: Sequence[str]) -> Iterator[str]:
+def _conditions(one: Chosen, names: Sequence[str]) -> Iterator[str]:
     x, y, z = one.block
     values = {**one.kernel.constants, **one.params}
     values |= {"block_x": x, "block_y": y, "block_z": z, "threads": x * y * z}
     for requirement in one.kernel.requirements:
-        names = variables(requirement.condition)
-        if names & {*dimensions, "arch", "sm_count", "real_bytes"}:
+        if variables(requirement.condition) & {*names}:
             yield re.sub(r"[A-Za-z_]\w*", lambda match: _put_in(match[0], values), requirement.condition)
 
 
@@ -103,5 +203,6 @@ def _put_in(name: str, values: Mapping[str, int]) -> str:
 
 def _listed(samples: Sequence[Mapping[str, int]]) -> str:
     named = [size_label(tuple(sizes.values())) for sizes in samples]
-    more = f" and {len(named) - _MOST_SIZES} more" if len(named) > _MOST_SIZES else ""
-    return ", ".join(named[:_MOST_SIZES]) + more
+    if len(named) > _MOST_SIZES:
+        return f"{', '.join(named[:_MOST_SIZES])} and {len(named) - _MOST_SIZES} more sizes"
+    return " and ".join(filter(None, (", ".join(named[:-1]), named[-1])))

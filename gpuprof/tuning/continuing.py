@@ -54,8 +54,8 @@ def _difference(old: Run, new: Run) -> str:
     """What makes two runs different searches, as a clause; empty where they are one."""
     if old.tuning is None or new.tuning is None:
         return "it holds a run that is no search"
-    if old.backend != new.backend or old.device.name != new.device.name:
-        return f"its search ran on {old.device.name}"
+    if old.backend != new.backend or _devices(old) != _devices(new):
+        return f"its search ran on {' and on '.join(map(old.device_label, range(len(old.devices))))}"
     sources = {kernel.id: kernel.source_hash for kernel in old.kernels if not kernel.is_reference}
     for kernel in new.kernels:
         if not kernel.is_reference and sources.pop(kernel.id, None) != kernel.source_hash:
@@ -69,6 +69,11 @@ def _difference(old: Run, new: Run) -> str:
     if _telling(old) != _telling(new):
         return "it was measured with another driver or compiler"
     return ""
+
+
+def _devices(run: Run) -> list[str]:
+    """What tells the devices: of one its name, of several where they are too."""
+    return [run.device_label(number) for number in range(len(run.devices))]
 
 
 def _telling(run: Run) -> dict[str, str]:

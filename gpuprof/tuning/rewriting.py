@@ -9,10 +9,11 @@ written.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gpuprof.errors import InputError
 from gpuprof.kernels.header import KernelFile, header_span
-from gpuprof.kernels.kernel import Kernel
+from gpuprof.kernels.kernel import Kernel, Study
 from gpuprof.tuning.space import Point, with_point
 
 #: Reads a kernel file's text.
@@ -65,30 +66,30 @@ def with_variants(source: str, kernel: Kernel, variants: Sequence[Variant], read
     Raises:
         InputError: The header cannot take them.
     """
-    file = read(source)
     tables = []
-    if len(file.kernels) == 1 and not re.search(r"^\s*\[\[\s*variants", source, re.MULTILINE):
+    has_variants = re.search(r"^\s*\[\[\s*variants", source, re.MULTILINE) is not None
+    if not has_variants:
         # With variants a file's own id is one of them, or none.
         aliases = f"aliases = [{', '.join(map(_quoted, kernel.aliases))}]\n" if kernel.aliases else ""
         tables.append(f'[[variants]]\nid = "{kernel.id}"\n{aliases}')
     for variant in variants:
+        # A variant differs from the file's own values, which those of another variant hide.
         changed = [
-            f"{name} = {value}" for name, value in variant.point.params if kernel.parameters[name] != value
+            f"{name} = {value}"
+            for name, value in variant.point.params
+            if has_variants or kernel.parameters[name] != value
         ]
         table = f'[[variants]]\nid = "{variant.id}"\n'
         if changed:
             table += f"parameters = {{ {', '.join(changed)} }}\n"
-        if variant.point.block != kernel.launch.block and not kernel.launches:
+        if not kernel.launches and (has_variants or variant.point.block != kernel.launch.block):
             table += f"launch = {{ block = {_block(variant.point.block)} }}\n"
         tables.append(table)
     span = header_span(source)
     assert span is not None
     body = source[: span[1]].rstrip()
     text = body + "\n\n" + "\n".join(tables) + source[span[1] :].lstrip("\n")
-    meant = {
-        variant.id: replace(with_point(kernel, variant.point), id=variant.id, aliases=())
-        for variant in variants
-    }
+    meant = {variant.id: replace(with_point(kernel, variant.point), id=variant.id) for variant in variants}
     _check(source, text, read, meant, kernel.id)
     return text
 
@@ -157,8 +158,9 @@ def _check(source: str, text: str, read: Read, meant: Mapping[str, Kernel], kern
             f"The header of {kernel_id} cannot take the values: {error.what}", fix=_BY_HAND
         ) from error
     expected = {kernel.id: _bare(kernel) for kernel in before.kernels}
-    expected |= {name: _bare(kernel) for name, kernel in meant.items()}
-    found = {kernel.id: _bare(kernel) for kernel in after.kernels}
+    new = meant.keys() - expected.keys()
+    expected |= {name: (_untold if name in new else _bare)(kernel) for name, kernel in meant.items()}
+    found = {kernel.id: (_untold if kernel.id in new else _bare)(kernel) for kernel in after.kernels}
     if found != expected or before.operation != after.operation:
         raise InputError(
             f"The header of {kernel_id} would say something else with the new values.", fix=_BY_HAND
@@ -169,6 +171,14 @@ def _bare(kernel: Kernel) -> Kernel:
     """A kernel without its text, and without what follows from its parameters."""
     launch = replace(kernel.launch, block=(1, 1, 1)) if kernel.launches else kernel.launch
     return replace(kernel, source="", launch=launch)
+
+
+def _untold(kernel: Kernel) -> Kernel:
+    """A kernel without what is told of it: what another variant of its file tells does not hold for it."""
+    untold: dict[str, Any] = dict.fromkeys(
+        ("title", "idea", "change", "bottleneck", "reference", "after"), ""
+    )
+    return replace(_bare(kernel), **untold, rung=0.0, aliases=(), published=(), moves={}, study=Study())
 
 
 def _block(block: Sequence[int]) -> str:

@@ -3,8 +3,9 @@
 """From the best at each size to rules that name it for any size: a small decision tree over sizes.
 
 A split is a dimension, or a product of some, held against a number halfway between two sizes that were
-measured, by ratio. Rules are tried in order, the first that holds counts, so that what stands behind a split
-need not say that the split does not hold.
+measured, by ratio; or a condition that some of the kernels have, such as rows of a multiple of four. Rules
+are tried in order, the first that holds counts, so that what stands behind a split need not say that the
+split does not hold.
 """
 
 import math
@@ -13,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Generic, TypeVar
+
+from gpuprof.problems.formulas import evaluate
 
 Target = TypeVar("Target")
 
@@ -45,14 +48,16 @@ class Rule(Generic[Target]):
     samples: tuple[Mapping[str, int], ...]
 
 
-def rules_of(samples: Sequence[Sample[Target]]) -> list[Rule[Target]]:
+def rules_of(samples: Sequence[Sample[Target]], conditions: Sequence[str] = ()) -> list[Rule[Target]]:
     """Rules that name one of the tied best at every size that was measured, with as few targets as will do.
 
     Args:
         samples: At least one; no two of one size.
+        conditions: Formulas of the dimensions that sizes may be told apart by too, such as what some of the
+            targets require.
     """
     chosen = _fewest_targets(samples)
-    return _split([(sample.sizes, chosen[number]) for number, sample in enumerate(samples)], ())
+    return _split([(sample.sizes, chosen[number]) for number, sample in enumerate(samples)], (), conditions)
 
 
 def _fewest_targets(samples: Sequence[Sample[Target]]) -> dict[int, Target]:
@@ -70,11 +75,13 @@ def _fewest_targets(samples: Sequence[Sample[Target]]) -> dict[int, Target]:
     return found
 
 
-def _split(samples: Sequence[tuple[Mapping[str, int], Target]], path: tuple[str, ...]) -> list[Rule[Target]]:
+def _split(
+    samples: Sequence[tuple[Mapping[str, int], Target]], path: tuple[str, ...], conditions: Sequence[str]
+) -> list[Rule[Target]]:
     targets = {target for _, target in samples}
     best: tuple[float, int, str, int] | None = None
     if len(targets) > 1:
-        for order, (text, values) in enumerate(_measures([sizes for sizes, _ in samples])):
+        for order, (text, values) in enumerate(_measures([sizes for sizes, _ in samples], conditions)):
             marks = sorted(set(values))
             for low, high in pairwise(marks):
                 limit = max(low, min(high - 1, math.isqrt(low * high)))
@@ -86,10 +93,14 @@ def _split(samples: Sequence[tuple[Mapping[str, int], Target]], path: tuple[str,
         (_, target), *_ = samples
         return [Rule(path, target, tuple(sizes for sizes, _ in samples))]
     _, _, text, limit = best
-    values = dict(_measures([sizes for sizes, _ in samples]))[text]
+    values = dict(_measures([sizes for sizes, _ in samples], conditions))[text]
     below_ = [sample for value, sample in zip(values, samples, strict=True) if value <= limit]
     above_ = [sample for value, sample in zip(values, samples, strict=True) if value > limit]
-    return _split(below_, (*path, f"{text} <= {limit}")) + _split(above_, path)
+    if text in conditions:  # 1 where it holds
+        return _split(above_, (*path, text), conditions) + _split(below_, path, conditions)
+    # A limit that was set before is a wider one.
+    wider = tuple(one for one in path if not one.startswith(f"{text} <= "))
+    return _split(below_, (*wider, f"{text} <= {limit}"), conditions) + _split(above_, path, conditions)
 
 
 def _mixed(targets: Sequence[Target]) -> float:
@@ -98,12 +109,13 @@ def _mixed(targets: Sequence[Target]) -> float:
     return len(targets) - sum(count * count for count in counts) / len(targets)
 
 
-def _measures(sizes: Sequence[Mapping[str, int]]) -> list[tuple[str, list[int]]]:
-    """What sizes are told apart by: the product of all dimensions, single ones, then products of some."""
+def _measures(sizes: Sequence[Mapping[str, int]], conditions: Sequence[str]) -> list[tuple[str, list[int]]]:
+    """What sizes are told apart by: conditions, the product of all dimensions, single ones, then of some."""
     names = list(sizes[0])
     groups = [tuple(names), *((name,) for name in names)]
     groups += [pair for length in range(2, len(names)) for pair in combinations(names, length)]
-    return [
+    held = [(text, [int(evaluate(text, each) != 0) for each in sizes]) for text in conditions]
+    return held + [
         (" * ".join(group), [math.prod(each[name] for name in group) for each in sizes])
         for group in dict.fromkeys(groups)
     ]

@@ -5,6 +5,7 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
@@ -13,7 +14,7 @@ from gpuprof.results import Measurement, Tuned
 from gpuprof.tuning.features import Built, bounded, features_of, sketch
 from gpuprof.tuning.search import PROMISING, Search
 from gpuprof.tuning.space import Candidate, Point, Space, rule_out
-from gpuprof.tuning.ties import bound_of, tied_by_bound, tied_by_time, time_of
+from gpuprof.tuning.ties import bound_of, tied_by_bound, tied_by_time, value_of
 
 #: Spilled bytes of a thread, stores and loads, from which a point is not worth a launch.
 MOST_SPILL_BYTES = 128
@@ -36,16 +37,21 @@ class SizeSearch:
         device: Where.
         seed: Of the order in which candidates are compiled, and of choices among equals.
         timed: Whether times decide, not bounds.
+        number: Which of the run's devices it is.
     """
 
-    def __init__(self, space: Space, problem: Problem, device: Device, seed: int, *, timed: bool) -> None:
+    def __init__(
+        self, space: Space, problem: Problem, device: Device, seed: int, *, timed: bool, number: int = 0
+    ) -> None:
         self.problem = problem
         self._device = device
         self._seed = seed
         self._timed = timed
+        self._number = number
         self._combinations = space.count
         self._defaults = [axes.default for axes in space.axes]
         found, self._ruled_out = space.allowed(problem, device)
+        found = [replace(one, case=replace(one.case, device=number)) for one in found]
         self.candidates: list[Candidate] = self._in_order(found)
         self._built: dict[Point, Built] = {}
         self._uncompiled = 0
@@ -69,7 +75,8 @@ class SizeSearch:
         if resources is None:
             rule_out(self._ruled_out, measurement.reason or "It could not be compiled.")
         elif measurement.occupancy is None:
-            rule_out(self._ruled_out, f"No block fits on an SM: {_general(measurement.occupancy_reason)}.")
+            lacking = _lacking(measurement.occupancy_reason)
+            rule_out(self._ruled_out, f"No block fits on an SM, for want of {lacking}.")
         elif resources.spill_bytes > MOST_SPILL_BYTES and candidate.point not in self._defaults:
             rule_out(self._ruled_out, _SPILLS)
         else:
@@ -89,9 +96,9 @@ class SizeSearch:
         """Points whose counts tell most of the others: promising ones that lie apart."""
         return [self._built[point] for point in self._proposed(most)]
 
-    def counted(self, built: Built, measurement: Measurement) -> None:
+    def counted(self, point: Point, measurement: Measurement) -> None:
         """Take a point's bounds; a point that could not be counted is ranked without."""
-        self._built[built.candidate.point] = Built(built.candidate, measurement)
+        self._built[point] = Built(self._built[point].candidate, measurement)
 
     def rank_by_bounds(self) -> None:
         """From here on guesses follow from the bounds that are known."""
@@ -158,7 +165,7 @@ class SizeSearch:
         return [point for point in order if values[point] <= values[order[0]] * (1 + share)][:most]
 
     def _value(self, case: Measurement) -> float | None:
-        return time_of(case) if self._timed else bound_of(case)
+        return value_of(case, timed=self._timed)
 
     def cases(self) -> list[Measurement]:
         """What was measured: the best first, those without a figure last."""
@@ -187,6 +194,7 @@ class SizeSearch:
                 self._points[index].record(float(expected[index]) if known else None)
                 for index in order[:_MOST_RANKED]
             ),
+            device=self._number,
         )
 
     def _expected(self, point: Point, expected: Sequence[float]) -> float | None:
@@ -198,10 +206,7 @@ class SizeSearch:
         return self._ruled_out
 
 
-def _general(reason: str | None) -> str:
-    """A reason without what is true of one point only."""
+def _lacking(reason: str | None) -> str:
+    """What a block needs too much of, without what is true of one point only."""
     text = (reason or "").lower()
-    for word in ("shared memory", "registers", "threads"):
-        if word in text:
-            return f"{word} do not suffice" if word != "shared memory" else "shared memory does not suffice"
-    return "the device has too little for it"
+    return next((word for word in ("shared memory", "registers", "threads") if word in text), "room")

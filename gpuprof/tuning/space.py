@@ -16,14 +16,13 @@ from gpuprof.kernels.shape import LaunchShape, check_block, configure
 from gpuprof.measure.case import Case
 from gpuprof.measure.request import Selection
 from gpuprof.problems.problem import Problem
-from gpuprof.results import Measurement, TunedPoint
+from gpuprof.results import OTHER_REASONS, Measurement, TunedPoint
 from gpuprof.text import Extent, format_extent
 
 #: Combinations that are looked at one by one; constraints of a header leave a part of them.
 MOST_COMBINATIONS = 200_000
 #: Different reasons that are told apart.
 _MOST_REASONS = 12
-OTHER_REASONS = "For other reasons."
 
 
 @dataclass(frozen=True, slots=True)

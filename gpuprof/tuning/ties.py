@@ -48,3 +48,8 @@ def time_of(case: Measurement) -> float | None:
 def bound_of(case: Measurement) -> float | None:
     """A case's bound in microseconds; None where it was not counted, or is wrong."""
     return case.bounds[case.bound_by].least_us if case.outcome == "ok" and case.bound_by else None
+
+
+def value_of(case: Measurement, *, timed: bool) -> float | None:
+    """What decides of a case, in microseconds: its time, or its bound; None where it has none."""
+    return time_of(case) if timed else bound_of(case)

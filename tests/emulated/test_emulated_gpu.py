@@ -93,6 +93,8 @@ def test_a_ladder_is_verified_and_timed(emulated, tmp_path):
         assert case.outcome == "ok", case.reason
         assert case.verification.checked_elements == 24 * 40
         assert case.timing.cold.median_us > case.event_floor_us > 0
+        # Its events are a microsecond apart with nothing between them.
+        assert case.event_pair_us == 1.0
         assert case.timing.warm is not None
 
 
@@ -144,8 +146,38 @@ def test_the_second_device_is_another(emulated, tmp_path):
 def test_a_device_that_dies_takes_a_case(emulated, tmp_path):
     """Each worker that opens it meets the same end: no row is missing, and each says what happened."""
     _, run = emulated(
-        tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "0", EMULATED_DEATH="0:200"
+        tmp_path, "transpose", "-k", "naive_row", "--sizes", "32", "--device", "0", EMULATED_DEATH="0:460"
     )
     (case,) = run.cases
     assert case.outcome == "failed"
     assert "CUDA_ERROR_ECC_UNCORRECTABLE" in case.reason
+
+
+def test_two_gpus_are_searched_side_by_side(emulated, tmp_path):
+    source = KERNEL % ("doubled", "if (i < n) y[i] = 2 * x[i];")
+    source = source.replace("block = [128]", "block = [128]\nany_block = true")
+    source = source.replace("*/", "[candidates]\nblock = [[64], [256]]\n*/", 1)
+    (tmp_path / "operation.toml").write_text(OPERATION, encoding="utf-8")
+    (tmp_path / "doubled.cu").write_text(source, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(SITE), *sys.path)), "EMULATED_GPUS": "2"}
+    options = ("--device", "all", "--seconds", "0.01", "--rounds", "2", "--reference", "none", "-o", "found")
+    process = subprocess.run(
+        [sys.executable, "-m", "gpuprof", "tune", ".", *options],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    run = read_run(tmp_path / "found" / "results.json")
+    assert [place.selector for place in run.places] == ["0", "1"]
+    assert [(tuned.device, tuned.by, tuned.evaluated) for tuned in run.tuning.sizes] == [
+        (0, "time", 3),
+        (1, "time", 3),
+    ]
+    for tuned in run.tuning.sizes:
+        assert tuned.ties
+        assert f"(GPU {tuned.device}): best is block" in process.stdout
+    assert {case.device for case in run.cases if case.timing} == {0, 1}

@@ -77,3 +77,42 @@ def test_the_same_search_times_no_point_anew(tmp_path):
     known = {(tuple(case.params.items()), case.block) for case in few.run.record.cases}
     assert known <= {(tuple(case.params.items()), case.block) for case in more.run.record.cases}
     assert sum(case.outcome == "ok" for case in more.run.record.cases) == 8
+
+
+@pytest.mark.parametrize(
+    ("operation", "kernel", "size"),
+    [
+        ("gemm", "splitk_16x32", (100, 132, 300)),
+        ("gemm", "reg_8x16_pipelined", (100, 132, 300)),
+        ("gemm", "streamk_8x16", (1000, 1028, 300)),
+        ("gemm", "streamk_12x16", (1000, 1028, 300)),
+        ("transpose", "bulk_tile", (1000, 516)),
+        ("transpose", "smem_unrolled", (1000, 777)),
+        ("reduce", "last_block", 1_000_003),
+        ("reduce", "atomic_add", 1_000_003),
+        ("softmax", "registers", (64, 500)),
+        ("softmax", "warp_row", (64, 500)),
+    ],
+)
+def test_candidates_of_shipped_kernels_are_right(operation, kernel, size):
+    found = gpuprof.tune(
+        operation, kernels=kernel, sizes=[size], device=0, budget=8, rounds=1, seconds_per_case=0.01
+    )
+    assert [
+        (case.record.params, case.record.reason) for case in found.run if case.record.outcome != "ok"
+    ] == []
+    assert found.best().time_us > 0
+
+
+def test_each_gpu_of_a_machine_has_its_own_answer(gpu_count):
+    if gpu_count < 2:
+        pytest.skip("there is one GPU")
+    source = gpuprof.Source(SCALE, "scale")
+    found = gpuprof.tune(source, device="0,1", budget=8, rounds=4, seconds_per_case=0.02)
+    assert [tuned.device for tuned in found.run.record.tuning.sizes] == [0, 1]
+    for device in found.run.devices:
+        assert found.best(device=device).time_us > 0
+        assert found.best(device=device).params["EACH"] != 3
+    for number in (0, 1):
+        outcomes = {case.outcome for case in found.run.record.cases if case.device == number}
+        assert "ok" in outcomes

@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every stage of a search on a made-up GPU: what is timed how often, tied, kept and taken up again."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from synthetic_times import TILES, landscape
 
+import gpuprof.measure.transport as transport
+import gpuprof.tuning.card_search as card_search
 import gpuprof.tuning.tuner as stages
 from gpuprof.devices.cards import load_card
+from gpuprof.errors import BackendUnavailable
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.measure.protocol import Opened, Sized
@@ -32,7 +36,7 @@ PROBLEM = Problem.of(load_kernels(TILES).operation, (2048, 2048, 2048), "f32", {
 class MadeUpGpu:
     """Stands in for workers, and remembers what it was asked to time."""
 
-    def __init__(self, *, wrong: int = 0, stop_after: int | None = None) -> None:
+    def __init__(self, *, wrong: int = 0, stop_after: int | None = None, lost: str = "") -> None:
         self.land = landscape(2048, 3)
         points = [one.candidate.point for one in self.land.points]
         self.times = dict(zip(points, map(float, self.land.times_us), strict=True))
@@ -44,6 +48,11 @@ class MadeUpGpu:
         self.batches: list[list] = []
         self.random = np.random.default_rng(0)
         self.stop_after = stop_after
+        #: The device that is lost at its second batch, as `--device` calls it.
+        self.lost = lost
+        #: Which devices were asked to time something, in order.
+        self.asked: list[str] = []
+        self._lock = threading.Lock()
         self.opened = Opened(DEVICE, "gpu", None, {"driver": "1"}, 10**12)
 
     def __call__(self, request, patience_s: float = 1.0) -> "MadeUpGpu":
@@ -56,11 +65,18 @@ class MadeUpGpu:
         """Nothing is open."""
 
     def run_cases(self, cases, worker, options, on_start, on_done) -> None:
+        with self._lock:
+            self._run_cases(cases, options.open_request.device, on_done)
+
+    def _run_cases(self, cases, device: str, on_done) -> None:
+        if device == self.lost and device in self.asked:
+            raise BackendUnavailable("It fell off the bus.")
+        self.asked.append(device)
         self.batches.append([point_of_case(case) for case in cases if not case.is_reference])
         for index, case in enumerate(cases):
             if self.stop_after is not None and sum(map(len, self.batches[:-1])) + index >= self.stop_after:
                 raise KeyboardInterrupt
-            on_done(index, self.measured(point_of_case(case)))
+            on_done(index, replace(self.measured(point_of_case(case)), device=case.device))
 
     def measured(self, point) -> Measurement:
         case = self.built[point]
@@ -77,7 +93,7 @@ class MadeUpCrew:
 
     def __init__(self, gpu: MadeUpGpu) -> None:
         self.gpu = gpu
-        self.counted = 0
+        self.counted = self.compiled = 0
         bounds = (one.measurement for one in gpu.land.with_bounds(1))
         self.bounds = dict(zip(gpu.times, bounds, strict=True))
 
@@ -91,6 +107,7 @@ class MadeUpCrew:
         """Nothing is open."""
 
     def build(self, cases, on_done, until) -> int:
+        self.compiled += len(cases)
         for index, case in enumerate(cases):
             known = self.gpu.built.get(point_of_case(case))
             if known is not None:
@@ -116,19 +133,20 @@ def made_up(monkeypatch):
 
     def put(**how) -> MadeUpGpu:
         gpu = MadeUpGpu(**how)
-        monkeypatch.setattr(stages, "WorkerProcess", gpu)
-        monkeypatch.setattr(stages, "run_cases", gpu.run_cases)
-        monkeypatch.setattr(stages, "Crew", MadeUpCrew(gpu))
+        monkeypatch.setattr(transport, "WorkerProcess", gpu)
+        monkeypatch.setattr(card_search, "run_cases", gpu.run_cases)
+        gpu.crew = MadeUpCrew(gpu)
+        monkeypatch.setattr(stages, "Crew", gpu.crew)
         return gpu
 
     return put
 
 
-def plan(points: int = 20) -> Plan:
+def plan(points: int = 20, device: str = "0") -> Plan:
     ladder = ladder_of([TILES])
     request = make_request(ladder, [], [(2048, 2048, 2048)])
     space = make_space([Selection(load_kernels(TILES).kernels[0])], Wanted(), named=True)
-    return Plan(request, space, RunOptions(device="0", rounds=ROUNDS), Budget(points))
+    return Plan(request, space, RunOptions(device=device, rounds=ROUNDS), Budget(points))
 
 
 def searched(wanted: Plan, **how):
@@ -247,3 +265,55 @@ def _interrupted(*_: object) -> int:
 
 def _with_source(run):
     return replace(run, kernels=tuple(replace(kernel, source_hash="0") for kernel in run.kernels))
+
+
+def test_devices_of_one_kind_are_searched_each_for_itself_and_compiled_for_once(made_up):
+    alone = made_up()
+    searched(plan(8))
+    gpu = made_up()
+    run = searched(plan(8, "0,1"))
+    assert (gpu.crew.compiled, gpu.crew.counted) == (alone.crew.compiled, alone.crew.counted)
+    assert [tuned.device for tuned in run.tuning.sizes] == [0, 1]
+    assert len(run.devices) == 2
+    assert [place.selector for place in run.places] == ["0", "1"]
+    for tuned in run.tuning.sizes:
+        assert tuned.evaluated == 8
+        assert tuned.ties
+        assert sum(case.device == tuned.device for case in run.cases) == 8
+    assert [case.device for case in run.cases] == [0] * 8 + [1] * 8
+    assert {*gpu.asked} == {"0", "1"}
+
+
+def test_a_device_that_is_lost_costs_only_its_own_points(made_up):
+    made_up(lost="1")
+    run = searched(plan(12, "0,1"))
+    assert run.complete
+    first, second = run.tuning.sizes
+    assert (first.evaluated, second.evaluated) == (12, 6)
+    assert second.ties  # the best until then
+    assert [place.lost for place in run.places] == [None, "It fell off the bus"]
+
+
+def test_the_only_device_that_is_lost_ends_the_search(made_up):
+    made_up(lost="0")
+    with pytest.raises(BackendUnavailable, match="fell off"):
+        searched(plan(12))
+
+
+def test_a_search_on_several_devices_goes_on(made_up, tmp_path):
+    path = tmp_path / "results.json"
+
+    def keep(run):
+        return ResultsFile(path, run, replace=True)
+
+    made_up(stop_after=15)
+    assert not searched(plan(12, "0,1"), keep=keep).complete
+    known = len(read_run(path).cases)
+    gpu = made_up()
+    run = searched(plan(12, "0,1"), keep=keep, earlier=lambda empty: find_earlier(path, empty, PROBLEM).cases)
+    assert run.complete
+    assert [tuned.evaluated for tuned in run.tuning.sizes] == [12, 12]
+    assert sum(map(len, gpu.batches[: len(gpu.asked)])) >= 24 - known
+    assert len(read_run(path).cases) == 24
+    other = searched(plan(2, "1,0"))
+    assert "its search ran on NVIDIA H200 (GPU 0) and on" in find_earlier(path, other, PROBLEM).why_not

@@ -38,8 +38,8 @@ def test_the_answer_names_the_best_and_says_that_nothing_was_timed(searched):
     assert "4096: best is EACH=" in out
     assert "512: best is" in out
     # 3 values by 2 blocks, of which one has 512 elements a block.
-    assert "6 combinations; 5 can run, of which 5 were counted" in out
-    assert "1: scale gives a block at most 256 elements" in out
+    assert "5 of 6 combinations can run, and all were counted." in out
+    assert "1 was ruled out without a launch, because scale gives a block at most 256 elements." in out
     assert done.stdout.rstrip().endswith("report.html")
     assert "keeps SKIP at 0: no candidates are declared" in done.stderr
 
@@ -102,7 +102,7 @@ def test_where_every_point_is_wrong_the_status_says_so(scale):
     done = tune(
         "scale.cu", "-k", "scale:EACH=3,SKIP=0|1", *SIM, "--sizes", "1024", folder=scale.parent, code=1
     )
-    assert "no point gave a figure; " in done.stdout
+    assert "1024: both points that were counted went wrong." in done.stdout
 
 
 def test_write_puts_the_best_into_the_header(scale):
@@ -126,7 +126,7 @@ def test_python_searches_too(scale, tmp_path):
     assert best.time_us is None
     assert best.bound_us == min(case.bounds[case.bound_by].least_us for case in found.run.record.cases)
     assert found.best(2048) == found.ties("2048")[0]
-    assert "5 can run, of which 3 were counted" in str(found)
+    assert "5 of 6 combinations can run, of which 3 were counted" in str(found)
     more = api.tune(scale, sizes=2048, device="sim:h200", budget=5, save=tmp_path / "kept.json")
     assert len(more.run) == 5
     with pytest.raises(api.InputError, match="was not searched"):
@@ -142,12 +142,13 @@ def test_python_searches_too(scale, tmp_path):
         (("scale.cu", "--budget", "0"), "budget of 0 points", "Give 1 to"),
         (("scal.cu",), "Cannot read the kernel file scal.cu", "Did you mean scale.cu?"),
         (("reg_8x9",), "There is no kernel 'reg_8x9' to tune", "Did you mean reg_8x8"),
-        (("reg_8x8",), "declares no candidates for BK", "[candidates]\nBK = [16, 32]"),
+        (("col_smem_1d",), "declares no candidates for TILE", "[candidates]\nTILE = [32, 64]"),
         (("by_size",), "by_size is a kernel of gemm and of softmax", "gpuprof tune gemm -k by_size"),
         (("gemm", "-k", "by_size"), "by_size chooses among other kernels", "Tune those that it names."),
         (("naive", "smem_padded"), "The kernels compute different operations", "Tune one operation"),
         (("smem_unrolled", "--block", "8x8"), "The block of smem_unrolled is fixed", "any_block = true"),
         (("reg_8x8", "--values", "BK=8|16", "--write"), "comes with gpuprof", "Copy its file"),
+        (("scale.cu", "--into", "by_size"), "--into needs results", "Name them with --from"),
     ],
 )
 def test_refusals_say_what_to_do(scale, arguments, message, fix):
@@ -155,6 +156,52 @@ def test_refusals_say_what_to_do(scale, arguments, message, fix):
     assert message in done.stderr
     assert fix in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_each_of_several_devices_has_its_own_answer(scale):
+    cards = "sim:h200,sim:rtx4090"
+    arguments = ("scale.cu", "--sizes", "512", "--device", cards, "--budget", "3")
+    done = tune(*arguments, folder=scale.parent)
+    assert "512 on NVIDIA H200: best is" in done.stdout
+    assert "512 on NVIDIA GeForce RTX 4090: best is" in done.stdout
+    assert "NVIDIA H200, NVIDIA GeForce RTX 4090" in done.stderr
+    results = scale.parent / "gpuprof-results" / "tune-scale" / "results.json"
+    run = read_run(results)
+    assert [tuned.device for tuned in run.tuning.sizes] == [0, 1]
+    assert [case.device for case in run.cases] == [0, 0, 0, 1, 1, 1]
+    page = results.with_name("report.html").read_text()
+    assert "The search at 512 on NVIDIA GeForce RTX 4090" in page
+    assert 'data-tabs="Size and device"' in page
+    again = tune(*arguments, folder=scale.parent)
+    assert "6 points are known" in again.stderr
+    assert again.stdout == done.stdout
+    alone = tune(*arguments[:3], *SIM, "-o", results.parent, folder=scale.parent, code=2)
+    assert "its search ran on NVIDIA H200 and on NVIDIA GeForce RTX 4090" in alone.stderr
+
+
+def test_python_names_the_device_where_there_are_several(scale):
+    found = api.tune(scale, sizes=512, device=["sim:h200", "sim:h100"], budget=2)
+    assert found.sizes == ("512",)
+    with pytest.raises(api.InputError, match="Several devices were searched"):
+        found.best(512)
+    with pytest.raises(api.InputError, match="NVIDIA A100 was not searched"):
+        found.best(512, "NVIDIA A100")
+    for device in found.run.devices:
+        assert found.best(512, device).kernel == "scale"
+
+
+@pytest.mark.parametrize(
+    ("device", "message", "fix"),
+    [
+        ("none", "only compiles, and a search needs times or counts", "Use --device sim"),
+        ("sim:h200,0", "mixes GPUs with devices that measure no time", "two runs"),
+        ("sim:h201", "h201", "h200"),
+    ],
+)
+def test_devices_that_make_no_sense(scale, device, message, fix):
+    done = tune("scale.cu", "--device", device, folder=scale.parent, code=2)
+    assert message in done.stderr
+    assert fix in done.stderr
 
 
 def test_candidates_that_make_no_sense_are_refused_with_their_line(tmp_path):

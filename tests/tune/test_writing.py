@@ -11,13 +11,14 @@ from gpuprof.devices.cards import load_card
 from gpuprof.errors import InputError
 from gpuprof.kernels.catalog import (
     KERNEL_ROOT,
+    shipped_ladder,
     shipped_names,
     shipped_operation,
 )
 from gpuprof.kernels.choose import choose
 from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.problems.problem import Problem
-from gpuprof.tuning.chooser import Chosen, chooser_text
+from gpuprof.tuning.chooser import Chosen, Part, chooser_text, with_choices
 from gpuprof.tuning.rewriting import Variant, with_defaults, with_variants
 from gpuprof.tuning.size_rules import Sample, rules_of
 from gpuprof.tuning.space import Point
@@ -175,7 +176,7 @@ def test_a_chooser_picks_what_was_best_and_only_what_can_run():
     wide = replace(wide, parameters={**wide.parameters, "TILE": 64}, aliases=())
     rules = rules_of([Sample({"nx": 128, "ny": 128}, ("mine",)), Sample({"nx": 4096, "ny": 4096}, ("wide",))])
     chosen = {each.id: Chosen(each.id, each, each.parameters, each.launch.block) for each in (kernel, wide)}
-    text = chooser_text(rules, chosen, ("nx", "ny"), "NVIDIA H200")
+    text = chooser_text([Part("NVIDIA H200", "", rules)], chosen, ("nx", "ny"), [*chosen.values()])
     (made,) = read_kernels(text, Path("mine_by_size.cu"), shipped_operation).kernels
     device = load_card("h200")
 
@@ -187,3 +188,82 @@ def test_a_chooser_picks_what_was_best_and_only_what_can_run():
     assert picked(4096, 4096) == "wide"
     # No whole number of wide tiles: the other one takes rows of any length.
     assert picked(4095, 4096) == "mine"
+
+
+def test_rows_that_a_kernel_cannot_take_are_told_from_larger_ones():
+    best = {1000: "wide", 1001: "mine", 4000: "wide", 4001: "mine", 4003: "mine"}
+    samples = [Sample({"nx": size, "ny": size}, (name,)) for size, name in best.items()]
+    rules = rules_of(samples, ["nx % 4 == 0"])
+    assert [(rule.target, rule.conditions) for rule in rules] == [("wide", ("nx % 4 == 0",)), ("mine", ())]
+
+
+def test_of_several_limits_only_the_narrowest_is_said():
+    names = {64: "a", 128: "b", 256: "c", 512: "a", 1024: "b"}
+    rules = rules_of([Sample({"n": size}, (name,)) for size, name in names.items()])
+    assert all(len(rule.conditions) <= 1 for rule in rules)
+    for size, name in names.items():
+        assert _first_that_holds(rules, {"n": size}) == name
+
+
+def test_each_kind_of_device_has_rules_of_its_own():
+    two = TILES.replace('aliases = ["tiles"]\n', "").replace(
+        "\n*/", '\n[[variants]]\nid = "one"\n[[variants]]\nid = "two"\nparameters = { TILE = 64 }\n*/'
+    )
+    kernels = read(two).kernels
+    chosen = {each.id: Chosen(each.id, each, each.parameters, each.launch.block) for each in kernels}
+    small, large = {"nx": 128, "ny": 128}, {"nx": 4096, "ny": 4096}
+    both = rules_of([Sample(small, ("one",)), Sample(large, ("two",))])
+    alone = rules_of([Sample(small, ("one",)), Sample(large, ("one",))])
+    parts = [Part("NVIDIA H200", "arch == 90 and sm_count == 132", both), Part("RTX 4090", "", alone)]
+    text = chooser_text(parts, chosen, ("nx", "ny"))
+    (made,) = read_kernels(text, Path("by_size.cu"), shipped_operation).kernels
+
+    def picked(card: str, edge: int) -> str:
+        problem = Problem.of(shipped_operation("transpose"), (edge, edge), "f32", {}, {})
+        return choose(made, kernels, problem, load_card(card)).id
+
+    assert [picked("h200", edge) for edge in (128, 4096, 4097)] == ["one", "two", "one"]
+    assert [picked("rtx4090", edge) for edge in (128, 4096)] == ["one", "one"]
+
+
+def test_choices_are_made_anew_and_what_stands_above_them_stays():
+    path = KERNEL_ROOT / "gemm" / "by_size.cu"
+    source = path.read_text(encoding="utf-8")
+    kernels = {each.id: each for each in shipped_ladder("gemm").kernels}
+    chosen = {
+        name: Chosen(name, kernels[name], kernels[name].parameters, kernels[name].launch.block)
+        for name in ("splitk_8x32", "streamk_8x16", "reg_8x8", "reg_8x16_async")
+    }
+    rules = rules_of(
+        [
+            Sample({"M": 64, "N": 64, "K": 64}, ("splitk_8x32",)),
+            Sample({"M": 4096, "N": 4096, "K": 4096}, ("streamk_8x16",)),
+        ]
+    )
+    parts = [Part("NVIDIA H200", "", rules)]
+    text = with_choices(source, parts, chosen, ("M", "N", "K"), [*chosen.values()])
+    assert text.startswith(source[: source.index("[[choose]]")])
+    (made,) = read_kernels(text, path, shipped_operation).kernels
+    (before,) = read_kernels(source, path, shipped_operation).kernels
+    assert replace(made, source="", choices=()) == replace(before, source="", choices=())
+    picks = [choice.kernel for choice in made.choices]
+    # reg_8x16_async takes nothing that splitk_8x32 does not; reg_8x8 takes what is left, and ends the list.
+    assert picks == ["splitk_8x32", "streamk_8x16", "splitk_8x32", "reg_8x8"]
+    assert made.choices[-1].when == "1"
+    with pytest.raises(InputError, match="are not the last ones"):
+        with_choices(source.replace("*/", "[moves]\n*/"), parts, chosen, ("M", "N", "K"))
+
+
+def test_variants_of_a_file_that_has_some_differ_from_the_file_not_from_each_other():
+    path = KERNEL_ROOT / "gemm" / "splitk.cu"
+    source = path.read_text(encoding="utf-8")
+    before = read_kernels(source, path, shipped_operation).kernels
+    kernel = next(each for each in before if each.id == "splitk_32x64")
+    params = {"TM": 2, "TN": 8, "BK": 64, "STAGES": 2}
+    new = Variant("wide", Point(kernel.id, tuple(params.items()), (64, 1, 1)))
+    text = with_variants(source, kernel, [new], lambda text: read_kernels(text, path, shipped_operation))
+    *others, made = read_kernels(text, path, shipped_operation).kernels
+    assert [replace(each, source=source) for each in others] == list(before)
+    assert (made.id, dict(made.parameters), made.launch.block) == ("wide", params, (64, 1, 1))
+    # What is told of the variant that it came from is not told of it.
+    assert (made.moves, made.after) == ({}, "")

@@ -209,11 +209,17 @@ def _belonging_together(run: Run) -> Run:
     some = next(iter(operations.values()), shipped_operation("transpose"))
     for case in run.cases:
         operations.setdefault(case.problem.operation, some)
+    devices = len(run.devices)
+    tuning = run.tuning and dataclasses.replace(
+        run.tuning,
+        sizes=tuple(dataclasses.replace(one, device=one.device % devices) for one in run.tuning.sizes),
+    )
     return dataclasses.replace(
         run,
         schema_version=SCHEMA_VERSION,
         operations=operations,
-        cases=tuple(dataclasses.replace(case, device=case.device % len(run.devices)) for case in run.cases),
+        tuning=tuning,
+        cases=tuple(dataclasses.replace(case, device=case.device % devices) for case in run.cases),
     )
 
 

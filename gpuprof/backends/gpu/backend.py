@@ -82,6 +82,7 @@ class GpuBackend:
         # Code is loaded at its first launch, which must not happen behind a closed gate.
         self._flush()
         self._context.synchronize()
+        self._timer.calibrate()
         self._event_floor_us = self._measure_event_floor()
         self.device = self._with_measured_rates(self._with_copy_bandwidth(device))
 
@@ -206,6 +207,7 @@ class GpuBackend:
             verification=verification,
             timing=timing,
             event_floor_us=self._event_floor_us,
+            event_pair_us=self._timer.pair_us or None,
             clocks=Clocks(before, after) if before and after else None,
             clocks_reason=self._clocks.reason,
             counters_reason="hardware counters were not asked for: add --ncu",
@@ -234,7 +236,7 @@ class GpuBackend:
             few = max(1, min(most, _FEW_SAMPLES, int(1e6 * self._budget.seconds / max(estimate, 0.5))))
             keeping = timer.cold(launch, few, settle=settle, around=Keeping(checks))
             kept_us = percentile(sorted(keeping), 0.5)
-            if kept_us < _MUCH_FASTER * estimate - 2 * self._event_floor_us:
+            if kept_us < _MUCH_FASTER * estimate - 2 * (self._event_floor_us + self._timer.pair_us):
                 remark = (
                     f"Launched again with its own memory as it left it, it takes {kept_us:.4g} us instead of"
                     f" {estimate:.4g} us: times are of launches that find it as at first, and none are warm"

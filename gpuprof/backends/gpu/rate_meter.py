@@ -27,6 +27,8 @@ _WARP_LANES = 32
 #: Repetitions of the loops in rates.cu.
 _UNROLL = 32
 _SAMPLES = 5
+#: By what they are timed: rates of another clock are measured anew.
+_CLOCK = "events, without what a pair of them takes"
 #: Bytes of an array that is read, written or copied in device memory; many times any L2 cache.
 _DRAM_BYTES = 1 << 30
 #: Bytes that all blocks load over and over from L1.
@@ -220,7 +222,7 @@ def kept_rates(device: Device, identity: str, measure: Callable[[], Mapping[str,
         measure: Measures it.
     """
     directory = cache_directory()
-    text = json.dumps([device.name, identity, source(), list(MEASURED_RATES)])
+    text = json.dumps([device.name, identity, source(), list(MEASURED_RATES), _CLOCK])
     path = directory and directory / f"rates-{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
     if path is not None:
         try:

@@ -36,6 +36,9 @@ BK = 16  # k per tile
 [parameters]
 STAGES = 4
 
+[candidates]
+STAGES = [3, 4, 5, 6]
+
 [[require]]
 condition = "N % 4 == 0 and K % 4 == 0"
 because = "bulk_8x16 copies 16 bytes at a time: N and K must be multiples of 4"

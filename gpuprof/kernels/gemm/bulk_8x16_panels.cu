@@ -37,6 +37,10 @@ BK = 16  # k per tile
 STAGES = 4
 PANEL = 16
 
+[candidates]
+STAGES = [3, 4, 5, 6]
+PANEL = [1, 2, 4, 8, 16, 32]
+
 [[require]]
 condition = "N % 4 == 0 and K % 4 == 0"
 because = "bulk_8x16_panels copies 16 bytes at a time: N and K must be multiples of 4"

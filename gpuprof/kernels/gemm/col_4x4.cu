@@ -30,6 +30,9 @@ BN = 64 # columns of the C tile
 [parameters]
 BK = 16 # columns of the tile of A, rows of the tile of B
 
+[candidates]
+BK = [16, 32]
+
 [[require]]
 condition = "BK == 16 or BK == 32"
 because = "col_4x4 needs BK 16 or 32"

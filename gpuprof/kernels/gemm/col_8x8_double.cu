@@ -31,6 +31,9 @@ BN = 128 # columns of the C tile
 [parameters]
 BK = 8 # columns of the tile of A, rows of the tile of B
 
+[candidates]
+BK = [8, 16]
+
 [[require]]
 condition = "BK == 8 or BK == 16"
 because = "col_8x8_double needs BK 8 or 16"

@@ -23,6 +23,9 @@ global_load_sectors = "stays"
 block = [32, 32]
 any_block = true
 grid = ["cdiv(M, block_x)", "cdiv(N, block_y)"]
+
+[candidates]
+block = [[8, 8], [16, 16], [32, 8], [32, 16], [32, 32], [64, 4], [128, 2], [256]]
 */
 
 extern "C" __global__ void col_naive(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)

@@ -28,6 +28,10 @@ BS = 16 # edge of the block; its C tile is 4*BS*unroll_m x 4*BS*unroll_n
 unroll_m = 2
 unroll_n = 1
 
+[candidates]
+unroll_m = [1, 2, 4]
+unroll_n = [1, 2, 4]
+
 [[require]]
 condition = "(BS == 8 or BS == 16) and block_x == BS and block_y == BS"
 because = "float4_multi has one thread for 4x4 elements of each tile: BS must be 8 or 16, and the block BS x BS"

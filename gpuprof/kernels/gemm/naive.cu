@@ -18,6 +18,9 @@ block = [32, 32]
 any_block = true
 grid = ["cdiv(N, block_x)", "cdiv(M, block_y)"]
 
+[candidates]
+block = [[8, 8], [16, 16], [32, 8], [32, 16], [32, 32], [64, 4], [128, 2], [256]]
+
 [[published]]
 size = "128"
 time_ms = 0.028809

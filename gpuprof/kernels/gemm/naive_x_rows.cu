@@ -24,6 +24,9 @@ block = [16, 16]
 any_block = true
 grid = ["cdiv(M, block_x)", "cdiv(N, block_y)"]
 
+[candidates]
+block = [[8, 8], [16, 16], [32, 8], [32, 16], [32, 32], [64, 4], [128, 2], [256]]
+
 [[published]]
 size = "6000x4000x4800"
 time_ms = 1437.1

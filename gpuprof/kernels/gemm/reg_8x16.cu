@@ -27,6 +27,9 @@ BN = 256 # columns of C per block
 [parameters]
 BK = 16 # k per tile
 
+[candidates]
+BK = [8, 16]
+
 [[require]]
 condition = "BK == 8 or BK == 16"
 because = "reg_8x16 needs BK 8 or 16"

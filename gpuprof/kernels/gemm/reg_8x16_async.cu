@@ -29,6 +29,9 @@ BN = 256 # columns of C per block
 [parameters]
 BK = 16
 
+[candidates]
+BK = [8, 16, 32]
+
 [[require]]
 condition = "BK == 8 or BK == 16 or BK == 32"
 because = "reg_8x16_async needs BK 8, 16 or 32"

@@ -28,6 +28,10 @@ BN = 256 # columns of C per block
 BK = 16
 UNROLL = 4
 
+[candidates]
+BK = [8, 16, 32]
+UNROLL = [2, 4, 8, 16]
+
 [[require]]
 condition = "(BK == 8 or BK == 16 or BK == 32) and UNROLL % 2 == 0 and UNROLL > 0 and BK % UNROLL == 0"
 because = "reg_8x16_pipelined needs BK 8, 16 or 32, and an even UNROLL that divides it"

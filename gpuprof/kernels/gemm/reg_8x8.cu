@@ -27,6 +27,9 @@ BN = 128 # columns of C per block
 [parameters]
 BK = 16 # k per tile
 
+[candidates]
+BK = [8, 16, 32]
+
 [[require]]
 condition = "BK == 8 or BK == 16 or BK == 32"
 because = "reg_8x8 needs BK 8, 16 or 32"

@@ -25,6 +25,9 @@ any_block = true
 grid = ["cdiv(N, block_x)", "cdiv(M, block_y)"]
 dynamic_shared_bytes = "(block_y * K + K * block_x) * real_bytes"
 
+[candidates]
+block = [[8, 8], [16, 8], [16, 16], [32, 8], [32, 16], [32, 32]]
+
 [[published]]
 size = "128"
 time_ms = 0.036865

@@ -27,6 +27,9 @@ any_block = true
 grid = ["cdiv(N, block_x)", "cdiv(M, block_y)"]
 dynamic_shared_bytes = "2 * block_x * block_y * real_bytes"
 
+[candidates]
+block = [[8, 8], [16, 16], [32, 32]]
+
 [[require]]
 condition = "block_x == block_y"
 because = "smem_tiled loads square tiles: block x and block y must be equal"

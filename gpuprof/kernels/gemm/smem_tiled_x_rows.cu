@@ -25,6 +25,9 @@ block = [16, 16]
 any_block = true
 grid = ["cdiv(M, block_x)", "cdiv(N, block_y)"]
 
+[candidates]
+block = [[8, 8], [16, 16], [32, 32]]
+
 [[require]]
 condition = "block_x == block_y"
 because = "smem_tiled_x_rows loads square tiles: block x and block y must be equal"

@@ -68,6 +68,13 @@ TN = 4     # columns of C per thread
 BK = 128   # k per tile
 STAGES = 2 # tiles in flight
 
+[candidates]
+TM = [1, 2, 4, 8]
+TN = [4, 8]
+BK = [32, 64, 128, 256]
+STAGES = [2, 3, 4]
+block = [[64], [128], [256], [512]]
+
 [[require]]
 condition = "block_x >= 32 and block_x % 32 == 0 and block_y == 1 and block_z == 1"
 because = "{id} gives each warp its own k: the block must be whole warps in x"

@@ -28,6 +28,9 @@ BN = 128 # columns of C per block
 [parameters]
 BK = 32
 
+[candidates]
+BK = [16, 32, 64]
+
 [[require]]
 condition = "BK == 16 or BK == 32 or BK == 64"
 because = "splitk_64x128 needs BK 16, 32 or 64"

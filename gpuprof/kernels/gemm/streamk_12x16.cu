@@ -38,6 +38,9 @@ BOX_N = 256 # columns of B per copy: the engine takes no more
 [parameters]
 STAGES = 4
 
+[candidates]
+STAGES = [3, 4, 5]
+
 [[require]]
 condition = "N % 4 == 0 and K % 4 == 0"
 because = "streamk_12x16 copies 16 bytes at a time: N and K must be multiples of 4"

@@ -30,6 +30,11 @@ BLOCK = 256       # threads per block
 LOADS = 4         # 16-byte loads of a thread in flight
 BLOCKS_PER_SM = 4 # most blocks for each SM
 
+[candidates]
+BLOCK = [64, 128, 256, 512, 1024]
+LOADS = [1, 2, 4, 8]
+BLOCKS_PER_SM = [1, 2, 4, 8, 16, 32]
+
 [[require]]
 condition = "BLOCK >= 32 and BLOCK <= 1024 and BLOCK % 32 == 0 and BLOCKS_PER_SM >= 1 and LOADS >= 1"
 because = "{id} needs a BLOCK of whole warps and BLOCKS_PER_SM and LOADS of at least 1"

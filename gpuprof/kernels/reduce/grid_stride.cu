@@ -38,6 +38,10 @@ shape = ["min(cdiv(n, 2 * BLOCK), BLOCKS_PER_SM * sm_count)"]
 BLOCK = 256       # threads per block
 BLOCKS_PER_SM = 8 # blocks in the first launch, for each SM
 
+[candidates]
+BLOCK = [64, 128, 256, 512, 1024]
+BLOCKS_PER_SM = [1, 2, 4, 8, 16, 32]
+
 [[require]]
 condition = "(BLOCK == 64 or BLOCK == 128 or BLOCK == 256 or BLOCK == 512 or BLOCK == 1024) and BLOCKS_PER_SM >= 1"
 because = "{id} needs a BLOCK that is a power of two, 64 to 1024, and BLOCKS_PER_SM of at least 1"

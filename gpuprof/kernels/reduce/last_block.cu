@@ -27,6 +27,11 @@ shape = ["min(cdiv(n, 4 * LOADS * block_x), BLOCKS_PER_SM * sm_count)"]
 LOADS = 4         # 16-byte loads of a thread in flight
 BLOCKS_PER_SM = 4 # most blocks for each SM
 
+[candidates]
+LOADS = [1, 2, 4, 8]
+BLOCKS_PER_SM = [1, 2, 4, 8, 16, 32]
+block = [[64], [128], [256], [512], [1024]]
+
 [[require]]
 condition = "block_x % 32 == 0 and block_y == 1 and block_z == 1 and BLOCKS_PER_SM >= 1 and LOADS >= 1"
 because = "{id} needs a one-dimensional block of whole warps, and BLOCKS_PER_SM and LOADS of at least 1"

@@ -19,6 +19,11 @@ grid = ["min(cdiv(n, 4 * LOADS * block_x), BLOCKS_PER_SM * sm_count)"]
 LOADS = 8            # 16-byte loads of a thread in flight
 BLOCKS_PER_SM = 4096 # most blocks for each SM: so many that each reads once, which was fastest
 
+[candidates]
+LOADS = [1, 2, 4, 8, 16]
+BLOCKS_PER_SM = [8, 16, 32, 4096]
+block = [[64], [128], [256], [512], [1024]]
+
 [[require]]
 condition = "block_y == 1 and block_z == 1 and BLOCKS_PER_SM >= 1 and LOADS >= 1"
 because = "{id} needs a one-dimensional block, and BLOCKS_PER_SM and LOADS of at least 1"

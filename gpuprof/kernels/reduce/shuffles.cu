@@ -35,6 +35,10 @@ shape = ["min(cdiv(n, 2 * BLOCK), BLOCKS_PER_SM * sm_count)"]
 BLOCK = 256       # threads per block
 BLOCKS_PER_SM = 8 # blocks in the first launch, for each SM
 
+[candidates]
+BLOCK = [64, 128, 256, 512, 1024]
+BLOCKS_PER_SM = [1, 2, 4, 8, 16, 32]
+
 [[require]]
 condition = "BLOCK >= 32 and BLOCK <= 1024 and BLOCK % 32 == 0 and BLOCKS_PER_SM >= 1"
 because = "{id} needs a BLOCK of whole warps and BLOCKS_PER_SM of at least 1"

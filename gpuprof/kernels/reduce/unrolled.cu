@@ -53,6 +53,9 @@ shape = ["cdiv(n, 8 * BLOCK * BLOCK * BLOCK)"]
 [parameters]
 BLOCK = 256 # threads per block
 
+[candidates]
+BLOCK = [64, 128, 256, 512, 1024]
+
 [[require]]
 condition = "BLOCK == 64 or BLOCK == 128 or BLOCK == 256 or BLOCK == 512 or BLOCK == 1024"
 because = "{id} halves its block again and again: BLOCK must be a power of two, 64 to 1024"

@@ -18,6 +18,10 @@ grid = ["cdiv(rows * columns, 4 * VECTORS * threads)"]
 [parameters]
 VECTORS = 1 # 16-byte words per thread
 
+[candidates]
+VECTORS = [1, 2, 4]
+block = [[64], [128], [256], [512], [1024]]
+
 [[require]]
 condition = "block_y == 1 and block_z == 1 and VECTORS >= 1"
 because = "{id} needs a block of one row of threads, and VECTORS of at least 1"

@@ -20,6 +20,9 @@ block = [256]
 any_block = true
 grid = ["rows"]
 
+[candidates]
+block = [[64], [128], [256], [512], [1024]]
+
 [[require]]
 condition = "block_x % 32 == 0 and block_y == 1 and block_z == 1"
 because = "{id} gives each row to a one-dimensional block of whole warps"

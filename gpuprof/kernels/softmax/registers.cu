@@ -24,6 +24,10 @@ grid = ["rows"]
 [parameters]
 VECTORS = 4 # 16-byte words of a row per thread
 
+[candidates]
+VECTORS = [1, 2, 4, 8]
+block = [[64], [128], [256], [512], [1024]]
+
 [[require]]
 condition = "block_x % 32 == 0 and block_y == 1 and block_z == 1"
 because = "{id} gives each row to a one-dimensional block of whole warps"

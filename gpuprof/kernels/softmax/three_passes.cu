@@ -17,6 +17,9 @@ block = [128]
 any_block = true
 grid = ["cdiv(rows, block_x)"]
 
+[candidates]
+block = [[32], [64], [128], [256]]
+
 [[require]]
 condition = "block_y == 1 and block_z == 1"
 because = "{id} gives each row to a thread of a one-dimensional block"

@@ -24,6 +24,10 @@ grid = ["cdiv(rows, block_x // 32)"]
 [parameters]
 VECTORS = 8 # 16-byte words of a row per lane
 
+[candidates]
+VECTORS = [1, 2, 4, 8, 16]
+block = [[32], [64], [128], [256], [512]]
+
 [[require]]
 condition = "block_x >= 32 and block_x % 32 == 0 and block_y == 1 and block_z == 1"
 because = "{id} gives each row to a warp: the block must be whole warps in x"

@@ -27,6 +27,10 @@ TILE = 64
 STAGES = 3
 BLOCKS_PER_SM = 4
 
+[candidates]
+STAGES = [1, 2, 3, 4, 6]
+BLOCKS_PER_SM = [1, 2, 3, 4, 6, 8]
+
 [[require]]
 condition = "nx % 4 == 0 and ny % 4 == 0"
 because = "bulk_tile copies 16 bytes at a time: nx and ny must be multiples of 4"

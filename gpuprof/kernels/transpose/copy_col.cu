@@ -25,6 +25,9 @@ block = [16, 16]
 any_block = true
 grid = ["cdiv(ny, block_x)", "cdiv(nx, block_y)"]
 
+[candidates]
+block = [[8, 8], [8, 32], [16, 8], [16, 16], [32, 4], [32, 8], [32, 16], [64, 4]]
+
 [[published]]
 size = "2048"
 note = "557.2 GB/s, 55.3 % of a 1008 GB/s peak, block 16x16"

@@ -25,9 +25,16 @@ grid = ["cdiv(nx, TILE)", "cdiv(ny, TILE)"]
 [parameters]
 TILE = 64
 
+[candidates]
+TILE = [32, 64, 96]
+
 [[require]]
 condition = "TILE > 0 and TILE % 32 == 0"
 because = "smem_unrolled gives whole warps to the rows of a tile: TILE must be a multiple of 32"
+
+[[require]]
+condition = "TILE * (TILE + 1) * real_bytes <= 49152"
+because = "smem_unrolled keeps its tile in static shared memory, which holds 48 KiB"
 */
 
 extern "C" __global__ void smem_unrolled(int nx, int ny, const real *in, real *out)

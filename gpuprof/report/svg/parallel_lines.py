@@ -14,7 +14,7 @@ _HEIGHT = 300
 #: Shares of the height that the axes leave free above, for their names, and below.
 _TOP, _FOOT = 0.12, 0.05
 #: Shares of the width that the first axis stands from the left, and the last one from the right.
-_LEFT, _RIGHT = 0.05, 0.1
+_LEFT, _RIGHT = 0.05, 0.15
 
 
 @dataclass(frozen=True, slots=True)

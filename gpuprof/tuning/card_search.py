@@ -1,0 +1,212 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The part of a search that one device takes: its sizes, timed there or counted for it."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from gpuprof import signals
+from gpuprof.errors import BackendUnavailable
+from gpuprof.measure.case import Case, on_host
+from gpuprof.measure.request import Request
+from gpuprof.measure.session import SessionOptions, run_cases
+from gpuprof.measure.side_by_side import Card
+from gpuprof.measure.transport import PlaceLost, Transport
+from gpuprof.results import Measurement
+from gpuprof.statistics import with_round
+from gpuprof.tuning.search_plan import Plan
+from gpuprof.tuning.size_search import SizeSearch
+from gpuprof.tuning.space import Point, point_of_case
+
+#: Points in the first batch and in each that follows.
+FIRST_BATCH, BATCH = 6, 2
+#: The share of a case's time that its first, short measurement gets.
+_SHORT = 0.2
+
+OnCase = Callable[[int, Measurement], None]
+_Place = tuple[SizeSearch, Point]
+
+
+class Listener(Protocol):
+    """Whom a device's part of a search tells what it does, from a thread of its own."""
+
+    def measured(self, measurement: Measurement) -> None:
+        """A point was measured for the first time."""
+        ...
+
+    def step(self, told: str = "") -> None:
+        """One step of the stage is done."""
+        ...
+
+
+class CardSearch:
+    """One device's part of a search.
+
+    Args:
+        card: The device.
+        transports: Where its workers can be had at a time.
+        plan: What is asked for.
+        request: What is measured.
+        listener: Told what is done.
+        alone: Whether no other device takes part: then nothing is left to do once this one is lost.
+    """
+
+    def __init__(
+        self,
+        card: Card,
+        transports: tuple[Transport, ...],
+        plan: Plan,
+        request: Request,
+        listener: Listener,
+        *,
+        alone: bool,
+    ) -> None:
+        self.card = card
+        self._transports = transports
+        self._plan = plan
+        self._listener = listener
+        self._alone = alone
+        self.timed = card.opened.backend == "gpu"
+        problems = [request.problem(size, {}) for size in request.sizes]
+        self.sizes = [
+            SizeSearch(
+                plan.space,
+                problem,
+                card.opened.device,
+                plan.options.seed,
+                timed=self.timed,
+                number=card.number,
+            )
+            for problem in problems
+        ]
+        self._reference_cases = [
+            Case(reference.id, problem.with_options(reference.options), (1, 1, 1), device=card.number)
+            for problem in problems
+            for reference in (request.references if self.timed else ())
+        ]
+        #: What came of the references.
+        self.references: list[Measurement] = []
+
+    def left(self) -> int:
+        """Points that the budget still allows."""
+        budget = self._plan.budget.points
+        return sum(
+            max(0, min(budget, len(size.candidates)) - len(size.measured))
+            for size in self.sizes
+            if self.card.lost is None
+        )
+
+    def explore(self, seconds: float | None) -> None:
+        """Measure point after point, each where the model hopes for most.
+
+        Args:
+            seconds: Time after which no further point is begun; None for no such limit.
+        """
+        until = None if seconds is None else time.monotonic() + seconds
+        workers = len(self._transports)
+        batch = FIRST_BATCH if self.timed else max(FIRST_BATCH, workers)
+        while self.card.lost is None and (until is None or time.monotonic() < until):
+            cases = [
+                (size, case)
+                for size in self.sizes
+                for case in size.next_cases(self._plan.budget.points, batch)
+            ]
+            if not cases:
+                return
+
+            def measured(
+                index: int, measurement: Measurement, cases: Sequence[tuple[SizeSearch, Case]] = cases
+            ) -> None:
+                size, case = cases[index]
+                size.tell(point_of_case(case), measurement)
+                self._listener.measured(measurement)
+
+            self._run([case for _, case in cases], measured, self._plan.options.seconds_per_case * _SHORT)
+            batch = BATCH if self.timed else max(BATCH, workers)
+
+    def survivors(self) -> list[_Place]:
+        """Points near the best, at all sizes."""
+        return [(size, point) for size in self.sizes for point in size.survivors()]
+
+    def finalists(self) -> list[_Place]:
+        """Points that only rounds can tell apart, at all sizes."""
+        return [(size, point) for size in self.sizes for point in size.finalists()]
+
+    @property
+    def own_references(self) -> list[Case]:
+        """References that run on the device."""
+        return [case for case in self._reference_cases if not on_host(case)]
+
+    @property
+    def host_references(self) -> list[Case]:
+        """References that run on the host, the same beside every device; nothing else may run meanwhile."""
+        return [case for case in self._reference_cases if on_host(case) and self.card.number == 0]
+
+    def measure_survivors(self) -> None:
+        """Measure the points near the best once more and for longer, and what they are compared with."""
+        places = self.survivors()
+
+        def measured(index: int, measurement: Measurement) -> None:
+            if index < len(places):
+                places[index][0].tell(places[index][1], measurement)
+            else:
+                self.references.append(measurement)
+            self._listener.step()
+
+        def counted(index: int, measurement: Measurement) -> None:
+            if index < len(places):
+                places[index][0].tell(places[index][1], measurement)
+
+        cases = [size.case_of(point) for size, point in places] + self.own_references
+        self._run(cases, measured, self._plan.options.seconds_per_case, counted)
+
+    def measure_host_references(self) -> None:
+        """Measure what the host's own libraries take."""
+
+        def measured(_: int, measurement: Measurement) -> None:
+            self.references.append(measurement)
+            self._listener.step()
+
+        self._run(self.host_references, measured, self._plan.options.seconds_per_case)
+
+    def measure_in_rounds(self) -> None:
+        """Let the closest meet in turns, each round in a process of its own."""
+        rounds = self._plan.options.rounds
+        places = self.finalists()
+        seconds = self._plan.options.seconds_per_case / max(1, rounds)
+        for number in range(1, rounds):
+            order = places[::-1] if number % 2 else places
+
+            def measured(index: int, measurement: Measurement, order: list[_Place] = order) -> None:
+                size, point = order[index]
+                known = with_round(size.measured[point], measurement, self.card.opened.device)
+                size.tell(point, known)
+                self._listener.step()
+
+            self._run([size.case_of(point) for size, point in order], measured, seconds)
+
+    def _run(
+        self, cases: list[Case], on_done: OnCase, seconds: float, on_counted: OnCase | None = None
+    ) -> None:
+        """Measure cases; a device that is lost costs only its own, unless it is alone."""
+        if not cases or self.card.lost is not None:
+            return
+        request = replace(self.card.request, seconds_per_case=seconds)
+        options = self._plan.options
+        session = SessionOptions(
+            request,
+            options.timeout_s,
+            options.compile_timeout_s,
+            self._transports,
+            options.explain,
+            on_counted,
+        )
+        try:
+            run_cases(cases, self._transports[0].open(request), session, lambda index: None, on_done)
+        except (BackendUnavailable, PlaceLost) as error:
+            if self._alone:
+                raise
+            signals.check()
+            self.card.lost = str(error).rstrip(".")

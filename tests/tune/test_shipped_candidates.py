@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""The values that shipped headers declare to be worth trying: what they allow is right."""
+
+import random
+
+import pytest
+
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.devices.cards import load_card
+from gpuprof.kernels.catalog import shipped_ladder, shipped_names
+from gpuprof.measure.execute import Compiler, measure_case
+from gpuprof.measure.request import Selection, make_request
+from gpuprof.problems.sizes import parse_sizes
+from gpuprof.tuning.space import Wanted, make_space
+
+#: Small, ragged against every tile, and yet with several steps for every loop.
+SIZES = {"gemm": "36x132x140", "transpose": "100x132", "reduce": "10004", "softmax": "3x500"}
+#: Where the usual size is not what a kernel is for.
+USUAL = {"warp_row": "4096x1024"}
+#: Their values follow from their shape, or they hand over to others.
+FIXED = {
+    "gemm": {"reg_2x1", "smem_tiled_16", "float4_4x4", "col_smem", "col_smem_1d", "col_smem_noconflict"}
+    | {"col_4x1", "col_4x1_float4", "by_size"},
+    "softmax": {"by_size"},
+    "transpose": {"smem_tile", "smem_padded", "smem_swizzled", "float4_tile", "float4_down"},
+}
+KERNELS = [
+    (name, kernel.id)
+    for name in shipped_names()
+    for kernel in shipped_ladder(name).kernels
+    if kernel.candidates
+]
+
+
+@pytest.fixture(scope="module")
+def backend() -> SimBackend:
+    return SimBackend(load_card("h200"), seed=0)
+
+
+@pytest.fixture(scope="module")
+def compiler(backend: SimBackend) -> Compiler:
+    return Compiler(backend.compile_arch)
+
+
+def candidates(name: str, kernel_id: str, size: str | None = None):
+    """Everything that may run of one kernel, its header's values first."""
+    ladder = shipped_ladder(name)
+    sizes = parse_sizes(size or SIZES[name], ladder.operation.dimensions)
+    selections = (Selection(ladder.find(kernel_id)),)
+    request = make_request(ladder, selections, sizes, (), "f32", {}, ())
+    space = make_space(request.selections, Wanted(), named=True)
+    return space.allowed(request.problem(sizes[0], {}), load_card("h200"))[0]
+
+
+@pytest.mark.parametrize("name", shipped_names())
+def test_every_kernel_that_has_something_to_choose_says_what_is_worth_trying(name):
+    without = {kernel.id for kernel in shipped_ladder(name).kernels if not kernel.candidates}
+    assert without == FIXED.get(name, set())
+
+
+@pytest.mark.parametrize(("name", "kernel"), KERNELS)
+def test_at_the_usual_size_there_is_something_to_search(name, kernel):
+    usual = shipped_ladder(name).operation.default_sizes
+    assert len(candidates(name, kernel, USUAL.get(kernel, usual))) > 1
+
+
+@pytest.mark.parametrize(("name", "kernel"), KERNELS)
+def test_declared_candidates_are_right(name, kernel, backend, compiler):
+    _, *others = candidates(name, kernel)
+    random.Random(kernel).shuffle(others)
+    for one in others:
+        measured, _ = measure_case(one.case, backend, compiler)
+        if measured.occupancy is not None:
+            assert measured.outcome == "ok", (one.point, measured.reason)
+            return
+        # A search does not begin such a point.
+        assert "of shared memory per block" in (measured.reason or ""), (one.point, measured.reason)
+    raise AssertionError("no candidate fits on an SM")
