@@ -37,7 +37,7 @@ SIZES = {
 }
 #: Rungs worth trying and values of their parameters, by the most elements of C up to which they are.
 _SPLIT: Tried = {"splitk_16x32": {}, "splitk_32x64": {}, "splitk_64x128": {}}
-_SMALL: Tried = {"streamk_8x8": {"BM": [64, 128]}, "packed_8x8": {"BM": [64, 128]}}
+_SMALL: Tried = {"streamk_8x8": {}, "streamk_8x8_square": {}, "packed_8x8": {}, "packed_8x8_square": {}}
 _LARGE: Tried = {"streamk_8x16": {}, "packed_8x16": {}}
 CANDIDATES: tuple[tuple[int, Tried], ...] = (
     (30_000, {"splitk_8x32": {}, "splitk_16x32": {}}),

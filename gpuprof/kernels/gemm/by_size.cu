@@ -24,9 +24,19 @@ when = "real_bytes == 8"
 because = "Smaller tiles leave less of a last wave idle: at 1024 it takes 48 us and 128x128 80 us."
 
 [[choose]]
+kernel = "streamk_8x8_square"
+when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) < cdiv(M, 64) * cdiv(N, 256) and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N"
+because = "Where fewer tiles of 128x128 than of 64x256 make up C: on an H200 it is 7 % faster than streamk_8x8 at 640, 2 % at 896, 5 % at 1152 and 88 % at 8192x128x8192."
+
+[[choose]]
 kernel = "streamk_8x8"
 when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 32768 <= 3 * M * N"
-because = "Where there is much work for a C of a few tiles to an SM: on an H200 it is 6 to 33 % faster than the splitk rungs at 640, 704 and 768 and 50 % at 512x512x8192, level with 64x128 at 1024, and 3 to 6 % faster than streamk_8x16 at 1152, 1280 and 4096x512x512. At 576 it is slower than they are. Its tiles of 64x256 may compute half as much again as C has."
+because = "Where there is much work for a C of a few tiles to an SM: on an H200 it is 6 to 33 % faster than the splitk rungs at 704 and 768 and 50 % at 512x512x8192, level with 64x128 at 1024, and 3 to 6 % faster than streamk_8x16 at 1280 and 4096x512x512. At 576 it is slower than they are. Its tiles of 64x256 may compute half as much again as C has."
+
+[[choose]]
+kernel = "packed_8x8_square"
+when = "90 <= arch < 120 and K > 256 and M * N <= 12000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) < cdiv(M, 64) * cdiv(N, 256) and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N"
+because = "Rows of any length, where fewer tiles of 128x128 than of 64x256 make up C: on an H200 it is 4 % faster than packed_8x8 at 1111 and 7 % at 1000x1111x1003."
 
 [[choose]]
 kernel = "packed_8x8"
@@ -51,7 +61,7 @@ because = "Fastest there at 500 and 512, where its tiles are one wave, by 22 and
 [[choose]]
 kernel = "splitk_64x128"
 when = "arch >= 80 and (M * N <= 8500 * sm_count or K <= 256 and M * N <= 16000 * sm_count)"
-because = "At 1024 (7944 an SM) as fast as any, and by 50 % at 8192x128x8192 faster than 32x64. With K = 256 the large tiles' longer start keeps it in front up to 1408 (15019 an SM); with K = 512 no longer."
+because = "At 1024 (7944 an SM) as fast as any, With K = 256 the large tiles' longer start keeps it in front up to 1408 (15019 an SM); with K = 512 no longer."
 
 [[choose]]
 kernel = "streamk_12x16"

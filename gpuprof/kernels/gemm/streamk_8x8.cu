@@ -1,19 +1,37 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
-title = "Smaller tiles, an even share"
 problem = "gemm"
+entry = "streamk_8x8"
+arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
+
+[[variants]]
+id = "streamk_8x8"
 rung = 565
+title = "Smaller tiles, an even share"
 idea = "Stream-K for C of a few tiles to an SM, or of fewer tiles than SMs: 8x8 outputs per thread make tiles of 64x256, and two blocks to an SM hide each other's waits. All blocks of a tile add to it at once, as soon as its first one has written."
 after = "streamk_8x16"
 change = "Twice as many tiles, of which less lies beyond a small C, and no chain of waiting blocks where many share a tile. Four loads for 64 FMAs instead of six for 128: shared_load_wavefronts rise, registers_per_thread fall."
 bottleneck = "Shared-memory loads in large matrices, in small ones the adding up of a tile's pieces."
-arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
+parameters = { BM = 64 }
 
-[moves]
+[variants.moves]
 ffma_thread_instructions = "stays"
 shared_load_wavefronts = "rises"
 registers_per_thread = "falls"
+
+[[variants]]
+id = "streamk_8x8_square"
+rung = 567
+title = "Square tiles, an even share"
+idea = "The same for C that tiles of 64x256 fit badly: those of 128x128 are as large. At 640x640 25 of them do what 30 of the others do."
+after = "streamk_8x8"
+change = "A tile's other shape: less of it lies beyond a narrow or small C, and the copies of A and B take 2 x 128 rows and columns where they took 320, so that bulk_load_bytes fall."
+bottleneck = "That of streamk_8x8."
+parameters = { BM = 128 }
+
+[variants.moves]
+bulk_load_bytes = "falls"
 
 [tensor_maps.A_map]
 array = "A"
@@ -40,23 +58,23 @@ SM_BLOCKS = 2 # blocks to an SM
 
 [[require]]
 condition = "N % 4 == 0 and K % 4 == 0"
-because = "streamk_8x8 copies 16 bytes at a time: N and K must be multiples of 4"
+because = "{id} copies 16 bytes at a time: N and K must be multiples of 4"
 
 [[require]]
 condition = "STAGES >= 3"
-because = "streamk_8x8 needs three STAGES or more: one is computed from, one is turned, one fills"
+because = "{id} needs three STAGES or more: one is computed from, one is turned, one fills"
 
 [[require]]
 condition = "BM == 64 or BM == 128"
-because = "streamk_8x8 needs BM 64 or 128"
+because = "{id} needs BM 64 or 128"
 
 [[require]]
 condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
-because = "streamk_8x8 has room to mark the tiles of 1024 blocks"
+because = "{id} has room to mark the tiles of 1024 blocks"
 
 [[require]]
 condition = "arch >= 90"
-because = "streamk_8x8 uses bulk copies, which need compute capability 9.0"
+because = "{id} uses bulk copies, which need compute capability 9.0"
 
 [[require]]
 condition = "arch < 120"
