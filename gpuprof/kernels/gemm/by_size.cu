@@ -16,32 +16,32 @@ because = "FP64 without its tensor cores, which need compute capability 8.0."
 [[choose]]
 kernel = "dmma_128x128"
 when = "real_bytes == 8 and (arch == 80 or arch == 87 or 90 <= arch < 120) and cdiv(cdiv(M, 128) * cdiv(N, 128), sm_count) * sm_count * 10 <= cdiv(M, 128) * cdiv(N, 128) * 11"
-because = "Its tiles are to fill whole waves but for a tenth. On an H200 (132 SMs) they do at 4096 and 8192, where it is 8 and 6 % faster than 64x64; at 1536 and 2049 they do not, and 64x64 is by 47 and 23 %."
+because = "Its tiles are to fill whole waves but for a tenth. On an H200 (132 SMs) they do at 2048 and 4096, where it is 4 % faster than 64x64; at 1536, 2049 and 3000 they do not, and 64x64 is by 48, 24 and 10 %."
 
 [[choose]]
 kernel = "dmma_64x64"
 when = "real_bytes == 8"
-because = "Smaller tiles leave less of a last wave idle: at 1024 it takes 48 us and 128x128 80 us."
+because = "Smaller tiles leave less of a last wave idle: at 1024 it takes 45 us and 128x128 78 us."
 
 [[choose]]
 kernel = "streamk_8x8_square"
 when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) < cdiv(M, 64) * cdiv(N, 256) and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N"
-because = "Where fewer tiles of 128x128 than of 64x256 make up C: on an H200 it is 7 % faster than streamk_8x8 at 640, 2 % at 896, 5 % at 1152 and 88 % at 8192x128x8192."
+because = "Where fewer tiles of 128x128 than of 64x256 make up C: on an H200 it is 9 % faster than streamk_8x8 at 640, 4 % at 896 and 5 % at 1152, and 6 % faster than splitk_64x128 at 8192x128x8192."
 
 [[choose]]
 kernel = "streamk_8x8"
 when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 32768 <= 3 * M * N"
-because = "Where there is much work for a C of a few tiles to an SM: on an H200 it is 6 to 33 % faster than the splitk rungs at 704 and 768 and 50 % at 512x512x8192, level with 64x128 at 1024, and 3 to 6 % faster than streamk_8x16 at 1280 and 4096x512x512. At 576 it is slower than they are. Its tiles of 64x256 may compute half as much again as C has."
+because = "Where there is much work for a C of a few tiles to an SM: on an H200 it is 20 and 38 % faster than the splitk rungs at 704 and 768 and 65 % at 512x512x8192, level with 64x128 at 1024, and 3 to 5 % faster than streamk_8x16 at 1280 and 4096x512x512. At 576 it is slower than they are. Its tiles of 64x256 may compute half as much again as C has."
 
 [[choose]]
 kernel = "packed_8x8_square"
 when = "90 <= arch < 120 and K > 256 and M * N <= 12000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) < cdiv(M, 64) * cdiv(N, 256) and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N"
-because = "Rows of any length, where fewer tiles of 128x128 than of 64x256 make up C: on an H200 it is 4 % faster than packed_8x8 at 1111 and 7 % at 1000x1111x1003."
+because = "Rows of any length, where fewer tiles of 128x128 than of 64x256 make up C: on an H200 it is 3 % faster than packed_8x8 at 1111 and 7 % at 1000x1111x1003."
 
 [[choose]]
 kernel = "packed_8x8"
 when = "90 <= arch < 120 and K > 256 and M * N <= 12000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 32768 <= 3 * M * N"
-because = "Rows of any length: on an H200 it is 48 to 130 % faster than the splitk rungs at 769, 1001, 1021, 1111 and 1000x1111x1003. At 509 they are faster."
+because = "Rows of any length: on an H200 it is 32 to 45 % faster than the splitk rungs at 769, 1001, 1021, 1023 and 1025x511x2047. At 509 splitk_32x64 takes half its time."
 
 [[choose]]
 kernel = "splitk_8x32"
@@ -50,18 +50,18 @@ because = "On an H200 the smallest tile is fastest up to 144 x 144, 157 elements
 
 [[choose]]
 kernel = "splitk_16x32"
-when = "arch >= 80 and (M * N <= 1000 * sm_count or cdiv(M, 32) * cdiv(N, 64) > sm_count and cdiv(M, 32) * cdiv(N, 64) * 10 <= sm_count * 13)"
-because = "Fastest there from 152 up to 320 (776 an SM); and at 576, where tiles of 32x64 would leave most of a second wave idle, by 17 %."
+when = "arch >= 80 and (M * N <= 1550 * sm_count or cdiv(M, 32) * cdiv(N, 64) > sm_count and cdiv(M, 32) * cdiv(N, 64) * 10 <= sm_count * 13)"
+because = "On an H200 it is 8 to 15 % faster than 32x64 at 384 and 448 (1520 an SM); and at 576, where tiles of 32x64 would leave most of a second wave idle, by 28 %."
 
 [[choose]]
 kernel = "splitk_32x64"
 when = "arch >= 80 and M * N <= 3900 * sm_count"
-because = "Fastest there at 500 and 512, where its tiles are one wave, by 22 and 36 %; from 384 to 448 level with 16x32 within 3 %."
+because = "Fastest there at 500 and 512, where its tiles are one wave, by 19 and 17 %."
 
 [[choose]]
 kernel = "splitk_64x128"
 when = "arch >= 80 and (M * N <= 8500 * sm_count or K <= 256 and M * N <= 16000 * sm_count)"
-because = "At 1024 (7944 an SM) as fast as any, With K = 256 the large tiles' longer start keeps it in front up to 1408 (15019 an SM); with K = 512 no longer."
+because = "At 1024 (7944 an SM) as fast as any. With K = 256 the large tiles' longer start keeps it in front up to 1408 (15019 an SM); with K = 512 no longer."
 
 [[choose]]
 kernel = "streamk_12x16"
@@ -74,14 +74,14 @@ when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0"
 because = "Its bulk copies need compute capability 9.0, 128 KiB of shared memory and rows of a multiple of 16 bytes."
 
 [[choose]]
-kernel = "packed_12x16"
-when = "90 <= arch < 120 and (K >= 512 or K >= 128 and M * N >= 500000 * sm_count) and M * N >= 24000 * sm_count and cdiv(M, 96) * cdiv(N, 512) * 48 <= cdiv(M, 128) * cdiv(N, 256) * 33"
-because = "Fastest there by 3 to 4 % at 3067, 4095 and 8191; at 2049 and 2053, where its tiles waste more than 8x16's, it is 3 % slower."
+kernel = "packed_8x8"
+when = "90 <= arch < 120 and K > 256 and M * N <= 34000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 41 <= cdiv(M, 128) * cdiv(N, 256) * 80"
+because = "Where tiles of 128x256 waste a fortieth more: on an H200 it is 2 % faster than packed_8x16 at 2049, 2053 and 2050x1026x4098, and 3 % at 777x3333x555; at 1531, where they waste as much, they are level."
 
 [[choose]]
 kernel = "packed_8x16"
 when = "90 <= arch < 120"
-because = "Rows of any length, as its copies of A and B have whole pieces of 16 bytes: at 1531 and 2049 it takes less than half the time of reg_8x16_pipelined."
+because = "Rows of any length, as its copies of A and B have whole pieces of 16 bytes: on an H200 it is 1 to 4 % faster than packed_12x16 at 3067, 4095, 4099 and 8191."
 
 [[choose]]
 kernel = "reg_8x16_pipelined"

@@ -25,12 +25,12 @@ rung = 577
 title = "Square tiles, rows packed first"
 idea = "The same with tiles of 128x128, for C that those of 64x256 fit badly."
 after = "packed_8x8"
-change = "A tile's other shape, as in streamk_8x8_square: bulk_load_bytes fall."
+change = "A tile's other shape, as in streamk_8x8_square; ffma_thread_instructions stay where both fit."
 bottleneck = "That of packed_8x8."
 parameters = { BM = 128 }
 
 [variants.moves]
-bulk_load_bytes = "falls"
+ffma_thread_instructions = "stays"
 
 [workspace.A_packed]
 shape = ["M", "cdiv(K, 4) * 4"]

@@ -26,12 +26,12 @@ rung = 567
 title = "Square tiles, an even share"
 idea = "The same for C that tiles of 64x256 fit badly: those of 128x128 are as large. At 640x640 25 of them do what 30 of the others do."
 after = "streamk_8x8"
-change = "A tile's other shape: less of it lies beyond a narrow or small C, and the copies of A and B take 2 x 128 rows and columns where they took 320, so that bulk_load_bytes fall."
+change = "A tile's other shape: less of it lies beyond a narrow or small C. A thread's work in it is the same, and ffma_thread_instructions stay where both shapes fit."
 bottleneck = "That of streamk_8x8."
 parameters = { BM = 128 }
 
 [variants.moves]
-bulk_load_bytes = "falls"
+ffma_thread_instructions = "stays"
 
 [tensor_maps.A_map]
 array = "A"
