@@ -46,8 +46,8 @@ CANDIDATES: tuple[tuple[int, Tried], ...] = (
         {"splitk_8x32": {}, "splitk_16x32": {}, "splitk_32x64": {}, "streamk_8x8": {}, "packed_8x8": {}},
     ),
     (1_700_000, {**_SPLIT, **_SMALL, **_LARGE}),
-    (5_000_000, {"streamk_8x8": {}, "packed_8x8": {}, **_LARGE, "streamk_12x16": {}, "packed_12x16": {}}),
-    (sys.maxsize, {**_LARGE, "streamk_12x16": {}, "packed_12x16": {}}),
+    (5_000_000, {"streamk_8x8": {}, "packed_8x8": {}, **_LARGE, "streamk_12x16": {}}),
+    (sys.maxsize, {**_LARGE, "streamk_12x16": {}}),
 )
 _CHOOSER = "by_size"
 

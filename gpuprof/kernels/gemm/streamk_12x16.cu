@@ -126,20 +126,12 @@ static __device__ __forceinline__ void add4(float4 *target, float4 v)
                  : "memory");
 }
 
-#ifdef ANY_N
-#include "pack_rows.cuh"
-#include "write_any_n.cuh" // in the place of the vectors below
-#define TO_PACK , const float *A, const float *B, float *A_packed, float *B_packed
-#else
-#define TO_PACK
-#endif
-
 // Set by each block once it has written a piece of a tile that the next block ends.
 static __device__ unsigned written[1024];
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     streamk_12x16(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
-                  const __grid_constant__ TensorMap B_map, float beta, float *C TO_PACK)
+                  const __grid_constant__ TensorMap B_map, float beta, float *C)
 {
     // Coordinates. A lane's rows and columns come in groups of four neighbours; the groups of a warp interleave.
     const int t = threadIdx.x;
@@ -174,9 +166,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
-#ifdef ANY_N
-    pack_rows(M, N, K, A, B, A_packed, B_packed);
-#endif
 
     // Fetch the share's next k-tile: one thread tells the barrier what to expect and starts three copies. The warps take
     // turns at it, so that none falls behind. All threads keep count, which costs them nothing: the numbers are the
@@ -326,9 +315,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             }
             __syncthreads();
         }
-#ifdef ANY_N
-        write_back(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, beta, is_head, C);
-#else
 #pragma unroll
         for (int i = 0; i < TM; ++i) {
             const int row = m0 + m_thread + i / 4 * 4 * LANES_M + i % 4;
@@ -352,7 +338,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                     add4(c, value);
             }
         }
-#endif
         if (!is_tail) {
             __threadfence();
             __syncthreads();

@@ -24,15 +24,11 @@ static __device__ __forceinline__ void write_back(const float (&sum)[TM][TN], in
         // The i-th rows of all lanes: LANES_M rows of C, 4 apart.
 #pragma unroll
         for (int j = 0; j < TN; j += 4)
-#ifdef SCALE_LATE
-            *(float4 *)(staged + lane_m * STAGED_PITCH + lane_n * 4 + j * LANES_N) = *(const float4 *)&sum[i][j];
-#else
             // Times alpha here: a sum stored as it is must lie in a row of registers, which the loop pays for.
             asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(staged_here + j * LANES_N * 4),
                          "f"(alpha * sum[i][j]), "f"(alpha * sum[i][j + 1]), "f"(alpha * sum[i][j + 2]),
                          "f"(alpha * sum[i][j + 3])
                          : "memory");
-#endif
         __syncwarp();
         const int first = m_warp + i / 4 * 4 * LANES_M + i % 4;
 #pragma unroll 4
@@ -46,11 +42,7 @@ static __device__ __forceinline__ void write_back(const float (&sum)[TM][TN], in
                 if (col >= N)
                     break;
                 float *target = C + (size_t)row * N + col;
-#ifdef SCALE_LATE
-                const float value = alpha * staged[r * STAGED_PITCH + c];
-#else
                 const float value = staged[r * STAGED_PITCH + c];
-#endif
                 if (is_head)
                     *target = beta == 0 ? value : value + beta * *target;
                 else
