@@ -520,7 +520,7 @@ _LAUNCH = (
         _DURATION,
         "us",
         "Nsight Compute's duration",
-        "The launch under Nsight Compute, caches flushed; not comparable with gpuprof's timing.",
+        "The launch under Nsight Compute, caches flushed, by the GPU's clock.",
         short="Nsight Compute's duration",
         better="neither",
         metrics="gpu__time_duration.sum",
