@@ -63,10 +63,14 @@ def replay(table: Table, seeds: int) -> list[str]:
 
 def _ranking(table: Table) -> str:
     """How well bounds alone rank points."""
+    # Of equal bounds the slowest first: bounds alone do not tell them apart.
     both = sorted(
-        (point["bound_us"], point["time_us"])
-        for point in table.points
-        if point["bound_us"] and point["time_us"]
+        (
+            (point["bound_us"], point["time_us"])
+            for point in table.points
+            if point["bound_us"] and point["time_us"]
+        ),
+        key=lambda pair: (pair[0], -pair[1]),
     )
     if len(both) < 3:
         return "Bounds are not recorded."
