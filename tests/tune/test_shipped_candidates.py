@@ -47,8 +47,9 @@ def candidates(name: str, kernel_id: str, size: str | None = None):
     """Everything that may run of one kernel, its header's values first."""
     ladder = shipped_ladder(name)
     sizes = parse_sizes(size or SIZES[name], ladder.operation.dimensions)
-    selections = (Selection(ladder.find(kernel_id)),)
-    request = make_request(ladder, selections, sizes, (), "f32", {}, ())
+    kernel = ladder.find(kernel_id)
+    dtype = "f32" if "f32" in kernel.dtypes else kernel.dtypes[0]
+    request = make_request(ladder, (Selection(kernel),), sizes, (), dtype, {}, ())
     space = make_space(request.selections, Wanted(), named=True)
     return space.allowed(request.problem(sizes[0], {}), load_card("h200"))[0]
 

@@ -487,7 +487,7 @@ def test_every_file_holds_a_kernel_named_like_it_or_variants_that_begin_so(op):
     assert sum(map(len, held.values())) == len(ladder(op))
     for name, ids in held.items():
         stem = name.removesuffix(".cu")
-        assert ids == [stem] or (len(ids) > 1 and all(one.startswith(f"{stem}_") for one in ids)), name
+        assert ids == [stem] or (len(ids) > 1 and all(f"{one}_".startswith(f"{stem}_") for one in ids)), name
 
 
 @pytest.mark.parametrize("op", STUDIES)
@@ -506,7 +506,9 @@ def test_names_are_unique_in_any_case(op):
 def test_shipped_kernel_says_what_a_report_shows(kernel):
     assert kernel in ladder(kernel.operation)
     assert all((kernel.title, kernel.idea, kernel.change, kernel.bottleneck))
-    assert all(f"{entry}(" in kernel.source for entry in kernel.entries)
+    included = re.findall(r'^#include "(\w+\.cuh?)"', kernel.source, re.MULTILINE)
+    files = [(KERNEL_ROOT / kernel.operation / name).read_text("utf-8") for name in included]
+    assert all(f"{entry}(" in "".join([kernel.source, *files]) for entry in kernel.entries)
     threads = kernel.launch.block[0] * kernel.launch.block[1] * kernel.launch.block[2]
     assert threads <= 1024
     assert kernel.source.startswith("// SPDX-FileCopyrightText: The gpuprof developers\n")

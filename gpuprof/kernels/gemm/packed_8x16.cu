@@ -48,6 +48,9 @@ BK = 16  # k per tile
 [parameters]
 STAGES = 4
 
+[candidates]
+STAGES = [3, 4]
+
 [[require]]
 condition = "STAGES >= 3"
 because = "{id} needs three STAGES or more: one is computed from, one is turned, one fills"

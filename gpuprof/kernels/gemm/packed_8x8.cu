@@ -65,6 +65,11 @@ BM = 64         # rows of C per block: 64 or 128; columns are 16384 / BM
 STAGES = 4
 SM_BLOCKS = 2   # blocks to an SM
 
+[candidates]
+BM = [64, 128]
+STAGES = [3, 4]
+SM_BLOCKS = [1, 2]
+
 [[require]]
 condition = "BM == 64 or BM == 128"
 because = "{id} needs BM 64 or 128"

@@ -56,6 +56,11 @@ BM = 64       # rows of C per block: 64 or 128; columns are 16384 / BM
 STAGES = 4
 SM_BLOCKS = 2 # blocks to an SM
 
+[candidates]
+BM = [64, 128]
+STAGES = [3, 4]
+SM_BLOCKS = [1, 2]
+
 [[require]]
 condition = "N % 4 == 0 and K % 4 == 0"
 because = "{id} copies 16 bytes at a time: N and K must be multiples of 4"
