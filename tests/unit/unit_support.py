@@ -219,7 +219,13 @@ def _belonging_together(run: Run) -> Run:
         schema_version=SCHEMA_VERSION,
         operations=operations,
         tuning=tuning,
-        cases=tuple(dataclasses.replace(case, device=case.device % devices) for case in run.cases),
+        # Of two rows of one place in its plan the later stands for both.
+        cases=tuple(
+            dataclasses.replace(
+                case, device=case.device % devices, planned=None if case.planned is None else number
+            )
+            for number, case in enumerate(run.cases)
+        ),
     )
 
 
