@@ -92,8 +92,8 @@ def _how(base: Run, new: Run) -> Iterator[Difference]:
 
 def _takes_events_off(run: Run) -> bool | None:
     """Whether times of a GPU are without what the events themselves take; None where none was timed."""
-    known = [case.event_pair_us is not None for case in run.cases if case.timing and case.event_floor_us]
-    return known[0] if known else None
+    timed = (case for case in run.cases if case.timing and case.event_floor_us)
+    return next((case.event_pair_us is not None for case in timed), None)
 
 
 def _clocks(base: Run, new: Run) -> Iterator[Difference]:

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from gpuprof.devices.device import Device
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.results import Measurement, Run
+from gpuprof.tuning.size_search import CLOSE
 from gpuprof.tuning.space import Point, point_of
 from gpuprof.tuning.ties import tied_by_bound, tied_by_time, value_of
-
-#: Of points slower than the best by more than this share, rounds need not tell.
-_CLOSE = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +52,11 @@ def findings_of(run: Run, kernels: Mapping[str, Kernel]) -> list[Finding]:
     found = []
     for (number, sizes), held in _by_size(run, kernels).items():
         timed = run.backend == "gpu"
-        values = {point: value for point, case in held.items() if (value := value_of(case, timed=timed))}
+        values = _values(held, timed=timed)
         if not values:
             continue
         least = min(values.values())
-        near = [point for point, value in values.items() if value <= least * (1 + _CLOSE)]
+        near = [point for point, value in values.items() if value <= least * (1 + CLOSE)]
         best = (
             tied_by_time({point: held[point] for point in near})
             if timed
@@ -79,12 +77,17 @@ def fastest_first(runs: Sequence[Run], kernels: Mapping[str, Kernel]) -> list[Po
     for run in runs:
         timed = run.backend == "gpu"
         for held in _by_size(run, kernels).values():
-            values = {point: value for point, case in held.items() if (value := value_of(case, timed=timed))}
+            values = _values(held, timed=timed)
             for point, value in values.items():
                 distances.setdefault(point, []).append(math.log(value / min(values.values())))
     return sorted(
         distances, key=lambda point: (-len(distances[point]), sum(distances[point]) / len(distances[point]))
     )
+
+
+def _values(held: Mapping[Point, Measurement], *, timed: bool) -> dict[Point, float]:
+    """The figure of each point that has one."""
+    return {point: value for point, case in held.items() if (value := value_of(case, timed=timed))}
 
 
 _Size = tuple[int, tuple[tuple[str, int], ...]]

@@ -23,7 +23,7 @@ _SPILLS = f"It spills more than {MOST_SPILL_BYTES} bytes of registers per thread
 _MOST_RANKED = 200
 #: Of points within this share of the best, so many are measured at length, and so many in rounds.
 _NEAR, _SURVIVORS = 0.12, 6
-_CLOSE, _FINALISTS = 0.04, 4
+CLOSE, _FINALISTS = 0.04, 4
 #: Points that may turn out wrong, for each one that may be timed.
 _PATIENCE = 2
 
@@ -156,7 +156,7 @@ class SizeSearch:
 
     def finalists(self) -> list[Point]:
         """Points so close to the best that rounds must tell; none where one is in front alone."""
-        found = self._nearest(_CLOSE, _FINALISTS)
+        found = self._nearest(CLOSE, _FINALISTS)
         return found if len(found) > 1 else []
 
     def _nearest(self, share: float, most: int) -> list[Point]:

@@ -166,8 +166,7 @@ def backend():
     ids=lambda kernel: f"{kernel.operation}-{kernel.id}",
 )
 def test_a_shipped_kernel_does_and_counts_the_same_when_values_are_followed(monkeypatch, backend, kernel):
-    dtype = "f32" if "f32" in kernel.dtypes else kernel.dtypes[0]
-    problem = problem_for(kernel, *SIZES[kernel.operation], dtype=dtype)
+    problem = problem_for(kernel, *SIZES[kernel.operation], dtype=kernel.dtypes[0])
     shape = configure(kernel, problem, kernel.launch.block, {}, backend.device)
     compiled = Compiler(backend.compile_arch)(kernel, shape)
     plain = backend.count(kernel, problem, shape, compiled)

@@ -48,8 +48,7 @@ def candidates(name: str, kernel_id: str, size: str | None = None):
     ladder = shipped_ladder(name)
     sizes = parse_sizes(size or SIZES[name], ladder.operation.dimensions)
     kernel = ladder.find(kernel_id)
-    dtype = "f32" if "f32" in kernel.dtypes else kernel.dtypes[0]
-    request = make_request(ladder, (Selection(kernel),), sizes, (), dtype, {}, ())
+    request = make_request(ladder, (Selection(kernel),), sizes, (), kernel.dtypes[0], {}, ())
     space = make_space(request.selections, Wanted(), named=True)
     return space.allowed(request.problem(sizes[0], {}), load_card("h200"))[0]
 

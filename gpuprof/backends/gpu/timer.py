@@ -157,7 +157,7 @@ class EventTimer:
                 self._record(2 * i + 1)
                 if around is not None:
                     around.after()
-        return [max(round(time - self.pair_us, 4), _TICK_US) for time in self._intervals(samples)]
+        return self._intervals(samples)
 
     def warm(self, launch: Launch, samples: int, *, group: int, launches: int = 1) -> list[float]:
         """Microseconds of a case in groups back to back.
@@ -179,7 +179,7 @@ class EventTimer:
                     for _ in range(group):
                         launch()
                     self._record(2 * i + 1)
-            times += [max(interval - self.pair_us, _TICK_US) / group for interval in self._intervals(count)]
+            times += [interval / group for interval in self._intervals(count)]
         return times
 
     def _record(self, index: int) -> None:
@@ -188,11 +188,10 @@ class EventTimer:
             call("recording an event", result)
 
     def _intervals(self, samples: int) -> list[float]:
+        """Microseconds between the events of each pair, without what those take themselves."""
         api = driver()
         call("waiting for the timed kernels", api.cuStreamSynchronize(self._stream))
         pairs = ((self._events[2 * i], self._events[2 * i + 1]) for i in range(samples))
         # Events tick in tens of nanoseconds: further digits are the conversion's.
-        return [
-            round(1e3 * call("reading an event", api.cuEventElapsedTime(start, end)), 4)
-            for start, end in pairs
-        ]
+        apart = (1e3 * call("reading an event", api.cuEventElapsedTime(start, end)) for start, end in pairs)
+        return [max(round(time - self.pair_us, 4), _TICK_US) for time in apart]
