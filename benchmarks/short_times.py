@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Times of short kernels beside Nsight Compute's, which reads the GPU's own clock at start and end.
+"""Times of short kernels beside NVBench's and Nsight Compute's, which reads the GPU's own clock at start and end.
 
     python benchmarks/short_times.py measure DIR   on a GPU, with ncu: every case several times by both
+    python benchmarks/short_times.py nvbench DIR   there, with cuda-bench: every case once by NVBench
     python benchmarks/short_times.py page DIR      anywhere: the table, in Markdown
 
 Only kernels of one launch are taken: of several, Nsight Compute does not count what lies between them.
@@ -15,9 +16,14 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from nvbench_times import nvbench_times, read_nvbench
+
 import gpuprof
 from gpuprof.counters import OF_NCU
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.measure.case import Case
 from gpuprof.ncu import invocation, read
+from gpuprof.problems.problem import Problem
 from gpuprof.reading import read_run
 
 #: What is timed: operation, kernels, sizes.
@@ -32,6 +38,7 @@ WHAT = (
     ),
 )
 TIMES = 3
+_NVBENCH = "nvbench.json"
 _DURATION = "ncu_duration_us"
 #: Microseconds at which the summary's rows begin.
 _EDGES = (0.0, 3.0, 5.0, 10.0, 30.0, 100.0, float("inf"))
@@ -45,11 +52,13 @@ class Row:
         event_us: By gpuprof, cold.
         pair_us: What was taken off for the events themselves.
         ncu_us: By Nsight Compute.
+        nvbench_us: By NVBench, where it was asked.
     """
 
     event_us: list[float] = field(default_factory=list)
     pair_us: list[float] = field(default_factory=list)
     ncu_us: list[float] = field(default_factory=list)
+    nvbench_us: float | None = None
 
     @property
     def times(self) -> tuple[float, float, float]:
@@ -77,10 +86,25 @@ def measure(folder: Path) -> None:
             )
 
 
+def cases() -> dict[str, Case]:
+    """Every case by operation, kernel and size."""
+    found = {}
+    for name, kernels, sizes in WHAT:
+        ladder = shipped_ladder(name)
+        for kernel in map(ladder.find, kernels):
+            for size in sizes:
+                extents = size if isinstance(size, tuple) else (size,) * len(ladder.operation.dimensions)
+                problem = Problem.of(ladder.operation, extents, options=kernel.options)
+                found[f"{name} {kernel.id} {problem.label}"] = Case.of(
+                    kernel, problem, alternatives=ladder.kernels if kernel.choices else ()
+                )
+    return found
+
+
 def rows_of(folder: Path) -> dict[tuple[str, str, str], Row]:
     """Every case by operation, kernel and size."""
     rows: dict[tuple[str, str, str], Row] = defaultdict(Row)
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(folder.glob("*-*.json")):
         for case in read_run(path).cases:
             duration = case.counters.get(_DURATION)
             if not (case.timing and case.timing.cold and duration and duration.value):
@@ -89,6 +113,11 @@ def rows_of(folder: Path) -> dict[tuple[str, str, str], Row]:
             row.event_us.append(case.timing.cold.median_us)
             row.pair_us.append(case.event_pair_us or 0.0)
             row.ncu_us.append(float(duration.value))
+    if (folder / _NVBENCH).is_file():
+        for name, time in read_nvbench(folder / _NVBENCH).items():
+            operation, kernel, size = name.split()
+            if (operation, kernel, size) in rows:
+                rows[operation, kernel, size].nvbench_us = time
     return rows
 
 
@@ -96,29 +125,38 @@ def page(folder: Path) -> list[str]:
     """How well both agree by length, and every case."""
     rows = rows_of(folder)
     lines = [
-        "| Nsight Compute | cases | off by, median | 95 % within | at most | events and all, median |",
-        "|:--|--:|--:|--:|--:|--:|",
+        "| Nsight Compute | cases | off by, median | 95 % within | at most | events and all, median"
+        " | NVBench, median |",
+        "|:--|--:|--:|--:|--:|--:|--:|",
     ]
     for low, high in pairwise(_EDGES):
-        within = [row.times for row in rows.values() if low <= row.times[2] < high]
+        members = [row for row in rows.values() if low <= row.times[2] < high]
+        within = [row.times for row in members]
+        by_nvbench = [row.nvbench_us / row.times[2] - 1 for row in members if row.nvbench_us]
         if within:
             name = f"{low:g} to {high:g} µs" if high < _EDGES[-1] else f"from {low:g} µs"
             off = sorted(abs(time / ncu - 1) for time, _, ncu in within)
             raw = sorted(abs(raw / ncu - 1) for _, raw, ncu in within)
             figures = (median(off), off[round(0.95 * (len(off) - 1))], off[-1], median(raw))
-            lines.append(f"| {name} | {len(off)} | " + " | ".join(f"{100 * x:.1f} %" for x in figures) + " |")
+            told = [*figures, *([median(map(abs, by_nvbench))] if by_nvbench else [])]
+            shown = [f"{100 * figure:.1f} %" for figure in told]
+            lines.append(f"| {name} | {len(off)} | " + " | ".join([*shown, *[""] * (5 - len(shown))]) + " |")
     lines += [
         "",
-        "| operation | kernel | size | gpuprof | Nsight Compute | off by | events and all |",
-        "|:--|:--|:--|--:|--:|--:|--:|",
+        "| operation | kernel | size | gpuprof | Nsight Compute | off by | events and all | NVBench |",
+        "|:--|:--|:--|--:|--:|--:|--:|--:|",
     ]
     for (operation, kernel, size), row in rows.items():
         time, raw, ncu = row.times
         lines.append(
             f"| {operation} | {kernel} | {size} | {time:.2f} µs | {ncu:.2f} µs"
-            f" | {100 * (time / ncu - 1):+.1f} % | {raw:.2f} µs |"
+            f" | {100 * (time / ncu - 1):+.1f} % | {raw:.2f} µs | {_microseconds(row.nvbench_us)} |"
         )
     return lines
+
+
+def _microseconds(time: float | None) -> str:
+    return "" if time is None else f"{time:.2f} µs"
 
 
 def main() -> None:
@@ -126,11 +164,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("measure", "page"))
+    parser.add_argument("what", choices=("measure", "nvbench", "page"))
     parser.add_argument("folder", type=Path)
     given = parser.parse_args()
     if given.what == "measure":
         measure(given.folder)
+    elif given.what == "nvbench":
+        given.folder.mkdir(parents=True, exist_ok=True)
+        nvbench_times(cases(), given.folder / _NVBENCH)
     else:
         print("\n".join(page(given.folder)))
 
