@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Times of short kernels beside NVBench's and Nsight Compute's, which reads the GPU's own clock at start and end.
+"""Times of short kernels beside NVBench and Nsight Compute, which reads the GPU's own clock at start and end.
 
     python benchmarks/short_times.py measure DIR   on a GPU, with ncu: every case several times by both
     python benchmarks/short_times.py nvbench DIR   there, with cuda-bench: every case once by NVBench
