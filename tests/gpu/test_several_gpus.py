@@ -17,12 +17,27 @@ from gpuprof.analysis.between_cards import kinds_of_cards
 #: From here on a time is steady enough for 1 %.
 _STEADY_US = 50.0
 
+#: The first kernel of the shipped GEMM on GPU 1, one launch behind the other until it is killed.
 LOAD = """
-import gpuprof
+from gpuprof.backends.gpu.arrays import ArrayKeeper
+from gpuprof.backends.gpu.context import GpuContext
+from gpuprof.backends.gpu.loaded_case import LoadedCase
+from gpuprof.backends.gpu.query import query_device
 from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.shape import configure
+from gpuprof.measure.execute import Compiler
+from gpuprof.problems.problem import Problem
 
-first = shipped_ladder("gemm").kernels[0].id
-gpuprof.profile("gemm", kernels=[first], sizes=8192, device=1, seconds_per_case=600.0, timeout_s=900.0)
+context, device, ladder = GpuContext(1), query_device(1), shipped_ladder("gemm")
+kernel, problem = ladder.kernels[0], Problem.of(ladder.operation, (4096, 4096, 4096))
+shape = configure(kernel, problem, kernel.launch.block, {}, device)
+arrays = ArrayKeeper(context, device.arch, 0).of(problem)
+compiled = Compiler(device.arch)(kernel, shape)
+with LoadedCase(kernel, shape, compiled, arrays, device, context.stream) as case:
+    while True:
+        for _ in range(8):
+            case.queue()
+        context.synchronize()
 """
 
 
