@@ -18,7 +18,7 @@ from gpuprof.backends.gpu.query import query_device
 from gpuprof.toolchain.cache import compile_cached
 from gpuprof.toolchain.nvrtc import compiler_options
 
-#: Rows and columns of a thread's sums; and of what is loaded for one k, how many values, and how many at once.
+#: Rows and columns of a thread's sums; of what is loaded for one k, how many values, and how many at once.
 TILES = ((12, 16), (8, 16), (8, 8))
 LOADS = ((28, 4), (28, 2), (28, 1), (24, 4), (16, 4), (16, 2), (16, 1), (12, 4))
 THREADS = 256
