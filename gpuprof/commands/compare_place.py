@@ -68,15 +68,15 @@ class ComparePlace:
         Raises:
             InputError: A file exists and may not be replaced, cannot be written, or is named twice.
         """
+        if not (self.goes_on or outputs.force):
+            for file in (self.base, self.new):
+                refuse_what_was_stopped(file, self.folder)
         page = self.folder / "comparison.html"
         if outputs.html is None:
             outputs = replace(outputs, html=page)
         own_page = self.goes_on and outputs.html == page
         (replace(outputs, force=True) if own_page else outputs).check([self.base, self.new])
         if not self.goes_on:
-            if not outputs.force:
-                for file in (self.base, self.new):
-                    refuse_what_was_stopped(file, self.folder)
             Outputs(json=self.base, markdown=self.new, force=outputs.force).check()
         return outputs
 
