@@ -160,9 +160,7 @@ def small_fleets(cards: int, rounds: Sequence[int]) -> None:
     """How often a healthy card of a small fleet is named, and one that is 2 % slow is found."""
     base = base_run()
     kinds = kinds_of(base)
-    print(
-        "| Cards | Rounds | Healthy cards named, nothing planted | 2 % in all cases of one found | Others named |"
-    )
+    print("| Cards | Rounds | Healthy cards named | 2 % in all cases of one card found | Others named |")
     print("|--:|--:|--:|--:|--:|")
     for size in SMALL:
         for count in rounds:

@@ -26,6 +26,9 @@ from gpuprof.comparison.noise import CARDS, FLUKES, class_of
 
 #: How often a healthy card may be named, over all that it is judged by.
 LEVEL = 0.0002
+#: Shares of that for all of a card, for its parts together, and for its cases together. If each judgement had
+#: the same, dozens of cases would blunt the one that finds a card which is slow throughout.
+_SHARES = (0.5, 0.25, 0.25)
 #: Cards from which on their own spread is known well enough to judge by.
 ENOUGH_CARDS = 20
 #: Cases that stand for a card or for one part of it: a median of fewer is one case's.
@@ -182,13 +185,13 @@ def judge_cards(series: Sequence[Series]) -> Judged:
         for card, residual in _residuals(case):
             residuals[card].append(residual)
     parts = {case.part for case in series if case.part}
-    tests = 1 + len(parts) + max(map(len, residuals.values()), default=0)
-    reach = NormalDist().inv_cdf(1 - LEVEL / 2 / tests)
-    whole, spread = _over(residuals, "", reach)
-    of_parts = [_over(_in_part(residuals, part), part, reach)[0] for part in sorted(parts)]
+    tests = (1, len(parts), max(map(len, residuals.values()), default=0))
+    of_whole, of_part, of_case = (_reach(*each) for each in zip(_SHARES, tests, strict=True))
+    whole, spread = _over(residuals, "", of_whole)
+    of_parts = [_over(_in_part(residuals, part), part, of_part)[0] for part in sorted(parts)]
     found = []
     for card, own in residuals.items():
-        outlier = _outlier(card, own, whole.get(card), [of[card] for of in of_parts if card in of], reach)
+        outlier = _outlier(card, own, whole.get(card), [of[card] for of in of_parts if card in of], of_case)
         if outlier is not None:
             found.append(outlier)
     found.sort(key=lambda item: (not item.confirmed, -abs(item.gravest.change), item.card))
@@ -199,6 +202,11 @@ def judge_cards(series: Sequence[Series]) -> Judged:
         median(thresholds) if thresholds else None,
         spread,
     )
+
+
+def _reach(share: float, tests: int) -> float:
+    """Standard deviations that a healthy card exceeds in one of so many judgements as often as it may."""
+    return NormalDist().inv_cdf(1 - share * LEVEL / 2 / max(1, tests))
 
 
 def spread_of(values: Iterable[float]) -> float:
