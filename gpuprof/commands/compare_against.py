@@ -296,18 +296,24 @@ class _Repository:
 
     @contextmanager
     def checked_out(self, commit: str) -> Iterator[Path]:
-        """A folder that holds the commit, for the length of a comparison."""
+        """A folder that holds the commit, for the length of a comparison.
+
+        The repository knows nothing of it: a kill leaves nothing behind there.
+        """
         with tempfile.TemporaryDirectory(prefix="gpuprof-base-") as scratch:
-            checkout = Path(scratch, "tree")
-            _git(self.root, "worktree", "add", "--detach", "--quiet", str(checkout), commit)
-            try:
-                yield checkout
-            finally:
-                _git(self.root, "worktree", "remove", "--force", str(checkout))
+            checkout, index = Path(scratch, "tree"), Path(scratch, "index")
+            _git(self.root, "read-tree", commit, index=index)
+            _git(self.root, "checkout-index", "--all", f"--prefix={checkout}{os.sep}", index=index)
+            yield checkout
 
 
-def _git(where: Path, *arguments: str) -> str:
+def _git(where: Path, *arguments: str, index: Path | None = None) -> str:
     """What a git command prints; hooks of the repository do not run.
+
+    Args:
+        where: A folder of the repository.
+        arguments: The command.
+        index: The index to use in the place of the repository's.
 
     Raises:
         InputError: It fails, as it does outside of a repository.
@@ -322,7 +328,10 @@ def _git(where: Path, *arguments: str) -> str:
             errors="replace",
             timeout=_GIT_TIMEOUT_S,
             # Within a hook git says where its repository is, which need not be that of the kernels.
-            env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+            env={
+                **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+                **({} if index is None else {"GIT_INDEX_FILE": str(index)}),
+            },
             check=False,
         )
     except FileNotFoundError as error:

@@ -33,6 +33,8 @@ LEVEL_OF_FEW = 0.0008
 _SHARES = (0.5, 0.25, 0.25)
 #: Cards from which on their own spread is known well enough to judge by.
 ENOUGH_CARDS = 20
+#: Cards from which on their own spread says anything at all.
+FEWEST_OWN = 5
 #: Cases that stand for a card or for one part of it: a median of fewer is one case's.
 FEWEST_CASES = 3
 #: Deviation of all of a card from which it is ever called one.
@@ -268,7 +270,7 @@ def _middle(values: Sequence[float]) -> float:
 
 def _between(values: Sequence[float]) -> float:
     """Standard deviation between cards: their own where they are enough, at least the known one of few."""
-    if len(values) == 2:  # their distance is what is in question
+    if len(values) < FEWEST_OWN:  # the distance between two of them is all that there is to tell it by
         return CARDS
     own = spread_of(values)
     return own if len(values) >= ENOUGH_CARDS else max(own, CARDS)
