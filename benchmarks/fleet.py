@@ -3,6 +3,8 @@
 """A simulated fleet: how many planted outliers are found, how many healthy cards named, how fast the page is.
 
     python benchmarks/fleet.py [--cards 1000] [--rounds 1 3 5 8] [--page FLEET.html]
+    python benchmarks/fleet.py --files          # 1,000 results files, read by the command, page included
+    python benchmarks/fleet.py --small 4000     # so many cards, in fleets of 2, of 3 and of 8
 
 The cards run the cases of a recorded run. Their times follow the model of benchmarks/verdict_noise.py, whose
 spreads were seen on an H200, and an offset a card.
@@ -10,9 +12,13 @@ spreads were seen on an H200, and an offset a card.
 
 import argparse
 import math
+import os
 import random
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +27,7 @@ from verdict_noise import KINDS, Kind
 from gpuprof.comparison.fleet import Fleet, FleetBuilder
 from gpuprof.reading import read_run
 from gpuprof.report.fleet_html import render_fleet_html
-from gpuprof.results import Clocks, ClockState, Measurement, Run, TimingPair
+from gpuprof.results import Clocks, ClockState, Measurement, Run, TimingPair, dumps
 from gpuprof.statistics import joined, summarise
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "gemm-h200.json"
@@ -32,6 +38,8 @@ ONE_IN = 50
 SLOWDOWN = 0.02
 ROUNDS = (1, 3, 5, 8)
 RACK = 8
+#: Fleets of as few cards as one machine has.
+SMALL = (2, 3, 8)
 
 
 @dataclass(frozen=True)
@@ -78,9 +86,11 @@ def base_run() -> Run:
     return replace(run, cases=tuple(kept))
 
 
-def card_run(base: Run, kinds: Mapping[int, Kind], number: int, rounds: int, fault: Fault | None) -> Run:
+def card_run(
+    base: Run, kinds: Mapping[int, Kind], number: int, rounds: int, fault: Fault | None, draw: str = ""
+) -> Run:
     """What one card would have written."""
-    rng = random.Random(f"{number} {rounds}")
+    rng = random.Random(f"{number} {rounds}{draw}")
     own = math.exp(rng.gauss(0, CARDS))
     cases = []
     for index, case in enumerate(base.cases):
@@ -98,16 +108,85 @@ def card_run(base: Run, kinds: Mapping[int, Kind], number: int, rounds: int, fau
 def simulated(cards: int, rounds: int) -> tuple[Fleet, dict[str, Fault]]:
     """A fleet and the faults that were planted, by the card."""
     base = base_run()
-    rng = random.Random(0)
-    kinds = {index: kind_of(case, rng) for index, case in enumerate(base.cases)}
+    kinds = kinds_of(base)
     planted = {}
     builder = FleetBuilder()
     for number in range(cards):
-        fault = FAULTS[number // ONE_IN % len(FAULTS)] if number % ONE_IN == ONE_IN // 2 else None
+        fault = fault_of(number)
         if fault is not None:
             planted[f"card{number:04}"] = fault
         builder.add(card_run(base, kinds, number, rounds, fault), f"card{number:04}/results.json")
     return builder.fleet(), planted
+
+
+def kinds_of(base: Run) -> dict[int, Kind]:
+    """One of the model's kinds for each case of a run, by the case's number."""
+    rng = random.Random(0)
+    return {index: kind_of(case, rng) for index, case in enumerate(base.cases)}
+
+
+def fault_of(number: int) -> Fault | None:
+    """What is planted in a card of a large fleet."""
+    return FAULTS[number // ONE_IN % len(FAULTS)] if number % ONE_IN == ONE_IN // 2 else None
+
+
+def read_files(cards: int, rounds: int) -> None:
+    """Write a results file a card, and have the command read them all and write the page."""
+    base = replace(base_run(), complete=True)
+    kinds = kinds_of(base)
+    with tempfile.TemporaryDirectory(prefix="gpuprof-fleet-") as name:
+        folder = Path(name)
+        for number in range(cards):
+            run = card_run(base, kinds, number, rounds, fault_of(number))
+            (folder / f"card{number:04}.json").write_text(dumps(run), encoding="utf-8")
+        size = sum(path.stat().st_size for path in folder.iterdir())
+        begin = time.process_time()
+        for path in folder.iterdir():
+            read_run(path)
+        reading = time.process_time() - begin
+        command = [sys.executable, "-m", "gpuprof", "fleet", name, "--html", f"{name}/fleet.html", "--quiet"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        whole = usage.ru_utime + usage.ru_stime
+        memory = usage.ru_maxrss / 1024
+    print(
+        f"{cards:,} files of {rounds} rounds, {size / 1e6:.0f} MB: the command takes {whole:.1f} s with the"
+        f" page, {reading:.1f} s of it for reading, and {memory:.0f} MiB; status"
+        f" {os.waitstatus_to_exitcode(status)}"
+    )
+
+
+def small_fleets(cards: int, rounds: Sequence[int]) -> None:
+    """How often a healthy card of a small fleet is named, and one that is 2 % slow is found."""
+    base = base_run()
+    kinds = kinds_of(base)
+    print("| Cards | Rounds | Healthy cards named | 2 % in all cases of one card found | Others named |")
+    print("|--:|--:|--:|--:|--:|")
+    for size in SMALL:
+        for count in rounds:
+            false = found = others = 0
+            fleets = cards // size
+            for fleet in range(fleets):
+                own = [card_run(base, kinds, number, count, None, f" {fleet}") for number in range(size)]
+                slow = card_run(base, kinds, 0, count, FAULTS[1], f" {fleet}")
+                false += len(named_of(own))
+                named = named_of([slow, *own[1:]])
+                found += "card0000" in named
+                others += len(named - {"card0000"})
+            share = 100 * false / (fleets * size)
+            print(
+                f"| {size} | {count} | {false} of {fleets * size:,} ({share:.2f} %) | {found} of {fleets:,}"
+                f" | {others} |",
+                flush=True,
+            )
+
+
+def named_of(runs: Sequence[Run]) -> set[str]:
+    """The cards of a fleet that are called outliers for certain."""
+    builder = FleetBuilder()
+    for number, run in enumerate(runs):
+        builder.add(run, f"card{number:04}/results.json")
+    return {finding.outlier.card for finding in builder.fleet().confirmed}
 
 
 def main() -> None:
@@ -116,7 +195,17 @@ def main() -> None:
     parser.add_argument("--cards", type=int, default=1000)
     parser.add_argument("--rounds", type=int, nargs="+", default=ROUNDS)
     parser.add_argument("--page", type=Path, help="keep the page of the last fleet")
+    parser.add_argument("--files", action="store_true", help="read as many results files with the command")
+    parser.add_argument(
+        "--small", type=int, metavar="CARDS", help="fleets of 2, 3 and 8 cards, so many in all"
+    )
     arguments = parser.parse_args()
+    if arguments.files:
+        read_files(arguments.cards, arguments.rounds[0])
+        return
+    if arguments.small:
+        small_fleets(arguments.small, arguments.rounds)
+        return
     heads = [f"2 % in {fault.name}" for fault in FAULTS]
     print(f"| Rounds | {' | '.join(heads)} | Healthy cards named | Judged in | Page | Rendered in |")
     print(f"|--:|{'--:|' * (len(FAULTS) + 4)}")

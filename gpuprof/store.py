@@ -33,7 +33,7 @@ class ResultsFile:
         path: Where they stand. A symbolic link is followed; its directory is made.
         run: The run so far: before its first case, or as it was stopped.
         replace: Whether an existing file may be replaced.
-        on_rescue: Told once, when the rows move elsewhere, why and where to.
+        on_rescue: Told when the rows move elsewhere, why and where to.
 
     Raises:
         InputError: The file exists and may not be replaced, another run is writing it, or it cannot be
@@ -68,7 +68,7 @@ class ResultsFile:
             with _locked(file._target):
                 file.continues = read()
                 file._begin(file.continues)
-                file._replace(file._content)
+                file._replace(file._content, file._target)
         except OSError as error:
             raise file._refused(error) from error
         return file
@@ -155,7 +155,7 @@ class ResultsFile:
         self._target.parent.mkdir(parents=True, exist_ok=True)
         if may_replace and self._target.exists():
             with _locked(self._target):
-                self._replace(self._content)
+                self._replace(self._content, self._target)
             return
         self._take_free(self._target, self._content)
 
@@ -177,18 +177,18 @@ class ResultsFile:
             temporary.unlink(missing_ok=True)
         self._hold(descriptor, target)
 
-    def _replace(self, content: bytes) -> None:
+    def _replace(self, content: bytes, target: Path) -> None:
         """Put a new file in the place of the old one, locked before anybody can see it."""
-        descriptor, temporary = open_beside(self._target)
+        descriptor, temporary = open_beside(target)
         try:
             _lock(descriptor)
             _write_all(descriptor, content, 0)
-            os.replace(temporary, self._target)
+            os.replace(temporary, target)
         except BaseException:
             os.close(descriptor)
             temporary.unlink(missing_ok=True)
             raise
-        self._hold(descriptor, self._target)
+        self._hold(descriptor, target)
 
     def _hold(self, descriptor: int, target: Path) -> None:
         if target == self._target:
@@ -204,7 +204,7 @@ class ResultsFile:
         """Write everything where it was asked for, wherever it is now and whatever became of the folder."""
         self._target.parent.mkdir(parents=True, exist_ok=True)
         if self._ours is not None and _identity(self._target) == self._ours:
-            self._replace(content)
+            self._replace(content, self._target)
         else:
             self._take_free(self._target, content)
         if self.is_elsewhere:
@@ -230,11 +230,15 @@ class ResultsFile:
         self._rescue(whole, error)
 
     def _rescue(self, content: bytes, error: OSError) -> None:
-        """Write everything into a folder for temporary files.
+        """Write everything into a folder for temporary files: the one that was named already, if that can be.
 
         Raises:
             OutputError: There is no room either.
         """
+        if self.is_elsewhere:
+            with suppress(OSError):
+                self._replace(content, self.place)
+                return
         before = self.place.parent if self.is_elsewhere else None
         try:
             folder = Path(tempfile.mkdtemp(prefix="gpuprof-rescued-"))
@@ -248,7 +252,7 @@ class ResultsFile:
         self.place = folder / self.path.name
         if before is not None:
             shutil.rmtree(before, ignore_errors=True)
-        elif self._on_rescue is not None:
+        if self._on_rescue is not None:
             self._on_rescue(f"Cannot write {self.path}: {reason(error)}.", self.place)
 
     def _lost(self, error: OSError) -> OutputError:

@@ -294,7 +294,7 @@ def _measured(
     request: Request, options: RunOptions, file: _File, progress: Progress | None, *, ncu: bool
 ) -> Run:
     watcher = progress or _Silent()
-    record = _finished(request, options, file) or measure(
+    record = _finished(request, options, file, ncu=ncu) or measure(
         request, options, watcher, keep=file.open if file.path else None
     )
     if not record.complete:
@@ -304,7 +304,7 @@ def _measured(
     return Run(record)
 
 
-def _finished(request: Request, options: RunOptions, file: _File) -> Record | None:
+def _finished(request: Request, options: RunOptions, file: _File, *, ncu: bool) -> Record | None:
     """A run to which nothing is left to add."""
     if file.resume is None:
         return None
@@ -312,7 +312,15 @@ def _finished(request: Request, options: RunOptions, file: _File) -> Record | No
     record = read_run(path)
     if record.complete:
         check_same_request(record, request, options, path)
-    return record if record.complete else None
+    if not record.complete or (ncu and _lacks_counters(record)):
+        return None
+    return record
+
+
+def _lacks_counters(record: Record) -> bool:
+    from gpuprof.ncu.outcome import lacks_counters
+
+    return lacks_counters(record)
 
 
 def _counted(
@@ -323,18 +331,25 @@ def _counted(
     from gpuprof.ncu.profile import add_counters
 
     with TemporaryDirectory(prefix="gpuprof-", ignore_cleanup_errors=True) as folder:
+        file = (
+            ResultsFile.resumed(save, lambda: record, _warn)
+            if save is not None
+            else ResultsFile(Path(folder) / "results.json", record, replace=False)
+        )
         try:
             return add_counters(
                 record,
                 plan_cases(request, references=True),
                 device=options.device,
                 options=NcuOptions(timeout_s=patience(options.timeout_s)),
-                json_path=save or Path(folder) / "results.json",
+                file=file,
                 progress=progress.profiling,
                 given_arrays=options.given_arrays,
             )[0]
         except KeyboardInterrupt:
-            raise Interrupted(Run(record)) from None
+            raise Interrupted(Run(read_run(file.place))) from None
+        finally:
+            file.close()
 
 
 def declared_request(

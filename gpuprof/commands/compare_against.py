@@ -9,15 +9,15 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuprof import signals
+from gpuprof.commands.compare_place import ComparePlace
 from gpuprof.commands.compare_runs import Outputs, show
 from gpuprof.commands.profile import exit_code
 from gpuprof.commands.progress import watch
-from gpuprof.commands.resuming import tell_rescue
+from gpuprof.commands.resuming import how_to_go_on
 from gpuprof.commands.texts import build_request
 from gpuprof.console import say, tell
 from gpuprof.errors import ExitCode, InputError, ToolError
@@ -31,7 +31,6 @@ from gpuprof.measure.request import Request, Selection
 from gpuprof.measure.run import Progress, RunOptions
 from gpuprof.problems.declaration import FILE_NAME
 from gpuprof.results import Measurement, Run
-from gpuprof.store import ResultsFile
 
 if TYPE_CHECKING:
     from gpuprof.comparison.gates import Gate
@@ -71,7 +70,7 @@ def compare_against(
     options: RunOptions,
     gates: "Sequence[Gate]",
     outputs: Outputs,
-    directory: Path | None,
+    place: ComparePlace,
     *,
     strict: bool,
     quiet: bool,
@@ -87,7 +86,7 @@ def compare_against(
         options: How.
         gates: Conditions that no case may meet.
         outputs: What to write besides both results files.
-        directory: Where those go; a new one when None.
+        place: Where those go.
         strict: Whether what stays uncertain counts.
         quiet: Whether to leave out progress and tables.
 
@@ -96,31 +95,32 @@ def compare_against(
     """
     signals.postpone()
     repository = _Repository.around(wanted.paths)
-    folder = directory or Path("gpuprof-results") / f"compare-{datetime.now():%Y%m%d-%H%M%S}"
-    files = [folder / "base.json", folder / "new.json"]
-    if outputs.html is None:
-        outputs = replace(outputs, html=folder / "comparison.html")
-    outputs.check(files)
-    replace(outputs, html=None, json=files[0], markdown=files[1], junit=None).check()
+    outputs = place.check(outputs)
     commit = repository.commit(revision)
     with repository.checked_out(commit) as checkout:
         requests = _requests(repository, wanted, checkout, revision)
-        with watch(quiet=quiet) as progress:
-            base, new = measure_in_turns(
-                requests,
-                options,
-                _Both(progress),
-                argv=tuple(sys.argv[1:]),
-                keep=(_keeper(files[0], outputs.force), _keeper(files[1], outputs.force)),
-            )
-    return _told(revision, commit, (base, new), files, gates, outputs, strict=strict, quiet=quiet)
+        base, new = place.finished(requests, options) or _measured(requests, options, place, outputs, quiet)
+    return _told(revision, commit, (base, new), place, gates, outputs, strict=strict, quiet=quiet)
+
+
+def _measured(
+    requests: tuple[Request, Request], options: RunOptions, place: ComparePlace, outputs: Outputs, quiet: bool
+) -> tuple[Run, Run]:
+    with watch(quiet=quiet) as progress:
+        return measure_in_turns(
+            requests,
+            options,
+            _Both(progress),
+            argv=tuple(sys.argv[1:]),
+            keep=(place.keeper(place.base, outputs.force), place.keeper(place.new, outputs.force)),
+        )
 
 
 def _told(
     revision: str,
     commit: str,
     runs: tuple[Run, Run],
-    files: list[Path],
+    place: ComparePlace,
     gates: "Sequence[Gate]",
     outputs: Outputs,
     *,
@@ -132,20 +132,13 @@ def _told(
     name = revision if commit.startswith(revision) else f"{revision} ({commit[:9]})"
     compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)
     status = show([compared], gates, outputs, strict=strict, quiet=quiet)
-    for file in files:
+    for file in (place.base, place.new):
         (say if outputs.markdown != Path("-") else tell)(f"Wrote {file}")
     if not runs[1].complete:
         tell("Stopped early: the files hold what was measured until then.")
+        tell(f"  {how_to_go_on(place.folder)}")
         return ExitCode.INTERRUPTED
     return exit_code(runs[1]) or status
-
-
-def _keeper(path: Path, replace_it: bool) -> Any:
-    def keep(run: Run) -> ResultsFile:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return ResultsFile(path, run, replace=replace_it, on_rescue=tell_rescue)
-
-    return keep
 
 
 def _requests(
@@ -303,18 +296,24 @@ class _Repository:
 
     @contextmanager
     def checked_out(self, commit: str) -> Iterator[Path]:
-        """A folder that holds the commit, for the length of a comparison."""
+        """A folder that holds the commit, for the length of a comparison.
+
+        The repository knows nothing of it: a kill leaves nothing behind there.
+        """
         with tempfile.TemporaryDirectory(prefix="gpuprof-base-") as scratch:
-            checkout = Path(scratch, "tree")
-            _git(self.root, "worktree", "add", "--detach", "--quiet", str(checkout), commit)
-            try:
-                yield checkout
-            finally:
-                _git(self.root, "worktree", "remove", "--force", str(checkout))
+            checkout, index = Path(scratch, "tree"), Path(scratch, "index")
+            _git(self.root, "read-tree", commit, index=index)
+            _git(self.root, "checkout-index", "--all", f"--prefix={checkout}{os.sep}", index=index)
+            yield checkout
 
 
-def _git(where: Path, *arguments: str) -> str:
+def _git(where: Path, *arguments: str, index: Path | None = None) -> str:
     """What a git command prints; hooks of the repository do not run.
+
+    Args:
+        where: A folder of the repository.
+        arguments: The command.
+        index: The index to use in the place of the repository's.
 
     Raises:
         InputError: It fails, as it does outside of a repository.
@@ -329,7 +328,10 @@ def _git(where: Path, *arguments: str) -> str:
             errors="replace",
             timeout=_GIT_TIMEOUT_S,
             # Within a hook git says where its repository is, which need not be that of the kernels.
-            env={name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+            env={
+                **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+                **({} if index is None else {"GIT_INDEX_FILE": str(index)}),
+            },
             check=False,
         )
     except FileNotFoundError as error:

@@ -19,6 +19,7 @@ from gpuprof.commands.options import (
     Kernels,
     Lines,
     Quiet,
+    Resume,
     Seconds,
     Seed,
     Set,
@@ -74,6 +75,7 @@ _MEASURING = {
     "arch": "--arch",
     "sim_blocks": "--sim-blocks",
     "output": "--output",
+    "resume": "--resume",
 }
 
 
@@ -104,6 +106,7 @@ def compare(
     sim_blocks: SimBlocks = None,
     lines: Lines = True,
     output: Directory = None,
+    resume: Resume = None,
 ) -> None:
     """Say which cases regressed, improved or stayed the same, and hold them against gates."""
     outputs = Outputs(html, json, markdown, junit, force)
@@ -129,6 +132,7 @@ def _measure_and_compare(
     against: str, paths: list[Path], given: dict[str, Any], gates: Any, outputs: Outputs
 ) -> ExitCode:
     from gpuprof.commands.compare_against import Wanted, compare_against
+    from gpuprof.commands.compare_place import ComparePlace
     from gpuprof.commands.texts import parse_assignments
     from gpuprof.kernels.preprocessing import parse_preprocessing
 
@@ -148,7 +152,7 @@ def _measure_and_compare(
         options,
         gates,
         outputs,
-        given["output"],
+        ComparePlace.named(given["output"], given["resume"]),
         strict=given["strict"],
         quiet=given["quiet"],
     )

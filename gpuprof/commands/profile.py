@@ -36,6 +36,7 @@ from gpuprof.files import check_distinct, check_writable
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
 from gpuprof.measure.run import Progress, RunOptions, measure
+from gpuprof.reading import read_run
 from gpuprof.results import Run
 from gpuprof.store import ResultsFile
 
@@ -225,20 +226,26 @@ def profile(
         kept.append(destination.open(name, run))
         return kept[0]
 
-    finished = destination.resume and finished_run(destination.paths(name)[0], request, options)
+    resumed = destination.resume is not None
+    finished = (
+        finished_run(destination.paths(name)[0], request, options, counters=ncu is not None)
+        if resumed
+        else None
+    )
+    reports: list[Path] = []
+    counted = True
     with watch(quiet=quiet) as progress:
         try:
             run = finished or measure(request, options, progress, argv=argv, keep=keep)
+            if ncu is not None and run.complete and not finished:
+                run, reports, counted = _with_counters(run, request, options, ncu, kept, progress)
         except OutputError as error:
             if error.run is not None and not quiet:
                 _print(error.run, aside=piped)
             raise
-        json_path = kept[0].place if kept else destination.paths(name)[0]
-        html_path = destination.report_beside(json_path)
-        written = [json_path, html_path]
-        if ncu is not None and run.complete and not finished:
-            run, counted = _with_counters(run, request, options, ncu, json_path, progress)
-            written += counted
+    json_path = kept[-1].place if kept else destination.paths(name)[0]
+    html_path = destination.report_beside(json_path)
+    written = [json_path, html_path, *reports]
     if not quiet:
         _print(run, aside=piped)
     try:
@@ -253,11 +260,17 @@ def profile(
     print_written(*written, aside=piped)
     if browser:
         open_report(html_path)
-    if kept and kept[0].is_elsewhere:
+    if kept and kept[-1].is_elsewhere:
         tell(f"gpuprof: {destination.paths(name)[0]} could not be written: the files above hold the run.")
         return ExitCode.ENVIRONMENT
     if not run.complete:
         tell("Stopped early: the files hold what was measured until then.")
+        tell(f"  {how_to_go_on(json_path)}")
+        return ExitCode.INTERRUPTED
+    if not counted:
+        tell(
+            "Stopped while Nsight Compute counted: the files hold what was measured, and its counters so far."
+        )
         tell(f"  {how_to_go_on(json_path)}")
         return ExitCode.INTERRUPTED
     held = hold(run, gates, strict=strict, quiet=quiet, aside=piped)
@@ -275,31 +288,43 @@ def _with_counters(
     request: Request,
     options: RunOptions,
     ncu: "NcuOptions",
-    json_path: Path,
+    kept: list[ResultsFile],
     progress: Progress,
-) -> tuple[Run, list[Path]]:
-    """The run with Nsight Compute's counters, and the report files; its problems go to standard error."""
+) -> tuple[Run, list[Path], bool]:
+    """The run with Nsight Compute's counters, the report files, and whether it came to its end.
+
+    The results file is claimed again for it, and joins those that were. Nsight Compute's problems go to
+    standard error.
+    """
     if run.backend != "gpu":
         tell("--ncu needs a GPU: Nsight Compute was not run.")
-        return run, []
+        return run, [], True
     from gpuprof.ncu.profile import add_counters
 
+    place = kept[-1].place
+    file = (
+        ResultsFile.resumed(place, lambda: run, tell_rescue)
+        if place.is_file()
+        else ResultsFile(place, run, replace=False, on_rescue=tell_rescue)
+    )
+    kept.append(file)
     try:
         run, outcome = add_counters(
             run,
             plan_cases(request, references=True),
             device=options.device,
             options=ncu,
-            json_path=json_path,
+            file=file,
             progress=progress.profiling,
         )
     except KeyboardInterrupt:
-        tell("Stopped while Nsight Compute counted: the files hold what was measured, without its counters.")
-        return run, []
+        return read_run(file.place) if file.place.is_file() else run, [], False
+    finally:
+        file.close()
     if outcome.problem is not None:
         tell(f"No counters: {outcome.problem.what}")
         tell(f"  {outcome.problem.fix}")
-    return run, list(outcome.reports)
+    return run, list(outcome.reports), True
 
 
 def exit_code(run: Run) -> ExitCode:

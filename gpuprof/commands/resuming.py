@@ -34,8 +34,14 @@ def go_on(path: Path, now: Run) -> ResultsFile:
     return ResultsFile.resumed(path, read, tell_rescue)
 
 
-def finished_run(path: Path, request: Request, options: RunOptions) -> Run | None:
+def finished_run(path: Path, request: Request, options: RunOptions, *, counters: bool) -> Run | None:
     """A run to which nothing is left to add; None for one that goes on.
+
+    Args:
+        path: The file.
+        request: What is asked for.
+        options: How.
+        counters: Whether Nsight Compute's are wanted too.
 
     Raises:
         InputError: It was asked for otherwise.
@@ -44,12 +50,21 @@ def finished_run(path: Path, request: Request, options: RunOptions) -> Run | Non
     if not run.complete:
         return None
     check_same_request(run, request, options, path)
+    if counters:
+        from gpuprof.ncu.outcome import lacks_counters
+
+        if lacks_counters(run):
+            return None
     tell(f"{path} holds the whole run: nothing is left to measure.")
     return run
 
 
-def refuse_what_was_stopped(path: Path) -> None:
+def refuse_what_was_stopped(path: Path, named: Path | None = None) -> None:
     """Name `--resume` where a new run would stand in the place of one that was stopped.
+
+    Args:
+        path: The file to be written.
+        named: What `--resume` takes; None for the file, or its folder.
 
     Raises:
         InputError: There is one.
@@ -62,7 +77,7 @@ def refuse_what_was_stopped(path: Path) -> None:
         return
     raise InputError(
         f"{path} holds {_cases(len(run.cases))} of a run that was stopped.",
-        fix=f"{how_to_go_on(path)}. Or name another path, or add --force to replace it.",
+        fix=f"{how_to_go_on(named or path)}. Or name another path, or add --force to replace it.",
     )
 
 

@@ -26,8 +26,15 @@ from gpuprof.comparison.noise import CARDS, FLUKES, class_of
 
 #: How often a healthy card may be named, over all that it is judged by.
 LEVEL = 0.0002
+#: The same where there are few cards: 2 % is to be seen among them too, and few are named for nothing then.
+LEVEL_OF_FEW = 0.0008
+#: Shares of that for all of a card, for its parts together, and for its cases together. If each judgement had
+#: the same, dozens of cases would blunt the one that finds a card which is slow throughout.
+_SHARES = (0.5, 0.25, 0.25)
 #: Cards from which on their own spread is known well enough to judge by.
 ENOUGH_CARDS = 20
+#: Cards from which on their own spread says anything at all.
+FEWEST_OWN = 5
 #: Cases that stand for a card or for one part of it: a median of fewer is one case's.
 FEWEST_CASES = 3
 #: Deviation of all of a card from which it is ever called one.
@@ -36,6 +43,8 @@ LEAST_OF_CARD = 0.01
 MOST_OUTLIERS = 0.1
 #: Makes the first quartile of distances between pairs the standard deviation of normal values.
 _QN = 2.2219
+#: What of few values is that quartile's excess over the standard deviation of normal ones, from 2 values on.
+_QN_OF_FEW = (0.399, 0.994, 0.512, 0.844, 0.611, 0.857, 0.669, 0.872)
 #: Relative precision to which Qn is found.
 _PRECISION = 1e-3
 #: Standard error of a median over that of a mean.
@@ -182,13 +191,18 @@ def judge_cards(series: Sequence[Series]) -> Judged:
         for card, residual in _residuals(case):
             residuals[card].append(residual)
     parts = {case.part for case in series if case.part}
-    tests = 1 + len(parts) + max(map(len, residuals.values()), default=0)
-    reach = NormalDist().inv_cdf(1 - LEVEL / 2 / tests)
-    whole, spread = _over(residuals, "", reach)
-    of_parts = [_over(_in_part(residuals, part), part, reach)[0] for part in sorted(parts)]
+    tests = (1, len(parts), max(map(len, residuals.values()), default=0))
+    level = LEVEL if len(residuals) >= ENOUGH_CARDS else LEVEL_OF_FEW
+    if len(residuals) == 2:  # only one of the two is ever named
+        level *= 2
+    of_whole, of_part, of_case = (
+        _reach(share * level, count) for share, count in zip(_SHARES, tests, strict=True)
+    )
+    whole, spread = _over(residuals, "", of_whole)
+    of_parts = [_over(_in_part(residuals, part), part, of_part)[0] for part in sorted(parts)]
     found = []
     for card, own in residuals.items():
-        outlier = _outlier(card, own, whole.get(card), [of[card] for of in of_parts if card in of], reach)
+        outlier = _outlier(card, own, whole.get(card), [of[card] for of in of_parts if card in of], of_case)
         if outlier is not None:
             found.append(outlier)
     found.sort(key=lambda item: (not item.confirmed, -abs(item.gravest.change), item.card))
@@ -201,6 +215,11 @@ def judge_cards(series: Sequence[Series]) -> Judged:
     )
 
 
+def _reach(level: float, tests: int) -> float:
+    """Standard deviations that a healthy card exceeds in one of so many judgements as often as it may."""
+    return NormalDist().inv_cdf(1 - level / 2 / max(1, tests))
+
+
 def spread_of(values: Iterable[float]) -> float:
     """Qn, the robust standard deviation: a quartile of all distances between two of the values.
 
@@ -209,7 +228,8 @@ def spread_of(values: Iterable[float]) -> float:
 
     Returns:
         That quartile, scaled to the standard deviation of normal values and correct to a thousandth; 0 where
-        more than half of the values are equal.
+        more than half of the values are equal. Few values have a factor of their own (C. Croux and P. J.
+        Rousseeuw, "Time-efficient algorithms for two highly robust estimators of scale", 1992).
     """
     ordered = sorted(values)
     half = len(ordered) // 2 + 1
@@ -223,7 +243,14 @@ def spread_of(values: Iterable[float]) -> float:
             high = middle
         else:
             low = middle
-    return _QN * high
+    return _QN * _of_few(len(ordered)) * high
+
+
+def _of_few(count: int) -> float:
+    """By how much the quartile of so many normal values is too large, as a factor against it."""
+    if count - 2 < len(_QN_OF_FEW):
+        return _QN_OF_FEW[count - 2]
+    return count / (count + (1.4 if count % 2 else 3.8))
 
 
 def _pairs_within(ordered: Sequence[float], distance: float) -> int:
@@ -243,7 +270,7 @@ def _middle(values: Sequence[float]) -> float:
 
 def _between(values: Sequence[float]) -> float:
     """Standard deviation between cards: their own where they are enough, at least the known one of few."""
-    if len(values) == 2:  # their distance is what is in question
+    if len(values) < FEWEST_OWN:  # the distance between two of them is all that there is to tell it by
         return CARDS
     own = spread_of(values)
     return own if len(values) >= ENOUGH_CARDS else max(own, CARDS)

@@ -76,7 +76,7 @@ class WorkerProcess:
 
     def __init__(self, request: Open | OpenExecutor, patience_s: float = _OPEN_TIMEOUT_S) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "gpuprof.measure.worker"],
+            [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 #: Differences that a message names, and characters of a value that it quotes.
 _MOST_NAMED = 4
 _MOST_QUOTED = 60
+#: Of an environment, what is known only once the counters are read; whoever adds further ones looks at it.
+_COUNTED_WITH = "ncu"
 #: Where a run of its own belongs, whatever differs.
 _ANEW = "Measure what has changed in a run of its own: name another place with -o."
 
@@ -187,7 +189,8 @@ def _requests(before: Run, wanted: _Wanted) -> Iterator[str]:
 def _surroundings(before: Run, now: Run) -> Iterator[str]:
     if before.backend != now.backend:
         yield f"it ran on {before.backend}, now it would on {now.backend}"
-    yield from _unlike(before.environment, now.environment, "")
+    environment = {name: version for name, version in before.environment.items() if name != _COUNTED_WITH}
+    yield from _unlike(environment, now.environment, "")
     if len(before.devices) != len(now.devices):
         yield f"it ran on {len(before.devices)} devices, now there are {len(now.devices)}"
     for old, new in zip(before.devices, now.devices, strict=False):

@@ -1,214 +1,40 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""The worker process: opens a backend and measures the cases it is sent, until a kernel kills its context.
+"""The worker process: tied to the one that starts it before anything else is loaded, which takes a second.
 
-Run as `python -m gpuprof.measure.worker`; requests come on standard input, answers go to standard output.
+Run as `python -m gpuprof.measure.worker PARENT`, with that one's process id.
 """
 
 import ctypes
-import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TextIO
 
 from gpuprof import signals
-from gpuprof.backends.base import Backend, Functions
-from gpuprof.backends.compile_only import CompileOnlyBackend
-from gpuprof.backends.select import open_backend
-from gpuprof.errors import CaseFailure, CaseSkipped, GpuprofError
-from gpuprof.kernels.kernel import Kernel
-from gpuprof.kernels.shape import LaunchShape, configure
-from gpuprof.measure.case import Case, resolve
-from gpuprof.measure.execute import Compiler, measure_case
-from gpuprof.measure.protocol import (
-    Build,
-    Built,
-    Compiled,
-    Count,
-    Counted,
-    Explain,
-    Explained,
-    Measure,
-    Measured,
-    Open,
-    Opened,
-    OpenExecutor,
-    Prepare,
-    Refused,
-    Size,
-    Sized,
-    decode,
-    encode,
-)
-from gpuprof.measure.versions import versions
-from gpuprof.problems.given import look_in
-from gpuprof.statistics import Budget
 
 
-class Worker:
-    """Answers requests; `lost` says that the device context is gone.
+def end_with_parent(parent: int) -> None:
+    """Ask Linux to end this process with its parent, even while it waits inside the driver.
 
     Args:
-        tell: Sends a message on the way to an answer.
+        parent: The process id of the parent: where it is gone by now, this process ends at once.
     """
-
-    def __init__(self, tell: Callable[[Any], None]) -> None:
-        self.lost = False
-        self._tell = tell
-        self._backend: Backend
-        self._compile: Compiler
-
-    def answer(self, request: Any) -> Any:
-        """The answer to one request, or None where there is none."""
-        match request:
-            case Open():
-                return self._open(request)
-            case OpenExecutor():
-                return self._open_executor(request)
-            case Size():
-                return Sized(tuple(map(self._backend.problem_bytes, request.problems)))
-            case Prepare():
-                for case in request.cases:
-                    self._prepare(case)
-                return None
-            case Measure():
-                measurement, self.lost = measure_case(request.case, self._backend, self._compiled)
-                return Measured(measurement, self.lost)
-            case Explain():
-                return self._explain(request)
-            case Count():
-                return self._count(request.case)
-            case Build():
-                nothing = CompileOnlyBackend(self._backend.device, "only its resources were asked for")
-                return Built(measure_case(request.case, nothing, self._compile)[0])
-        raise TypeError(f"no request: {request!r}")
-
-    def _open(self, request: Open) -> Opened:
-        if request.given_arrays:
-            look_in(request.given_arrays)
-        budget = Budget(seconds=request.seconds_per_case)
-        self._backend, reason = open_backend(
-            request.device,
-            request.arch,
-            request.seed,
-            budget,
-            request.sim_blocks,
-            request.libraries,
-        )
-        return self._opened(reason)
-
-    def _open_executor(self, request: OpenExecutor) -> Opened:
-        from gpuprof.backends.sim.backend import SimBackend
-
-        look_in(request.given_arrays)
-        self._backend = SimBackend(request.device, request.seed, request.sim_blocks)
-        return self._opened(None)
-
-    def _opened(self, reason: str | None) -> Opened:
-        self._compile = Compiler(self._backend.compile_arch, self._backend.expect)
-        return Opened(
-            device=self._backend.device,
-            backend=self._backend.name,
-            backend_reason=reason,
-            environment={**versions(), **self._backend.environment},
-            memory_budget_bytes=self._backend.memory_budget_bytes,
-            bus_id=self._backend.bus_id,
-            conditions=self._backend.conditions,
-        )
-
-    def _compiled(self, kernel: Kernel, shape: LaunchShape) -> Functions:
-        """Compile, and say so when that is over: compiling and running have limits of their own."""
-        try:
-            return self._compile(kernel, shape)
-        finally:
-            self._tell(Compiled(kernel.id))
-
-    def _explain(self, request: Explain) -> Explained:
-        from gpuprof.backends.sim.backend import SimBackend
-        from gpuprof.measure.explain import explain_case
-
-        if not isinstance(self._backend, SimBackend):
-            raise TypeError("only the executor explains")
-        arguments = request.case, request.question, self._backend, self._compile, request.seconds
-        return Explained(*explain_case(*arguments))
-
-    def _count(self, case: Case) -> Counted:
-        from gpuprof.backends.sim.backend import SimBackend
-
-        executor = self._backend
-        if not isinstance(executor, SimBackend):
-            raise TypeError("only the executor counts")
-        if executor.problem_bytes(case.problem) > executor.memory_budget_bytes:
-            return Counted({}, reason="its arrays do not fit into this machine's memory once more")
-        try:
-            case, kernel = resolve(case, executor.device)
-            shape = configure(kernel, case.problem, case.block, case.params, executor.device)
-            executed = executor.count(kernel, case.problem, shape, self._compile(kernel, shape))
-        except (CaseFailure, CaseSkipped) as error:
-            return Counted({}, reason=error.what)
-        return Counted(executed.counters, executed.lines, executed.lines_reason, executed.remarks)
-
-    def _prepare(self, case: Case) -> None:
-        """Start compiling; whatever is wrong with the case will be said when it is measured."""
-        try:
-            case, kernel = resolve(case, self._backend.device)
-            shape = configure(kernel, case.problem, case.block, case.params, self._backend.device)
-            self._compile.compile_ahead(kernel, shape)
-        except GpuprofError:
-            return
-
-
-def serve(requests: TextIO, answers: TextIO) -> None:
-    """Answer requests until the input ends or the device context is lost."""
-
-    def tell(message: Any) -> None:
-        answers.write(encode(message))
-        answers.flush()
-
-    worker = Worker(tell)
-    for line in requests:
-        try:
-            answer = worker.answer(decode(line))
-        except GpuprofError as error:
-            answer = Refused(error.what, error.fix, int(error.exit_code))
-        if answer is not None:
-            tell(answer)
-        if worker.lost:
-            break
-
-
-def _die_with_parent() -> None:
-    """Ask Linux to end this process with its parent, even while it waits inside the driver."""
     pr_set_pdeathsig = 1
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
-def _collect_rarely() -> None:
-    """Look for garbage less often: decoded kernels are very many objects, and all of them stay.
-
-    Looking at them again and again takes a tenth of what executing them does.
-    """
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def main() -> None:
-    """Serve on the process's own streams."""
-    _die_with_parent()
+    """Serve the parent until it has no more requests."""
+    end_with_parent(int(sys.argv[1]))
     # Ctrl-C and its like are the parent's to handle: it ends the worker when it has saved what is there.
     signals.disregard()
-    _collect_rarely()
-    # A kernel's printf and a library's chatter go to standard output too: keep them off the answers.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    serve(sys.stdin, answers)
-    answers.flush()
-    # A lost context, or threads still compiling, must not delay the end.
-    os._exit(0)
+    from gpuprof.measure.serving import main as serve
+
+    serve()
 
 
 if __name__ == "__main__":

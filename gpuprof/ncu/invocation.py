@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,13 @@ from gpuprof.ncu.find import Ncu
 from gpuprof.ncu.journal import Event, Job, read_journal, write_job
 from gpuprof.ncu.metrics import requested
 
+#: Name of a job's journal, beside its report.
+JOURNAL_SUFFIX = ".ncu-journal"
 _POLL_S = 0.1
 #: Time for ncu to write its report once the profiled process is gone.
 _FINISH_S = 60.0
+#: The same where the command was asked to end.
+_LEAVE_S = 15.0
 _OUTPUT_BYTES = 1 << 20
 
 
@@ -58,12 +62,14 @@ class Ended:
         output: What ncu and the process printed.
         status: ncu's exit status.
         timed_out: Whether it was ended because a case took too long.
+        cut: Whether it was ended from outside, which is no fault of the case whose turn it was.
     """
 
     events: list[Event]
     output: str
     status: int
     timed_out: bool
+    cut: bool = False
 
 
 def ncu_command(ncu: Ncu, options: NcuOptions, report: Path, job_path: Path) -> list[str]:
@@ -91,27 +97,35 @@ def run_ncu(
 ) -> Ended:
     """Profile a job to its end, whatever that is.
 
+    The journal stands beside the report and stays there: should this process be asked to end, or be killed,
+    the two of them tell what was profiled until then.
+
     Args:
         ncu: Nsight Compute.
         options: How to profile.
-        report: The `.ncu-rep` file to write; an older one is removed first.
+        report: The `.ncu-rep` file to write; an older one is removed first, and its journal.
         job: Makes the job, given the path of its journal.
         on_start: Told a case's index when its turn comes.
 
     Raises:
-        NcuError: ncu cannot be started, or the report's directory cannot be written.
+        NcuError: ncu cannot be started, or the report's directory or the one for temporary files cannot be
+            written.
+        KeyboardInterrupt: The command was asked to end; ncu has written what it had.
     """
-    with tempfile.TemporaryDirectory(prefix="gpuprof-ncu-") as scratch:
-        journal, job_path = Path(scratch, "journal"), Path(scratch, "job.json")
-        write_job(job(str(journal)), job_path)
+    journal = report.with_suffix(JOURNAL_SUFFIX)
+    try:
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.unlink(missing_ok=True)
+        journal.unlink(missing_ok=True)
+    except OSError as error:
+        raise NcuError(f"Cannot write {report}: {reason(error)}.", fix="Name another directory.") from error
+    with _scratch() as scratch:
+        job_path = Path(scratch, "job.json")
         try:
-            report.parent.mkdir(parents=True, exist_ok=True)
-            report.unlink(missing_ok=True)
+            write_job(job(str(journal)), job_path)
         except OSError as error:
-            raise NcuError(
-                f"Cannot write {report}: {reason(error)}.", fix="Name another directory."
-            ) from error
-        with tempfile.TemporaryFile() as output:
+            raise _no_scratch(error) from error
+        with open(Path(scratch, "output"), "w+b") as output:
             try:
                 process = subprocess.Popen(
                     ncu_command(ncu, options, report, job_path),
@@ -133,6 +147,20 @@ def run_ncu(
         return Ended(read_journal(journal), text, process.returncode, timed_out)
 
 
+@contextmanager
+def _scratch() -> Iterator[str]:
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="gpuprof-ncu-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise _no_scratch(error) from error
+    with folder as name:
+        yield name
+
+
+def _no_scratch(error: OSError) -> NcuError:
+    return NcuError(f"Cannot write a temporary file: {reason(error)}.", fix="Make room, or set TMPDIR.")
+
+
 def _watch(
     process: subprocess.Popen[bytes], journal: Path, timeout_s: float, on_start: Callable[[int], None]
 ) -> bool:
@@ -149,20 +177,26 @@ def _watch(
         seen = len(events)
         if ended:
             return False
-        signals.check()
+        try:
+            signals.check()
+        except KeyboardInterrupt:
+            _end_target(process, events, _LEAVE_S)
+            raise
         if time.monotonic() - last > timeout_s:
-            _kill_target(events)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_FINISH_S)
+            _end_target(process, events, _FINISH_S)
             return True
         time.sleep(_POLL_S)
 
 
-def _kill_target(events: list[Event]) -> None:
-    for event in events:
-        if event.kind == "opened" and event.pid:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(event.pid, signal.SIGKILL)
+def _end_target(process: subprocess.Popen[bytes], events: list[Event], patience_s: float) -> None:
+    """End the profiled process, and give ncu time to write what it has."""
+    opened = [event.pid for event in events if event.kind == "opened" and event.pid]
+    for pid in opened:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    if opened:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience_s)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -37,6 +37,7 @@ class Job:
         tasks: The cases, in the order to launch them.
         given_arrays: Folder of the arrays that a program gave; empty where it gave none.
         owner: The process that wants it, with which it ends; 0 for none.
+        run: What tells the run that it is for.
     """
 
     device_ordinal: int
@@ -45,6 +46,7 @@ class Job:
     tasks: tuple[Task, ...]
     given_arrays: str = ""
     owner: int = 0
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Event:
         pid: The process, for `opened`.
         reason: Why, for `refused` and `failed`.
         launched: For `launching`.
+        run: What tells the run that it is for, for `opened`.
     """
 
     kind: Literal["opened", "started", "refused", "launching", "done", "failed"]
@@ -84,6 +87,7 @@ class Event:
     pid: int | None = None
     reason: str | None = None
     launched: Launched | None = None
+    run: str = ""
 
 
 def write_job(job: Job, path: Path) -> None:

@@ -34,7 +34,8 @@ class CaseProfile:
     Args:
         counters: By gpuprof's names; those without a value carry the reason.
         achieved_occupancy_pct: Active warps as a share of the limit.
-        reason: Why the case has no profile.
+        reason: Why the case has no profile. Without any counter, its turn has not come: the fault is not its
+            own.
     """
 
     counters: Mapping[str, Counter]
@@ -57,6 +58,23 @@ class NcuOutcome:
     reports: tuple[Path, ...] = ()
     version: str | None = None
     problem: NcuError | None = None
+
+
+def is_profiled(case: Measurement) -> bool:
+    """Whether Nsight Compute is done with a case, even if it has no value."""
+    return any(counter.source == "ncu" for counter in case.counters.values())
+
+
+def lacks_counters(run: Run) -> bool:
+    """Whether there are cases that Nsight Compute could still profile."""
+    return run.backend == "gpu" and any(
+        case.outcome == "ok" and not case.is_reference and not is_profiled(case) for case in run.cases
+    )
+
+
+def unprofiled(reason: str) -> CaseProfile:
+    """A case whose turn did not come, for no fault of its own."""
+    return CaseProfile({}, None, reason)
 
 
 def without_profile(reason: str) -> CaseProfile:
@@ -157,7 +175,7 @@ def _with_profile(case: Measurement, profile: CaseProfile) -> Measurement:
     if occupancy is not None:
         why = None
         if profile.achieved_occupancy_pct is None:
-            why = profile.counters[OCCUPANCY].reason
+            why = profile.counters[OCCUPANCY].reason if profile.counters else profile.reason
         occupancy = replace(occupancy, achieved_pct=profile.achieved_occupancy_pct, achieved_reason=why)
     # What another source counted stays where Nsight Compute has no value.
     gained = {

@@ -3,26 +3,41 @@
 """Profile the cases of a run under Nsight Compute: all in one process, and past those that break it."""
 
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpuprof.kernels.entries import function_name
 from gpuprof.measure.case import Case, on_host
-from gpuprof.ncu.diagnosis import NcuError, NcuReadError, diagnose, diagnose_launch, first_error
+from gpuprof.ncu.diagnosis import NcuError, NcuReadError, diagnose
 from gpuprof.ncu.find import Ncu, find_ncu
 from gpuprof.ncu.invocation import Ended, NcuOptions, run_ncu
-from gpuprof.ncu.journal import Attempt, Event, Job, Task, attempts
-from gpuprof.ncu.outcome import CaseProfile, NcuOutcome, merge, profilable, profile_of, without_profile
+from gpuprof.ncu.journal import Event, Job, Task, attempts
+from gpuprof.ncu.leftover import free_reports, profiles_left, remove_journals
+from gpuprof.ncu.outcome import (
+    CaseProfile,
+    NcuOutcome,
+    is_profiled,
+    merge,
+    profilable,
+    unprofiled,
+    without_profile,
+)
 from gpuprof.ncu.read import ProfiledLaunch, read_report
-from gpuprof.ncu.several_launches import combined
+from gpuprof.ncu.settling import last_words, settle
 from gpuprof.results import Run
-from gpuprof.store import write_run
-from gpuprof.text import format_extent
+from gpuprof.store import ResultsFile
 
 Progress = Callable[[Case], None]
+#: Keeps profiles as soon as there are some, by case index, with the version of what made them.
+Keep = Callable[[Mapping[int, CaseProfile], str | None], None]
 #: After this many ncu processes in a row that brought no profile, the fault is not the kernels'.
 _MAX_BARREN = 5
+_DOUBT = "Nsight Compute's report does not hold one profile for one launch"
+
+
+def _forget(_profiles: Mapping[int, CaseProfile], _version: str | None) -> None:
+    """Keep nothing."""
 
 
 def collect(
@@ -34,11 +49,15 @@ def collect(
     report_path: Path,
     progress: Progress,
     given_arrays: str = "",
+    run: str = "",
+    earlier_version: str | None = None,
+    keep: Keep = _forget,
 ) -> NcuOutcome:
     """Profile each case once.
 
     Whatever fails, fails for the cases it concerns only: the outcome holds every case, and one that could not
-    be profiled carries the reason. Nothing is raised for a fault of Nsight Compute.
+    be profiled carries the reason. Nothing is raised for a fault of Nsight Compute. What an earlier part of
+    the same run profiled, and could not keep before it was ended, is taken from its reports.
 
     Args:
         cases: Cases that run and are correct, with their index in the run.
@@ -48,15 +67,32 @@ def collect(
         report_path: The `.ncu-rep` file; should a second one be needed, it stands beside it with `-2`.
         progress: Told each case when its turn comes.
         given_arrays: Folder of the arrays that a program gave, for operations made of them.
+        run: What tells the run.
+        earlier_version: Of the Nsight Compute that profiled other cases of the run: the counts of another one
+            do not belong beside them.
+        keep: Told what was found as soon as it is.
+
+    Raises:
+        KeyboardInterrupt: The command was asked to end. The reports stay, for a run that goes on.
     """
-    collector = _Collector(cases, device_ordinal, seed, options, report_path, progress, given_arrays)
+    collector = _Collector(
+        dict(cases), device_ordinal, seed, options, report_path, progress, given_arrays, run, keep
+    )
     try:
-        ncu = find_ncu(options.path)
-        collector.version = ncu.version
-        collector.run(ncu)
+        if cases:
+            ncu = find_ncu(options.path)
+            if earlier_version not in (None, ncu.version):
+                raise NcuError(
+                    f"Nsight Compute {earlier_version} has profiled the cases before, this is {ncu.version}.",
+                    fix="Name the one before with --ncu-path.",
+                )
+            collector.version = ncu.version
+            collector.take_what_is_left(ncu)
+            collector.run_all(ncu, goes_on=bool(earlier_version or collector.profiles))
     except NcuError as error:
         collector.problem = error
         collector.give_up(str(error))
+    remove_journals(report_path)
     return NcuOutcome(collector.profiles, tuple(collector.reports), collector.version, collector.problem)
 
 
@@ -66,19 +102,21 @@ def add_counters(
     *,
     device: str,
     options: NcuOptions,
-    json_path: Path,
+    file: ResultsFile,
     progress: Progress,
     given_arrays: str = "",
 ) -> tuple[Run, NcuOutcome]:
     """Profile the cases of a finished run that ended well, and keep the counters in its results file.
+
+    Cases that Nsight Compute is done with already are left out.
 
     Args:
         run: The run, measured on a GPU.
         cases: Its plan, in order.
         device: As `--device`, where the run does not tell which GPUs it had; `auto` is the first.
         options: How to profile.
-        json_path: The results file; the report stands beside it under its name, those of further GPUs with
-            their numbers.
+        file: The results file; the report stands beside it under its name, those of further GPUs with their
+            numbers.
         progress: Told each case when its turn comes.
         given_arrays: As in `collect`.
 
@@ -86,22 +124,35 @@ def add_counters(
         The run with the counters, and how profiling went.
 
     Raises:
-        InputError: The results file cannot be written.
+        OutputError: There is no room for the results, wherever; it holds the run.
+        KeyboardInterrupt: The command was asked to end. What was profiled is in the file or in the reports.
     """
     outcomes = []
+    earlier_version = run.environment.get("ncu") if any(map(is_profiled, run.cases)) else None
+
+    def keep(profiles: Mapping[int, CaseProfile], version: str | None) -> None:
+        nonlocal run
+        run = merge(run, NcuOutcome(profiles, version=version))
+        file.compact(run)
+
+    path = file.place
     for number in range(len(run.devices)):
         ordinal = run.place(number).selector or device
-        name = json_path.stem if number == 0 else f"{json_path.stem}-gpu{ordinal}"
+        name = path.stem if number == 0 else f"{path.stem}-gpu{ordinal}"
+        # The host's references ran beside the first device only.
+        own = profilable(run, [case for case in cases if number == 0 or not on_host(case)], number)
         outcomes.append(
             collect(
-                # The host's references ran beside the first device only.
-                profilable(run, [case for case in cases if number == 0 or not on_host(case)], number),
+                [(index, case) for index, case in own if not is_profiled(run.cases[index])],
                 device_ordinal=int(ordinal) if ordinal.isdecimal() else 0,
                 seed=run.seed,
                 options=options,
-                report_path=json_path.with_name(f"{name}.ncu-rep"),
+                report_path=path.with_name(f"{name}.ncu-rep"),
                 progress=progress,
                 given_arrays=given_arrays,
+                run=run.created_utc,
+                earlier_version=earlier_version,
+                keep=keep,
             )
         )
         if outcomes[-1].problem is not None:
@@ -109,78 +160,88 @@ def add_counters(
     outcome = NcuOutcome(
         {index: profile for one in outcomes for index, profile in one.profiles.items()},
         tuple(report for one in outcomes for report in one.reports),
-        outcomes[0].version,
+        next((one.version for one in outcomes if one.version), None),
         outcomes[-1].problem,
     )
     merged = merge(run, outcome)
-    write_run(merged, json_path)
+    file.finish(merged)
     return merged, outcome
 
 
+@dataclass
 class _Collector:
-    """The profiles so far, and what is still to do."""
+    """The profiles so far, and what is still to do; arguments as of `collect`."""
 
-    def __init__(
-        self,
-        cases: Sequence[tuple[int, Case]],
-        device_ordinal: int,
-        seed: int,
-        options: NcuOptions,
-        report_path: Path,
-        progress: Progress,
-        given_arrays: str,
-    ) -> None:
-        self._cases = dict(cases)
-        self._device_ordinal = device_ordinal
-        self._seed = seed
-        self._options = options
-        self._report_path = report_path
-        self._progress = progress
-        self._given_arrays = given_arrays
-        self._runs = 0
-        self._barren = 0
-        self.profiles: dict[int, CaseProfile] = {}
-        self.reports: list[Path] = []
-        self.version: str | None = None
-        self.problem: NcuError | None = None
+    cases: dict[int, Case]
+    device_ordinal: int
+    seed: int
+    options: NcuOptions
+    report_path: Path
+    progress: Progress
+    given_arrays: str
+    run: str
+    keep: Keep
+    profiles: dict[int, CaseProfile] = field(default_factory=dict)
+    reports: list[Path] = field(default_factory=list)
+    version: str | None = None
+    problem: NcuError | None = None
+    _barren: int = 0
+    _was_killed: bool = False
 
-    def run(self, ncu: Ncu) -> None:
-        """Profile everything, in as few ncu processes as the cases allow."""
+    def take_what_is_left(self, ncu: Ncu) -> None:
+        """Take what an earlier part of the run profiled and could not keep."""
+        for report, found in profiles_left(self.report_path, self.run, self.cases, ncu):
+            self.reports.append(report)
+            self._settle(found)
+
+    def run_all(self, ncu: Ncu, *, goes_on: bool) -> None:
+        """Profile everything, in as few ncu processes as the cases allow.
+
+        Args:
+            ncu: Nsight Compute.
+            goes_on: Whether reports that are there are the run's own.
+        """
         alone = False
-        while pending := [index for index in self._cases if index not in self.profiles]:
+        reports = free_reports(self.report_path, goes_on=goes_on)
+        while pending := [index for index in self.cases if index not in self.profiles]:
             batch = pending[:1] if alone else pending
-            ended, launches = self._profile(ncu, batch)
+            ended, launches = self._profile(ncu, batch, next(reports))
             if launches:
                 self._barren = 0
             elif self._is_hopeless(ended):
                 return
             settled = settle(ended, launches)
-            if settled is None:
+            if settled is None and ended.status == -signal.SIGKILL and not self._was_killed:
+                self._was_killed = True  # by something else on this machine: once more
+            elif settled is None:
                 # Which profile belongs to which launch cannot be told: one process per case leaves no doubt.
-                settled = {batch[0]: without_profile(_DOUBT)} if len(batch) == 1 else {}
+                self._settle({batch[0]: without_profile(_DOUBT)} if len(batch) == 1 else {})
                 alone = True
-            elif not settled:
-                self.give_up(f"Nsight Compute ended before any case: {_last_words(ended)}.")
-            self.profiles.update(settled)
+            elif settled:
+                self._settle(settled)
+            else:
+                self.give_up(f"Nsight Compute ended before any case: {last_words(ended)}.")
 
     def give_up(self, reason: str) -> None:
         """Give every case that has no profile yet the same reason."""
-        for index in self._cases:
-            self.profiles.setdefault(index, without_profile(reason))
+        for index in self.cases:
+            self.profiles.setdefault(index, unprofiled(reason))
 
-    def _profile(self, ncu: Ncu, batch: list[int]) -> tuple[Ended, list[ProfiledLaunch]]:
-        self._runs += 1
-        path = self._report_path
-        report = path if self._runs == 1 else path.with_name(f"{path.stem}-{self._runs}{path.suffix}")
-        tasks = tuple(Task(index, self._cases[index]) for index in batch)
+    def _settle(self, found: Mapping[int, CaseProfile]) -> None:
+        self.profiles.update(found)
+        if found:
+            self.keep(found, self.version)
+
+    def _profile(self, ncu: Ncu, batch: list[int], report: Path) -> tuple[Ended, list[ProfiledLaunch]]:
+        tasks = tuple(Task(index, self.cases[index]) for index in batch)
         ended = run_ncu(
             ncu,
-            self._options,
+            self.options,
             report,
             lambda journal: Job(
-                self._device_ordinal, self._seed, journal, tasks, self._given_arrays, os.getpid()
+                self.device_ordinal, self.seed, journal, tasks, self.given_arrays, os.getpid(), self.run
             ),
-            lambda index: self._progress(self._cases[index]),
+            lambda index: self.progress(self.cases[index]),
         )
         if not report.exists():
             return ended, []
@@ -197,7 +258,7 @@ class _Collector:
         """Whether what ended this process without one profile will end every other one too."""
         self._barren += 1
         made = attempts(ended.events)
-        words = _last_words(ended)
+        words = last_words(ended)
         problem = diagnose(ended.output)
         if problem is None and self._barren >= _MAX_BARREN:
             problem = NcuError(f"Nsight Compute failed {_MAX_BARREN} times in a row: {words}.")
@@ -209,82 +270,3 @@ class _Collector:
             self.problem = problem if not self.reports else None
             self.give_up(str(problem))
         return problem is not None
-
-
-_DOUBT = "Nsight Compute's report does not hold one profile for one launch"
-
-
-def settle(ended: Ended, launches: Sequence[ProfiledLaunch]) -> Mapping[int, CaseProfile] | None:
-    """What one ncu process brought for the cases whose turn came.
-
-    Launches stand in a report in the order in which they were made, and the journal names them in that order.
-    A report may lack only the launch that ended the process; every profile is held against its launch's
-    kernel, block and grid. A case that takes several launches has a profile when all of them have one.
-
-    Args:
-        ended: The process's end and journal.
-        launches: Its report.
-
-    Returns:
-        Profiles by case index, or None when it cannot be told which profile belongs to which launch.
-    """
-    made = attempts(ended.events)
-    done = sum(attempt.done for attempt in made)
-    if not done <= len(launches) <= len(made):
-        return None
-    profiles = {
-        event.index: without_profile(event.reason or "it was not launched")
-        for event in ended.events
-        if event.kind in ("refused", "failed") and event.index is not None
-    }
-    brought: dict[int, list[tuple[Attempt, CaseProfile]]] = {}
-    for attempt, launch in zip(made, launches, strict=False):
-        brought.setdefault(attempt.index, []).append((attempt, _checked(attempt, launch)))
-    for attempt in made:
-        held = brought.get(attempt.index, [])
-        if len(held) == attempt.launched.launches:
-            profiles[attempt.index] = combined([profile for _, profile in held], _largest(held))
-        else:
-            profiles.setdefault(attempt.index, without_profile(_blame(ended)))
-    started = [event.index for event in ended.events if event.kind == "started" and event.index is not None]
-    if started and started[-1] not in profiles:
-        profiles[started[-1]] = without_profile(_blame(ended))
-    return profiles
-
-
-def _largest(held: Sequence[tuple[Attempt, CaseProfile]]) -> int:
-    """Which of a case's launches has the most threads."""
-    threads = [prod(attempt.launched.grid) * prod(attempt.launched.block) for attempt, _ in held]
-    return threads.index(max(threads))
-
-
-def _checked(attempt: Attempt, launch: ProfiledLaunch) -> CaseProfile:
-    made = attempt.launched
-    if (function_name(launch.kernel), launch.block, launch.grid) == (made.entry, made.block, made.grid):
-        return profile_of(launch, made.copies)
-    return without_profile(
-        f"the profile in its place is of {launch.kernel} with {format_extent(launch.block)} threads in"
-        f" {format_extent(launch.grid)} blocks, not of this launch"
-    )
-
-
-def _blame(ended: Ended) -> str:
-    if ended.timed_out:
-        return (
-            "the kernel did not end under Nsight Compute's replay in time and was stopped: allow more with"
-            " --timeout, or profile a smaller size"
-        )
-    known = diagnose_launch(ended.output)
-    return str(known) if known else f"it ended under Nsight Compute's replay: {_last_words(ended)}"
-
-
-def _last_words(ended: Ended) -> str:
-    """Why a process ended, from its journal, from ncu, or from its status."""
-    for event in reversed(ended.events):
-        if event.kind == "failed" and event.reason:
-            return event.reason.rstrip(".")
-    if ended.timed_out:
-        return "nothing happened for too long"
-    lines = ended.output.strip().splitlines()
-    words = first_error(ended.output) or (lines[-1] if lines else f"status {ended.status}")
-    return words.strip().rstrip(".")

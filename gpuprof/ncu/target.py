@@ -109,7 +109,7 @@ def main() -> None:
     if job.owner:
         end_with(job.owner)
     journal = JournalWriter(Path(job.journal))
-    journal.write(Event("opened", pid=os.getpid()))
+    journal.write(Event("opened", pid=os.getpid(), run=job.run))
     if job.given_arrays:
         look_in(job.given_arrays)
     try:

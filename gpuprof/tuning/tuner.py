@@ -100,13 +100,11 @@ class Tuner:
                 card.close()  # compiling comes first, and needs the memory of no device
             #: What was measured earlier and belongs to no point that is searched now: it is kept as it is.
             self._left_over = list(earlier(self._empty))
-            self._file = keep(self._empty) if keep else None
+            # They are in the new file from its first moment: a kill right after it has lost nothing.
+            self._file = keep(replace(self._empty, cases=tuple(self._left_over))) if keep else None
         except BaseException:
             self._close()
             raise
-        if self._file is not None:
-            for case in self._left_over:
-                self._file.append(case)
 
     def __enter__(self) -> "Tuner":
         return self

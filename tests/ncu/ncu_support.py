@@ -63,17 +63,26 @@ def install(directory: Path, plan: str) -> str:
     return str(program)
 
 
+def _row(kernel: str, block: tuple[int, int, int], grid: tuple[int, int, int]) -> dict[str, object]:
+    """A launch of a report: a tuple is printed as ncu prints an extent."""
+    return {"kernel": kernel, "block": str(tuple(block)), "grid": str(tuple(grid))}
+
+
 def play(arguments: list[str], plan_path: Path) -> None:
     """What the stand-in does; it plays the profiled process too.
 
     A plan is words: `dies:N` and `hangs:N` end the process at case N, `refuses:N` skips it, `gap` loses the
-    second profile, `wrong` swaps names, `says:FILE` prints a fixture and profiles nothing.
+    second profile, `wrong` swaps names, `says:FILE` prints a fixture and profiles nothing. `asks:SIGNAL:N`
+    sends a signal to the run at case N, `taken:N` has ncu killed there for once, and `targets` runs what it
+    would run.
     """
     import json
     import os
+    import signal
+    import subprocess
     import time
 
-    from gpuprof.ncu.journal import Event, JournalWriter, Launched, read_job
+    from gpuprof.ncu.journal import Event, JournalWriter, Launched, attempts, read_job, read_journal
     from gpuprof.ncu.metrics import Copies
 
     plan = dict(word.partition(":")[::2] for word in plan_path.read_text().split())
@@ -88,14 +97,23 @@ def play(arguments: list[str], plan_path: Path) -> None:
     if "says" in plan:
         print((FIXTURES / plan["says"]).read_text())
         sys.exit(1)
+    report = Path(arguments[arguments.index("--export") + 1])
+    job = read_job(Path(arguments[-1]))
+    if "targets" in plan:
+        subprocess.run([sys.executable, *arguments[-3:]], check=False)
+        made = [attempt.launched for attempt in attempts(read_journal(Path(job.journal))) if attempt.done]
+        report.write_text(json.dumps([_row(one.entry, one.block, one.grid) for one in made]))
+        return
+    run = os.getppid()
     child = os.fork()  # the profiled process
     if child:
         os.waitpid(child, 0)
+        made = [attempt.launched for attempt in attempts(read_journal(Path(job.journal))) if attempt.done]
+        if not report.exists() and "asks" in plan:
+            report.write_text(json.dumps([_row(one.entry, one.block, one.grid) for one in made]))
         return
-    job = read_job(Path(arguments[-1]))
     journal = JournalWriter(Path(job.journal))
-    journal.write(Event("opened", pid=os.getpid()))
-    report = Path(arguments[arguments.index("--export") + 1])
+    journal.write(Event("opened", pid=os.getpid(), run=job.run))
     launches = []
     for task in job.tasks:
         name = str(task.index)
@@ -105,6 +123,15 @@ def play(arguments: list[str], plan_path: Path) -> None:
             continue
         launched = Launched(task.case.name, (16, 16, 1), (4, 4, 1), Copies())
         journal.write(Event("launching", task.index, launched=launched))
+        asked, _, when = plan.get("asks", "").partition(":")
+        if when == name:
+            os.kill(run, getattr(signal, asked))
+            time.sleep(0.2 if asked == "SIGKILL" else 60)  # then it is ended, or notices that nobody waits
+            os._exit(1)
+        if plan.get("taken") == name:
+            plan_path.write_text("")
+            os.kill(os.getppid(), signal.SIGKILL)
+            os._exit(1)
         if plan.get("dies") == name:
             print(f'==ERROR== LaunchFailed\n==ERROR== Failed to profile "{task.case.name}" in process 1')
             report.write_text(json.dumps(launches))
@@ -114,7 +141,7 @@ def play(arguments: list[str], plan_path: Path) -> None:
             time.sleep(60)
         journal.write(Event("done", task.index))
         kernel = "other" if "wrong" in plan else task.case.name
-        launches.append({"kernel": kernel, "block": "(16, 16, 1)", "grid": "(4, 4, 1)"})
+        launches.append(_row(kernel, launched.block, launched.grid))
     if "gap" in plan and len(launches) > 1:
         del launches[1]
     report.write_text(json.dumps(launches))

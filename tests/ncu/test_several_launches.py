@@ -16,8 +16,8 @@ from gpuprof.ncu.invocation import Ended
 from gpuprof.ncu.journal import Event, Launched, attempts
 from gpuprof.ncu.metrics import Copies
 from gpuprof.ncu.outcome import profile_of, without_profile
-from gpuprof.ncu.profile import settle
 from gpuprof.ncu.read import parse_raw_csv
+from gpuprof.ncu.settling import settle
 from gpuprof.ncu.several_launches import combined
 from gpuprof.results import LaunchRecord, Resources
 

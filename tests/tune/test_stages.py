@@ -245,10 +245,12 @@ def test_a_search_of_something_else_says_what_differs(made_up, tmp_path):
 
 
 def test_what_is_known_survives_a_stop_before_it_is_taken_up(made_up, tmp_path, monkeypatch):
-    path = tmp_path / "results.json"
+    path, held = tmp_path / "results.json", []
 
     def keep(run):
-        return ResultsFile(path, run, replace=True)
+        file = ResultsFile(path, run, replace=True)
+        held.append(len(read_run(path).cases))  # what a kill at this moment leaves
+        return file
 
     made_up()
     known = searched(plan(6), keep=keep).cases
@@ -257,6 +259,7 @@ def test_what_is_known_survives_a_stop_before_it_is_taken_up(made_up, tmp_path, 
     run = searched(plan(6), keep=keep, earlier=lambda empty: find_earlier(path, empty, PROBLEM).cases)
     assert not run.complete
     assert run.cases == known == read_run(path).cases
+    assert held == [0, 6]
 
 
 def _interrupted(*_: object) -> int:

@@ -15,10 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+from gpuprof import signals
 from gpuprof.backends.base import Findings
 from gpuprof.backends.compile_only import CompileOnlyBackend
 from gpuprof.errors import CaseFailure, CaseSkipped
-from gpuprof.measure import process, worker
+from gpuprof.measure import process, serving
+from gpuprof.measure.worker import end_with_parent
 from gpuprof.results import Condition, TimingPair, Verification
 from gpuprof.statistics import summarise
 
@@ -108,7 +110,7 @@ def take_the_workers_place(patch=setattr):
     """Make gpuprof start this file where it would start its worker."""
 
     def start(command, **options):
-        assert command[1:] == ["-m", "gpuprof.measure.worker"]
+        assert command[1:] == ["-m", "gpuprof.measure.worker", str(os.getpid())]
         return subprocess.Popen([command[0], __file__], **options)
 
     patch(process, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
@@ -121,5 +123,7 @@ if __name__ == "__main__":
         take_the_workers_place()
         main()
     else:
-        worker.open_backend = open_backend
-        worker.main()
+        end_with_parent(os.getppid())
+        signals.disregard()
+        serving.open_backend = open_backend
+        serving.main()

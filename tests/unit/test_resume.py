@@ -17,6 +17,7 @@ from gpuprof.kernels.catalog import shipped_ladder
 from gpuprof.measure import process
 from gpuprof.measure import run as run_module
 from gpuprof.measure.counting import is_uncounted
+from gpuprof.measure.interleaved import measure_in_turns
 from gpuprof.measure.resume import check_same_request, continued
 from gpuprof.measure.run import RunOptions, measure
 from gpuprof.reading import read_run
@@ -155,6 +156,38 @@ def test_each_round_is_on_disk_at_once(runs):
     keep = lambda run: ResultsFile(runs.path, run, replace=True)  # noqa: E731
     measure(runs.request(["a_good", "b_good"]), replace(OPTIONS, rounds=3), Reader(), keep=keep)
     assert seen == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("stop_after", [1, 3, 4, 6, 7])
+def test_two_versions_in_turns_go_on_round_by_round(runs, tmp_path, stop_after):
+    """Rounds go first, second, second, first: wherever it is cut, both have all of theirs in the end."""
+    requests = runs.request(["a_good", "b_good"]), runs.request(["b_good", "c_good"])
+    options = replace(OPTIONS, rounds=2)
+    paths = tmp_path / "base.json", tmp_path / "new.json"
+
+    def keeper(path):
+        def keep(run):
+            if path.exists():
+                return ResultsFile.resumed(path, lambda: continued(read_run(path), run, path))
+            return ResultsFile(path, run, replace=False)
+
+        return keep
+
+    def measured(watcher):
+        return measure_in_turns(requests, options, watcher, keep=tuple(map(keeper, paths)))
+
+    first = measured(Watcher(stop_after))
+    times = [case.timing.cold.rounds_us for run in first for case in run.cases]
+    assert sum(map(len, times)) == stop_after
+    watcher = Watcher()
+    whole = measured(watcher)
+    assert len(watcher.names) == 8 - stop_after
+    assert all(run.complete for run in whole)
+    for before, run, path in zip(first, whole, paths, strict=True):
+        assert [len(case.timing.cold.rounds_us) for case in run.cases] == [2, 2]
+        for case, kept in zip(run.cases, before.cases, strict=False):
+            assert case.timing.cold.rounds_us[: len(kept.timing.cold.rounds_us)] == kept.timing.cold.rounds_us
+        assert read_run(path) == run
 
 
 def test_request_that_differs_is_refused_and_the_file_stays_as_it_was(runs):

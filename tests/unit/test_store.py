@@ -141,8 +141,8 @@ def test_rows_move_to_where_there_is_room_and_the_run_goes_on(tmp_path, full_bel
     assert read_run(path).cases == (case(1),)
     whole = dataclasses.replace(EMPTY, cases=(case(1), case(2), case(3)), complete=True)
     file.finish(whole)
-    assert read_run(file.place) == whole
-    assert os.listdir(temporary) == [file.place.parent.name]
+    assert read_run(place) == whole  # where the user was told that they are
+    assert os.listdir(temporary) == [place.parent.name]
     # There is room again: the rows go where they were asked for, and nothing stays elsewhere.
     full_below.clear()
     file.finish(whole)

@@ -25,7 +25,9 @@ import survival  # isort: skip - found on the path that was just extended
 KILLS = int(os.environ.get("GPUPROF_KILLS", "1"))
 
 
-@pytest.mark.parametrize("kind", survival.KINDS)
+@pytest.mark.parametrize(
+    "kind", [*survival.KINDS, "a removed folder", "a damaged cache", "a second run in the folder"]
+)
 def test_killed_run_loses_nothing_and_goes_on(tmp_path, kind):
     for number in range(KILLS):
         moment = survival.Moment.drawn(random.Random(f"{kind} {number}"), 1.0)

@@ -174,6 +174,12 @@ class EmulatedDriver:
     def cuCtxSynchronize(self):
         return self._good()
 
+    def cuProfilerStart(self):
+        return self._good()
+
+    def cuProfilerStop(self):
+        return self._good()
+
     def cuStreamCreate(self, flags):
         return self._good(Handle("stream"))
 
