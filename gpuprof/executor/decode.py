@@ -109,6 +109,7 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "createpolicy": move_steps.cache_policy,
     "nanosleep": _no_step,
     "griddepcontrol": _no_step,
+    "pmevent": _no_step,
     "save_frame": call_steps.save_frame,
     "restore_frame": call_steps.restore_frame,
     "no_target": call_steps.no_target,
