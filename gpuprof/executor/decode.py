@@ -424,6 +424,7 @@ class _Decoder:
         near = [item for item in items if not elsewhere & set(item.opcode)]
         strong = any(i.opcode[0] in ("ld", "st") and STRONG & set(i.opcode) for i in near)
         atomic = self.coder.fences and any(i.opcode[0] in ("atom", "red") for i in near)
+        atomic |= any("cas" in i.opcode for i in near)  # one that fails has only read
         return strong or atomic or any(i.opcode[:2] == ("bar", "warp") and not names_all(i) for i in near)
 
     def _has_partial_barriers(self) -> bool:

@@ -188,16 +188,34 @@ class Shadow:
             return
         place, who = spread(order, index, mask)
         if manner is Manner.STRONG_READ:
-            moment = order.signal(self.variables, place * size, who, line, reads=True, writes=False)
+            self._read_strongly(order, place, who, size, line)
         else:
-            moment = order.timeline.moment(line)
-        self._touch(order, place, who, size, moment, manner)
+            self._touch(order, place, who, size, order.timeline.moment(line), manner)
+
+    def _read_strongly(self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int) -> None:
+        moment = order.signal(self.variables, place * size, who, line, reads=True, writes=False)
+        self._touch(order, place, who, size, moment, Manner.STRONG_READ)
 
     def update(
-        self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int, manner: Manner
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        size: int,
+        line: int,
+        manner: Manner,
+        failed: Bools | None = None,
     ) -> None:
-        """Judge atomic operations at `place`, in units of `size` bytes, in the order in which they happen."""
+        """Judge atomic operations at `place`, in units of `size` bytes, in the order in which they happen.
+
+        Those that are true in `failed` compared with another value than they found: they have only read.
+        """
         self._judge_all()
+        if failed is not None and failed.any():
+            self._read_strongly(order, place[failed], who[failed], size, line)
+            place, who = place[~failed], who[~failed]
+        if not place.size:
+            return
         moment = order.signal(self.variables, place * size, who, line, reads=True, writes=True)
         self._touch(order, place, who, size, moment, manner)
         if manner is Manner.NEAR_WRITE:

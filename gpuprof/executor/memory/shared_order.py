@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
+from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
@@ -69,13 +70,13 @@ class SharedOrder:
         index = self._index(pattern)
         self._shadow.write(self._order, index, values, pattern.mask, pattern.size, line, manner)
 
-    def update(self, pattern: SharedPattern, line: int, manner: Manner) -> None:
-        """Judge atomic operations."""
+    def update(self, pattern: SharedPattern, line: int, manner: Manner, failed: Bools | None = None) -> None:
+        """Judge atomic operations; `failed` as for `Shadow.update`, one for each lane that takes part."""
         shape = (self._order.blocks, self._order.warps, 32)
         lanes = np.broadcast_to(pattern.mask.lanes, shape)
         place = np.broadcast_to(self._index(pattern), shape)[lanes]
         who = self._order.threads[lanes]
-        self._shadow.update(self._order, place, who, pattern.size, line, manner)
+        self._shadow.update(self._order, place, who, pattern.size, line, manner, failed)
 
     def _index(self, pattern: SharedPattern) -> NDArray[np.intp]:
         if pattern.per_block:

@@ -157,7 +157,7 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
     reads = [coder.reader(operand, dtype, item) for operand in sources]
     writes = [coder.target(part, item) for part in parts_of(operands[0])] if operands[0] is not None else []
-    masked, releases = coder.mask(item), _releaser(coder, item)
+    masked, releases, compares = coder.mask(item), _releaser(coder, item), "cas" in item.opcode
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -176,7 +176,7 @@ def atomic(coder: Coder, item: Instruction) -> Step:
                 apply_in_turn(content.view(dtype), index * width + i, how, [value[lanes]])
             return before
 
-        old = space.update(batch, read_address(batch), mask, apply)
+        old = space.update(batch, read_address(batch), mask, apply, values[0] if compares else None)
         elements = old[..., None].view(dtype)
         for i, write in enumerate(writes):
             write(batch, elements[..., i], mask)
