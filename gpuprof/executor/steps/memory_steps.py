@@ -30,6 +30,7 @@ from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Re
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.distributed_shared import names_cluster
+from gpuprof.executor.steps.read_only_loads import ReadOnlySpace
 from gpuprof.executor.steps.spaces import (
     GenericSpace,
     GlobalSpace,
@@ -348,6 +349,8 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
         return Request(site, line, size, offset - start, manner, remote=remote)
 
     if name == "global":
+        if "nc" in item.opcode or item.opcode[0] == "ldu":
+            return ReadOnlySpace(request(f"global_{kind}"))
         return GlobalSpace(request(f"global_{kind}"))
     if name == "shared":
         return SharedSpace(request(f"shared_{kind}", coder.shared_start))

@@ -22,7 +22,7 @@ rule = "mov.b64 packs four 16-bit registers, the first lowest."
 chapter = "memory accesses"
 rule = "ld.global.nc of what the same kernel wrote may find the old value."
 verdict = "undefined"
-faults = ["read-only"]
+faults = ["read-only load of what was written"]
 [constant_past_the_end]
 chapter = "memory accesses"
 rule = "Reading far beyond the only constant variable."
