@@ -229,6 +229,7 @@ class Program:
         loops: Its loops, by the basic blocks where their turns begin.
         reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
             use them. Where it does, addresses count from there.
+        polled: Source lines of loads in loops that turn until one of them finds what another thread stores.
         timed: Basic blocks that threads run equally often however long they wait for others.
         has_skeleton: Whether it can be launched without values, and is decoded for that.
         deciding: Spaces, of "shared" and "local", whose content decides what its skeleton does.
@@ -266,6 +267,7 @@ class Program:
     has_skeleton: bool
     deciding: frozenset[str]
     reserved_bytes: int = 0
+    polled: frozenset[int] = frozenset()
 
 
 def load_program(
@@ -402,7 +404,13 @@ class _Decoder:
             has_skeleton,
             self.deciding,
             self.reserved_bytes,
+            self._polled(),
         )
+
+    def _polled(self) -> frozenset[int]:
+        bodies = [loop.body for loops in waiting_loops(self.flow).values() for loop in loops]
+        items = (item for body in bodies for number in body for item in self.flow[number].body)
+        return frozenset(item.line for item in items if item.opcode[0] == "ld")
 
     def _turn(self, loop: WaitingLoop) -> Turn:
         types = self.function.registers

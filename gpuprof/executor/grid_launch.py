@@ -278,7 +278,7 @@ class _Run:
         tally = Tally(len(program.sites), len(program.blocks), last - first, template.loops)
         batch = template.batch(running.indices, tally)
         batch.stored = {} if self.sample.count < self.sample.total else None
-        batch.join(self._races, first, order_shared=self.order_shared)
+        batch.join(self._races, first, order_shared=self.order_shared, polled=program.polled)
         batch.printed = self.printed
         if self.guide is not None:
             self.guide.begin(batch, first, self.template.stored())
@@ -309,13 +309,24 @@ class _Run:
         for name, per_block in (batch.stored or {}).items():
             every = Stored(float(per_block.sum()), float(per_block @ running.weights))
             self.stored[name] = self.stored.get(name, Stored()) + every
-        self.remark = self.remark or _remark(batch)
+        self.remark = self.remark or _remark(batch) or self._remark_on_luck(batch)
         if batch.remote is not None:
             self.remote |= {self.template.program.sites[site].family for site in batch.remote.sites}
         batch.close()
         self._done += batch.blocks * batch.layout.blocks
         if self.progress is not None:
             self.progress(self._done, self.sample.count * batch.layout.blocks)
+
+    def _remark_on_luck(self, batch: Batch) -> str:
+        """Say where lanes of a warp find what the card's order of them decides; empty where they do not."""
+        lucky = batch.shared_order and batch.shared_order.lucky
+        if not lucky:
+            return ""
+        thread, block = self.template.named(self.sample, lucky.thread)
+        return (
+            f"undefined: line {lucky.line} reads as volatile what another lane of its warp stores in line"
+            f" {lucky.store_line} (thread {thread} of block {block}), and no __syncwarp orders the two"
+        )
 
 
 def _remark(batch: Batch) -> str:

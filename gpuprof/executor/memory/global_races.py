@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
-from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
 from gpuprof.executor.memory.global_accesses import CONFLICTS, Manner, merged, spread, values_of
@@ -191,6 +191,28 @@ class Shadow:
             self._read_strongly(order, place, who, size, line)
         else:
             self._touch(order, place, who, size, order.timeline.moment(line), manner)
+
+    def stored_in_warp(
+        self, order: ThreadOrder, index: NDArray[np.intp], mask: Mask, size: int
+    ) -> tuple[int, int] | None:
+        """Return the first thread of a strong read that another lane of its warp has stored for without order.
+
+        Returns:
+            The thread's number in the launch and the line of that store, or None; arguments as for `read`.
+        """
+        stores = self._others.get(Manner.STRONG_WRITE)
+        if stores is None:
+            return None
+        place, who = spread(order, index, mask)
+        granules, each = self._granules(place, size)
+        owners = np.repeat(who, each) if each > 1 else who
+        hit = stores.conflict(order, granules, owners)
+        if hit is None:
+            return None
+        reader, stamp = int(owners[hit[0]]), np.array([hit[1]], dtype=np.int64)
+        if int(thread_of(stamp)[0]) // WARP != reader // WARP:
+            return None
+        return reader, order.timeline.lines[int(moment_of(stamp)[0])]
 
     def _read_strongly(self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int) -> None:
         moment = order.signal(self.variables, place * size, who, line, reads=True, writes=False)

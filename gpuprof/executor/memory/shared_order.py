@@ -8,6 +8,9 @@ only arrive order accesses too. Where those two find a race in a kernel that has
 again and judged here.
 """
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,16 +56,49 @@ class _AllBlocks:
         return self._layout.byte(byte % self._shared.block_bytes)
 
 
-class SharedOrder:
-    """Judges every access to the shared memory of one batch."""
+@dataclass(frozen=True)
+class LuckyRead:
+    """A volatile or relaxed load of what another lane of its warp stores so, with nothing to order them.
 
-    def __init__(self, shared: SharedMemory, order: ThreadOrder, races: GlobalRaces) -> None:
+    Attributes:
+        line: Its source line.
+        thread: Its thread's number in the launch.
+        store_line: Source line of the store.
+    """
+
+    line: int
+    thread: int
+    store_line: int
+
+
+class SharedOrder:
+    """Judges every access to the shared memory of one batch.
+
+    Args:
+        shared: The memory.
+        order: The order of the batch's threads.
+        races: To whom races are reported.
+        polled: Source lines of loads that are repeated until they find what they wait for.
+
+    Attributes:
+        lucky: The first other load that is no race, but finds what the card's order of lanes decides.
+    """
+
+    def __init__(
+        self, shared: SharedMemory, order: ThreadOrder, races: GlobalRaces, polled: Collection[int] = ()
+    ) -> None:
+        self.lucky: LuckyRead | None = None
+        self._polled = polled
         self._shared = shared
         self._order = order
         self._shadow = Shadow(_AllBlocks(shared, order.layout), races, at_once=True)
 
     def read(self, pattern: SharedPattern, line: int, manner: Manner) -> None:
         """Judge a load."""
+        if manner is Manner.STRONG_READ and self.lucky is None and line not in self._polled:
+            index, mask = self._index(pattern), pattern.mask
+            if (met := self._shadow.stored_in_warp(self._order, index, mask, pattern.size)) is not None:
+                self.lucky = LuckyRead(line, *met)
         self._shadow.read(self._order, self._index(pattern), pattern.mask, pattern.size, line, manner)
 
     def write(self, pattern: SharedPattern, values: Lanes, line: int, manner: Manner) -> None:
