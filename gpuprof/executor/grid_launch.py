@@ -3,7 +3,7 @@
 """Launch a program over a grid, or a sample of it, in batches of blocks."""
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -142,6 +142,7 @@ def launch(
     witness: Witness | None = None,
     watched_loops: Iterable[int] = (),
     guide: Guide | None = None,
+    merged_atomics: Collection[int] = (),
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -164,6 +165,8 @@ def launch(
         witness: Remembers who writes what of the buffers that it watches.
         watched_loops: Basic blocks of `program.loops`, whose turns are to be counted.
         guide: Decides how batches run, of a program with a skeleton.
+        merged_atomics: Lines of the PTX text whose atomic operation, in machine code, one lane does for all of
+            its warp.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -174,6 +177,7 @@ def launch(
     sample = every_block(grid) if blocks == "all" else blocks
     sample = sample.in_clusters(grid, cluster_of(program))
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
+    template.merged_atomics = merged_atomics
     template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
     # Neither a witness nor a guide can forget what it saw of a run that is begun again.
@@ -241,7 +245,7 @@ class _Run:
         self.sample = sample
         self.budget = budget
         self.progress = progress
-        self.totals = Totals(template.program, sample)
+        self.totals = Totals(template.program, sample, template.merged_atomics)
         self.executed = 0
         self.stored: dict[str, Stored] = {}
         self.remark = ""
@@ -403,6 +407,7 @@ class _Template:
         )
         #: Loops whose turns are counted, each with the basic blocks before it.
         self.loops: dict[int, tuple[int, ...]] = {}
+        self.merged_atomics: Collection[int] = ()
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)
