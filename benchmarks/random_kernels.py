@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random kernels, on a card and on the executor: the same bits, the same counts.
 
-Usage: python benchmarks/random_kernels.py record [--first SEED] [--kernels N] [--limit S] [--ncu PATH] [-o FILE]
+Usage: python benchmarks/random_kernels.py record [--first SEED] [--kernels N] [--limit S] [--ncu PATH]
+           [-o FILE]
        python benchmarks/random_kernels.py compare FILE [--only SEED …]
        python benchmarks/random_kernels.py keep FILE [--kernels N]
 

@@ -165,8 +165,8 @@ def launch(
         witness: Remembers who writes what of the buffers that it watches.
         watched_loops: Basic blocks of `program.loops`, whose turns are to be counted.
         guide: Decides how batches run, of a program with a skeleton.
-        merged_atomics: Lines of the PTX text whose atomic operation, in machine code, one lane does for all of
-            its warp.
+        merged_atomics: Lines of the PTX text whose atomic operation one lane does for its warp, in machine
+            code.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_accesses import STRONG_READS, Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
@@ -95,7 +95,7 @@ class SharedOrder:
 
     def read(self, pattern: SharedPattern, line: int, manner: Manner) -> None:
         """Judge a load."""
-        if manner is Manner.STRONG_READ and self.lucky is None and line not in self._polled:
+        if manner in STRONG_READS and self.lucky is None and line not in self._polled:
             index, mask = self._index(pattern), pattern.mask
             if (met := self._shadow.stored_in_warp(self._order, index, mask, pattern.size)) is not None:
                 self.lucky = LuckyRead(line, *met)

@@ -321,6 +321,10 @@ def _manner(item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
     if kind == "atomic":
         return Manner.NEAR_WRITE if "cta" in item.opcode else Manner.STRONG_WRITE
+    if STRONG & set(item.opcode) and "cta" in item.opcode:
+        return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE
+    if kind == "load" and "relaxed" in item.opcode:
+        return Manner.RELAXED_READ
     if STRONG & set(item.opcode):
         return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
     return Manner.READ if kind == "load" else Manner.WRITE
