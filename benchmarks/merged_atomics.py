@@ -5,8 +5,8 @@
 Usage: python benchmarks/merged_atomics.py [--ptxas PATH]
 
 Compiles the PTX that cards were asked with, and writes the lines of it where machine code merges an atomic
-operation, for the tests and for docs/executor-accuracy.md. ptxas must be of the CUDA version that compiled the
-kernels for the card.
+operation, for the tests and for docs/executor-accuracy.md. ptxas must be of the CUDA version that compiled
+the kernels for the card.
 """
 
 import argparse

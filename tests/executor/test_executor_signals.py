@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Threads that signal to each other: what goes wrong where one thing is forgotten is found, its twin is not."""
+"""Threads that signal to each other: where one thing is forgotten that is found, and its twin left alone."""
 
 import re
 

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What threads release to others through global memory, and who has acquired it: order between blocks.
 
-A fence followed by a strong write (volatile, relaxed or atomic, or one that is itself a release) releases:
-it publishes what its thread did before the fence, and what other threads of the block did that was fenced
-and is ordered before it. A strong read that observes the write acquires all that. By the PTX model a fence
-should follow such a read too; here that is asked of `ld.relaxed` alone, because hardware loads nothing ahead of
-a value that decides whether it is loaded. An atomic operation hands on what was released to its variable before.
+A fence followed by a strong write (volatile, relaxed or atomic, or one that is itself a release) releases: it
+publishes what its thread did before the fence, and what other threads of the block did that was fenced and is
+ordered before it. A strong read that observes the write acquires all that. By the PTX model a fence should
+follow such a read too; here that is asked of `ld.relaxed` alone, because hardware loads nothing ahead of a
+value that decides whether it is loaded. An atomic operation hands on what was released to its variable
+before.
 
 What is released is a *release*, numbered from 0; what a warp has acquired is a set of them, as the bits of an
 integer, so that joining two sets is one operation and sharing one costs nothing.
