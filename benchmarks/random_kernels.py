@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random kernels, on a card and on the executor: the same bits, the same counts.
 
-Usage: python benchmarks/random_kernels.py record [--kernels N] [--ncu PATH] [-o FILE]
+Usage: python benchmarks/random_kernels.py record [--first SEED] [--kernels N] [--limit S] [--ncu PATH]
+           [-o FILE]
        python benchmarks/random_kernels.py compare FILE [--only SEED …]
        python benchmarks/random_kernels.py keep FILE [--kernels N]
 
@@ -116,6 +117,8 @@ def main() -> None:
     parser.add_argument("mode", choices=("record", "compare", "keep"), nargs="?", default="compare")
     parser.add_argument("file", type=Path, nargs="?", help="recorded answers")
     parser.add_argument("--kernels", type=int, help=f"to record, {_KERNELS}, or to keep, {_KEPT}")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="record from this seed on")
+    parser.add_argument("--limit", type=float, default=_LIMIT_S, metavar="S", help="profile no longer")
     parser.add_argument("--only", type=int, nargs="*", default=[], metavar="SEED", help="compare these only")
     parser.add_argument("--ncu", help="path of Nsight Compute")
     parser.add_argument("-o", "--output", type=Path, default=Path("random-kernels.json.xz"))
@@ -127,8 +130,9 @@ def main() -> None:
         cases = {name: random_kernel(seed_of(name)) for name in names}
         answer_cases(Path(folder), cases, names, once=options.once)
     elif options.mode == "record":
-        cases = {case.name: case for case in map(random_kernel, range(options.kernels or _KERNELS))}
-        record(Path(__file__), cases, options.output, options.ncu, _LIMIT_S)
+        seeds = range(options.first, options.first + (options.kernels or _KERNELS))
+        cases = {case.name: case for case in map(random_kernel, seeds)}
+        record(Path(__file__), cases, options.output, options.ncu, options.limit)
     elif options.file is None:
         parser.error(f"{options.mode} needs a file of recorded answers")
     elif options.mode == "keep":

@@ -20,7 +20,7 @@ from gpuprof.counters import OF_NCU, OPCODES
 #: Launches of a case; what differs between them is no answer.
 _LAUNCHES = 3
 #: Launches profiled by one process, so that one that fails costs few.
-_PROFILED_TOGETHER = 100
+_PROFILED_TOGETHER = 50
 #: The table's metrics of what the executor counts too, and two kinds of atomics that it has no row for.
 METRICS = (
     *dict.fromkeys(name for row in OF_NCU if row.executor for name in row.metrics),
@@ -29,6 +29,11 @@ METRICS = (
         for kind in ("red", "atom")
         for event in ("requests", "sectors")
     ),
+)
+#: Counting opcodes changes the code, and with it what copies that read nothing do to shared memory: these are
+#: counted again by themselves.
+_COPIES = tuple(
+    name for row in OF_NCU if (row.executor or "").startswith("async_copy_") for name in row.metrics
 )
 #: Opcodes worth keeping: memory, barriers, and multiply-adds.
 _KEPT_OPCODES = ("LD", "ST", "ATOM", "RED", "BAR", "FFMA", "DFMA")
@@ -89,12 +94,16 @@ def record(script: Path, cases: dict[str, LaunchCase], output: Path, ncu: str | 
                 tell(f"no time left to profile {len(right) - first} kernels")
                 break
             names = right[first : first + _PROFILED_TOGETHER]
-            once = [*command, "--once", "--work", str(folder), *names]
-            for launch in profiled(once, METRICS, ncu, left):
+            once = [*command, "--once", "--work", str(folder)]
+            for launch in profiled([*once, *names], METRICS, ncu, left):
                 answer = answers[launch.kernel]
                 answer["counters"] = counted(launch, [name for name in METRICS if name != OPCODES])
                 parts = (launch.cells[OPCODES].parts if OPCODES in launch.cells else None) or {}
                 answer["opcodes"] = {k: n for k, n in parts.items() if k.startswith(_KEPT_OPCODES)}
+            copying = [name for name in names if any(map(answers[name].get("counters", {}).get, _COPIES))]
+            left = limit_s - (time.monotonic() - began)
+            for launch in profiled([*once, *copying], _COPIES, ncu, left) if copying and left > 0 else ():
+                answers[launch.kernel]["counters"] |= counted(launch, _COPIES)
             save_answers(output, about, answers)
             tell(f"{sum('counters' in answer for answer in answers.values())} profiled")
     tell(f"wrote {output}, {output.stat().st_size:,} bytes")

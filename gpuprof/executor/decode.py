@@ -109,6 +109,7 @@ _OTHERS: dict[str, Callable[[Coder, Instruction], Step | None]] = {
     "createpolicy": move_steps.cache_policy,
     "nanosleep": _no_step,
     "griddepcontrol": _no_step,
+    "pmevent": _no_step,
     "save_frame": call_steps.save_frame,
     "restore_frame": call_steps.restore_frame,
     "no_target": call_steps.no_target,
@@ -228,6 +229,7 @@ class Program:
         loops: Its loops, by the basic blocks where their turns begin.
         reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
             use them. Where it does, addresses count from there.
+        polled: Source lines of loads in loops that turn until one of them finds what another thread stores.
         timed: Basic blocks that threads run equally often however long they wait for others.
         has_skeleton: Whether it can be launched without values, and is decoded for that.
         deciding: Spaces, of "shared" and "local", whose content decides what its skeleton does.
@@ -265,6 +267,7 @@ class Program:
     has_skeleton: bool
     deciding: frozenset[str]
     reserved_bytes: int = 0
+    polled: frozenset[int] = frozenset()
 
 
 def load_program(
@@ -401,7 +404,13 @@ class _Decoder:
             has_skeleton,
             self.deciding,
             self.reserved_bytes,
+            self._polled(),
         )
+
+    def _polled(self) -> frozenset[int]:
+        bodies = [loop.body for loops in waiting_loops(self.flow).values() for loop in loops]
+        items = (item for body in bodies for number in body for item in self.flow[number].body)
+        return frozenset(item.line for item in items if item.opcode[0] == "ld")
 
     def _turn(self, loop: WaitingLoop) -> Turn:
         types = self.function.registers
@@ -423,6 +432,7 @@ class _Decoder:
         near = [item for item in items if not elsewhere & set(item.opcode)]
         strong = any(i.opcode[0] in ("ld", "st") and STRONG & set(i.opcode) for i in near)
         atomic = self.coder.fences and any(i.opcode[0] in ("atom", "red") for i in near)
+        atomic |= any("cas" in i.opcode for i in near)  # one that fails has only read
         return strong or atomic or any(i.opcode[:2] == ("bar", "warp") and not names_all(i) for i in near)
 
     def _has_partial_barriers(self) -> bool:

@@ -26,6 +26,7 @@ class FaultKind(StrEnum):
     MBARRIER = "mbarrier"
     ASYNC_COPY = "asynchronous copy not waited for"
     PROXY = "missing proxy fence"
+    STALE = "read-only load of what was written"
     BAD_TARGET = "jump to nowhere"
     TRAP = "trap"
     ENDLESS = "instruction budget exceeded"

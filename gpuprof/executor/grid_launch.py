@@ -3,7 +3,7 @@
 """Launch a program over a grid, or a sample of it, in batches of blocks."""
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -142,6 +142,7 @@ def launch(
     witness: Witness | None = None,
     watched_loops: Iterable[int] = (),
     guide: Guide | None = None,
+    merged_atomics: Collection[int] = (),
 ) -> LaunchResult:
     """Run a kernel to its end.
 
@@ -164,6 +165,8 @@ def launch(
         witness: Remembers who writes what of the buffers that it watches.
         watched_loops: Basic blocks of `program.loops`, whose turns are to be counted.
         guide: Decides how batches run, of a program with a skeleton.
+        merged_atomics: Lines of the PTX text whose atomic operation one lane does for its warp, in machine
+            code.
 
     Raises:
         KernelFault: The kernel broke a rule of CUDA.
@@ -174,6 +177,7 @@ def launch(
     sample = every_block(grid) if blocks == "all" else blocks
     sample = sample.in_clusters(grid, cluster_of(program))
     template = _Template(program, geometry, args, memory, dynamic_shared_bytes, cooperative, multiprocessors)
+    template.merged_atomics = merged_atomics
     template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
     # Neither a witness nor a guide can forget what it saw of a run that is begun again.
@@ -241,7 +245,7 @@ class _Run:
         self.sample = sample
         self.budget = budget
         self.progress = progress
-        self.totals = Totals(template.program, sample)
+        self.totals = Totals(template.program, sample, template.merged_atomics)
         self.executed = 0
         self.stored: dict[str, Stored] = {}
         self.remark = ""
@@ -278,7 +282,7 @@ class _Run:
         tally = Tally(len(program.sites), len(program.blocks), last - first, template.loops)
         batch = template.batch(running.indices, tally)
         batch.stored = {} if self.sample.count < self.sample.total else None
-        batch.join(self._races, first, order_shared=self.order_shared)
+        batch.join(self._races, first, order_shared=self.order_shared, polled=program.polled)
         batch.printed = self.printed
         if self.guide is not None:
             self.guide.begin(batch, first, self.template.stored())
@@ -309,13 +313,24 @@ class _Run:
         for name, per_block in (batch.stored or {}).items():
             every = Stored(float(per_block.sum()), float(per_block @ running.weights))
             self.stored[name] = self.stored.get(name, Stored()) + every
-        self.remark = self.remark or _remark(batch)
+        self.remark = self.remark or _remark(batch) or self._remark_on_luck(batch)
         if batch.remote is not None:
             self.remote |= {self.template.program.sites[site].family for site in batch.remote.sites}
         batch.close()
         self._done += batch.blocks * batch.layout.blocks
         if self.progress is not None:
             self.progress(self._done, self.sample.count * batch.layout.blocks)
+
+    def _remark_on_luck(self, batch: Batch) -> str:
+        """Say where lanes of a warp find what the card's order of them decides; empty where they do not."""
+        lucky = batch.shared_order and batch.shared_order.lucky
+        if not lucky:
+            return ""
+        thread, block = self.template.named(self.sample, lucky.thread)
+        return (
+            f"undefined: line {lucky.line} reads as volatile what another lane of its warp stores in line"
+            f" {lucky.store_line} (thread {thread} of block {block}), and no __syncwarp orders the two"
+        )
 
 
 def _remark(batch: Batch) -> str:
@@ -392,6 +407,7 @@ class _Template:
         )
         #: Loops whose turns are counted, each with the basic blocks before it.
         self.loops: dict[int, tuple[int, ...]] = {}
+        self.merged_atomics: Collection[int] = ()
         self.registers = list(program.slots.initial)
         self.content = _parameter_block(program, args)
         self._fill_parameters(self.content)

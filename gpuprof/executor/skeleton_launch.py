@@ -46,6 +46,7 @@ class GridLaunch:
         cooperative: Whether all blocks are there at once.
         multiprocessors: Of the card.
         watched_loops: As for `launch`.
+        merged_atomics: As for `launch`.
     """
 
     program: Program
@@ -55,6 +56,7 @@ class GridLaunch:
     cooperative: bool = False
     multiprocessors: int = 132
     watched_loops: tuple[int, ...] = ()
+    merged_atomics: frozenset[int] = frozenset()
 
     def without_values(
         self, args: Sequence[Argument], memory: GlobalMemory, most_steps: float
@@ -128,6 +130,7 @@ class GridLaunch:
             cooperative=self.cooperative,
             multiprocessors=self.multiprocessors,
             watched_loops=self.watched_loops,
+            merged_atomics=self.merged_atomics,
             guide=guide,
         )
 

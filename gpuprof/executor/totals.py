@@ -3,7 +3,7 @@
 """Add up a launch's event counts: for the whole grid by name, and for each source line."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.busiest import Busiest
 from gpuprof.executor.decode import Program
-from gpuprof.executor.lanes.tally import Event, Tally
+from gpuprof.executor.lanes.tally import Event, Site, Tally
 from gpuprof.executor.memory.coalescing import SECTOR_BYTES
 from gpuprof.executor.program.flow import End
 from gpuprof.executor.sampling import BlockList, Sample
@@ -192,10 +192,17 @@ def efficiencies(counters: Mapping[str, Number | None]) -> dict[str, float | Non
 
 
 class Totals:
-    """Adds up the tallies of a launch's batches, weighted to the whole grid."""
+    """Adds up the tallies of a launch's batches, weighted to the whole grid.
 
-    def __init__(self, program: Program, sample: Sample) -> None:
+    Args:
+        program: What ran.
+        sample: The blocks that run.
+        merged_atomics: Lines of the PTX text whose atomic operation one lane does for all of its warp.
+    """
+
+    def __init__(self, program: Program, sample: Sample, merged_atomics: Collection[int] = ()) -> None:
         self.program = program
+        self._merged_atomics = merged_atomics
         self._sampled = sample.count < sample.total
         self._per_line: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         #: Warps and threads that ran each basic block, over the whole grid, each of shape (basic blocks,).
@@ -215,7 +222,7 @@ class Totals:
         work: dict[str, NDArray[np.float64]] = {name: np.zeros(len(weights)) for name in WORK}
         for number, site in enumerate(self.program.sites):
             for event, name in _NAMES.get(site.family, {}).items():
-                counted = tally.events[number, event]
+                counted = tally.events[number, self._told_by(event, site)]
                 self._add(site.line, name, counted @ weights)
                 if name in work:
                     work[name] += counted
@@ -245,6 +252,16 @@ class Totals:
             self._busiest.add(name, done, weights)
         if self._sampled:
             self._compare(tally, blocks.strata)
+
+    def _told_by(self, event: Event, site: Site) -> Event:
+        """Return the event that tells another: an atomic that one lane does for its warp takes one sector."""
+        if (
+            event is Event.SECTORS
+            and site.family == "global_atomic"
+            and site.ptx_line in self._merged_atomics
+        ):
+            return Event.REQUESTS
+        return event
 
     def busiest(self, multiprocessors: int) -> dict[str, float]:
         """Return the least that the busiest of so many multiprocessors does of each kind of work."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from gpuprof.executor import Loop, loops_of
+from gpuprof.machine_code.merged_atomics import merged_atomics
 from gpuprof.machine_code.sass import Block, Instruction, MachineCode
 
 #: What ptxas leaves where it stands, and then what it moves at most out of loops.
@@ -98,6 +99,11 @@ class Link:
     def watched_loops(self) -> tuple[int, ...]:
         """Loops whose turns the executor must count, by the basic blocks where turns begin."""
         return tuple(dict.fromkeys((*(one.loop for one in self.copies), *self.twins.values())))
+
+    @property
+    def merged_atomics(self) -> frozenset[int]:
+        """Lines of the PTX text whose atomic operation one lane does for all of its warp."""
+        return merged_atomics(self.code)
 
 
 def link(

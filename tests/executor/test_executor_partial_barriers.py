@@ -104,3 +104,20 @@ def test_race_where_it_is_not(name):
     with pytest.raises(KernelFault) as caught:
         run(TWINS[name][1], blocks=1)
     assert caught.value.kind is FaultKind.SHARED_RACE
+
+
+ARRIVES = """arrive(4, 128);
+tile[t] = t;
+{between}
+sync(4, 128);
+out[t] = tile[t ^ 96];"""
+
+
+def test_waiting_where_one_has_arrived_is_told():
+    with pytest.raises(KernelFault, match="waits at barrier 4, where it has arrived before") as caught:
+        run(ARRIVES.format(between=""))
+    assert caught.value.kind is FaultKind.BARRIER
+
+
+def test_arrivals_that_ended_their_phase_are_over_behind_a_barrier_of_all():
+    assert (run(ARRIVES.format(between="__syncthreads();")) == np.arange(128) ^ 96).all()

@@ -26,12 +26,6 @@ from answers_file import load_answers  # noqa: E402  # isort: skip
 ANSWERS = {path.name: load_answers(path)["answers"] for path in sorted(FOLDER.glob("answers-*.json.xz"))}
 
 
-#: Where the executor's count is not the card's, and nobody knows why yet.
-UNEXPLAINED = {
-    "needleman_tile": "64 shared loads fewer, though machine code has the loads and branches of the PTX",
-}
-
-
 def of_kernel(name):
     """Return what a kernel is given, and what its arrays hold in the end."""
     case = public_kernels()[name]
@@ -105,8 +99,7 @@ def test_softmax():
 def counted():
     for file, answers in ANSWERS.items():
         for name in answers:
-            marks = [pytest.mark.xfail(reason=UNEXPLAINED[name], strict=True)] if name in UNEXPLAINED else []
-            yield pytest.param(file, name, marks=marks)
+            yield pytest.param(file, name)
 
 
 @pytest.mark.parametrize(("file", "name"), [*counted()])

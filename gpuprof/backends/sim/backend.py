@@ -252,6 +252,7 @@ class SimBackend:
                 one.cooperative,
                 self.device.sm_count,
                 () if isinstance(link, NoLink) else link.watched_loops,
+                frozenset() if isinstance(link, NoLink) else link.merged_atomics,
             ),
             lambda memory, buffers: arguments_of(bound, buffers, memory),
             lambda unread: device_memory(
@@ -272,7 +273,12 @@ class SimBackend:
             None,
             None if stands_elsewhere(kernel, shape) else lines_of(result, instructions),
             any(buffer.combined for buffer in grid.buffers.values()),
-            (*self._remarks([grid.launch.program]), *result.remarks, *printed_remark(result)),
+            (
+                *self._remarks([grid.launch.program]),
+                *result.remarks,
+                *atomics_remark([link], result),
+                *printed_remark(result),
+            ),
             result.stored,
             result.lane_instructions,
             followed=False,
@@ -383,6 +389,7 @@ class SimBackend:
                     cooperative=one.cooperative,
                     multiprocessors=self.device.sm_count,
                     watched_loops=() if isinstance(found, NoLink) else found.watched_loops,
+                    merged_atomics=() if isinstance(found, NoLink) else found.merged_atomics,
                 )
                 for one, values, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]
@@ -414,7 +421,7 @@ class SimBackend:
             _sampling_caveat(result),
             lines,
             together,
-            (*remarks, *result.remarks, *printed_remark(result)),
+            (*remarks, *result.remarks, *atomics_remark(links, result), *printed_remark(result)),
             result.stored,
             result.lane_instructions * result.total_blocks / result.sampled_blocks,
             any(program.follows_undefined for program in programs.values()),
@@ -530,6 +537,16 @@ def _unmet_alignments(programs: Iterable[Program]) -> tuple[str, ...]:
         for name, (alignment, address) in program.unmet_alignments.items()
     }
     return tuple(sorted(remarks))
+
+
+def atomics_remark(links: Sequence[Link | NoLink], result: LaunchResult) -> tuple[str, ...]:
+    """Say that nobody knows which atomics one lane does for its warp; nothing where that is known."""
+    unknown = next((one.reason for one in links if isinstance(one, NoLink)), None)
+    if unknown is None or not result.counters["global_atomic_sectors"]:
+        return ()
+    return (
+        f"global_atomic_sectors: counted lane by lane, though ptxas may merge those of a warp. {unknown}",
+    )
 
 
 def printed_remark(result: LaunchResult) -> tuple[str, ...]:

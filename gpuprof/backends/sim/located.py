@@ -21,6 +21,7 @@ CAUSES: dict[FaultKind, Cause] = {
     FaultKind.MBARRIER: "mbarrier",
     FaultKind.ASYNC_COPY: "asynchronous copy",
     FaultKind.PROXY: "missing fence",
+    FaultKind.STALE: "race",
     FaultKind.TRAP: "trap",
     FaultKind.ENDLESS: "endless loop",
 }

@@ -282,12 +282,18 @@ def _extension(op: Mnemonic) -> Lowered:
 
 @_entry("lop3")
 def _logic(op: Mnemonic) -> Lowered:
-    if op.has("or") or op.has("and"):
-        raise NotInTable
-    # The truth table is an immediate, so it is the same in every lane.
-    return Lowered(
-        lambda a, b, c, table: integers.three_input_logic(a, b, c, int(table.flat[0])), (_U32,) * 4, _U32
-    )
+    def compute(a: Lanes, b: Lanes, c: Lanes, table: Lanes, *predicate: Lanes) -> Lanes:
+        # The truth table is an immediate, so it is the same in every lane.
+        return integers.three_input_logic(a, b, c, int(table.flat[0]))
+
+    if not op.flags:
+        return Lowered(compute, (_U32,) * 4, _U32)
+    combine: Compute = np.logical_or if op.has("or") else np.logical_and
+
+    def second(a: Lanes, b: Lanes, c: Lanes, table: Lanes, predicate: Lanes) -> Any:
+        return combine(compute(a, b, c, table) != 0, predicate)
+
+    return Lowered(compute, (*(_U32,) * 4, _BOOL), _U32, second)
 
 
 @_entry("dp4a", "dp2a")

@@ -66,7 +66,7 @@ def arithmetic(coder: Coder, item: Instruction, step: Step) -> Step:
         return _moving(coder, item, step, _MOVES[base])
     if base == "cvt" and set(item.opcode[-2:]) <= _INTEGERS | {"u8", "s8"} and "sat" not in item.opcode:
         return _moving(coder, item, step, 1)
-    if base in _PLACE_BY_PLACE:
+    if base in _PLACE_BY_PLACE and not {"and", "or"} & set(item.opcode[1:]):
         return _trying(coder, item, step, sources_of(coder, item))
     if base == "setp" and {"and", "or"} & set(item.opcode):
         return _comparing_with(coder, item, step)

@@ -56,6 +56,8 @@ class BlockBarriers:
     waiting: list[Waiting] = field(default_factory=list)
     #: Lanes that arrived at a barrier without waiting there (`bar.arrive`), by barrier.
     _arrivals: dict[int, Bools] = field(default_factory=dict)
+    #: Threads that the barrier takes where some arrived so.
+    _counts: dict[int, int] = field(default_factory=dict)
     _agreement: Agreement = field(default_factory=Agreement)
 
     def come(self, block: RunnableBlock, strand: Strand) -> list[Strand]:
@@ -97,11 +99,19 @@ class BlockBarriers:
         if block.arrives_only:
             before = self._early(identity)
             self._arrivals[identity] = before | strand.mask.lanes
+            self._counts[identity] = count or 0
             return True
+        self._require_one_count(block, strand.mask, identity)
         self.waiting.append(
             Waiting(strand, identity, expected, block.line, block.aligned, block.reduction, votes)
         )
         return False
+
+    def _require_one_count(self, block: RunnableBlock, mask: Mask, identity: int) -> None:
+        """Refuse threads that wait where they have arrived: nothing tells whether that phase is over."""
+        if identity in self._arrivals and (twice := self._arrivals[identity] & mask.lanes).any():
+            text = f"waits at barrier {identity}, where it has arrived before: it may be counted twice there"
+            self.batch.fault(FaultKind.BARRIER, text, block.line, first_true(twice))
 
     def _early(self, identity: int) -> Bools:
         shape = (self.batch.blocks, self.batch.warps, WARP)
@@ -186,6 +196,8 @@ class BlockBarriers:
     def _settle(self, blocks: Bools, line: int) -> None:
         """All threads of these blocks have met: what they did is settled for their block."""
         batch = self.batch
+        if self._arrivals:
+            self._end_phases_that_nobody_waits_for(blocks)
         if not batch.layout.several:
             batch.races.barrier(None if blocks.all() else blocks)
             return
@@ -193,11 +205,20 @@ class BlockBarriers:
         lanes = np.broadcast_to(batch.layout.in_batch(blocks), shape)
         batch.races.record(Access.MEET, batch.signals.of(lanes, _phase_of(0, 0)), line)
 
+    def _end_phases_that_nobody_waits_for(self, blocks: Bools) -> None:
+        """All threads of these blocks know of each other's arrivals: a barrier that got its count is over."""
+        for identity, arrived in self._arrivals.items():
+            if all(w.barrier != identity for w in self.waiting):
+                warps = self._by_block(arrived).any(axis=2).sum(axis=1)
+                over = blocks & (warps * WARP >= self._counts[identity])
+                self._arrivals[identity] = arrived & ~self.batch.layout.in_batch(over)
+
     def _record(self, access: Access, lanes: Bools, identity: int, line: int) -> None:
         """Tell the race detector of threads at a barrier of some of a block's warps."""
         batch = self.batch
         if not batch.layout.several:
-            signal = Signal(next_serial(), lanes, _phase_of(identity, 0))
+            told_apart = np.broadcast_to(lanes, (len(lanes), batch.warps, WARP))
+            signal = Signal(next_serial(), told_apart, _phase_of(identity, 0))
             batch.races.record(access, signal, line)
             return
         for rank in range(batch.layout.blocks):

@@ -33,10 +33,12 @@ class Site:
     Attributes:
         family: What its events add up to: "global_load", "shared_store", "branch" and so on.
         line: Source line.
+        ptx_line: Line of the PTX text; 0 for one that is in no text.
     """
 
     family: str
     line: int
+    ptx_line: int = 0
 
 
 class Tally:

@@ -40,7 +40,7 @@ class _Load:
         land: Brings it there; None when it has.
         bytes_moved: How many bytes that is in each block: shape (blocks or 1,).
         column: The mbarrier that counts its bytes.
-        phase: The phase of that barrier when the copy was started: shape (blocks,).
+        phase: The phase of that barrier when the copy was started or, if later, arrived: shape (blocks,).
         line: Source line.
         observers: The threads that have waited for it; broadcasts to the batch.
     """
@@ -179,6 +179,8 @@ class BulkCopies:
             if copy.land is not None and copy.column in columns:
                 copy.land()
                 copy.land = None
+                # Where more was on its way than announced, the phase that it was started in may be over.
+                copy.phase = self.barriers.phase[:, copy.column].copy()
                 self.barriers.receive(copy.column, copy.bytes_moved)
 
     def _deliver_tracked(self, columns: NDArray[np.intp]) -> None:

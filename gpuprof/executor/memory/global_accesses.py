@@ -21,25 +21,32 @@ class Manner(Enum):
     #: A plain store of the value that another thread has stored without order.
     REPEATED = "writes the same to"
     STRONG_READ = "reads as volatile or atomic"
+    #: An explicit `ld.relaxed`: unlike a volatile load it lets nobody rely on what came before the store.
+    RELAXED_READ = "reads as relaxed"
     STRONG_WRITE = "writes as volatile or atomic"
-    #: An atomic operation whose scope is the block.
+    #: Strong ones whose scope is the block.
+    NEAR_READ = "reads for its own block alone"
     NEAR_WRITE = "updates atomically for its own block"
 
     @property
     def writes(self) -> bool:
         """Whether it changes memory."""
-        return self not in (Manner.READ, Manner.STRONG_READ)
+        return self is not Manner.READ and self not in STRONG_READS
 
+
+STRONG_READS = (Manner.STRONG_READ, Manner.RELAXED_READ, Manner.NEAR_READ)
 
 #: What each manner may not meet without order: with threads of any block, and of other blocks.
 CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
     Manner.READ: ((Manner.REPEATED, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
-    Manner.WRITE: ((Manner.READ, Manner.STRONG_READ, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
+    Manner.WRITE: ((Manner.READ, *STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
     Manner.STRONG_READ: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
-    Manner.STRONG_WRITE: ((Manner.READ, Manner.REPEATED), (Manner.NEAR_WRITE,)),
+    Manner.RELAXED_READ: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
+    Manner.NEAR_READ: ((Manner.REPEATED,), (Manner.STRONG_WRITE, Manner.NEAR_WRITE)),
+    Manner.STRONG_WRITE: ((Manner.READ, Manner.REPEATED), (Manner.NEAR_READ, Manner.NEAR_WRITE)),
     Manner.NEAR_WRITE: (
         (Manner.READ, Manner.REPEATED),
-        (Manner.STRONG_READ, Manner.STRONG_WRITE, Manner.NEAR_WRITE),
+        (*STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE),
     ),
 }
 

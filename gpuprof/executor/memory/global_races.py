@@ -23,10 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
-from gpuprof.executor.lanes.masks import Bools, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
-from gpuprof.executor.memory.global_accesses import CONFLICTS, Manner, merged, spread, values_of
+from gpuprof.executor.memory.global_accesses import (
+    CONFLICTS,
+    STRONG_READS,
+    Manner,
+    merged,
+    spread,
+    values_of,
+)
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.moments import (
     MOMENT_BITS,
@@ -187,21 +194,73 @@ class Shadow:
                 self._touch(order, place, last, size, moment, manner, kind)
             return
         place, who = spread(order, index, mask)
-        if manner is Manner.STRONG_READ:
-            moment = order.signal(self.variables, place * size, who, line, reads=True, writes=False)
+        if manner in STRONG_READS:
+            self._read_strongly(order, place, who, size, line, manner)
         else:
-            moment = order.timeline.moment(line)
+            self._touch(order, place, who, size, order.timeline.moment(line), manner)
+
+    def stored_in_warp(
+        self, order: ThreadOrder, index: NDArray[np.intp], mask: Mask, size: int
+    ) -> tuple[int, int] | None:
+        """Return the first thread of a strong read for which another lane of its warp stored without order.
+
+        Returns:
+            The thread's number in the launch and the line of that store, or None; arguments as for `read`.
+        """
+        stores = self._others.get(Manner.STRONG_WRITE)
+        if stores is None:
+            return None
+        place, who = spread(order, index, mask)
+        granules, each = self._granules(place, size)
+        owners = np.repeat(who, each) if each > 1 else who
+        hit = stores.conflict(order, granules, owners)
+        if hit is None:
+            return None
+        reader, stamp = int(owners[hit[0]]), np.array([hit[1]], dtype=np.int64)
+        if int(thread_of(stamp)[0]) // WARP != reader // WARP:
+            return None
+        return reader, order.timeline.lines[int(moment_of(stamp)[0])]
+
+    def _read_strongly(
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        size: int,
+        line: int,
+        manner: Manner = Manner.STRONG_READ,
+    ) -> None:
+        start, near, relaxed = place * size, manner is Manner.NEAR_READ, manner is Manner.RELAXED_READ
+        moment = order.signal(
+            self.variables, start, who, line, reads=True, writes=False, near=near, relaxed=relaxed
+        )
         self._touch(order, place, who, size, moment, manner)
 
     def update(
-        self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int, manner: Manner
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        size: int,
+        line: int,
+        manner: Manner,
+        failed: Bools | None = None,
     ) -> None:
-        """Judge atomic operations at `place`, in units of `size` bytes, in the order in which they happen."""
+        """Judge atomic operations at `place`, in units of `size` bytes, in the order in which they happen.
+
+        Those that are true in `failed` compared with another value than they found: they have only read.
+        """
         self._judge_all()
-        moment = order.signal(self.variables, place * size, who, line, reads=True, writes=True)
+        if failed is not None and failed.any():
+            self._read_strongly(order, place[failed], who[failed], size, line)
+            place, who = place[~failed], who[~failed]
+        if not place.size:
+            return
+        near, start = manner is Manner.NEAR_WRITE, place * size
+        moment = order.signal(self.variables, start, who, line, reads=True, writes=True, near=near)
         self._touch(order, place, who, size, moment, manner)
-        if manner is Manner.NEAR_WRITE:
-            self._judge_blocks(order, place * size, who, moment)
+        if near:
+            self._judge_blocks(order, start, who, moment)
 
     def _judge_blocks(self, order: ThreadOrder, start: Numbers, who: Numbers, moment: int) -> None:
         """Judge atomic operations whose scope is the block: two blocks may not share a place."""
@@ -241,7 +300,8 @@ class Shadow:
             content = self.buffer.view(size)
             self._write(order, place, who, stored, content, size, order.timeline.moment(line))
             return
-        moment = order.signal(self.variables, place * size, who, line, reads=False, writes=True)
+        near, start = manner is Manner.NEAR_WRITE, place * size
+        moment = order.signal(self.variables, start, who, line, reads=False, writes=True, near=near)
         self._touch(order, place, who, size, moment, manner)
 
     def write_at(

@@ -266,7 +266,14 @@ class TracedShadow:
             self._judged.read(order, index, mask, size, line, manner)
 
     def update(
-        self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int, manner: Manner
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        size: int,
+        line: int,
+        manner: Manner,
+        failed: Bools | None = None,
     ) -> None:
         """As `Shadow.update`."""
         if not self._trace.hollow:  # else it adds to whatever is there
@@ -274,7 +281,7 @@ class TracedShadow:
             self._trace.take_turns(order, place, who)
         self._trace.store(self._buffer, order, place, who, size, combines=True)
         if self._judged is not None:
-            self._judged.update(order, place, who, size, line, manner)
+            self._judged.update(order, place, who, size, line, manner, failed)
 
     def write(
         self,

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What threads release to others through global memory, and who has acquired it: order between blocks.
 
-A fence followed by a strong write (volatile, relaxed or atomic, or one that is itself a release) releases:
-it publishes what its thread did before the fence, and what other threads of the block did that was fenced
-and is ordered before it. A strong read that observes the write acquires all that. By the PTX model a fence
-should follow such a read too; here none is asked for, because hardware loads nothing ahead of a value that
-decides whether it is loaded. An atomic operation hands on what was released to its variable before.
+A fence followed by a strong write (volatile, relaxed or atomic, or one that is itself a release) releases: it
+publishes what its thread did before the fence, and what other threads of the block did that was fenced and is
+ordered before it. A strong read that observes the write acquires all that. By the PTX model a fence should
+follow such a read too; here that is asked of `ld.relaxed` alone, because hardware loads nothing ahead of a
+value that decides whether it is loaded. An atomic operation hands on what was released to its variable
+before.
 
 What is released is a *release*, numbered from 0; what a warp has acquired is a set of them, as the bits of an
 integer, so that joining two sets is one operation and sharing one costs nothing.
@@ -111,6 +112,8 @@ class Knowledge:
         self.shape = (blocks, warps, WARP)
         self._first_block, self._block_warps = first, warps // of_cluster
         self._held = [0] * (blocks * warps)
+        #: What warps have found by relaxed loads, which they acquire with their next fence.
+        self._observed: dict[int, int] = {}
         #: Blocks, and clusters, whose warps may have acquired different releases.
         self._unshared: set[int] = set()
         self._unshared_clusters: set[int] = set()
@@ -123,6 +126,8 @@ class Knowledge:
         """Some threads execute a fence, for their own block alone if it is `near`."""
         if near and self._fenced[0] is self._fenced[1]:
             self._fenced[1] = self._fenced[0].copy()
+        for warp in [one for one in self._observed if lanes.reshape(-1, WARP)[one].any()]:
+            self._hold(warp, self._observed.pop(warp))
         levels = [self._fenced[1]] if near else self._fenced[: 1 + self._apart]
         for block in np.flatnonzero(lanes.any(axis=(1, 2))).tolist():
             before = limits(block, lanes[block], now)
@@ -181,6 +186,8 @@ class Knowledge:
         *,
         reads: bool,
         writes: bool,
+        near: bool = False,
+        relaxed: bool = False,
     ) -> None:
         """Threads of this batch use variables, in this order; see `ThreadOrder.signal`."""
         fenced = np.asarray(self._fenced[1].any(axis=(1, 2))) if writes else None
@@ -193,10 +200,12 @@ class Knowledge:
             published = (0, 0)
             if fenced is not None and fenced[block]:
                 published = self._publish(warp, lanes, moment, limits)
+                if near:
+                    published = (0, published[1])
             for where in places:
                 variable = variables.get(where)
                 if variable is not None and reads:
-                    self._acquire(warp, variable)
+                    self._acquire(warp, variable, near=near, relaxed=relaxed)
                 elif variable is not None and where not in stored:
                     del variables[where]
                     variable = None
@@ -223,10 +232,15 @@ class Knowledge:
         """Return the number, in the launch, of a warp's block."""
         return self._first_block + warp // self._block_warps
 
-    def _acquire(self, warp: int, variable: Variable) -> None:
-        new = variable.far
-        if variable.block == self._home(warp):
-            new |= variable.near
+    def _acquire(self, warp: int, variable: Variable, *, near: bool, relaxed: bool) -> None:
+        of_block = variable.block == self._home(warp)
+        new = (0 if near and not of_block else variable.far) | (variable.near if of_block else 0)
+        if relaxed:
+            self._observed[warp] = self._observed.get(warp, 0) | new
+        else:
+            self._hold(warp, new)
+
+    def _hold(self, warp: int, new: int) -> None:
         held = self._held[warp]
         if held | new != held:
             # Equal sets are one object, so that their tables are found.

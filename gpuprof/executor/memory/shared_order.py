@@ -8,12 +8,16 @@ only arrive order accesses too. Where those two find a race in a kernel that has
 again and judged here.
 """
 
+from collections.abc import Collection
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
+from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.lanes.scalars import Lanes
-from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_accesses import STRONG_READS, Manner
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
@@ -52,16 +56,49 @@ class _AllBlocks:
         return self._layout.byte(byte % self._shared.block_bytes)
 
 
-class SharedOrder:
-    """Judges every access to the shared memory of one batch."""
+@dataclass(frozen=True)
+class LuckyRead:
+    """A volatile or relaxed load of what another lane of its warp stores so, with nothing to order them.
 
-    def __init__(self, shared: SharedMemory, order: ThreadOrder, races: GlobalRaces) -> None:
+    Attributes:
+        line: Its source line.
+        thread: Its thread's number in the launch.
+        store_line: Source line of the store.
+    """
+
+    line: int
+    thread: int
+    store_line: int
+
+
+class SharedOrder:
+    """Judges every access to the shared memory of one batch.
+
+    Args:
+        shared: The memory.
+        order: The order of the batch's threads.
+        races: To whom races are reported.
+        polled: Source lines of loads that are repeated until they find what they wait for.
+
+    Attributes:
+        lucky: The first other load that is no race, but finds what the card's order of lanes decides.
+    """
+
+    def __init__(
+        self, shared: SharedMemory, order: ThreadOrder, races: GlobalRaces, polled: Collection[int] = ()
+    ) -> None:
+        self.lucky: LuckyRead | None = None
+        self._polled = polled
         self._shared = shared
         self._order = order
         self._shadow = Shadow(_AllBlocks(shared, order.layout), races, at_once=True)
 
     def read(self, pattern: SharedPattern, line: int, manner: Manner) -> None:
         """Judge a load."""
+        if manner in STRONG_READS and self.lucky is None and line not in self._polled:
+            index, mask = self._index(pattern), pattern.mask
+            if (met := self._shadow.stored_in_warp(self._order, index, mask, pattern.size)) is not None:
+                self.lucky = LuckyRead(line, *met)
         self._shadow.read(self._order, self._index(pattern), pattern.mask, pattern.size, line, manner)
 
     def write(self, pattern: SharedPattern, values: Lanes, line: int, manner: Manner) -> None:
@@ -69,13 +106,13 @@ class SharedOrder:
         index = self._index(pattern)
         self._shadow.write(self._order, index, values, pattern.mask, pattern.size, line, manner)
 
-    def update(self, pattern: SharedPattern, line: int, manner: Manner) -> None:
-        """Judge atomic operations."""
+    def update(self, pattern: SharedPattern, line: int, manner: Manner, failed: Bools | None = None) -> None:
+        """Judge atomic operations; `failed` as for `Shadow.update`, one for each lane that takes part."""
         shape = (self._order.blocks, self._order.warps, 32)
         lanes = np.broadcast_to(pattern.mask.lanes, shape)
         place = np.broadcast_to(self._index(pattern), shape)[lanes]
         who = self._order.threads[lanes]
-        self._shadow.update(self._order, place, who, pattern.size, line, manner)
+        self._shadow.update(self._order, place, who, pattern.size, line, manner, failed)
 
     def _index(self, pattern: SharedPattern) -> NDArray[np.intp]:
         if pattern.per_block:

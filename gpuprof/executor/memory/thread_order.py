@@ -302,6 +302,8 @@ class ThreadOrder:
         *,
         reads: bool,
         writes: bool,
+        near: bool = False,
+        relaxed: bool = False,
     ) -> int:
         """Threads use a variable by strong operations, and may so release and acquire; return their moment.
 
@@ -312,6 +314,8 @@ class ThreadOrder:
             line: Source line.
             reads: Whether they read it.
             writes: Whether they write it; one that does both continues what was released there before.
+            near: Whether only threads of their own block see it as a signal, and they only those of these.
+            relaxed: Whether they acquire what they find only with their next fence.
         """
         if self.knowledge is None:
             return self.timeline.moment(line)
@@ -319,7 +323,17 @@ class ThreadOrder:
         moment = self.timeline.moment(line)
         self.timeline.advance()
         threads = who - self.first * self.block_threads
-        self.knowledge.signal(variables, place, threads, moment, self._limits, reads=reads, writes=writes)
+        self.knowledge.signal(
+            variables,
+            place,
+            threads,
+            moment,
+            self._limits,
+            reads=reads,
+            writes=writes,
+            near=near,
+            relaxed=relaxed,
+        )
         return moment
 
     def ordered(self, stamps: Numbers, who: Numbers, settled: Settled | None = None) -> Bools:

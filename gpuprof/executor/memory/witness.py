@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuprof.executor.faults import Index
-from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_accesses import Manner, spread
 from gpuprof.executor.memory.global_memory import Buffer
@@ -167,12 +167,19 @@ class WitnessedShadow(Shadow):
         super().read(order, index, mask, size, line, manner)
 
     def update(
-        self, order: ThreadOrder, place: Numbers, who: Numbers, size: int, line: int, manner: Manner
+        self,
+        order: ThreadOrder,
+        place: Numbers,
+        who: Numbers,
+        size: int,
+        line: int,
+        manner: Manner,
+        failed: Bools | None = None,
     ) -> None:
         """As `Shadow.update`."""
         self._witness.note_read(self._watched, place, who, size, line)
         self._witness.note_write(self._watched, place, who, size, line, atomic=True)
-        super().update(order, place, who, size, line, manner)
+        super().update(order, place, who, size, line, manner, failed)
 
     def write(
         self,

@@ -329,6 +329,8 @@ def _has_second_target(item: Instruction) -> bool:
         return isinstance(item.operands[1], Reg)
     if item.opcode[0] == "setp":
         return len(item.operands) - any(f in item.opcode for f in ("and", "or", "xor")) == 4
+    if item.opcode[0] == "lop3":
+        return len(item.operands) == 7
     if item.opcode[0] == "shfl":
         return len(item.operands) - ("sync" in item.opcode) == 5
     return item.opcode[0] == "match" and "all" in item.opcode and len(item.operands) == 4

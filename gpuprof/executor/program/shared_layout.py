@@ -3,13 +3,15 @@
 """Where the shared variables of a kernel lie, as ptxas places them; all of it is read off its machine code.
 
 Static variables that the kernel names follow each other in the order of the text, each at its own alignment;
-others take no room. Every `extern` array starts behind them at its own alignment, so that two of different
-alignments need not start together. What a launch asks for is added to the static size, which is rounded up to
-the largest alignment of any `extern` array of the module, named or not.
+others take no room. Every `extern` array starts behind them, at the largest alignment of its own and of those
+`extern` arrays that stand before it in the text, named or not: two need not start together, and an array lies
+elsewhere once another kernel of the file brings a stricter one. What a launch asks for is added to the static
+size, which is rounded up to the largest alignment of any `extern` array of the module.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from gpuprof.executor.program.ptx import Function, Instruction, Mem, Module, Not, Operand, Sym, Variable, Vec
 
@@ -50,13 +52,10 @@ def shared_layout(module: Module, function: Function) -> SharedLayout:
         name for item in function.body if isinstance(item, Instruction) for name in _symbols(item.operands)
     }
     offsets, end = laid_out(v for v in declared if not v.extern and v.name in named)
-    dynamic = {v.name: v.align for v in declared if v.extern}
-    starts = {
-        name: aligned(end, max(_DYNAMIC_ALIGNMENT, alignment))
-        for name, alignment in dynamic.items()
-        if name in named
-    }
-    allotted = aligned(end, max(_DYNAMIC_ALIGNMENT, *dynamic.values())) if dynamic else end
+    dynamic = {v.name: max(_DYNAMIC_ALIGNMENT, v.align) for v in declared if v.extern}
+    alignments = dict(zip(dynamic, accumulate(dynamic.values(), max), strict=True))
+    starts = {name: aligned(end, alignment) for name, alignment in alignments.items() if name in named}
+    allotted = aligned(end, max(alignments.values())) if alignments else end
     least = aligned(end, _DYNAMIC_ALIGNMENT)
     return SharedLayout(offsets | starts, end, allotted, max(starts.values(), default=least))
 

@@ -23,7 +23,7 @@ _WITH_AXES = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "clus
 KNOWN_SPECIALS = frozenset(
     {
         *(f"%{name}.{axis}" for name in _WITH_AXES for axis in "xyz"),
-        *("%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid"),
+        *("%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%current_graph_exec"),
         *("%cluster_ctarank", "%cluster_nctarank", "%is_explicit_cluster"),
         *("%dynamic_smem_size", "%total_smem_size", "%aggr_smem_size"),
         *(f"%reserved_smem_offset_{place}" for place in ("begin", "end", "cap")),

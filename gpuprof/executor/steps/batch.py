@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch: the thread blocks that run together, with their registers, memories and counts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -239,18 +239,22 @@ class Batch:
             before = self.stored.get(buffer.name, np.zeros(self.blocks, dtype=np.int64))
             self.stored[buffer.name] = before + per_block
 
-    def join(self, races: GlobalRaces, first: int, *, order_shared: bool = False) -> None:
+    def join(
+        self, races: GlobalRaces, first: int, *, order_shared: bool = False, polled: Collection[int] = ()
+    ) -> None:
         """Take part in a launch, as the blocks from number `first` on: its races are looked for.
 
         Args:
             races: What looks for them.
             first: Blocks of the launch before these.
             order_shared: Whether accesses to shared memory are judged one by one, too.
+            polled: Source lines of loads that are repeated until they find what they wait for.
         """
         self.order = races.order(first * self.layout.blocks, self.blocks, self.warps, self.layout)
         self.shadows = races.shadows
         if order_shared:
-            self.shared_order = self.copies.order = SharedOrder(self.shared, self.order, races)
+            judge = SharedOrder(self.shared, self.order, races, polled)
+            self.shared_order = self.copies.order = judge
 
     @cached_property
     def mbarriers(self) -> Mbarriers:

@@ -63,7 +63,7 @@ class Coder:
 
     def site(self, family: str, item: Instruction) -> int:
         """Add a counting site and return its number."""
-        self.sites.append(Site(family, item.line))
+        self.sites.append(Site(family, item.line, item.ptx_line))
         return len(self.sites) - 1
 
     def parameter_offset(self, name: str, line: int) -> int:

@@ -30,6 +30,7 @@ from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Re
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.distributed_shared import names_cluster
+from gpuprof.executor.steps.read_only_loads import ReadOnlySpace
 from gpuprof.executor.steps.spaces import (
     GenericSpace,
     GlobalSpace,
@@ -157,7 +158,7 @@ def atomic(coder: Coder, item: Instruction) -> Step:
     sources = parts or tuple(operand for operand in operands[2:] if operand is not None)
     reads = [coder.reader(operand, dtype, item) for operand in sources]
     writes = [coder.target(part, item) for part in parts_of(operands[0])] if operands[0] is not None else []
-    masked, releases = coder.mask(item), _releaser(coder, item)
+    masked, releases, compares = coder.mask(item), _releaser(coder, item), "cas" in item.opcode
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -176,7 +177,7 @@ def atomic(coder: Coder, item: Instruction) -> Step:
                 apply_in_turn(content.view(dtype), index * width + i, how, [value[lanes]])
             return before
 
-        old = space.update(batch, read_address(batch), mask, apply)
+        old = space.update(batch, read_address(batch), mask, apply, values[0] if compares else None)
         elements = old[..., None].view(dtype)
         for i, write in enumerate(writes):
             write(batch, elements[..., i], mask)
@@ -320,6 +321,10 @@ def _manner(item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
     if kind == "atomic":
         return Manner.NEAR_WRITE if "cta" in item.opcode else Manner.STRONG_WRITE
+    if STRONG & set(item.opcode) and "cta" in item.opcode:
+        return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE
+    if kind == "load" and "relaxed" in item.opcode:
+        return Manner.RELAXED_READ
     if STRONG & set(item.opcode):
         return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
     return Manner.READ if kind == "load" else Manner.WRITE
@@ -348,6 +353,8 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
         return Request(site, line, size, offset - start, manner, remote=remote)
 
     if name == "global":
+        if "nc" in item.opcode or item.opcode[0] == "ldu":
+            return ReadOnlySpace(request(f"global_{kind}"))
         return GlobalSpace(request(f"global_{kind}"))
     if name == "shared":
         return SharedSpace(request(f"shared_{kind}", coder.shared_start))

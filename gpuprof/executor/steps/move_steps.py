@@ -24,7 +24,8 @@ def move(coder: Coder, item: Instruction) -> Step:
     items = [getattr(operand, "items", None) for operand in (target, source)]
     if items[0] or items[1]:
         return _pack(coder, item, items[0], items[1])
-    read = coder.reader(source, _kept_dtype(coder, target, kind, item.line), item)
+    dtype = _kept_dtype(coder, target, kind, item.line)
+    read = coder.predicate(source, item) if kind == "pred" else coder.reader(source, dtype, item)
     write, masked = coder.target(target, item), coder.mask(item)
     return lambda batch: write(batch, read(batch), masked(batch))
 

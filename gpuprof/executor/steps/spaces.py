@@ -69,8 +69,13 @@ class Space(Protocol):
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
         """Store elements of the lanes in `mask`; where lanes collide, the last one wins."""
 
-    def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
-        """Let `apply` change the elements of the lanes in `mask`; return (blocks, warps, 32) old ones."""
+    def update(
+        self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
+    ) -> Lanes:
+        """Let `apply` change the elements of the lanes in `mask`; return (blocks, warps, 32) old ones.
+
+        Lanes that find another value than `expected`, if that is given, leave it as it is.
+        """
 
 
 def read_from(space: Space, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
@@ -141,7 +146,9 @@ class GlobalSpace:
             if batch.stored is not None:
                 batch.count_stored(target, part.thread_count * self.request.size)
 
-    def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
+    def update(
+        self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
+    ) -> Lanes:
         """Change elements in place, counted as one access."""
         self.count(batch, address, mask, in_turn=True)
         old = np.zeros((batch.blocks, batch.warps, 32), dtype=moved_dtype(self.request.size))
@@ -152,15 +159,16 @@ class GlobalSpace:
                 self._fault(batch, address, part.lanes, "updates", "which is read-only")
             lanes = np.broadcast_to(part.lanes, old.shape)
             index = np.broadcast_to(self._index(buffer, address, part), old.shape)[lanes]
+            buffer.combined = True
+            failed = None
+            if not batch.hollow:
+                content = buffer.changeable(self.request.size)
+                old[lanes] = apply(content, index, lanes, True).view(old.dtype)
+                buffer.store(index, content[index], self.request.size)
+                failed = _failed(old, lanes, expected)
             if (shadow := batch.shadows.get(buffer.address)) is not None:
                 who, request = batch.order.threads[lanes], self.request
-                shadow.update(batch.order, index, who, request.size, request.line, request.manner)
-            buffer.combined = True
-            if batch.hollow:
-                continue
-            content = buffer.changeable(self.request.size)
-            old[lanes] = apply(content, index, lanes, True).view(old.dtype)
-            buffer.store(index, content[index], self.request.size)
+                shadow.update(batch.order, index, who, request.size, request.line, request.manner, failed)
         return old
 
     def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
@@ -333,7 +341,9 @@ class SharedSpace:
                 detail = f"writes {where}, and so does another thread, with another value"
                 batch.fault(FaultKind.SHARED_RACE, detail, self.request.line, position, start)
 
-    def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
+    def update(
+        self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
+    ) -> Lanes:
         """Change elements in place."""
         pattern = self.pattern(batch, address, mask)
         if batch.hollow:
@@ -342,9 +352,11 @@ class SharedSpace:
             return np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
         self._require_values(batch, pattern)
         batch.races.record(Access.ATOMIC, pattern, self.request.line)
+        old = batch.shared.update(pattern, apply)
         if batch.shared_order is not None:
-            batch.shared_order.update(pattern, self.request.line, self.request.manner)
-        return batch.shared.update(pattern, apply)
+            failed = _failed(old, np.broadcast_to(mask.lanes, old.shape), expected)
+            batch.shared_order.update(pattern, self.request.line, self.request.manner, failed)
+        return old
 
     def _require_values(self, batch: Batch, pattern: SharedPattern) -> None:
         """Stop where a value decides something that a hollow store has left out."""
@@ -392,6 +404,11 @@ class SharedSpace:
         return pattern
 
 
+def _failed(old: Lanes, lanes: Bools, expected: Lanes | None) -> Bools | None:
+    """Return which of these lanes of an atomic operation found another value than they expected."""
+    return None if expected is None else _differ(old[lanes], expected.view(old.dtype)[lanes])
+
+
 def _differ(a: Lanes, b: Lanes) -> Bools:
     """Compare raw elements bit by bit: shape as they broadcast."""
     if a.dtype.itemsize < 16:
@@ -425,7 +442,9 @@ class LocalSpace:
         index, chosen = scatter(places, values, mask)
         batch.local.view(moved_dtype(self.request.size))[index] = chosen
 
-    def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
+    def update(
+        self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
+    ) -> Lanes:
         """Change elements in place: no other lane can see them."""
         index = self._index(batch, address, mask)
         lanes = np.broadcast_to(mask.lanes, index.shape)
@@ -477,11 +496,13 @@ class GenericSpace:
         for space, part, inner in self.parts(address, mask):
             space.write(batch, inner, part, values)
 
-    def update(self, batch: Batch, address: Lanes, mask: Mask, apply: Apply) -> Lanes:
+    def update(
+        self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
+    ) -> Lanes:
         """Change each space for the lanes that mean it."""
         result: Lanes | None = None
         for space, part, inner in self.parts(address, mask):
-            old = space.update(batch, inner, part, apply)
+            old = space.update(batch, inner, part, apply, expected)
             result = old if result is None else np.where(part.lanes, old, result)
         assert result is not None
         return result

@@ -77,6 +77,7 @@ class Surroundings:
             "%nwarpid": _WARPS_OF_MULTIPROCESSOR.get(self.architecture, 64),
             "%nsmid": self.multiprocessors,
             "%gridid": 1,
+            "%current_graph_exec": 0,
             "%dynamic_smem_size": self.dynamic_bytes,
             "%total_smem_size": total,
             "%aggr_smem_size": self.static_and_dynamic_bytes + reserved,

@@ -94,7 +94,16 @@ def _execute(case: LaunchCase, ptx: str, *, follow_undefined: bool) -> Executed:
         for i, value in enumerate(case.arguments)
     ]
     program = load_program(ptx, case.name, follow_undefined=follow_undefined)
-    result = launch(program, case.grid, case.block, arguments, memory, case.shared, per_line=False)
+    result = launch(
+        program,
+        case.grid,
+        case.block,
+        arguments,
+        memory,
+        case.shared,
+        per_line=False,
+        merged_atomics=_merged_atomics().get(case.name, ()),
+    )
     pairs = zip(arguments, case.arguments, strict=True)
     arrays = tuple(buffer.array() for buffer, value in pairs if isinstance(value, np.ndarray))
     return Executed(arrays, _told(result), result.remarks)
@@ -133,6 +142,9 @@ def counts_of_card(answer: Mapping[str, Any]) -> dict[str, float]:
         counted[name] = sum(answer["opcodes"].get(opcode, 0) for opcode in opcodes)
     if all(name in answer["counters"] for name in _ATOMIC_SECTORS):
         counted["global_atomic_sectors"] = sum(answer["counters"][name] for name in _ATOMIC_SECTORS)
+        requests = (name.replace("_sectors_", "_requests_") for name in _ATOMIC_SECTORS)
+        # Opcodes count those under a predicate that holds for no lane, too.
+        counted["global_atomic_requests"] = sum(answer["counters"][name] for name in requests)
     return counted
 
 
@@ -148,11 +160,20 @@ def compared(ours: Mapping[str, float | int | None], theirs: Mapping[str, float]
             continue
         if name == "global_load_requests" and ours.get("async_copy_requests"):
             continue  # hardware counts those of cp.async in
+        if name == "hmma_instructions" and not mine:
+            continue  # ptxas makes constants by HFMA2.MMA, which hardware counts in
         conflicts = name.replace("_wavefronts", "_bank_conflicts")
         if name.startswith("shared_") and conflicts != name and conflicts in theirs:
             mine, value = mine - (ours.get(conflicts) or 0), value - theirs[conflicts]
         found.append(Compared(name, mine, value))
     return found
+
+
+@cache
+def _merged_atomics() -> dict[str, list[int]]:
+    """Return the lines of recorded PTX whose atomics machine code merges; `benchmarks/merged_atomics.py`."""
+    path = Path(__file__).parents[1] / "hardware" / "merged-atomics.json"
+    return json.loads(path.read_text())
 
 
 @cache

@@ -1,0 +1,516 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels whose threads signal to each other as public code does, and what each is when it forgets one thing.
+
+Written as the pairs of `global_race_sources.py`. The race of some lies in shared memory: `SHARED` names them.
+"""
+
+from global_race_sources import Pair
+
+_WORDS = """
+__device__ unsigned head, tail, flags[8], claimed, turn, wants[2], readers, writing;
+__device__ unsigned look(unsigned *word) { return *(volatile unsigned *)word; }
+__device__ void put(unsigned *word, unsigned value) { *(volatile unsigned *)word = value; }
+__device__ unsigned acquire(unsigned *word)
+{
+    unsigned value;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" // meets
+                 : "=r"(value) : "l"(word) : "memory");
+    return value;
+}
+__device__ unsigned acquire_in_block(unsigned *word)
+{
+    unsigned value;
+    asm volatile("ld.acquire.cta.global.u32 %0, [%1];" // meets
+                 : "=r"(value) : "l"(word) : "memory");
+    return value;
+}
+__device__ unsigned relaxed(unsigned *word)
+{
+    unsigned value;
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+}
+__device__ void store_relaxed(unsigned *word, unsigned value)
+{
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+__device__ void store_release(unsigned *word, unsigned value)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory"); // meets
+}
+"""
+
+_MBARRIERS = """
+typedef unsigned long long u64;
+__device__ unsigned at(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+__device__ void set_up(u64 *b, int count)
+{
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at(b)), "r"(count) : "memory");
+}
+__device__ void arrive(u64 *b)
+{
+    asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" ::"r"(at(b)) : "memory");
+}
+__device__ void wait(u64 *b, int parity)
+{
+    asm volatile("{ .reg .pred p; AGAIN%=: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;"
+                 " @!p bra AGAIN%=; }"
+                 ::"r"(at(b)), "r"(parity) : "memory");
+}
+"""
+
+_CLUSTER = """
+#undef __global__
+#define __global__ __cluster_dims__(4, 1, 1) __attribute__((global))
+__device__ unsigned mapped(const void *own, unsigned other)
+{
+    unsigned place;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(place) : "r"((unsigned)__cvta_generic_to_shared(own)), "r"(other));
+    return place;
+}
+__device__ int remote(unsigned place)
+{
+    int value;
+    asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(value) : "r"(place) : "memory"); // meets
+    return value;
+}
+__device__ void meet()
+{
+    asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
+"""
+
+#: A pipeline of two stages over six items: warp 0 fills them, warp 1 reads. Words in capitals are filled in.
+_PIPELINE = """
+    __shared__ u64 full[2], empty[2];
+    __shared__ int stage[2][32];
+    if (t == 0)
+        for (int s = 0; s < 2; ++s) {
+            set_up(full + s, 32);
+            set_up(empty + s, 32);
+        }
+    __syncthreads();
+    for (int k = 0; k < 6; ++k) {
+        const int s = k % 2, round = k / 2;
+        if (t < 32) {
+            if (round > 0)
+                PRODUCER
+            stage[s][t] = a[32 * k + t]; // meets
+            arrive(full + s);
+        } else {
+            wait(full + s, CONSUMER);
+            RELEASED
+            c[32 * k + t - 32] = stage[s][63 - t]; // meets
+            READ
+        }
+    }"""
+
+
+def _pipeline(
+    producer: str = "wait(empty + s, round + 1 & 1);",
+    consumer: str = "round & 1",
+    released: str = "",
+    read: str = "arrive(empty + s);",
+) -> Pair:
+    body = _PIPELINE.replace("PRODUCER", producer).replace("CONSUMER", consumer)
+    return Pair(body.replace("RELEASED", released).replace("READ", read), grid=1, before=_MBARRIERS)
+
+
+PAIRS: dict[str, Pair] = {
+    "queue whose writer overtakes its reader": Pair(
+        """
+    if (t == 0 && w == 0)
+        for (unsigned k = 0; k < 12; ++k) {
+            «¦while (k >= look(&tail) + 4)
+                ;
+            __threadfence();»
+            b[k % 4] = a[k]; // meets
+            __threadfence();
+            put(&head, k + 1);
+        }
+    if (t == 0 && w == 1)
+        for (unsigned k = 0; k < 12; ++k) {
+            while (look(&head) <= k)
+                ;
+            __threadfence();
+            c[k] = b[k % 4]; // meets
+            __threadfence();
+            put(&tail, k + 1);
+        }""",
+        grid=2,
+        before=_WORDS,
+    ),
+    "queue that is announced before it is filled": Pair(
+        """
+    if (t == 0 && w == 0)
+        for (unsigned k = 0; k < 12; ++k) {
+            «put(&head, k + 1);
+            __threadfence();
+            b[k] = a[k]; // meets¦b[k] = a[k];
+            __threadfence();
+            put(&head, k + 1);»
+        }
+    if (t == 0 && w == 1)
+        for (unsigned k = 0; k < 12; ++k) {
+            while (look(&head) <= k)
+                ;
+            __threadfence();
+            c[k] = b[k]; // meets
+        }""",
+        grid=2,
+        before=_WORDS,
+    ),
+    "double-checked flag without acquire": Pair(
+        """
+    if (t == 0) {
+        if («relaxed¦acquire»(flags) != 2) {
+            if (atomicCAS(flags, 0u, 1u) == 0) {
+                *b = a[0]; // meets
+                store_release(flags, 2);
+            } else
+                while («relaxed¦acquire»(flags) != 2)
+                    ;
+        }
+        c[w] = *b; // meets
+    }""",
+        before=_WORDS,
+    ),
+    "flag that says claimed, not ready": Pair(
+        """
+    if (t == 0) {
+        if (atomicCAS(&claimed, 0u, 1u) == 0) {
+            *b = a[0]; // meets
+            __threadfence();
+            put(flags, 1);
+        }
+        while (look(«&claimed¦flags») == 0)
+            ;
+        __threadfence();
+        c[w] = *b; // meets
+    }""",
+        before=_WORDS,
+    ),
+    "acquire in the scope of a block": Pair(
+        """
+    if (t == 0 && w == 0) {
+        *b = a[0]; // meets
+        store_release(flags, 1);
+    }
+    if (t == 0 && w == 1) {
+        while («acquire_in_block¦acquire»(flags) == 0)
+            ;
+        *c = *b; // meets
+    }""",
+        grid=2,
+        before=_WORDS,
+    ),
+    "release in the scope of a block": Pair(
+        """
+    if (t == 0 && w == 0) {
+        *b = a[0]; // meets
+        asm volatile("red.release.«cta¦gpu».global.add.u32 [%0], 1;" ::"l"(flags) : "memory"); // meets
+    }
+    if (t == 0 && w == 1) {
+        while (acquire(flags) == 0) // meets
+            ;
+        *c = *b; // meets
+    }""",
+        grid=2,
+        before=_WORDS,
+    ),
+    "message passed on without release": Pair(
+        """
+    if (t == 0 && w == 0) {
+        *b = a[0]; // meets
+        store_release(flags, 1);
+    }
+    if (t == 0 && w == 1) {
+        while («relaxed¦acquire»(flags) == 0)
+            ;
+        «store_relaxed¦store_release»(flags + 1, 1);
+    }
+    if (t == 0 && w == 2) {
+        while (acquire(flags + 1) == 0)
+            ;
+        *c = *b; // meets
+    }""",
+        grid=3,
+        before=_WORDS,
+    ),
+    "message relayed by a warp that does not meet": Pair(
+        """
+    if (w == 0 && t == 32) {
+        *b = a[0]; // meets
+    }
+    if (w == 0) {
+        «¦__syncthreads();»
+        if (t == 0)
+            store_release(flags, 1);
+    }
+    if (w == 1 && t == 0) {
+        while (acquire(flags) == 0)
+            ;
+        *c = *b; // meets
+    }""",
+        grid=2,
+        before=_WORDS,
+    ),
+    "data of a seqlock": Pair(
+        """
+    if (w == 0 && t == 0)
+        for (unsigned k = 1; k < 4; ++k) {
+            put(flags, 2 * k - 1);
+            __threadfence();
+            «b[0] = a[k]; // meets¦*(volatile int *)b = a[k];»
+            __threadfence();
+            put(flags, 2 * k);
+        }
+    if (w == 1 && t == 0) {
+        unsigned before;
+        int found;
+        do {
+            before = look(flags);
+            __threadfence();
+            found = «b[0]; // meets¦*(volatile int *)b;»
+            __threadfence();
+        } while (before % 2 || before == 0 || look(flags) != before);
+        *c = found;
+    }""",
+        grid=2,
+        before=_WORDS,
+    ),
+    "node published before it is written": Pair(
+        """
+    if (t == 0) {
+        «const unsigned before = atomicExch(&head, w + 1);
+        __threadfence();
+        b[w + 1] = before; // meets¦b[w + 1] = a[w];
+        __threadfence();
+        atomicExch(&head, w + 1);»
+        const unsigned found = atomicAdd(&head, 0);
+        __threadfence();
+        c[w] = b[found]; // meets
+    }""",
+        before=_WORDS,
+    ),
+    "look-back by flag and value apart": Pair(
+        """
+    if (t == 0) {
+        int sum = a[w];
+        if (w > 0) {
+            while (look(flags + w - 1) == 0)
+                ;
+            __threadfence();
+            sum += b[w - 1]; // meets
+        }
+        b[w] = sum; // meets
+        «¦__threadfence();»
+        put(flags + w, 1);
+    }""",
+        before=_WORDS,
+    ),
+    "look-back by one word": Pair(
+        """
+    if (t == 0) {
+        volatile unsigned long long *state = (unsigned long long *)c;
+        unsigned sum = a[w];
+        if (w > 0) {
+            unsigned long long found;
+            do
+                «found = (unsigned long long)((volatile unsigned *)state)[2 * w - 1] << 32 // meets
+                    | ((volatile unsigned *)state)[2 * w - 2]; // meets¦found = state[w - 1];»
+            while (found >> 32 == 0);
+            sum += (unsigned)found;
+        }
+        state[w] = 1ull << 32 | sum; // meets
+    }"""
+    ),
+    "lock for two by turns without fences": Pair(
+        """
+    if (t == 0 && w < 2) {
+        put(wants + w, 1);
+        __threadfence();
+        put(&turn, 1 - w);
+        __threadfence();
+        while (look(wants + 1 - w) && look(&turn) == 1 - w)
+            ;
+        «¦__threadfence();»
+        *c += a[w]; // meets
+        «¦__threadfence();»
+        put(wants + w, 0);
+    }""",
+        grid=2,
+        before=_WORDS,
+    ),
+    "writer that does not wait for readers": Pair(
+        """
+    if (t == 0 && w > 0) {
+        while (atomicAdd(&readers, 1) >= 1000)
+            atomicSub(&readers, 1);
+        __threadfence();
+        c[w] = *b; // meets
+        __threadfence();
+        atomicSub(&readers, 1);
+    }
+    if (t == 0 && w == 0) {
+        «atomicAdd(&readers, 1000);¦while (atomicCAS(&readers, 0u, 1000u) != 0)
+            ;»
+        __threadfence();
+        *b = 7; // meets
+        __threadfence();
+        atomicSub(&readers, 1000);
+    }""",
+        grid=3,
+        before=_WORDS,
+    ),
+    "partial sums told by one thread's fence": Pair(
+        """
+    __shared__ bool last;
+    b[i] = a[i] * 3; // meets
+    if (t == 0) {
+        «¦»__threadfence();
+    }
+    «¦__threadfence();»
+    __syncthreads();
+    if (t == 1)
+        last = atomicAdd(&head, 1) == gridDim.x - 1;
+    __syncthreads();
+    if (last) {
+        int sum = 0;
+        for (int j = t; j < n; j += 64)
+            sum += b[j ^ 3]; // meets
+        c[t] = sum;
+    }""",
+        before=_WORDS,
+    ),
+    "tile taken before everybody has read the last": Pair(
+        """
+    __shared__ unsigned tile;
+    while (true) {
+        if (t == 0)
+            tile = atomicAdd(&head, 1); // meets
+        __syncthreads();
+        const unsigned mine = tile; // meets
+        «¦__syncthreads();»
+        if (mine >= 16)
+            break;
+        c[mine * 64 + t] = a[mine * 64 + t] + 1;
+    }""",
+        grid=3,
+        before=_WORDS,
+    ),
+    "named barriers that only go one way": Pair(
+        """
+    for (int k = 0; k < 4; ++k)
+        if (t < 32) {
+            «¦if (k > 0)
+                asm volatile("bar.sync 2, 64;" ::: "memory");»
+            b[t] = a[32 * k + t]; // meets
+            asm volatile("bar.arrive 1, 64;" ::: "memory");
+        } else {
+            asm volatile("bar.sync 1, 64;" ::: "memory");
+            c[32 * k + t - 32] = b[63 - t]; // meets
+            «¦if (k < 3)
+                asm volatile("bar.arrive 2, 64;" ::: "memory");»
+        }""",
+        grid=1,
+    ),
+    "named barrier of the wrong stage": Pair(
+        """
+    __shared__ int stage[2][32];
+    stage[t / 32][t % 32] = 0;
+    __syncthreads();
+    for (int k = 0; k < 2; ++k)
+        if (t < 32) {
+            stage[k][t] = a[32 * k + t]; // meets
+            if (k == 0)
+                asm volatile("bar.arrive 1, 64;" ::: "memory");
+            else
+                asm volatile("bar.arrive 2, 64;" ::: "memory");
+        } else {
+            if (k == 0)
+                asm volatile("bar.sync 1, 64;" ::: "memory");
+            else
+                asm volatile("bar.sync 2, 64;" ::: "memory");
+            c[32 * k + t - 32] = stage[«1 - k¦k»][63 - t]; // meets
+        }""",
+        grid=1,
+    ),
+    "bins of warps added up too early": Pair(
+        """
+    __shared__ int bins[2][16];
+    if (t < 32)
+        bins[t / 16][t % 16] = 0;
+    __syncthreads();
+    atomicAdd(&bins[t / 32][a[i] % 16], 1); // meets
+    «__syncwarp();¦__syncthreads();»
+    if (t < 16)
+        atomicAdd(&c[t], bins[0][t] + bins[1][t]); // meets"""
+    ),
+    "stage given back before it is read": _pipeline(
+        released="«arrive(empty + s);¦»", read="«¦arrive(empty + s);»"
+    ),
+    "stage filled without waiting": _pipeline(producer="{ «¦wait(empty + s, round + 1 & 1);» }"),
+    "parity of the other round": _pipeline(producer="wait(empty + s, round «& 1¦+ 1 & 1»);"),
+    "parity by stage instead of round": _pipeline(consumer="«s¦round & 1»"),
+    "sum of a cluster behind a block's barrier": Pair(
+        """
+    __shared__ int sums[64];
+    sums[t] = a[i]; // meets
+    «__syncthreads();¦meet();»
+    int sum = 0;
+    for (unsigned r = 0; r < 4; ++r)
+        sum += remote(mapped(sums + t, r)); // meets
+    meet();
+    c[i] = sum;""",
+        before=_CLUSTER,
+    ),
+    "halo of a cluster overwritten too early": Pair(
+        """
+    __shared__ int row[64];
+    row[t] = a[i]; // meets
+    for (int k = 0; k < 3; ++k) {
+        meet();
+        const int next = remote(mapped(row + t, (w + 1) % 4)); // meets
+        «¦meet();»
+        row[t] += next; // meets
+    }
+    meet();
+    c[i] = row[t];""",
+        before=_CLUSTER,
+    ),
+}
+
+#: Those that meet in shared memory.
+SHARED = {
+    "tile taken before everybody has read the last",
+    "named barrier of the wrong stage",
+    "bins of warps added up too early",
+    "stage given back before it is read",
+    "stage filled without waiting",
+    "parity of the other round",
+    "parity by stage instead of round",
+    "sum of a cluster behind a block's barrier",
+    "halo of a cluster overwritten too early",
+}
+
+#: What a forgotten thing leads to, where that is not a race in the order in which the executor runs.
+OTHERWISE = {
+    "parity of the other round": "mbarrier",
+    "parity by stage instead of round": "uninitialised shared read",
+}
+
+_OTHER_ORDER = (
+    "in the order in which the executor runs, the reader comes last and has acquired all that the writer did:"
+    " only another run of the same kernel holds two accesses without order"
+)
+#: Those that are not found, and why.
+MISSED = {
+    "queue whose writer overtakes its reader": _OTHER_ORDER,
+    "data of a seqlock": _OTHER_ORDER,
+    "writer that does not wait for readers": _OTHER_ORDER,
+    "look-back by one word": "volatile accesses of different sizes to one word are taken for strong ones",
+}
