@@ -43,9 +43,12 @@ class _Release:
     signals: dict[int, _Numbers] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Variable:
-    """What those acquire who read a place in memory: all, and threads of `block` what is `near` too."""
+    """What those acquire who read a place in memory: all, and threads of `block` what is `near` too.
+
+    Places that were used alike share one.
+    """
 
     far: int = 0
     near: int = 0
@@ -187,27 +190,40 @@ class Knowledge:
         if not variables and (fenced is None or not fenced.any()):
             return
         stored: set[int] = set()
-        groups = self._by_warp(place, threads)
-        for warp, (places, lanes) in groups:
+        for warp, (places, lanes) in self._by_warp(place, threads):
             block = warp // self.shape[1]
             published = (0, 0)
             if fenced is not None and fenced[block]:
                 published = self._publish(warp, lanes, moment, limits)
+            # Neighbours are mostly used alike: what is true of one is true of the next.
+            before: Variable | None = None
+            after: Variable | None = None
+            held = -1
             for where in places:
                 variable = variables.get(where)
                 if variable is not None and reads:
-                    self._acquire(warp, variable)
+                    if variable is not before:
+                        self._acquire(warp, variable)
                 elif variable is not None and where not in stored:
                     del variables[where]
                     variable = None
-                stored.add(where)
                 if published[1]:
-                    if variable is None:
-                        variable = variables[where] = Variable()
-                    if variable.block != (home := self._home(warp)):
-                        variable.block, variable.near = home, 0
-                    variable.far |= published[0] and published[0] | self._held[warp]
-                    variable.near |= published[1] | self._held[warp]
+                    if after is None or variable is not before or self._held[warp] is not held:
+                        held = self._held[warp]
+                        after = self._published(warp, variable, published)
+                    variables[where] = after
+                before = variable
+            stored.update(places)
+
+    def _published(self, warp: int, variable: Variable | None, published: tuple[int, int]) -> Variable:
+        """Return what a variable hands on after a warp's strong write, which publishes two sets."""
+        held, home = self._held[warp], self._home(warp)
+        far, near = (variable.far, variable.near) if variable is not None else (0, 0)
+        if variable is None or variable.block != home:
+            near = 0
+        if published[0]:
+            far |= published[0] | held
+        return Variable(far, near | published[1] | held, home)
 
     def _by_warp(self, place: _Numbers, threads: _Numbers) -> list[tuple[int, tuple[list[int], _Numbers]]]:
         """Return the places that each warp uses and its threads, warps in the order in which they come."""
@@ -272,12 +288,16 @@ class Knowledge:
             moments: When.
         """
         known = np.zeros(len(warps), dtype=np.bool_)
-        sets: dict[int, list[int]] = {}
-        for warp in np.unique(warps).tolist():
-            if self._held[warp]:
-                sets.setdefault(self._held[warp], []).append(warp)
-        for held, members in sets.items():
-            asked = np.flatnonzero(np.isin(warps, members))
+        asking, rows = np.unique(warps, return_inverse=True)
+        sets: dict[int, int] = {}
+        numbers = [sets.setdefault(self._held[warp], len(sets)) for warp in asking.tolist()]
+        of_set = np.array(numbers, dtype=np.int64)[rows]
+        by_set = np.argsort(of_set, kind="stable")
+        ends = np.cumsum(np.bincount(of_set, minlength=len(sets)))
+        for (held, number), end in zip(sets.items(), ends.tolist(), strict=True):
+            if not held:
+                continue
+            asked = by_set[ends[number - 1] if number else 0 : end]
             sure = moments[asked] < self.releases.floors(held, blocks[asked])
             known[asked[sure]] = True
             rest = asked[~sure]
