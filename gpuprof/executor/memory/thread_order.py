@@ -319,7 +319,9 @@ class ThreadOrder:
         moment = self.timeline.moment(line)
         self.timeline.advance()
         threads = who - self.first * self.block_threads
-        self.knowledge.signal(variables, place, threads, moment, self._limits, reads=reads, writes=writes)
+        self.knowledge.signal(
+            *(variables, place, threads, moment, self._limits, self.settled), reads=reads, writes=writes
+        )
         return moment
 
     def ordered(self, stamps: Numbers, who: Numbers, settled: Settled | None = None) -> Bools:
