@@ -40,6 +40,9 @@ from gpuprof.executor.totals import LineCounters, Number, Totals, efficiencies
 
 #: Lanes of a batch: enough that NumPy's cost per call does not matter, few enough to stay in cache.
 _BATCH_LANES = 65536
+#: How much larger a batch without values may be, if it then is the only one: a small second one would take
+#: as many steps.
+_STRETCHED = 1.5
 #: Shared and local memory of a batch, in bytes.
 _BATCH_BYTES = 128 << 20
 #: Batches that may wait for blocks of later ones: more than any card holds at once.
@@ -262,6 +265,8 @@ class _Run:
         count, per_batch = self.sample.count, self.template.blocks_per_batch()
         if self.guide is not None and self.guide.most_together is not None:
             per_batch = min(per_batch, self.guide.most_together)
+        if self.guide is not None and not self.guide.moves_values and count <= per_batch * _STRETCHED:
+            per_batch = count
         for first in range(0, count, per_batch):
             last = min(first + per_batch, count)
             self._waiting.append(self._begun(first, last))

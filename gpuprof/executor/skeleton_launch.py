@@ -163,6 +163,7 @@ class _WithoutValues(_Traced):
     """Runs the skeleton of every block; nothing is judged."""
 
     most_together: int | None = None
+    moves_values = False
 
     def __init__(self, program: Program, trace: GridTrace, most_steps: float) -> None:
         super().__init__(program, trace)
@@ -198,6 +199,8 @@ class _WithoutValues(_Traced):
 
 class _AsFarAsWanted(_Traced):
     """Runs each block as far as it is wanted, and with values where these matter."""
+
+    moves_values = True
 
     def __init__(self, program: Program, trace: GridTrace, sample: ClosedSample) -> None:
         super().__init__(program, trace)

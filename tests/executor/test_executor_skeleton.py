@@ -45,6 +45,14 @@ CASES = {
         (6, 4, 1),
         3,
     ),
+    # More blocks than run together with values.
+    "many blocks": (
+        sources.LAST_BLOCK,
+        [floats(260 * 4 * 24 * 64), nothing(260 * 4 * 64), zeros(260), nothing(260 * 64)],
+        (),
+        (260, 4, 1),
+        3,
+    ),
     "look back": (
         sources.LOOK_BACK,
         [floats(9 * 64), nothing(9), zeros(9), nothing(9 * 64)],

@@ -210,10 +210,6 @@ class Touch:
             self._flat = self.rows * granules + self.granules
         return self._flat
 
-    def find(self, where: Bools) -> Hit | None:
-        """Return the first touched granule that is true in `where`."""
-        return _first(self.held(where))
-
     def conflict(self, owners: Owners, *, only: Bools | None = None) -> Hit | None:
         """Return the first touched granule that another thread, not ordered with this one, has touched.
 
@@ -233,7 +229,7 @@ class Touch:
             lanes = only if len(owners) > 1 else only.any(axis=0, keepdims=True)
             shape = (len(owners), self.warps, 32)
             hit &= np.broadcast_to(lanes, shape)[self.block, self.warp, self.lane][:, None]
-        return _first(hit)
+        return first_hit(hit)
 
     def is_settled(self, held: Owners) -> Bools:
         """Tell where what others did is settled for these threads, though not for all."""
@@ -296,7 +292,8 @@ def everybody_of(layout: ClusterLayout, warps: int) -> np.uint32:
     return np.uint32((1 << bits) - 1)
 
 
-def _first(hit: Bools) -> Hit | None:
+def first_hit(hit: Bools) -> Hit | None:
+    """Return the first of a touch's granules that is true, if any is."""
     if not hit.any():
         return None
     row, column = np.argwhere(hit)[0]

@@ -340,7 +340,7 @@ class Shadow:
 
     def _forget_variables(self, start: Numbers, size: int) -> None:
         """A plain store ends what was released by the variables that it overwrites."""
-        for where in np.intersect1d(start, np.fromiter(self.variables, dtype=np.int64)).tolist():
+        for where in self.variables.keys() & set(start.tolist()):
             del self.variables[where]
 
     def _write(

@@ -26,6 +26,7 @@ from gpuprof.executor.memory.accesses import (
     Signal,
     Touch,
     everybody_of,
+    first_hit,
 )
 from gpuprof.executor.memory.proxied_accesses import ProxiedInterval, warp_bits
 from gpuprof.executor.memory.races import TOGETHER, Lasting, Verdict
@@ -197,15 +198,15 @@ class PhasedInterval(ProxiedInterval):
             sign: -1 of a reduction: several of them may be under way to one place.
         """
         text = f"starts {_name_of(touch)} to"
-        in_flight = self.flight != 0 if sign > 0 else self.flight > 0
-        if hit := touch.find(in_flight):
+        flight = touch.held(self.flight)
+        if hit := first_hit(flight != 0 if sign > 0 else flight > 0):
             self.found(FaultKind.ASYNC_COPY, touch, hit, f"{text} {{0}}, to which one is still in flight")
         self._check_sources(touch, text)
         for owners, did in ((self.reader, "read"), (self.writer, "wrote"), (self.updater, "wrote")):
             if hit := touch.conflict(owners):
                 who = self.name_at(touch, owners, hit)
                 self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, which {who} {did}")
-        if sign < 0 and (hit := touch.find(~self.written)):
+        if sign < 0 and (hit := first_hit(~touch.held(self.written))):
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, f"{text} {{0}}, which was never written")
         if isinstance(touch.entry.pattern, ChunkPattern):
             self.require_fence(touch, f"{text} {{0}}")
@@ -224,7 +225,7 @@ class PhasedInterval(ProxiedInterval):
             if hit := touch.conflict(owners):
                 text = f"{verb} {{0}}, which {self.name_at(touch, owners, hit)} wrote"
                 self.found(FaultKind.SHARED_RACE, touch, hit, text)
-        if hit := touch.find(~self.written):
+        if hit := first_hit(~touch.held(self.written)):
             text = f"{verb} {{0}}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
         self.require_fence(touch, f"{verb} {{0}}")
@@ -356,7 +357,7 @@ class PhasedInterval(ProxiedInterval):
 
     def _check_copies(self, touch: Touch, verb: str) -> None:
         """Nobody may touch a copy's bytes before waiting for it."""
-        if hit := touch.find(self.flight != 0):
+        if hit := first_hit(touch.held(self.flight) != 0):
             what = "a bulk copy" + " or an asynchronous store" * self.layout.several
             text = f"{verb} {{0}}, to which {what} is still in flight"
             self.found(FaultKind.ASYNC_COPY, touch, hit, text)
@@ -385,9 +386,9 @@ class PhasedInterval(ProxiedInterval):
         self.report(Verdict(FaultKind.ASYNC_COPY, touch.entry.line, position, address, text))
 
     def _check_sources(self, touch: Touch, verb: str) -> None:
-        if hit := touch.find(self.sourced > 0):
+        if hit := first_hit(touch.held(self.sourced) > 0):
             self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a bulk copy still reads")
-        if hit := touch.find(self.multiplied > 0):
+        if hit := first_hit(touch.held(self.multiplied) > 0):
             self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a wgmma still reads")
 
     def _was_read(self, touch: Touch) -> None:

@@ -25,8 +25,8 @@ from gpuprof.executor.lanes.masks import WARP, Bools
 _Numbers = NDArray[np.int64]
 #: Returns until when the threads of a block, of shape (warps, 32), are ordered before what some lanes do now.
 Limits = Callable[[int, Bools, int], _Numbers]
-#: Sets of releases whose moments are kept as a table.
-_REMEMBERED_SETS = 256
+#: Moments of sets of releases that are kept in tables.
+_KEPT_MOMENTS = 1 << 22
 
 
 @dataclass
@@ -44,13 +44,37 @@ class _Release:
     signals: dict[int, _Numbers] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Variable:
-    """What those acquire who read a place in memory: all, and threads of `block` what is `near` too."""
+    """What those acquire who read a place in memory: all, and threads of `block` what is `near` too.
+
+    Places that were used alike share one.
+    """
 
     far: int = 0
     near: int = 0
     block: int = -1
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Published:
+    """What a warp's strong write published, to everybody and to its own block.
+
+    Attributes:
+        threads: The threads that wrote, as bytes.
+        settled: What they could rely on.
+        fences: How many fences there had been.
+        content: The two sets.
+    """
+
+    threads: bytes
+    settled: object
+    fences: int
+    content: tuple[int, int]
+
+    def holds(self, threads: _Numbers, settled: object, fences: int) -> bool:
+        """Tell whether a strong write of these threads publishes the same."""
+        return self.settled is settled and self.fences == fences and self.threads == threads.tobytes()
 
 
 class Releases:
@@ -67,6 +91,7 @@ class Releases:
         self._blocks = np.zeros(64, dtype=np.int64)
         self._floors = np.zeros(64, dtype=np.int64)
         self._tables: dict[int, _Numbers] = {}
+        self._kept = 0
 
     def add(self, block: int, release: _Release) -> int:
         """Add a release of a block, and return the set that holds it alone."""
@@ -78,20 +103,34 @@ class Releases:
         self._count += 1
         return 1 << number
 
-    def floors(self, chosen: int, blocks: _Numbers) -> _Numbers:
-        """Return until when everything that each of some blocks did is part of a set of releases."""
+    def floors(self, sets: list[int], which: _Numbers, blocks: _Numbers) -> _Numbers:
+        """Return until when everything that blocks did is part of sets of releases.
+
+        Args:
+            sets: The sets.
+            which: The number of a set, for each block.
+            blocks: The blocks.
+        """
+        tables = [self._table(chosen) for chosen in sets]
+        lengths = np.array([len(table) for table in tables], dtype=np.int64)
+        starts = np.cumsum(lengths) - lengths
+        return np.asarray(np.concatenate(tables)[starts[which] + np.minimum(blocks, lengths[which] - 1)])
+
+    def _table(self, chosen: int) -> _Numbers:
+        """Return the floor of each block in a set, and one more for all that released nothing of it."""
         table = self._tables.get(chosen)
         if table is None:
-            if len(self._tables) >= _REMEMBERED_SETS:
-                self._tables.clear()
             content = chosen.to_bytes(-(-chosen.bit_length() // 8), "little")
             bits = np.unpackbits(np.frombuffer(content, dtype=np.uint8), bitorder="little")
             numbers = np.flatnonzero(bits)
-            # One more, for all blocks that have released nothing of the set.
-            table = np.zeros(int(self._blocks[numbers].max()) + 2, dtype=np.int64)
+            table = np.zeros(int(self._blocks[numbers].max(initial=-1)) + 2, dtype=np.int64)
             np.maximum.at(table, self._blocks[numbers], self._floors[numbers])
+            self._kept += len(table)
+            if self._kept > _KEPT_MOMENTS:
+                self._tables.clear()
+                self._kept = len(table)
             self._tables[chosen] = table
-        return np.asarray(table[np.minimum(blocks, len(table) - 1)])
+        return table
 
 
 class Knowledge:
@@ -121,9 +160,13 @@ class Knowledge:
         self._fenced: list[_Numbers] = [np.zeros(self.shape, dtype=np.int64)] * 2
         #: The last release of each warp, and the set that holds it alone: for everybody, for its block.
         self._last: list[dict[int, tuple[_Release, int]]] = [{}, {}]
+        #: What each warp published last, and how many fences there have been.
+        self._latest: dict[int, _Published] = {}
+        self._fences = 0
 
     def fence(self, lanes: Bools, now: int, limits: Limits, near: bool) -> None:
         """Some threads execute a fence, for their own block alone if it is `near`."""
+        self._fences += 1
         if near and self._fenced[0] is self._fenced[1]:
             self._fenced[1] = self._fenced[0].copy()
         for warp in [one for one in self._observed if lanes.reshape(-1, WARP)[one].any()]:
@@ -183,40 +226,64 @@ class Knowledge:
         threads: _Numbers,
         moment: int,
         limits: Limits,
+        settled: object,
         *,
         reads: bool,
         writes: bool,
         near: bool = False,
         relaxed: bool = False,
     ) -> None:
-        """Threads of this batch use variables, in this order; see `ThreadOrder.signal`."""
+        """Threads of this batch use variables, in this order; see `ThreadOrder.signal`.
+
+        Args:
+            variables: As there.
+            place: As there.
+            threads: The threads, by their number in the batch.
+            moment: The present one.
+            limits: Tells until when threads are ordered before others.
+            settled: What that follows from: while it is the same object, so is that, but for those others.
+            reads: As there.
+            writes: As there.
+        """
         fenced = np.asarray(self._fenced[1].any(axis=(1, 2))) if writes else None
         if not variables and (fenced is None or not fenced.any()):
             return
         stored: set[int] = set()
-        groups = self._by_warp(place, threads)
-        for warp, (places, lanes) in groups:
+        for warp, (places, lanes) in self._by_warp(place, threads):
             block = warp // self.shape[1]
             published = (0, 0)
             if fenced is not None and fenced[block]:
-                published = self._publish(warp, lanes, moment, limits)
+                published = self._publish(warp, lanes, moment, limits, settled)
                 if near:
                     published = (0, published[1])
-            for where in places:
-                variable = variables.get(where)
+            found = list(map(variables.get, places))
+            if found.count(found[0]) == len(found) and (reads or found[0] is None):
+                # As neighbours mostly are: what one place tells and is told, all do.
+                if found[0] is not None:
+                    self._acquire(warp, found[0], near=near, relaxed=relaxed)
+                if published[1]:
+                    variables.update(dict.fromkeys(places, self._published(warp, found[0], published)))
+                stored.update(places)
+                continue
+            for where, variable in zip(places, found, strict=True):
                 if variable is not None and reads:
                     self._acquire(warp, variable, near=near, relaxed=relaxed)
                 elif variable is not None and where not in stored:
                     del variables[where]
                     variable = None
-                stored.add(where)
                 if published[1]:
-                    if variable is None:
-                        variable = variables[where] = Variable()
-                    if variable.block != (home := self._home(warp)):
-                        variable.block, variable.near = home, 0
-                    variable.far |= published[0] and published[0] | self._held[warp]
-                    variable.near |= published[1] | self._held[warp]
+                    variables[where] = self._published(warp, variable, published)
+            stored.update(places)
+
+    def _published(self, warp: int, variable: Variable | None, published: tuple[int, int]) -> Variable:
+        """Return what a variable hands on after a warp's strong write, which publishes two sets."""
+        held, home = self._held[warp], self._home(warp)
+        far, near = (variable.far, variable.near) if variable is not None else (0, 0)
+        if variable is None or variable.block != home:
+            near = 0
+        if published[0]:
+            far |= published[0] | held
+        return Variable(far, near | published[1] | held, home)
 
     def _by_warp(self, place: _Numbers, threads: _Numbers) -> list[tuple[int, tuple[list[int], _Numbers]]]:
         """Return the places that each warp uses and its threads, warps in the order in which they come."""
@@ -248,17 +315,27 @@ class Knowledge:
             self._unshared.add(warp // self._block_warps)
             self._unshared_clusters.add(warp // self.shape[1])
 
-    def _publish(self, warp: int, threads: _Numbers, moment: int, limits: Limits) -> tuple[int, int]:
+    def _publish(
+        self, warp: int, threads: _Numbers, moment: int, limits: Limits, settled: object
+    ) -> tuple[int, int]:
         """Return what a warp's strong write publishes now, to everybody and to its own block, as sets."""
         block, inside = divmod(warp, self.shape[1])
         members = threads - block * self.shape[1] * WARP
+        latest = self._latest.get(warp)
+        if latest is not None and latest.holds(threads, settled, self._fences):
+            # What the threads did since then is not fenced yet.
+            for level, content in enumerate(latest.content[: 1 + self._apart]):
+                if content:
+                    self._last[level][warp][0].signals[moment] = members
+            return latest.content
         lanes = np.zeros(self.shape[1:], dtype=np.bool_)
         lanes[inside, members % WARP] = True
         ordered = limits(block, lanes, moment)
-        far = self._new(0, warp, np.minimum(self._fenced[0][block], ordered), moment, members)
-        if not self._apart:
-            return far, far
-        return far, self._new(1, warp, np.minimum(self._fenced[1][block], ordered), moment, members)
+        far = near = self._new(0, warp, np.minimum(self._fenced[0][block], ordered), moment, members)
+        if self._apart:
+            near = self._new(1, warp, np.minimum(self._fenced[1][block], ordered), moment, members)
+        self._latest[warp] = _Published(threads.tobytes(), settled, self._fences, (far, near))
+        return far, near
 
     def _new(self, level: int, warp: int, upto: _Numbers, moment: int, members: _Numbers) -> int:
         upto = upto.reshape(-1)
@@ -285,20 +362,22 @@ class Knowledge:
                 others of its cluster.
             moments: When.
         """
-        known = np.zeros(len(warps), dtype=np.bool_)
-        sets: dict[int, list[int]] = {}
-        for warp in np.unique(warps).tolist():
-            if self._held[warp]:
-                sets.setdefault(self._held[warp], []).append(warp)
-        for held, members in sets.items():
-            asked = np.flatnonzero(np.isin(warps, members))
-            sure = moments[asked] < self.releases.floors(held, blocks[asked])
-            known[asked[sure]] = True
-            rest = asked[~sure]
-            for block in np.unique(blocks[rest]).tolist():
-                part = rest[blocks[rest] == block]
+        if not warps.size:
+            return np.zeros(0, dtype=np.bool_)
+        asking, rows = np.unique(warps, return_inverse=True)
+        sets: dict[int, int] = {}
+        numbers = [sets.setdefault(self._held[warp], len(sets)) for warp in asking.tolist()]
+        of_set = np.array(numbers, dtype=np.int64)[rows]
+        known = moments < self.releases.floors(list(sets), of_set, blocks)
+        rest = np.flatnonzero(~known)
+        for held, number in sets.items():
+            if not held or not rest.size:
+                continue
+            asked = rest[of_set[rest] == number]
+            for block in np.unique(blocks[asked]).tolist():
+                part = asked[blocks[asked] == block]
                 known[part] = self._released(held, block, threads[part], kinds[part], moments[part])
-        return known
+        return np.asarray(known)
 
     def _released(
         self, held: int, block: int, threads: _Numbers, kinds: _Numbers, moments: _Numbers

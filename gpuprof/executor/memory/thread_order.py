@@ -329,6 +329,7 @@ class ThreadOrder:
             threads,
             moment,
             self._limits,
+            self.settled,
             reads=reads,
             writes=writes,
             near=near,

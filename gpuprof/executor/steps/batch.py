@@ -83,9 +83,11 @@ class Guide(Protocol):
 
     Attributes:
         most_together: Blocks of a batch at most; None for no limit but memory.
+        moves_values: Whether any batch runs with values.
     """
 
     most_together: int | None
+    moves_values: bool
 
     def begin(self, batch: "Batch", first: int, buffers: list[Buffer]) -> None:
         """A batch is about to begin with block number `first` of the launch.
