@@ -29,9 +29,11 @@ _TRENDS = (0.0, 0.3, 0.7)
 _TRUSTS = (0.0, 0.5, 1.0)
 #: Choices of scales that a prediction is made of; the others hardly count.
 _MOST_FITS = 6
-#: Evaluations by which scales are weighed, and of which a prediction is made, at most: work grows with their
-#: cube, and bounds of a thousand points tell little more than those of some hundreds.
-_MOST_WEIGHED, _MOST_KNOWN = 96, 600
+#: Evaluations that are used, at most: work grows with their cube. Scales are weighed by all of them too: a
+#: tenth of the bounds of a space chooses scales that carry them on worse.
+_MOST_KNOWN = 600
+#: Numbers of the matrices that are in memory at a time.
+_MOST_NUMBERS = 2**21
 _SQRT_5 = 5.0**0.5
 
 
@@ -62,15 +64,15 @@ def predict(features: Vector, prior: Vector, known: list[int], values: Vector) -
     apart = _distances(features, own)
     scales = _all_scales(float(np.median(apart)) or 1.0)
     # No scales are known for certain after few values: each counts by how well it explains them.
-    some = _evenly(len(kept), _MOST_WEIGHED)
-    likelihoods = _likelihoods(scales, own[some], told[some], guessed[some])
+    among = apart[known][kept]
+    likelihoods = _likelihoods(scales, among, own, told, guessed)
     best = np.argsort(-likelihoods)[:_MOST_FITS]
     weights = np.exp(likelihoods[best] - likelihoods[best[0]])
     weights /= weights.sum()
-    among = apart[known][kept]
+    distances = among, apart
     found = [
-        _extended(scales.one(number), features, prior, own, (told, guessed), (among, apart))
-        for number in best
+        _extended(scales.some(slice(each, each + 1)), features, prior, own, (told, guessed), distances)
+        for each in best
     ]
     means = np.array([mean for mean, _ in found])
     mean = weights @ means
@@ -104,10 +106,9 @@ class Scales:
     trends: Vector
     trusts: Vector
 
-    def one(self, number: int) -> "Scales":
-        """One of the choices alone."""
-        only = slice(number, number + 1)
-        return Scales(self.reaches[only], self.noises[only], self.trends[only], self.trusts[only])
+    def some(self, part: slice) -> "Scales":
+        """Some of the choices."""
+        return Scales(self.reaches[part], self.noises[part], self.trends[part], self.trusts[part])
 
     def covariance(self, apart: Vector, one: Vector, other: Vector) -> Vector:
         """How points vary together: a matrix for each choice.
@@ -145,14 +146,19 @@ def _all_scales(typical: float) -> Scales:
     return Scales(typical * grid[:, 0], grid[:, 1], grid[:, 2], grid[:, 3])
 
 
-def _likelihoods(scales: Scales, own: Vector, values: Vector, guessed: Vector) -> Vector:
+def _likelihoods(scales: Scales, among: Vector, own: Vector, values: Vector, guessed: Vector) -> Vector:
     """The log likelihood of the values under each choice of scales, but for a constant."""
+    count, choices = len(values), len(scales.reaches)
     rest = values[None] - scales.trusts[:, None] * guessed[None]
-    centred = rest - np.median(rest, axis=1)[:, None]
-    lower, _, variance = scales.fitted(_distances(own, own), own, centred)
-    diagonal = np.diagonal(lower, axis1=1, axis2=2)
-    found: Vector = -0.5 * len(values) * np.log(variance) - np.sum(np.log(diagonal), axis=1)
-    return found
+    rest -= np.median(rest, axis=1)[:, None]
+    together = max(1, _MOST_NUMBERS // count**2)
+    found = []
+    for start in range(0, choices, together):
+        some = slice(start, start + together)
+        lower, _, variance = scales.some(some).fitted(among, own, rest[some])
+        diagonal = np.diagonal(lower, axis1=1, axis2=2)
+        found.append(-0.5 * count * np.log(variance) - np.sum(np.log(diagonal), axis=1))
+    return np.concatenate(found)
 
 
 def _extended(
