@@ -34,8 +34,15 @@ def reached(table: Table, trace: Trace, count: int) -> float:
     return table.best_us / min(times) if times else 0.0
 
 
-def replay(table: Table, seeds: int) -> list[str]:
-    """A Markdown table of one space."""
+def replay(table: Table, seeds: int, share: float, only: str) -> list[str]:
+    """A Markdown table of one space.
+
+    Args:
+        table: The space.
+        seeds: Runs of each search.
+        share: Of the points, drawn anew for each run, that are left out.
+        only: Searches whose names begin so.
+    """
     timed = [point for point in table.points if point["time_us"]]
     near = sum(table.best_us / point["time_us"] >= _GOOD for point in timed)
     wrong = sum(point["outcome"] not in ("ok", None) for point in table.points)
@@ -52,17 +59,21 @@ def replay(table: Table, seeds: int) -> list[str]:
         + f" | {_GOOD:.0%} after {_BUDGET} | a run |",
         "|:--|" + "--:|" * (len(_MARKS) + 2),
     ]
+    landscapes = [table.without(share, seed) for seed in range(seeds)]
     for name, strategy in strategies():
-        begun = time.monotonic()
-        traces = [strategy(table, max(_MARKS), seed) for seed in range(seeds)]
-        cost = (time.monotonic() - begun) / seeds
+        if not name.startswith(only):
+            continue
+        begun = time.process_time()
+        traces = [strategy(each, max(_MARKS), seed) for seed, each in enumerate(landscapes)]
+        cost = (time.process_time() - begun) / seeds
+        runs = list(zip(landscapes, traces, strict=True))
         cells = []
         for mark in _MARKS:
-            shares = [reached(table, trace, mark) for trace in traces]
+            shares = [reached(each, trace, mark) for each, trace in runs]
             cells.append(f"{min(shares):.3f} / {statistics.median(shares):.3f}")
-        good = sum(reached(table, trace, _BUDGET) >= _GOOD for trace in traces)
+        good = sum(reached(each, trace, _BUDGET) >= _GOOD for each, trace in runs)
         lines.append(f"| {name} | {' | '.join(cells)} | {good} of {seeds} | {cost:.1f} s |")
-    return [*lines, "", "Worst run / median run, as a share of the best time of the whole space."]
+    return [*lines, "", "Worst run / median run, as a share of the best time of all points."]
 
 
 def _ranking(table: Table) -> str:
@@ -108,6 +119,8 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=330.0, help="seconds of a space")
     parser.add_argument("--count", type=float, default=90.0, help="seconds of these for counting bounds")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--without", type=float, default=0.0, help="share of the points that each run lacks")
+    parser.add_argument("--only", default="", help="searches whose names begin so")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     for name in given.spaces.split(","):
@@ -122,7 +135,11 @@ def main() -> None:
                 flush=True,
             )
         elif path.exists():
-            print("\n".join(replay(read_table(path), given.seeds)), end="\n\n", flush=True)
+            print(
+                "\n".join(replay(read_table(path), given.seeds, given.without, given.only)),
+                end="\n\n",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ Strategy = Callable[[Table, int, int], Trace]
 
 def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
     """gpuprof's search, as `gpuprof tune` runs it."""
-    space, problem, held = table.candidates()
+    space, problem, held = table.candidates
     search = SizeSearch(space, problem, table.device, seed, timed=True)
     times = {candidate.point: time for candidate, _, time in held}
     known = {candidate.point: measurement for candidate, measurement, _ in held}
@@ -40,9 +40,10 @@ def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
             search.built(candidate, replace(known[candidate.point], bounds={}, bound_by=None))
     search.begin(0)
     if counts:
-        for built in search.to_count(COUNTED):
-            search.counted(built.candidate.point, known[built.candidate.point])
-        search.rank_by_bounds()
+        for asked in (search.to_count(COUNTED), search.rest_to_count()):
+            for built in asked:
+                search.counted(built.candidate.point, known[built.candidate.point])
+            search.rank_by_bounds()
     trace: Trace = []
     batch = FIRST_BATCH
     while cases := search.next_cases(budget, batch):

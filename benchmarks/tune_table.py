@@ -4,9 +4,12 @@
 
 import json
 import lzma
+import random
 import threading
 import time
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,17 @@ _FASTEST = 48
 
 
 @dataclass(frozen=True)
+class _KnownSpace(Space):
+    """A space of which one size's candidates are known: searches of a replay need not look again."""
+
+    known: tuple[list[Candidate], Counter[str]]
+
+    def allowed(self, problem: Problem, device: Device) -> tuple[list[Candidate], Counter[str]]:
+        """What was found before."""
+        return list(self.known[0]), Counter(self.known[1])
+
+
+@dataclass(frozen=True)
 class Table:
     """A recorded space.
 
@@ -59,7 +73,8 @@ class Table:
 
     def save(self, path: Path) -> None:
         """Write it, compressed."""
-        document = {**self.__dict__, "device": to_json(self.device)}
+        document = {field.name: getattr(self, field.name) for field in fields(self)}
+        document["device"] = to_json(self.device)
         path.write_bytes(lzma.compress(json.dumps(document, separators=(",", ":")).encode(), preset=9))
 
     @property
@@ -67,12 +82,32 @@ class Table:
         """The shortest time of all."""
         return min(point["time_us"] for point in self.points if point["time_us"])
 
+    def without(self, share: float, seed: int) -> "Table":
+        """The table without a share of its points, drawn by chance: another landscape of the same kind.
+
+        What recording had no time for is left out too: nobody can say what a search would have made of it.
+        """
+        rng = random.Random(seed)
+        points = [point for point in self.points if point["outcome"] and rng.random() >= share]
+        fewer = replace(self, points=points)
+        kept = {_key(point["params"]) for point in points}
+        space, problem, held = self.candidates
+        # Read once: a hundred landscapes of one table share what is in them.
+        fewer.__dict__["candidates"] = (
+            space,
+            problem,
+            [each for each in held if _key(dict(each[0].point.params)) in kept],
+        )
+        return fewer
+
+    @cached_property
     def candidates(self) -> tuple[Space, Problem, list[tuple[Candidate, Measurement, float | None]]]:
         """The space again, with what was recorded of each candidate: resources and bound, and its time."""
         space, problem = space_of(self.name, self.size)
         known = {_key(point["params"]): point for point in self.points}
         found = []
-        for candidate in space.allowed(problem, self.device)[0]:
+        space = _KnownSpace(space.axes, space.allowed(problem, self.device))
+        for candidate in space.known[0]:
             point = known.get(_key(dict(candidate.point.params)))
             if point is not None:
                 found.append((candidate, _measurement(candidate, point), point["time_us"]))

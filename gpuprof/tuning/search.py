@@ -14,6 +14,9 @@ from gpuprof.tuning.surrogate import Prediction, Vector, expected_improvement, p
 
 #: Of a first round, the part that is chosen for being far apart; the others for being promising.
 _SPREAD = 0.67
+#: Share by which a point may be nearer to those before it than the farthest, and be chosen: no seed is bound
+#: to begin where others begin.
+_LOOSE = 0.2
 #: Points that are far enough in front to begin with, as a share of all.
 PROMISING = 0.25
 _FEWEST_PROMISING = 8
@@ -26,7 +29,7 @@ class Search:
         features: A row for each point; columns are brought to one scale.
         prior: Logarithm of what each may take, up to a constant; all alike where nothing is known.
         first: Points to begin with in any case, such as the default.
-        seed: Of choices among equals.
+        seed: Of choices among equals, and of points that lie apart.
         promising: Share of the points, by the guesses, among which the first ones are spread: all of them
             where guesses say little.
     """
@@ -41,9 +44,10 @@ class Search:
     ) -> None:
         self._promising = promising
         self._prior = np.asarray(prior, dtype=np.float64)
-        self._features = scaled(np.column_stack([features, self._prior]))
+        self._features = scaled(features)
         self._first = list(dict.fromkeys(first))
-        self._noise = np.random.default_rng(seed).random(len(self._prior)) * 1e-6
+        self._chance = np.random.default_rng(seed).random(len(self._prior))
+        self._noise = self._chance * 1e-6
         self._values: dict[int, float] = {}
         self._closed: set[int] = set()
 
@@ -92,7 +96,7 @@ class Search:
         return predict(self._features, self._prior, known, values)
 
     def _spread(self, chosen: list[int], open_: list[int], count: int) -> list[int]:
-        """Promising points that lie apart: each is the one farthest from those before it."""
+        """Promising points that lie apart: each is nearly the one farthest from those before it."""
         order = sorted(open_, key=lambda index: self._prior[index] + self._noise[index])
         few = max(_FEWEST_PROMISING, count, int(self._promising * len(order)))
         if not chosen:
@@ -105,7 +109,8 @@ class Search:
                 np.linalg.norm(self._features[promising][:, None] - self._features[chosen][None], axis=2),
                 axis=1,
             )
-            chosen.append(promising.pop(int(np.argmax(apart + self._noise[promising]))))
+            loosely = apart * (1 + _LOOSE * self._chance[promising])
+            chosen.append(promising.pop(int(np.argmax(loosely))))
         return chosen
 
 

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
 from gpuprof.problems.problem import Problem
@@ -95,6 +97,12 @@ class SizeSearch:
     def to_count(self, most: int) -> list[Built]:
         """Points whose counts tell most of the others: promising ones that lie apart."""
         return [self._built[point] for point in self._proposed(most)]
+
+    def rest_to_count(self) -> list[Built]:
+        """All points whose bounds are not known, those first that are thought to be fastest."""
+        expected = self._search.expected() if self._search else np.zeros(0)
+        order = (self._built[self._points[index]] for index in np.argsort(expected, kind="stable"))
+        return [one for one in order if one.bound_us is None]
 
     def counted(self, point: Point, measurement: Measurement) -> None:
         """Take a point's bounds; a point that could not be counted is ranked without."""

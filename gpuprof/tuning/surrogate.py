@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 
-#: Scales of distance that are tried, as a multiple of the typical distance between two points.
+#: Scales of distance that are tried, as a multiple of the typical distance between two points. A scale of
+#: each feature's own finds nothing that these do not: twenty values do not tell which features count.
 _REACHES = (0.4, 0.8, 1.6, 3.0)
 #: Part of the variance that is no function of the features: how the compiler happens to order code, and
 #: measuring.
@@ -28,6 +29,11 @@ _TRENDS = (0.0, 0.3, 0.7)
 _TRUSTS = (0.0, 0.5, 1.0)
 #: Choices of scales that a prediction is made of; the others hardly count.
 _MOST_FITS = 6
+#: Evaluations that are used, at most: work grows with their cube. Scales are weighed by all of them too: a
+#: tenth of the bounds of a space chooses scales that carry them on worse.
+_MOST_KNOWN = 600
+#: Numbers of the matrices that are in memory at a time.
+_MOST_NUMBERS = 2**21
 _SQRT_5 = 5.0**0.5
 
 
@@ -53,20 +59,21 @@ def predict(features: Vector, prior: Vector, known: list[int], values: Vector) -
         known: Which points are evaluated, at least one.
         values: Their logarithms.
     """
-    own = features[known]
-    among = _distances(own, own)
+    kept = _evenly(len(known), _MOST_KNOWN)
+    own, told, guessed = features[known][kept], values[kept], prior[known][kept]
     apart = _distances(features, own)
-    typical = float(np.median(apart)) or 1.0
-    fits = [
-        _fit(Scales(reach * typical, noise, trend, trust), among, own, values - trust * prior[known])
-        for reach, noise, trend, trust in product(_REACHES, _NOISES, _TRENDS, _TRUSTS)
-    ]
+    scales = _all_scales(float(np.median(apart)) or 1.0)
     # No scales are known for certain after few values: each counts by how well it explains them.
-    likelihoods = np.array([fit.likelihood for fit in fits])
-    weights = np.exp(likelihoods - likelihoods.max())
-    counting = np.argsort(-weights)[:_MOST_FITS]
-    weights = weights[counting] / weights[counting].sum()
-    found = [fits[number].extended(features, own, apart, prior) for number in counting]
+    among = apart[known][kept]
+    likelihoods = _likelihoods(scales, among, own, told, guessed)
+    best = np.argsort(-likelihoods)[:_MOST_FITS]
+    weights = np.exp(likelihoods[best] - likelihoods[best[0]])
+    weights /= weights.sum()
+    distances = among, apart
+    found = [
+        _extended(scales.some(slice(each, each + 1)), features, prior, own, (told, guessed), distances)
+        for each in best
+    ]
     means = np.array([mean for mean, _ in found])
     mean = weights @ means
     variance = weights @ np.array([each for _, each in found]) + weights @ (means - mean) ** 2
@@ -84,67 +91,108 @@ def expected_improvement(prediction: Prediction, best: float) -> Vector:
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """One choice of scales.
+    """Choices of scales, each an element of every array.
 
     Args:
-        reach: Distance over which points still tell something of each other.
-        noise: Share of the variance that nothing explains.
-        trend: Share that is linear in the features.
-        trust: What part of the first guesses holds: bounds rank what computes much, and say little where
+        reaches: Distance over which points still tell something of each other.
+        noises: Share of the variance that nothing explains.
+        trends: Share that is linear in the features.
+        trusts: What part of the first guesses holds: bounds rank what computes much, and say little where
             all points move the same bytes.
     """
 
-    reach: float
-    noise: float
-    trend: float
-    trust: float
+    reaches: Vector
+    noises: Vector
+    trends: Vector
+    trusts: Vector
+
+    def some(self, part: slice) -> "Scales":
+        """Some of the choices."""
+        return Scales(self.reaches[part], self.noises[part], self.trends[part], self.trusts[part])
 
     def covariance(self, apart: Vector, one: Vector, other: Vector) -> Vector:
-        """How points vary together.
+        """How points vary together: a matrix for each choice.
 
         Args:
             apart: Distances between them.
             one: Features of the rows' points.
             other: Features of the columns' points.
         """
+        reaches, trends = self.reaches[:, None, None], self.trends[:, None, None]
         linear = one @ other.T / one.shape[1]
-        found: Vector = (1 - self.trend) * _matern(apart / self.reach) + self.trend * linear
+        found: Vector = (1 - trends) * _matern(apart[None] / reaches) + trends * linear[None]
         return found
 
+    def fitted(self, among: Vector, own: Vector, rest: Vector) -> tuple[Vector, Vector, Vector]:
+        """Cholesky factors of covariances, whitened values and the variances that fit best, of each choice.
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """What one choice of scales makes of the values."""
-
-    scales: Scales
-    likelihood: float
-    middle: float
-    variance: float
-    lower: Vector
-    whitened: Vector
-
-    def extended(self, features: Vector, own: Vector, apart: Vector, prior: Vector) -> tuple[Vector, Vector]:
-        """Mean and variance of every point."""
-        across = self.scales.covariance(apart, features, own)
-        solved = np.linalg.solve(self.lower, across.T)
-        trend = self.scales.trend
-        alone = (1 - trend) + trend * np.sum(features * features, axis=1) / features.shape[1]
-        left = np.maximum(alone - np.sum(solved * solved, axis=0), 0.0) + self.scales.noise
-        mean = self.scales.trust * prior + self.middle + solved.T @ self.whitened
-        return mean, self.variance * left
+        Args:
+            among: Distances between the evaluated points.
+            own: Their features.
+            rest: What is left of their values, a row for each choice, with a middle of 0.
+        """
+        count = len(own)
+        covariance = self.covariance(among, own, own) + self.noises[:, None, None] * np.eye(count)
+        lower = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+        whitened = np.asarray(np.linalg.solve(lower, rest[:, :, None])[:, :, 0], dtype=np.float64)
+        # Held away from 0 as if one more value lay a twentieth off.
+        variance = (np.sum(whitened**2, axis=1) + 0.05**2) / (count + 1)
+        return lower, whitened, variance
 
 
-def _fit(scales: Scales, among: Vector, own: Vector, rest: Vector) -> _Fit:
-    """The log likelihood of the values under one choice of scales, and what predictions need."""
-    count = len(rest)
+def _all_scales(typical: float) -> Scales:
+    """Every choice of the grid; `typical` is the distance between two points."""
+    grid = np.array(list(product(_REACHES, _NOISES, _TRENDS, _TRUSTS)))
+    return Scales(typical * grid[:, 0], grid[:, 1], grid[:, 2], grid[:, 3])
+
+
+def _likelihoods(scales: Scales, among: Vector, own: Vector, values: Vector, guessed: Vector) -> Vector:
+    """The log likelihood of the values under each choice of scales, but for a constant."""
+    count, choices = len(values), len(scales.reaches)
+    rest = values[None] - scales.trusts[:, None] * guessed[None]
+    rest -= np.median(rest, axis=1)[:, None]
+    together = max(1, _MOST_NUMBERS // count**2)
+    found = []
+    for start in range(0, choices, together):
+        some = slice(start, start + together)
+        lower, _, variance = scales.some(some).fitted(among, own, rest[some])
+        diagonal = np.diagonal(lower, axis1=1, axis2=2)
+        found.append(-0.5 * count * np.log(variance) - np.sum(np.log(diagonal), axis=1))
+    return np.concatenate(found)
+
+
+def _extended(
+    scales: Scales,
+    features: Vector,
+    prior: Vector,
+    own: Vector,
+    told: tuple[Vector, Vector],
+    distances: tuple[Vector, Vector],
+) -> tuple[Vector, Vector]:
+    """Mean and variance of every point under one choice of scales.
+
+    Args:
+        scales: The choice.
+        features: A row of each point.
+        prior: What is expected of each.
+        own: Features of the evaluated points.
+        told: Their values, and what was expected of them.
+        distances: Between the evaluated points, and from every point to them.
+    """
+    (trend,), (noise,), (trust,) = scales.trends, scales.noises, scales.trusts
+    rest = told[0] - trust * told[1]
     middle = float(np.median(rest))
-    covariance = scales.covariance(among, own, own) + scales.noise * np.eye(count)
-    lower = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-    whitened = np.asarray(np.linalg.solve(lower, rest - middle), dtype=np.float64)
-    # The variance that fits best, held away from 0 as if one more value lay a twentieth off.
-    variance = (float(whitened @ whitened) + 0.05**2) / (count + 1)
-    likelihood = -0.5 * count * np.log(variance) - float(np.sum(np.log(np.diag(lower))))
-    return _Fit(scales, float(likelihood), middle, variance, lower, whitened)
+    (lower,), (whitened,), (variance,) = scales.fitted(distances[0], own, (rest - middle)[None])
+    (across,) = scales.covariance(distances[1], features, own)
+    solved = np.linalg.solve(lower, across.T)
+    alone = (1 - trend) + trend * np.mean(features * features, axis=1)
+    left = np.maximum(alone - np.sum(solved * solved, axis=0), 0.0) + noise
+    return trust * prior + middle + solved.T @ whitened, variance * left
+
+
+def _evenly(count: int, most: int) -> NDArray[np.intp]:
+    """Places spread evenly over a list, at most so many: all of a short one."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
 
 
 def _matern(distance: Vector) -> Vector:

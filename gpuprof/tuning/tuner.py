@@ -22,14 +22,16 @@ from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
 from gpuprof.tuning.card_search import CardSearch
 from gpuprof.tuning.crew import Crew
+from gpuprof.tuning.features import Built
 from gpuprof.tuning.search_plan import Plan, Watcher
 from gpuprof.tuning.space import point_of
 
 #: Time after which nothing further is compiled for one kind of device; what was is kept for the next time.
 COMPILE_SECONDS = 240.0
-#: Time after which nothing further is counted before timing begins, and points counted at each size.
-COUNT_SECONDS = 60.0
-COUNTED = 24
+#: Points of each size that are counted first, and time after which none of them is begun.
+COUNTED, COUNT_SECONDS = 24, 60.0
+#: Time in which as many of the others are counted as can be: every bound that is exact helps.
+COUNT_MORE_SECONDS = 30.0
 
 
 class Tuner:
@@ -165,7 +167,7 @@ class Tuner:
         return kinds
 
     def _compile_and_count(self, alike: Sequence[CardSearch]) -> None:
-        """Compile every candidate, and count some of them where times will decide."""
+        """Compile every candidate, and count what time allows where times will decide."""
         lead, options = alike[0], self._plan.options
         places = _in_turns([len(size.candidates) for size in lead.sizes])
         request = OpenExecutor(lead.card.opened.device, options.seed, sim_blocks=options.sim_blocks)
@@ -189,19 +191,34 @@ class Tuner:
                 self._count(crew, alike)
 
     def _count(self, crew: Crew, alike: Sequence[CardSearch]) -> None:
-        points = [
-            (number, one) for number, size in enumerate(alike[0].sizes) for one in size.to_count(COUNTED)
-        ]
-        self._watcher.stage("Counting", len(points))
+        """Count what tells most of all points, then as many of the others as there is time for."""
+        sizes = alike[0].sizes
+        self._count_some("Counting", crew, alike, [size.to_count(COUNTED) for size in sizes], COUNT_SECONDS)
+        rest = [size.rest_to_count() for size in sizes]
+        self._count_some("Counting more", crew, alike, rest, COUNT_MORE_SECONDS)
+
+    def _count_some(
+        self,
+        title: str,
+        crew: Crew,
+        alike: Sequence[CardSearch],
+        points: Sequence[Sequence[Built]],
+        seconds: float,
+    ) -> None:
+        """Count points of each size, and rank all by the bounds that are known then."""
+        order = [(number, points[number][place]) for number, place in _in_turns([len(own) for own in points])]
+        if not order:
+            return
+        self._watcher.stage(title, len(order))
 
         def counted(index: int, measurement: Measurement) -> None:
-            number, one = points[index]
+            number, one = order[index]
             for search in alike:
                 search.sizes[number].counted(one.candidate.point, measurement)
             self.step()
 
-        cases = [(one.candidate.case, one.measurement) for _, one in points]
-        crew.count(cases, counted, time.monotonic() + COUNT_SECONDS)
+        cases = [(one.candidate.case, one.measurement) for _, one in order]
+        crew.count(cases, counted, time.monotonic() + seconds)
         for search in alike:
             for size in search.sizes:
                 size.rank_by_bounds()

@@ -94,3 +94,24 @@ def test_columns_that_say_nothing_are_left_out():
     features = scaled(np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]))
     assert features.shape == (3, 1)
     assert scaled(np.ones((4, 2))).shape == (4, 1)
+
+
+def test_scales_are_weighed_by_all_of_many_values_and_few_are_kept_of_too_many():
+    points = np.random.default_rng(3).standard_normal((900, 2))
+    values = np.sin(points[:, 0]) + 0.2 * points[:, 1]
+    for many in (5, 300, 800):
+        known = list(range(many))
+        left = predict(points, np.zeros(900), known, values[known]).mean[800:] - values[800:]
+        assert np.abs(left).mean() < {5: 1.0, 300: 0.03, 800: 0.03}[many]
+
+
+def test_seeds_begin_at_points_of_their_own_that_all_lie_apart():
+    grid = np.array([[x, y] for x in np.linspace(-1, 1, 12) for y in np.linspace(-1, 1, 12)])
+    begun = [Search(grid, np.zeros(len(grid)), [0], seed, 1.0).propose(6) for seed in range(5)]
+    assert len({tuple(each) for each in begun}) > 1
+    for chosen in begun:
+        assert chosen[0] == 0
+        assert len(set(chosen)) == 6
+        # The last ones are no neighbours of those before them, which a step of 2 / 11 parts.
+        gaps = [np.linalg.norm(grid[chosen[:place]] - grid[chosen[place]], axis=1).min() for place in (4, 5)]
+        assert min(gaps) > 0.4

@@ -161,6 +161,8 @@ def test_a_whole_search_times_few_points_and_the_closest_often(made_up):
     assert tuned.by == "time"
     assert tuned.evaluated == 20
     assert len({point for batch in gpu.batches for point in batch}) == 20
+    # Time sufficed to count every point, each of them once.
+    assert gpu.crew.counted == len(gpu.times)
     best = tuned.ties[0]
     times = {case.outcome for case in run.cases}
     assert times == {"ok"}
