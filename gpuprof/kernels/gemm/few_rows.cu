@@ -81,7 +81,7 @@ template <int ROWS, bool VECTOR>
 static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha, const float *A, const float *B,
                                                 float beta, float *C)
 {
-    constexpr int HELD = ROWS > 8 ? DEPTH / 2 : DEPTH; // the sums of many rows leave room for fewer reads
+    constexpr int HELD = ROWS > 4 ? DEPTH / 2 : DEPTH; // the sums of many rows leave room for fewer reads
     const int t = threadIdx.x;
     const int lane = t % 32;
     const int warp = t / 32;
