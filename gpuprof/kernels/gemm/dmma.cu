@@ -172,43 +172,47 @@ static __device__ __forceinline__ void multiply_add(double (&sum)[4], const doub
 #endif
 }
 
+#ifdef EVEN
+// Set by each block once it has begun a tile that others go on with: how many of them have not seen it yet.
+static __device__ unsigned written[1024];
+#else
+#define SM_BLOCKS 1
+#endif
+
 // The kernel, with copies of WIDTH elements: two where rows start at multiples of 16 bytes, else one.
 template <int WIDTH>
 static __device__ __forceinline__ void multiply(int M, int N, int K, double alpha, const double *A, const double *B,
                                                 double beta, double *C)
 {
-    // Coordinates. Blocks go down the columns of a panel of PANEL tile rows, then to the next panel: those that run at
-    // the same time cover about a square of C, and share its rows of A and columns of B in the L2 cache.
-    const int tiles_m = (M + BM - 1) / BM;
-    const int tiles_n = (N + BN - 1) / BN;
-    const int panel = blockIdx.x / (PANEL * tiles_n);
-    const int in_panel = blockIdx.x % (PANEL * tiles_n);
-    const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
-    const int m0 = (panel * PANEL + in_panel % height) * BM;
-    const int n0 = in_panel / height * BN;
+    // Coordinates.
     const int t = threadIdx.x;
     const int lane_m = t % 32 / 4; // its group's row of A, and column of B
     const int lane_k = t % 4;
     const int m_warp = t / 32 / WARPS_N * WM;
     const int n_warp = t / 32 % WARPS_N * WN;
 
-    // Pointers. Rows of A and columns of B beyond the matrix are zeros in the tiles, and so is what lies beyond K: the
-    // first tile takes the odd K % BK, so that no later one needs a check of k.
     constexpr int A_ROWS = THREADS / (BK / WIDTH);
     constexpr int B_ROWS = THREADS / (BN / WIDTH);
-    const int tiles = (K + BK - 1) / BK;
-    const int k_first = K - (tiles - 1) * BK;
+    const int depth = (K + BK - 1) / BK;
+    const int k_first = K - (depth - 1) * BK;
     const int a_k = t % (BK / WIDTH) * WIDTH; // this thread copies rows a_m, a_m + A_ROWS, … of A's tile
     const int a_m = t / (BK / WIDTH);
     const int b_n = t % (BN / WIDTH) * WIDTH; // and rows b_k, b_k + B_ROWS, … of B's tile
     const int b_k = t / (BN / WIDTH);
-    const double *a_source = A + (size_t)(m0 + a_m) * K + a_k;
-    const double *b_source = B + (size_t)b_k * N + n0 + b_n;
+    extern __shared__ __align__(16) double shared[];
+
+    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): the first to write it, or adding to it.
+    const auto compute = [&](int m0, int n0, int begin, int end, bool is_head, const auto &wait_for_head) {
+    // Pointers. Rows of A and columns of B beyond the matrix are zeros in the tiles, and so is what lies beyond K: the
+    // first tile takes the odd K % BK, so that no later one needs a check of k.
+    const int tiles = end - begin;
+    const int k_begin = begin == 0 ? 0 : k_first + (begin - 1) * BK;
+    const double *a_source = A + (size_t)(m0 + a_m) * K + k_begin + a_k;
+    const double *b_source = B + (size_t)(k_begin + b_k) * N + n0 + b_n;
     const int a_rows = M - m0 - a_m; // rows of A from this thread's first one on
     const bool b_exists = n0 + b_n < N;
 
     // Start the copies of the next tile, of which `count` values of k exist.
-    extern __shared__ __align__(16) double shared[];
     const auto fetch = [&](double *stage, int count) {
         const double *source = a_source;
 #pragma unroll
@@ -255,7 +259,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     };
 
     // Fill all stages but one, then load the first operands.
-    fetch(shared, k_first);
+    fetch(shared, begin == 0 ? k_first : BK);
     commit();
 #pragma unroll
     for (int i = 1; i < STAGES - 1; ++i) {
@@ -313,6 +317,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     }
 
     // Write back.
+    if (!is_head)
+        wait_for_head();
 #pragma unroll
     for (int i = 0; i < TILES_M; ++i)
 #pragma unroll
@@ -328,6 +334,11 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
                 if (WIDTH == 2) {
                     if (col >= N)
                         continue;
+                    if (!is_head) {
+                        atomicAdd(c, alpha * value[0]);
+                        atomicAdd(c + 1, alpha * value[1]);
+                        continue;
+                    }
                     double2 result = make_double2(alpha * value[0], alpha * value[1]);
                     if (beta != 0) {
                         const double2 old = *(const double2 *)c;
@@ -337,14 +348,63 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
                 } else {
 #pragma unroll
                     for (int q = 0; q < 2; ++q)
-                        if (col + q < N)
+                        if (col + q < N && !is_head)
+                            atomicAdd(c + q, alpha * value[q]);
+                        else if (col + q < N)
                             c[q] = beta == 0 ? alpha * value[q] : alpha * value[q] + beta * c[q];
                 }
             }
         }
+    };
+
+    // Tiles of C go down the columns of a panel of PANEL tile rows, then to the next panel: those that are computed at
+    // the same time cover about a square of C, and share its rows of A and columns of B in the L2 cache.
+    const int tiles_m = (M + BM - 1) / BM;
+    const int tiles_n = (N + BN - 1) / BN;
+    const auto compute_tile = [&](int tile, int begin, int end, bool is_head, const auto &wait_for_head) {
+        const int panel = tile / (PANEL * tiles_n);
+        const int in_panel = tile % (PANEL * tiles_n);
+        const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
+        compute((panel * PANEL + in_panel % height) * BM, in_panel / height * BN, begin, end, is_head, wait_for_head);
+    };
+#ifdef EVEN
+    // This block's share: of all k-tiles of all tiles of C, one after the other, as many as every other block's. It
+    // is walked piece by piece, a piece being what lies in one tile of C, and the last piece comes first.
+    const long long total = (long long)tiles_m * tiles_n * depth;
+    const int first = (int)(total * blockIdx.x / gridDim.x);
+    const int last = (int)(total * (blockIdx.x + 1) / gridDim.x);
+    const auto block_of = [&](int k_tile) { return (int)(((k_tile + 1LL) * gridDim.x - 1) / total); };
+#pragma unroll 1
+    for (int end = last; end > first;) {
+        const int tile = (end - 1) / depth;
+        const int begin = max(first, tile * depth);
+        const bool is_head = begin == tile * depth;
+        // Whoever has a tile's first k-tiles computes them before all its others and writes C anew; the others wait
+        // for that and add to it.
+        compute_tile(tile, begin - tile * depth, end - tile * depth, is_head, [&] {
+            if (t == 0) {
+                const int head = block_of(tile * depth);
+                while (*(volatile unsigned *)&written[head] == 0)
+                    ;
+                atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
+                __threadfence();
+            }
+            __syncthreads();
+        });
+        const bool is_shared = is_head && end < (tile + 1) * depth;
+        if (is_shared)
+            __threadfence();
+        __syncthreads();
+        if (is_shared && t == 0)
+            *(volatile unsigned *)&written[blockIdx.x] = block_of(tile * depth + depth - 1) - blockIdx.x;
+        end = begin;
+    }
+#else
+    compute_tile(blockIdx.x, 0, depth, true, [] {});
+#endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     dmma(int M, int N, int K, double alpha, const double *A, const double *B, double beta, double *C)
 {
     if (K % 2 == 0 && N % 2 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)

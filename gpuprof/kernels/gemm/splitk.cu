@@ -73,7 +73,7 @@ idea = "The k-tiles of all tiles of C are dealt out evenly to two blocks an SM, 
 after = "splitk_32x64"
 change = "No SM has a tile more than another. Tiles that several blocks share are added up in memory: global_atomic_requests rise."
 bottleneck = "L2 bandwidth, as in splitk_32x64; and where rows start anywhere, copies of four bytes."
-parameters = { BK = 32, STAGES = 3, EVEN = 1 }
+parameters = { BK = 32, STAGES = 3, AK = 2, TURNS = 1, EVEN = 1, SM_BLOCKS = 2 }
 [variants.launch]
 grid = ["min(sm_count * SM_BLOCKS, cdiv(M, LANES_M * TM * WARPS_M) * cdiv(N, LANES_N * TN * WARPS_N) * cdiv(K, BK))"]
 cooperative = true
@@ -89,7 +89,7 @@ idea = "splitk_32x64_even with tiles of twice the rows."
 after = "splitk_32x64_even"
 change = "A quarter fewer bytes from L2 for each element of C: async_copy_sectors fall."
 bottleneck = "That of splitk_32x64_even."
-parameters = { WARPS_M = 2, BK = 32, STAGES = 3, EVEN = 1 }
+parameters = { WARPS_M = 2, BK = 32, STAGES = 3, AK = 2, TURNS = 1, EVEN = 1, SM_BLOCKS = 2 }
 [variants.launch]
 grid = ["min(sm_count * SM_BLOCKS, cdiv(M, LANES_M * TM * WARPS_M) * cdiv(N, LANES_N * TN * WARPS_N) * cdiv(K, BK))"]
 cooperative = true
@@ -105,7 +105,7 @@ idea = "splitk_64x64_even with tiles of twice the columns."
 after = "splitk_64x64_even"
 change = "A quarter fewer bytes from L2 again: async_copy_sectors fall."
 bottleneck = "That of splitk_32x64_even."
-parameters = { WARPS_M = 2, WARPS_N = 2, BK = 32, STAGES = 3, EVEN = 1 }
+parameters = { WARPS_M = 2, WARPS_N = 2, BK = 32, STAGES = 3, AK = 2, TURNS = 1, EVEN = 1, SM_BLOCKS = 2 }
 [variants.launch]
 grid = ["min(sm_count * SM_BLOCKS, cdiv(M, LANES_M * TM * WARPS_M) * cdiv(N, LANES_N * TN * WARPS_N) * cdiv(K, BK))"]
 cooperative = true
@@ -130,8 +130,10 @@ WARPS_M = 1   # warps along the rows of a tile
 WARPS_N = 1   # and along its columns; the others share out k
 BK = 64       # k per tile
 STAGES = 2    # tiles in flight
+AK = 4        # k that a thread reads of A at once: 2 or 4
+TURNS = 16    # of the loop over them that are unrolled
 EVEN = 0      # whether k-tiles are dealt out evenly to all blocks
-SM_BLOCKS = 2 # blocks to an SM, if they are
+SM_BLOCKS = 1 # blocks to an SM, for which registers are left
 
 [candidates]
 TM = [1, 2, 4, 8]
@@ -153,6 +155,10 @@ condition = "TM > 0 and TN > 0 and TN % 4 == 0 and STAGES >= 2 and BK > 0 and BK
 because = "{id} needs TN a multiple of 4, two STAGES or more, and BK a multiple of 4 per warp"
 
 [[require]]
+condition = "AK == 2 or AK == 4"
+because = "{id} reads two or four values of A at once"
+
+[[require]]
 condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
 because = "{id} has room to mark the tiles of 1024 blocks"
 
@@ -170,7 +176,6 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 #define BM (LANES_M * TM * WARPS_M)                  // rows of C per block
 #define BN (LANES_N * TN * WARPS_N)                  // columns of C per block
 #define WARP_K (BK / WARPS_K)                        // k of a tile that one warp takes
-#define TURNS (TM * TN < 64 ? 16 : 2)                // of the loop over it that are unrolled, four k each
 #define A_PITCH (BK + 4)                             // padded: the lanes' rows start in different banks
 #define A_STAGE (BM * A_PITCH)
 #define B_STAGE (BK * BN)
@@ -192,19 +197,26 @@ static __device__ __forceinline__ void copy_tile(float *target, const float *sou
 {
     constexpr int ACROSS = COLUMNS / WIDTH; // copies of a row
     const int t = threadIdx.x;
+    if constexpr (THREADS % ACROSS == 0) {
+        // Each thread has a column of its own. A source that moves on takes fewer registers than one for each row.
+        constexpr int STEP = THREADS / ACROSS;
+        const int column = t % ACROSS * WIDTH;
+        target += t / ACROSS * PITCH + column;
+        source += (size_t)(t / ACROSS) * pitch + column;
+        rows = column < columns ? rows - t / ACROSS : 0;
 #pragma unroll
-    for (int start = 0; start < ROWS * ACROSS; start += THREADS) {
-        // Either a row takes several turns of the block or a turn several rows; divided so, most is known beforehand.
-        const int row = THREADS % ACROSS == 0   ? start / ACROSS + t / ACROSS
-                        : ACROSS % THREADS == 0 ? start / ACROSS
-                                                : (start + t) / ACROSS;
-        const int column = (THREADS % ACROSS == 0   ? t % ACROSS
-                            : ACROSS % THREADS == 0 ? start % ACROSS + t
-                                                    : (start + t) % ACROSS) *
-                           WIDTH;
-        if (ROWS * ACROSS % THREADS == 0 || row < ROWS)
-            copy<WIDTH>(target + row * PITCH + column, source + (size_t)(unsigned)row * (unsigned)pitch + column,
-                        row < rows && column < columns);
+        for (int row = 0; row < ROWS; row += STEP, source += (size_t)STEP * pitch)
+            if (ROWS % STEP == 0 || row + t / ACROSS < ROWS)
+                copy<WIDTH>(target + row * PITCH, source, row < rows);
+    } else {
+#pragma unroll
+        for (int start = 0; start < ROWS * ACROSS; start += THREADS) {
+            const int row = (start + t) / ACROSS;
+            const int column = (start + t) % ACROSS * WIDTH;
+            if (ROWS * ACROSS % THREADS == 0 || row < ROWS)
+                copy<WIDTH>(target + row * PITCH + column, source + (size_t)row * pitch + column,
+                            row < rows && column < columns);
+        }
     }
 }
 // Add to WIDTH neighbours in global memory, without waiting for them.
@@ -269,18 +281,21 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             __syncthreads();
             load(tile + STAGES - 1);
 
-            // Compute this warp's k: four at a time of A, whose rows lie along k.
+            // Compute this warp's k: AK at a time of A, whose rows lie along k.
             const int stage = (tile - begin) % STAGES;
             const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + warp_k * WARP_K;
             const float *b_rows = Bs + stage * B_STAGE + warp_k * WARP_K * BN + n_thread;
-#pragma unroll TURNS
-            for (int k0 = 0; k0 < WARP_K; k0 += 4) {
-                float a[TM][4];
+#pragma unroll(TURNS)
+            for (int k0 = 0; k0 < WARP_K; k0 += AK) {
+                float a[TM][AK];
 #pragma unroll
                 for (int i = 0; i < TM; ++i)
-                    *(float4 *)a[i] = *(const float4 *)&a_rows[i * LANES_M * A_PITCH + k0];
+                    if constexpr (AK == 4)
+                        *(float4 *)a[i] = *(const float4 *)&a_rows[i * LANES_M * A_PITCH + k0];
+                    else
+                        *(float2 *)a[i] = *(const float2 *)&a_rows[i * LANES_M * A_PITCH + k0];
 #pragma unroll
-                for (int k = 0; k < 4; ++k) {
+                for (int k = 0; k < AK; ++k) {
                     float b[TN];
 #pragma unroll
                     for (int j = 0; j < TN; j += 4)
@@ -384,11 +399,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 #endif
 }
 
-#if EVEN
 extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
-#else
-extern "C" __global__ void __launch_bounds__(THREADS)
-#endif
     splitk(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     if (K % 4 == 0 && N % 4 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)
