@@ -201,8 +201,9 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     const int b_k = t / (BN / WIDTH);
     extern __shared__ __align__(16) double shared[];
 
-    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): the first to write it, or adding to it.
-    const auto compute = [&](int m0, int n0, int begin, int end, bool is_head, const auto &wait_for_head) {
+    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): they write it where `head` is
+    // negative, else they add to what that block writes.
+    const auto compute = [&](int m0, int n0, int begin, int end, int head) {
     // Pointers. Rows of A and columns of B beyond the matrix are zeros in the tiles, and so is what lies beyond K: the
     // first tile takes the odd K % BK, so that no later one needs a check of k.
     const int tiles = end - begin;
@@ -317,8 +318,18 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     }
 
     // Write back.
-    if (!is_head)
-        wait_for_head();
+    const bool is_head = head < 0;
+#ifdef EVEN
+    if (!is_head) {
+        if (t == 0) {
+            while (*(volatile unsigned *)&written[head] == 0)
+                ;
+            atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
+            __threadfence();
+        }
+        __syncthreads();
+    }
+#endif
 #pragma unroll
     for (int i = 0; i < TILES_M; ++i)
 #pragma unroll
@@ -361,11 +372,11 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     // the same time cover about a square of C, and share its rows of A and columns of B in the L2 cache.
     const int tiles_m = (M + BM - 1) / BM;
     const int tiles_n = (N + BN - 1) / BN;
-    const auto compute_tile = [&](int tile, int begin, int end, bool is_head, const auto &wait_for_head) {
+    const auto compute_tile = [&](int tile, int begin, int end, int head) {
         const int panel = tile / (PANEL * tiles_n);
         const int in_panel = tile % (PANEL * tiles_n);
         const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
-        compute((panel * PANEL + in_panel % height) * BM, in_panel / height * BN, begin, end, is_head, wait_for_head);
+        compute((panel * PANEL + in_panel % height) * BM, in_panel / height * BN, begin, end, head);
     };
 #ifdef EVEN
     // This block's share: of all k-tiles of all tiles of C, one after the other, as many as every other block's. It
@@ -381,16 +392,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
         const bool is_head = begin == tile * depth;
         // Whoever has a tile's first k-tiles computes them before all its others and writes C anew; the others wait
         // for that and add to it.
-        compute_tile(tile, begin - tile * depth, end - tile * depth, is_head, [&] {
-            if (t == 0) {
-                const int head = block_of(tile * depth);
-                while (*(volatile unsigned *)&written[head] == 0)
-                    ;
-                atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
-                __threadfence();
-            }
-            __syncthreads();
-        });
+        compute_tile(tile, begin - tile * depth, end - tile * depth, is_head ? -1 : block_of(tile * depth));
         const bool is_shared = is_head && end < (tile + 1) * depth;
         if (is_shared)
             __threadfence();
@@ -400,7 +402,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
         end = begin;
     }
 #else
-    compute_tile(blockIdx.x, 0, depth, true, [] {});
+    compute_tile(blockIdx.x, 0, depth, -1);
 #endif
 }
 

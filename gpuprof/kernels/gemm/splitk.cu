@@ -257,8 +257,9 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     float *As = shared;                    // (stage, row of C, k)
     float *Bs = shared + STAGES * A_STAGE; // (stage, k, column of C)
 
-    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): the first to write it, or adding to it.
-    const auto compute = [&](int m0, int n0, int begin, int end, bool is_head, const auto &when_others_may_add) {
+    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): they write it where `head` is
+    // negative, else they add to what that block writes.
+    const auto compute = [&](int m0, int n0, int begin, int end, int head) {
         // Load one tile, zeros beyond the matrix. Every call closes a group of copies, if only an empty one.
         const auto load = [&](int tile) {
             if (tile < end) {
@@ -317,7 +318,14 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             for (int j = 0; j < TN; j += 4)
                 *(float4 *)&shared[(warp_k * BM + m_thread + i * LANES_M) * BN + n_thread + j * LANES_N] =
                     *(float4 *)&sum[i][j];
-        when_others_may_add();
+#if EVEN
+        if (head >= 0 && t == 0) {
+            while (*(volatile unsigned *)&written[head] == 0)
+                ;
+            atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
+            __threadfence();
+        }
+#endif
         __syncthreads();
 
         // Write back: each thread adds up all warps' sums of WIDTH neighbours.
@@ -345,7 +353,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             for (int q = 0; q < WIDTH; ++q)
                 total[q] *= alpha;
             real *c = C + (size_t)(m0 + m) * N + n0 + n;
-            if (!is_head) {
+            if (head >= 0) {
                 add<WIDTH>(c, total);
                 continue;
             }
@@ -377,15 +385,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
         const bool is_head = begin == tile * depth;
         // Whoever has a tile's first k-tiles computes them before all its others and writes C anew; the others wait
         // for that and add to it.
-        compute(tile / tiles_n * BM, tile % tiles_n * BN, begin - tile * depth, end - tile * depth, is_head, [&] {
-            if (!is_head && t == 0) {
-                const int head = block_of(tile * depth);
-                while (*(volatile unsigned *)&written[head] == 0)
-                    ;
-                atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
-                __threadfence();
-            }
-        });
+        compute(tile / tiles_n * BM, tile % tiles_n * BN, begin - tile * depth, end - tile * depth,
+                is_head ? -1 : block_of(tile * depth));
         const bool is_shared = is_head && end < (tile + 1) * depth;
         if (is_shared)
             __threadfence();
@@ -395,7 +396,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
         end = begin;
     }
 #else
-    compute(blockIdx.y * BM, blockIdx.x * BN, 0, depth, true, [] {});
+    compute(blockIdx.y * BM, blockIdx.x * BN, 0, depth, -1);
 #endif
 }
 
