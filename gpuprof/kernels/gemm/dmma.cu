@@ -184,7 +184,7 @@ template <int WIDTH>
 static __device__ __forceinline__ void multiply(int M, int N, int K, double alpha, const double *A, const double *B,
                                                 double beta, double *C)
 {
-    // Coordinates.
+    // Coordinates, and what this thread copies of each tile.
     const int t = threadIdx.x;
     const int lane_m = t % 32 / 4; // its group's row of A, and column of B
     const int lane_k = t % 4;
@@ -201,171 +201,171 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     const int b_k = t / (BN / WIDTH);
     extern __shared__ __align__(16) double shared[];
 
-    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): they write it where `head` is
-    // negative, else they add to what that block writes.
+    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): they write it where `head` is negative, else
+    // they add to what that block writes.
     const auto compute = [&](int m0, int n0, int begin, int end, int head) {
-    // Pointers. Rows of A and columns of B beyond the matrix are zeros in the tiles, and so is what lies beyond K: the
-    // first tile takes the odd K % BK, so that no later one needs a check of k.
-    const int tiles = end - begin;
-    const int k_begin = begin == 0 ? 0 : k_first + (begin - 1) * BK;
-    const double *a_source = A + (size_t)(m0 + a_m) * K + k_begin + a_k;
-    const double *b_source = B + (size_t)(k_begin + b_k) * N + n0 + b_n;
-    const int a_rows = M - m0 - a_m; // rows of A from this thread's first one on
-    const bool b_exists = n0 + b_n < N;
+        // Pointers. Rows of A and columns of B beyond the matrix are zeros in the tiles, and so is what lies beyond K:
+        // the first tile takes the odd K % BK, so that no later one needs a check of k.
+        const int tiles = end - begin;
+        const int k_begin = begin == 0 ? 0 : k_first + (begin - 1) * BK;
+        const double *a_source = A + (size_t)(m0 + a_m) * K + k_begin + a_k;
+        const double *b_source = B + (size_t)(k_begin + b_k) * N + n0 + b_n;
+        const int a_rows = M - m0 - a_m; // rows of A from this thread's first one on
+        const bool b_exists = n0 + b_n < N;
 
-    // Start the copies of the next tile, of which `count` values of k exist.
-    const auto fetch = [&](double *stage, int count) {
-        const double *source = a_source;
+        // Start the copies of the next tile, of which `count` values of k exist.
+        const auto fetch = [&](double *stage, int count) {
+            const double *source = a_source;
 #pragma unroll
-        for (int i = 0; i < BM / A_ROWS; ++i, source += (size_t)A_ROWS * K) {
-            const bool exists = i * A_ROWS < a_rows && a_k < count;
-            copy<WIDTH>(stage + place_a(a_m, a_k) + i * A_ROWS * BK, source, exists);
-        }
-        source = b_source;
-#pragma unroll
-        for (int i = 0; i < BK / B_ROWS; ++i, source += (size_t)B_ROWS * N) {
-            const int k = b_k + i * B_ROWS;
-            const bool exists = b_exists && k < count;
-            copy<WIDTH>(stage + place_b(k, b_n), source, exists);
-        }
-        a_source += count;
-        b_source += (size_t)count * N;
-    };
-
-    // Operands: of A those of 16 rows and of the next 16, of B those of a step and of the next. Where a lane's first ones
-    // lie depends on the permutation; all others lie at constant distances from these.
-    double a[2][HELD][2];
-    double b[2][TILES_N][HELD];
-    int a_first[4];
-    int b_first[2];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-        a_first[i] = place_a(m_warp + lane_m, i * 4 + lane_k);
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-        b_first[i] = place_b(lane_k, n_warp + i * 8 + lane_m);
-    const auto load_a = [&](const double *stage, int step, int tile) {
-#pragma unroll
-        for (int k = 0; k < HELD; ++k) {
-            const int fours = step * HELD + k;
-#pragma unroll
-            for (int half = 0; half < 2; ++half)
-                a[tile % 2][k][half] = stage[a_first[fours % 4] + fours / 4 * 16 + (tile * 16 + half * 8) * BK];
-        }
-    };
-    const auto load_b = [&](const double *stage, int step, int tile) {
-#pragma unroll
-        for (int k = 0; k < HELD; ++k)
-            b[step % 2][tile][k] = stage[b_first[tile % 2] + tile / 2 * 16 + (step * HELD + k) * 4 * BN];
-    };
-
-    // Fill all stages but one, then load the first operands.
-    fetch(shared, begin == 0 ? k_first : BK);
-    commit();
-#pragma unroll
-    for (int i = 1; i < STAGES - 1; ++i) {
-        if (i < tiles)
-            fetch(shared + i * STAGE, BK);
-        commit();
-    }
-    wait<STAGES - 2>();
-    __syncthreads();
-    load_a(shared, 0, 0);
-#pragma unroll
-    for (int j = 0; j < TILES_N; ++j)
-        load_b(shared, 0, j);
-
-    double sum[TILES_M][TILES_N][4] = {};
-    int stage = 0;
-    int filled = STAGES - 1; // the stage that is filled next
-#pragma unroll 1
-    for (int tile = 0; tile < tiles; ++tile) {
-        const double *now = shared + stage * STAGE;
-        const double *next = now;
-#pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
-            const bool last = step == STEPS - 1;
-            if (last) {
-                // Sync: the next tile is complete, and nobody reads any more from the one before this.
-                wait<STAGES - 3>();
-                __syncthreads();
-                stage = stage + 1 < STAGES ? stage + 1 : 0;
-                if (tile + 1 < tiles) // after the last tile any operands will do
-                    next = shared + stage * STAGE;
+            for (int i = 0; i < BM / A_ROWS; ++i, source += (size_t)A_ROWS * K) {
+                const bool exists = i * A_ROWS < a_rows && a_k < count;
+                copy<WIDTH>(stage + place_a(a_m, a_k) + i * A_ROWS * BK, source, exists);
             }
+            source = b_source;
 #pragma unroll
-            for (int i = 0; i < TILES_M; ++i) {
-                // Load the operands of the next 16 rows, and a share of the next step's.
-                if (i + 1 < TILES_M)
-                    load_a(now, step, i + 1);
-                else
-                    load_a(last ? next : now, last ? 0 : step + 1, 0);
+            for (int i = 0; i < BK / B_ROWS; ++i, source += (size_t)B_ROWS * N) {
+                const int k = b_k + i * B_ROWS;
+                const bool exists = b_exists && k < count;
+                copy<WIDTH>(stage + place_b(k, b_n), source, exists);
+            }
+            a_source += count;
+            b_source += (size_t)count * N;
+        };
+
+        // Operands: of A those of 16 rows and of the next 16, of B those of a step and of the next. Where a lane's first
+        // ones lie depends on the permutation; all others lie at constant distances from these.
+        double a[2][HELD][2];
+        double b[2][TILES_N][HELD];
+        int a_first[4];
+        int b_first[2];
 #pragma unroll
-                for (int j = i * TILES_N / TILES_M; j < (i + 1) * TILES_N / TILES_M; ++j)
-                    load_b(last ? next : now, last ? 0 : step + 1, j);
+        for (int i = 0; i < 4; ++i)
+            a_first[i] = place_a(m_warp + lane_m, i * 4 + lane_k);
 #pragma unroll
-                for (int j = 0; j < TILES_N; ++j)
-                    multiply_add(sum[i][j], a[i % 2], b[step % 2][j]);
-                // Start the next copies while tensor cores have work.
-                if (last && i == 0) {
-                    if (tile + STAGES - 1 < tiles)
-                        fetch(shared + filled * STAGE, BK);
-                    commit();
-                    filled = filled + 1 < STAGES ? filled + 1 : 0;
+        for (int i = 0; i < 2; ++i)
+            b_first[i] = place_b(lane_k, n_warp + i * 8 + lane_m);
+        const auto load_a = [&](const double *stage, int step, int tile) {
+#pragma unroll
+            for (int k = 0; k < HELD; ++k) {
+                const int fours = step * HELD + k;
+#pragma unroll
+                for (int half = 0; half < 2; ++half)
+                    a[tile % 2][k][half] = stage[a_first[fours % 4] + fours / 4 * 16 + (tile * 16 + half * 8) * BK];
+            }
+        };
+        const auto load_b = [&](const double *stage, int step, int tile) {
+#pragma unroll
+            for (int k = 0; k < HELD; ++k)
+                b[step % 2][tile][k] = stage[b_first[tile % 2] + tile / 2 * 16 + (step * HELD + k) * 4 * BN];
+        };
+
+        // Fill all stages but one, then load the first operands.
+        fetch(shared, begin == 0 ? k_first : BK);
+        commit();
+#pragma unroll
+        for (int i = 1; i < STAGES - 1; ++i) {
+            if (i < tiles)
+                fetch(shared + i * STAGE, BK);
+            commit();
+        }
+        wait<STAGES - 2>();
+        __syncthreads();
+        load_a(shared, 0, 0);
+#pragma unroll
+        for (int j = 0; j < TILES_N; ++j)
+            load_b(shared, 0, j);
+
+        double sum[TILES_M][TILES_N][4] = {};
+        int stage = 0;
+        int filled = STAGES - 1; // the stage that is filled next
+#pragma unroll 1
+        for (int tile = 0; tile < tiles; ++tile) {
+            const double *now = shared + stage * STAGE;
+            const double *next = now;
+#pragma unroll
+            for (int step = 0; step < STEPS; ++step) {
+                const bool last = step == STEPS - 1;
+                if (last) {
+                    // Sync: the next tile is complete, and nobody reads any more from the one before this.
+                    wait<STAGES - 3>();
+                    __syncthreads();
+                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                    if (tile + 1 < tiles) // after the last tile any operands will do
+                        next = shared + stage * STAGE;
+                }
+#pragma unroll
+                for (int i = 0; i < TILES_M; ++i) {
+                    // Load the operands of the next 16 rows, and a share of the next step's.
+                    if (i + 1 < TILES_M)
+                        load_a(now, step, i + 1);
+                    else
+                        load_a(last ? next : now, last ? 0 : step + 1, 0);
+#pragma unroll
+                    for (int j = i * TILES_N / TILES_M; j < (i + 1) * TILES_N / TILES_M; ++j)
+                        load_b(last ? next : now, last ? 0 : step + 1, j);
+#pragma unroll
+                    for (int j = 0; j < TILES_N; ++j)
+                        multiply_add(sum[i][j], a[i % 2], b[step % 2][j]);
+                    // Start the next copies while tensor cores have work.
+                    if (last && i == 0) {
+                        if (tile + STAGES - 1 < tiles)
+                            fetch(shared + filled * STAGE, BK);
+                        commit();
+                        filled = filled + 1 < STAGES ? filled + 1 : 0;
+                    }
                 }
             }
         }
-    }
 
-    // Write back.
-    const bool is_head = head < 0;
+        // Write back.
+        const bool is_head = head < 0;
 #ifdef EVEN
-    if (!is_head) {
-        if (t == 0) {
-            while (*(volatile unsigned *)&written[head] == 0)
-                ;
-            atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
-            __threadfence();
+        if (!is_head) {
+            if (t == 0) {
+                while (*(volatile unsigned *)&written[head] == 0)
+                    ;
+                atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
+                __threadfence();
+            }
+            __syncthreads();
         }
-        __syncthreads();
-    }
 #endif
 #pragma unroll
-    for (int i = 0; i < TILES_M; ++i)
+        for (int i = 0; i < TILES_M; ++i)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int row = m0 + m_warp + i * 16 + half * 8 + lane_m;
-            if (row >= M)
-                continue;
+            for (int half = 0; half < 2; ++half) {
+                const int row = m0 + m_warp + i * 16 + half * 8 + lane_m;
+                if (row >= M)
+                    continue;
 #pragma unroll
-            for (int j = 0; j < TILES_N; ++j) {
-                const int col = n0 + n_warp + j * 8 + lane_k * 2;
-                double *c = C + (size_t)row * N + col;
-                const double *value = &sum[i][j][half * 2];
-                if (WIDTH == 2) {
-                    if (col >= N)
-                        continue;
-                    if (!is_head) {
-                        atomicAdd(c, alpha * value[0]);
-                        atomicAdd(c + 1, alpha * value[1]);
-                        continue;
+                for (int j = 0; j < TILES_N; ++j) {
+                    const int col = n0 + n_warp + j * 8 + lane_k * 2;
+                    double *c = C + (size_t)row * N + col;
+                    const double *value = &sum[i][j][half * 2];
+                    if (WIDTH == 2) {
+                        if (col >= N)
+                            continue;
+                        if (!is_head) {
+                            atomicAdd(c, alpha * value[0]);
+                            atomicAdd(c + 1, alpha * value[1]);
+                            continue;
+                        }
+                        double2 result = make_double2(alpha * value[0], alpha * value[1]);
+                        if (beta != 0) {
+                            const double2 old = *(const double2 *)c;
+                            result = make_double2(result.x + beta * old.x, result.y + beta * old.y);
+                        }
+                        *(double2 *)c = result;
+                    } else {
+#pragma unroll
+                        for (int q = 0; q < 2; ++q)
+                            if (col + q < N && !is_head)
+                                atomicAdd(c + q, alpha * value[q]);
+                            else if (col + q < N)
+                                c[q] = beta == 0 ? alpha * value[q] : alpha * value[q] + beta * c[q];
                     }
-                    double2 result = make_double2(alpha * value[0], alpha * value[1]);
-                    if (beta != 0) {
-                        const double2 old = *(const double2 *)c;
-                        result = make_double2(result.x + beta * old.x, result.y + beta * old.y);
-                    }
-                    *(double2 *)c = result;
-                } else {
-#pragma unroll
-                    for (int q = 0; q < 2; ++q)
-                        if (col + q < N && !is_head)
-                            atomicAdd(c + q, alpha * value[q]);
-                        else if (col + q < N)
-                            c[q] = beta == 0 ? alpha * value[q] : alpha * value[q] + beta * c[q];
                 }
             }
-        }
     };
 
     // Tiles of C go down the columns of a panel of PANEL tile rows, then to the next panel: those that are computed at

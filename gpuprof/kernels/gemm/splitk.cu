@@ -52,6 +52,23 @@ registers_per_thread = "rises"
 grid_blocks = "falls"
 
 [[variants]]
+id = "splitk_44x64"
+rung = 622
+title = "44x64 tiles, k split over four warps"
+idea = "For wide C of few rows and little k, whose rows start anywhere: eleven rows a thread fit 129 to 132 rows of C in three tiles, and blocks of four warps hide each other's waits for the copies of four bytes that such rows need."
+after = "splitk_32x64"
+change = "More of C per block, and half the warps that have a sum to add at the end: shared_load_wavefronts and async_copy_sectors fall, registers rise."
+bottleneck = "The copies: one for each element, and each waits for L2."
+parameters = { TM = 11 }
+launch = { block = [128] }
+
+[variants.moves]
+shared_load_wavefronts = "falls"
+async_copy_sectors = "falls"
+registers_per_thread = "rises"
+grid_blocks = "falls"
+
+[[variants]]
 id = "splitk_64x64"
 rung = 625
 title = "64x64 tiles, k split over warps"
@@ -66,58 +83,26 @@ async_copy_sectors = "falls"
 grid_blocks = "falls"
 
 [[variants]]
-id = "splitk_32x64_even"
+id = "splitk_64x64_even"
 rung = 626
-title = "32x64 tiles, k split over warps and evenly over blocks"
-idea = "The k-tiles of all tiles of C are dealt out evenly to two blocks an SM, as streamk_8x8 does it; but a block's warps share one small tile, so that it has little to add to C in memory. Any M, N and K, without packing rows first."
-after = "splitk_32x64"
-change = "No SM has a tile more than another. Tiles that several blocks share are added up in memory: global_atomic_requests rise."
-bottleneck = "L2 bandwidth, as in splitk_32x64; and where rows start anywhere, copies of four bytes."
-parameters = { BK = 32, STAGES = 3, AK = 2, TURNS = 1, EVEN = 1, SM_BLOCKS = 2 }
+title = "64x64 tiles, k split over warps and evenly over blocks"
+idea = "The k-tiles of all tiles of C are dealt out evenly to two blocks an SM, as streamk_8x8 does it; but a block's warps share one small tile, so that it has little to add to C in memory. Rows of any length, without packing them first."
+after = "splitk_64x64"
+change = "No SM has a tile more than another: grid_blocks rise to two an SM. Tiles that several blocks share are added up in memory: global_atomic_requests rise."
+bottleneck = "L2 bandwidth, as in splitk_64x64; and where rows start anywhere, copies of four bytes."
+parameters = { WARPS_M = 2, BK = 32, STAGES = 3, EVEN = 1, SM_BLOCKS = 2 }
 [variants.launch]
-grid = ["min(sm_count * SM_BLOCKS, cdiv(M, LANES_M * TM * WARPS_M) * cdiv(N, LANES_N * TN * WARPS_N) * cdiv(K, BK))"]
+grid = ["min(sm_count * SM_BLOCKS, cdiv(M, LANES_M * TM * WARPS_M) * cdiv(N, LANES_N * TN) * cdiv(K, BK))"]
 cooperative = true
 
 [variants.moves]
 grid_blocks = "rises"
 
-[[variants]]
-id = "splitk_64x64_even"
-rung = 627
-title = "64x64 tiles, k split over warps and evenly over blocks"
-idea = "splitk_32x64_even with tiles of twice the rows."
-after = "splitk_32x64_even"
-change = "A quarter fewer bytes from L2 for each element of C: async_copy_sectors fall."
-bottleneck = "That of splitk_32x64_even."
-parameters = { WARPS_M = 2, BK = 32, STAGES = 3, AK = 2, TURNS = 1, EVEN = 1, SM_BLOCKS = 2 }
-[variants.launch]
-grid = ["min(sm_count * SM_BLOCKS, cdiv(M, LANES_M * TM * WARPS_M) * cdiv(N, LANES_N * TN * WARPS_N) * cdiv(K, BK))"]
-cooperative = true
-
-[variants.moves]
-async_copy_sectors = "falls"
-
-[[variants]]
-id = "splitk_64x128_even"
-rung = 628
-title = "64x128 tiles, k split over warps and evenly over blocks"
-idea = "splitk_64x64_even with tiles of twice the columns."
-after = "splitk_64x64_even"
-change = "A quarter fewer bytes from L2 again: async_copy_sectors fall."
-bottleneck = "That of splitk_32x64_even."
-parameters = { WARPS_M = 2, WARPS_N = 2, BK = 32, STAGES = 3, AK = 2, TURNS = 1, EVEN = 1, SM_BLOCKS = 2 }
-[variants.launch]
-grid = ["min(sm_count * SM_BLOCKS, cdiv(M, LANES_M * TM * WARPS_M) * cdiv(N, LANES_N * TN * WARPS_N) * cdiv(K, BK))"]
-cooperative = true
-
-[variants.moves]
-async_copy_sectors = "falls"
-
 [launch]
 block = [256]
 any_block = true
-grid = ["cdiv(N, LANES_N * TN * WARPS_N)", "cdiv(M, LANES_M * TM * WARPS_M)"]
-dynamic_shared_bytes = "max(STAGES * (LANES_M * TM * WARPS_M * (BK + 4) + LANES_N * TN * WARPS_N * BK), block_x * TM * TN) * real_bytes"
+grid = ["cdiv(N, LANES_N * TN)", "cdiv(M, LANES_M * TM * WARPS_M)"]
+dynamic_shared_bytes = "max(STAGES * (LANES_M * TM * WARPS_M * (BK + 4) + LANES_N * TN * BK), block_x * TM * TN) * real_bytes"
 
 [constants] # a warp's lanes: 4 along M by 8 along N
 LANES_M = 4
@@ -126,19 +111,16 @@ LANES_N = 8
 [parameters]
 TM = 8        # rows of C per thread
 TN = 8        # columns of C per thread
-WARPS_M = 1   # warps along the rows of a tile
-WARPS_N = 1   # and along its columns; the others share out k
+WARPS_M = 1   # warps along the rows of a tile; the others share out k
 BK = 64       # k per tile
 STAGES = 2    # tiles in flight
-AK = 4        # k that a thread reads of A at once: 2 or 4
-TURNS = 16    # of the loop over them that are unrolled
 EVEN = 0      # whether k-tiles are dealt out evenly to all blocks
 SM_BLOCKS = 1 # blocks to an SM, for which registers are left
 
 [candidates]
-TM = [1, 2, 4, 8]
+TM = [1, 2, 4, 8, 11]
 TN = [4, 8]
-BK = [32, 64, 128, 256]
+BK = [32, 64, 80, 128, 256]
 STAGES = [2, 3, 4]
 block = [[64], [128], [256], [512]]
 
@@ -147,24 +129,24 @@ condition = "block_x >= 32 and block_x % 32 == 0 and block_y == 1 and block_z ==
 because = "{id} gives each warp its own k: the block must be whole warps in x"
 
 [[require]]
-condition = "WARPS_M > 0 and WARPS_N > 0 and block_x % (32 * WARPS_M * WARPS_N) == 0"
+condition = "WARPS_M > 0 and block_x % (32 * WARPS_M) == 0"
 because = "{id} has as many warps for each share of k"
 
 [[require]]
-condition = "TM > 0 and TN > 0 and TN % 4 == 0 and STAGES >= 2 and BK > 0 and BK * 8 * WARPS_M * WARPS_N % block_x == 0"
+condition = "TM > 0 and TN > 0 and TN % 4 == 0 and STAGES >= 2 and BK > 0 and BK * 8 * WARPS_M % block_x == 0"
 because = "{id} needs TN a multiple of 4, two STAGES or more, and BK a multiple of 4 per warp"
-
-[[require]]
-condition = "AK == 2 or AK == 4"
-because = "{id} reads two or four values of A at once"
 
 [[require]]
 condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
 because = "{id} has room to mark the tiles of 1024 blocks"
 
 [[require]]
-condition = "not EVEN or M * N <= 64000 * sm_count"
-because = "{id} is for a C of few tiles to an SM"
+condition = "not EVEN or 1900 * sm_count <= M * N and M * N <= 6200 * sm_count"
+because = "{id} is for a C of 1900 to 6200 elements an SM: smaller ones are one wave of tiles, in larger ones a last wave costs little"
+
+[[require]]
+condition = "not EVEN or arch == 80 or arch == 87 or 90 <= arch < 120 or SM_BLOCKS == 1"
+because = "{id} fills more shared memory per SM than this compute capability has; with SM_BLOCKS=1 it does not"
 
 [[require]]
 condition = "arch >= 80"
@@ -172,13 +154,15 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 */
 
 #define THREADS BLOCK_X
-#define WARPS_K (THREADS / 32 / (WARPS_M * WARPS_N)) // each takes its own k
-#define BM (LANES_M * TM * WARPS_M)                  // rows of C per block
-#define BN (LANES_N * TN * WARPS_N)                  // columns of C per block
-#define WARP_K (BK / WARPS_K)                        // k of a tile that one warp takes
-#define A_PITCH (BK + 4)                             // padded: the lanes' rows start in different banks
+#define WARPS_K (THREADS / 32 / WARPS_M) // each takes its own k
+#define BM (LANES_M * TM * WARPS_M)      // rows of C per block
+#define BN (LANES_N * TN)                // columns of C per block
+#define WARP_K (BK / WARPS_K)            // k of a tile that one warp takes
+#define A_PITCH (BK + 4)                 // padded: the lanes' rows start in different banks
 #define A_STAGE (BM * A_PITCH)
 #define B_STAGE (BK * BN)
+#define AK (EVEN ? 2 : 4)    // k that a thread reads of A at once; an even share takes registers
+#define TURNS (EVEN ? 1 : 16) // of the loop over them that are unrolled
 
 // Start a copy of WIDTH elements to shared memory; without `exists` it writes zeros and reads nothing.
 template <int WIDTH> static __device__ __forceinline__ void copy(float *target, const float *source, bool exists)
@@ -248,9 +232,9 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     // Coordinates. A lane has rows m_thread + i * LANES_M.
     const int t = threadIdx.x;
     const int warp = t / 32;
-    const int warp_k = warp / (WARPS_M * WARPS_N);
-    const int m_thread = warp / WARPS_N % WARPS_M * LANES_M * TM + t % 32 / LANES_N;
-    const int n_thread = warp % WARPS_N * LANES_N * TN + t % LANES_N * 4; // + 4 * LANES_N per group of columns
+    const int warp_k = warp / WARPS_M;
+    const int m_thread = warp % WARPS_M * LANES_M * TM + t % 32 / LANES_N;
+    const int n_thread = t % LANES_N * 4; // + 4 * LANES_N per group of columns
 
     // Shared memory: STAGES tiles in flight, later the warps' partial sums.
     extern __shared__ __align__(16) float shared[];

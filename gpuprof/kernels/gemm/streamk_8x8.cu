@@ -65,7 +65,7 @@ cooperative = true
 BK = 16  # k per tile
 
 [parameters]
-BM = 64       # rows of C per block: 64 or 128; columns are 16384 / BM
+BM = 64       # rows of C per block: 64, 128 or 256; columns are 16384 / BM
 STAGES = 4
 SM_BLOCKS = 2 # blocks to an SM
 
@@ -85,6 +85,10 @@ because = "{id} needs three STAGES or more: one is computed from, one is turned,
 [[require]]
 condition = "BM == 64 or BM == 128 or BM == 256"
 because = "{id} needs BM 64, 128 or 256"
+
+[[require]]
+condition = "BM < 256 or N <= 192 and 4 * N <= M"
+because = "{id} has tiles of 256x64 for a tall C of 192 columns at most"
 
 [[require]]
 condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"

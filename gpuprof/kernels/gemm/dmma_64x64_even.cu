@@ -3,38 +3,21 @@
 /*gpuprof
 problem = "gemm"
 dtypes = ["f64"]
-
-[[variants]]
-id = "dmma_64x64_even"
 rung = 655
 title = "64x64 tiles on FP64 tensor cores, an even share"
-idea = "Stream-K: the k-tiles of all tiles of C are dealt out evenly to two blocks an SM. A tile that several blocks share is written by the first and added to by the others."
+idea = "Stream-K: the k-tiles of all tiles of C are dealt out evenly to two blocks an SM, or to one where a share would be of fewer than sixteen. A tile that several blocks share is written by the first and added to by the others."
 after = "dmma_64x64"
-change = "No last wave of blocks leaves SMs idle, and a C of fewer tiles than SMs fills them all; atomic additions to C are the price."
+change = "No last wave of blocks leaves SMs idle, and a C of fewer tiles than SMs fills them all: grid_blocks rise. Atomic additions to C are the price."
 bottleneck = "FP64 tensor cores; at small sizes the wait for each piece's first tiles."
-parameters = { BM = 64, BN = 64, WM = 32, WN = 32 }
 
-[variants.moves]
+[moves]
 grid_blocks = "rises"
-
-[[variants]]
-id = "dmma_128x64_even"
-rung = 656
-title = "128x64 tiles on FP64 tensor cores, an even share"
-idea = "dmma_64x64_even with tiles of twice the rows."
-after = "dmma_64x64_even"
-change = "A quarter fewer bytes from L2 for each element of C: async_copy_sectors fall."
-bottleneck = "That of dmma_64x64_even."
-parameters = { BM = 128, BN = 64, WM = 64, WN = 32 }
-
-[variants.moves]
-async_copy_sectors = "falls"
 
 [[launches]]
 entry = "dmma"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 block = ["32 * (BM // WM) * (BN // WN)"]
-grid = ["min(sm_count * SM_BLOCKS, cdiv(M, BM) * cdiv(N, BN) * cdiv(K, BK))"]
+grid = ["min(sm_count * SM_BLOCKS, max(min(sm_count, cdiv(M, BM) * cdiv(N, BN) * cdiv(K, BK)), cdiv(M, BM) * cdiv(N, BN) * cdiv(K, BK) // 16))"]
 dynamic_shared_bytes = "STAGES * BK * (BM + BN) * real_bytes"
 cooperative = true
 
@@ -47,7 +30,7 @@ BK = 16    # k per tile
 STAGES = 4 # tiles in shared memory
 DEPTH = 8  # k per instruction, from compute capability 9.0 on; it is 4 before
 PANEL = 8  # tile rows whose blocks run together
-SM_BLOCKS = 2 # blocks to an SM
+SM_BLOCKS = 2 # blocks to an SM at most
 
 [candidates]
 BM = [64, 128]
@@ -58,6 +41,10 @@ BK = [16, 32]
 STAGES = [3, 4, 5, 6]
 DEPTH = [4, 8, 16]
 SM_BLOCKS = [1, 2, 3]
+
+[[require]]
+condition = "1900 * sm_count <= M * N and M * N <= 6200 * sm_count"
+because = "{id} is for a C of 1900 to 6200 elements an SM: smaller ones have too little k to share out, in larger ones a last wave costs little"
 
 [[require]]
 condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
@@ -96,8 +83,8 @@ condition = "arch >= 80"
 because = "{id} needs FP64 tensor cores and cp.async, which come with compute capability 8.0"
 
 [[require]]
-condition = "arch == 80 or arch == 87 or 90 <= arch < 120 or STAGES * BK * (BM + BN) * real_bytes <= 101376"
-because = "{id} fills more shared memory per block than this compute capability has; with STAGES=3 it does not"
+condition = "arch == 80 or arch == 87 or 90 <= arch < 120 or SM_BLOCKS * STAGES * BK * (BM + BN) * real_bytes <= 101376"
+because = "{id} fills more shared memory per SM than this compute capability has; with SM_BLOCKS=1 and STAGES=3 it does not"
 */
 
 #define EVEN
