@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fastest GEMM kernels on the executor: right where rows start anywhere and tiles are cut off."""
 
+from dataclasses import replace
+
 import pytest
 from problem_support import find_kernel, problem_for
 
@@ -21,20 +23,47 @@ CASES = [
     ("packed_8x16", (64, 66, 36)),
     ("packed_8x8_square", (97, 133, 33)),
     ("packed_8x8_square", (3, 4, 5)),
+    ("few_rows", (1, 133, 517)),
+    ("few_rows", (3, 132, 1037)),
+    ("few_rows", (13, 260, 36)),
+    ("streamk_8x8_tall", (261, 60, 100)),
+    ("streamk_8x8_tall", (300, 4, 20)),
+    ("splitk_44x64", (45, 131, 65)),
+    ("splitk_44x64", (130, 68, 132)),
+    ("splitk_64x64", (65, 67, 69)),
+    ("splitk_64x64", (64, 68, 132)),
 ]
+#: Kernels for a C of so many elements an SM, on a GPU of few SMs.
+SHARED = [
+    ("splitk_64x64_even", "f32", (97, 133, 197)),
+    ("splitk_64x64_even", "f32", (132, 100, 300)),
+    ("dmma_64x64_even", "f64", (97, 133, 197)),
+    ("dmma_64x64_even", "f64", (132, 100, 98)),
+]
+
+
+def measuring(device):
+    """What measures a kernel on a device."""
+    backend = SimBackend(device, seed=0, blocks=0)
+    compiler = Compiler(backend.compile_arch)
+
+    def run(name, size, **options):
+        kernel = find_kernel("gemm", name)
+        problem = problem_for(kernel, *size, **options)
+        return measure_case(Case.of(kernel, problem, None), backend, compiler)[0]
+
+    return run
 
 
 @pytest.fixture(scope="module")
 def measure():
-    backend = SimBackend(load_card("h200"), seed=0, blocks=0)
-    compiler = Compiler(backend.compile_arch)
+    return measuring(load_card("h200"))
 
-    def run(name, size, **scalars):
-        kernel = find_kernel("gemm", name)
-        problem = problem_for(kernel, *size, **scalars)
-        return measure_case(Case.of(kernel, problem, None), backend, compiler)[0]
 
-    return run
+@pytest.fixture(scope="module")
+def measure_small():
+    """On an H200 of five SMs."""
+    return measuring(replace(load_card("h200"), sm_count=5))
 
 
 @pytest.mark.parametrize(("name", "size"), CASES, ids=str)
@@ -42,6 +71,31 @@ def test_right_where_tiles_are_cut_off(measure, name, size):
     for scalars in ({}, {"alpha": -1.5, "beta": 0.75}):
         measurement = measure(name, size, **scalars)
         assert measurement.outcome == "ok", measurement.reason
+
+
+@pytest.mark.parametrize(("name", "dtype", "size"), SHARED, ids=str)
+def test_right_where_blocks_share_tiles(measure_small, name, dtype, size):
+    for scalars in ({}, {"alpha": -1.5, "beta": 0.75}):
+        measurement = measure_small(name, size, dtype=dtype, **scalars)
+        assert measurement.outcome == "ok", measurement.reason
+        assert measurement.counters["global_atomic_requests"].value > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("few_rows", (17, 64, 64)),
+        ("streamk_8x8_tall", (256, 128, 64)),
+        ("streamk_8x8_tall", (1024, 196, 64)),
+        ("splitk_64x64_even", (128, 128, 128)),
+        ("splitk_64x64_even", (4096, 4096, 4096)),
+    ],
+    ids=str,
+)
+def test_a_kernel_for_special_shapes_is_skipped_at_others(measure, name, size):
+    measurement = measure(name, size)
+    assert measurement.outcome == "skipped"
+    assert " is for a C of " in measurement.reason or " for a tall C of " in measurement.reason
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,15 @@ MOVERS = [kernel for kernel in shipped_kernels() if kernel.moves]
 #: sum than a GPU has threads.
 LADDER_SIZES = {"gemm": "256x256x64", "reduce": "600001", "softmax": "16x1024", "transpose": "256"}
 #: Sizes of whole tiles, for kernels whose tiles 256 does not fill.
-SIZES = {"streamk_12x16": "384x1024x64", "registers": "16x8192"}
+SIZES = {
+    "streamk_12x16": "384x1024x64",
+    "registers": "16x8192",
+    "few_rows": "4x256x512",
+    "streamk_8x8_tall": "512x128x64",
+    "splitk_44x64": "88x256x128",
+    "splitk_64x64_even": "576x512x64",
+    "dmma_64x64_even": "576x512x64",
+}
 
 
 @pytest.fixture(scope="module")

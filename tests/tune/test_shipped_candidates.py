@@ -16,8 +16,20 @@ from gpuprof.tuning.space import Wanted, make_space
 
 #: Small, ragged against every tile, and yet with several steps for every loop.
 SIZES = {"gemm": "36x132x140", "transpose": "100x132", "reduce": "10004", "softmax": "3x500"}
-#: Where the usual size is not what a kernel is for.
-USUAL = {"warp_row": "4096x1024"}
+#: Where these are not what a kernel is for.
+SPECIAL = {
+    "few_rows": "3x132x1037",
+    "streamk_8x8_tall": "516x36x140",
+    "splitk_64x64_even": "516x504x68",
+    "dmma_64x64_even": "516x504x36",
+}
+USUAL = {
+    "warp_row": "4096x1024",
+    "few_rows": "4x4096x4096",
+    "streamk_8x8_tall": "4096x64x4096",
+    "splitk_64x64_even": "769",
+    "dmma_64x64_even": "768",
+}
 #: Their values follow from their shape, or they hand over to others.
 FIXED = {
     "gemm": {"reg_2x1", "smem_tiled_16", "float4_4x4", "col_smem", "col_smem_1d", "col_smem_noconflict"}
@@ -46,7 +58,7 @@ def compiler(backend: SimBackend) -> Compiler:
 def candidates(name: str, kernel_id: str, size: str | None = None):
     """Everything that may run of one kernel, its header's values first."""
     ladder = shipped_ladder(name)
-    sizes = parse_sizes(size or SIZES[name], ladder.operation.dimensions)
+    sizes = parse_sizes(size or SPECIAL.get(kernel_id, SIZES[name]), ladder.operation.dimensions)
     kernel = ladder.find(kernel_id)
     request = make_request(ladder, (Selection(kernel),), sizes, (), kernel.dtypes[0], {}, ())
     space = make_space(request.selections, Wanted(), named=True)

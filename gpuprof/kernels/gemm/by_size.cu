@@ -19,9 +19,24 @@ when = "real_bytes == 8 and (arch == 80 or arch == 87 or 90 <= arch < 120) and c
 because = "Its tiles are to fill whole waves but for a tenth. On an H200 (132 SMs) they do at 2048 and 4096, where it is 4 % faster than 64x64; at 1536, 2049 and 3000 they do not, and 64x64 is by 48, 24 and 10 %."
 
 [[choose]]
+kernel = "dmma_64x64_even"
+when = "real_bytes == 8 and (arch == 80 or arch == 87 or 90 <= arch < 120) and 1900 * sm_count <= M * N and M * N <= 6200 * sm_count and cdiv(M, 64) * cdiv(N, 64) * cdiv(K, 16) >= 15 * sm_count and cdiv(cdiv(M, 64) * cdiv(N, 64), sm_count) * sm_count * 10 >= cdiv(M, 64) * cdiv(N, 64) * 13"
+because = "Where a last wave of 64x64 tiles leaves three tenths of the SMs' time idle: on an H200 its even share is 20 % faster than dmma_64x64 at 768 (144 tiles) and 2 % at 512 (64 tiles), but 16 % slower at 1024, whose 256 tiles are two full waves but for eight."
+
+[[choose]]
 kernel = "dmma_64x64"
 when = "real_bytes == 8"
 because = "Smaller tiles leave less of a last wave idle: at 1024 it takes 45 us and 128x128 78 us."
+
+[[choose]]
+kernel = "few_rows"
+when = "arch >= 90 and M <= 4 and N * K >= 262144 and N <= 8000000"
+because = "A few rows leave tiles empty: on an H200 it is 5 % faster than splitk_8x32 at 1x8192x8192, 43 % at 1x4096x4096, 32 % at 2x4096x4096, 15 % at 3x5001x2003 and 8 % at 4x4096x4096; at 8x4096x4096 it is 24 % slower."
+
+[[choose]]
+kernel = "streamk_8x8_tall"
+when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and 32 <= N and N <= 64 and 16 * N <= M and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count"
+because = "Where half of a tile of 128 columns would be empty: on an H200 it is 31 % faster than splitk_32x64 at 4096x64x4096, 74 % faster than streamk_8x8_square at 8192x64x8192 and 65 % at 4096x32x4096. At 4096x96x4096 both compute as much and streamk_8x8_square is 10 % faster."
 
 [[choose]]
 kernel = "streamk_8x8_square"
@@ -32,6 +47,21 @@ because = "Where fewer tiles of 128x128 than of 64x256 make up C: on an H200 it 
 kernel = "streamk_8x8"
 when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 32768 <= 3 * M * N"
 because = "Where there is much work for a C of a few tiles to an SM: on an H200 it is 20 and 38 % faster than the splitk rungs at 704 and 768 and 65 % at 512x512x8192, level with 64x128 at 1024, and 3 to 5 % faster than streamk_8x16 at 1280 and 4096x512x512. At 576 it is slower than they are. Its tiles of 64x256 may compute half as much again as C has."
+
+[[choose]]
+kernel = "splitk_64x64"
+when = "arch >= 80 and M * N >= 2450 * sm_count and cdiv(M, 64) * cdiv(N, 64) <= sm_count and K <= 1024"
+because = "Where its tiles are one wave, and those of splitk_32x64 more: on an H200 it is 1 % faster than splitk_16x32 at 576 (2513 elements of C an SM), 8 % at 600, and 42 % faster than packed_8x8 at 641."
+
+[[choose]]
+kernel = "splitk_44x64"
+when = "arch >= 80 and (K % 4 != 0 or N % 4 != 0) and K <= 512 and M * N > 3900 * sm_count and M * N <= 8500 * sm_count and cdiv(M, 44) * cdiv(N, 64) * 28160 <= M * N * 11"
+because = "Rows of any length and little k, where its tiles compute a tenth more than C has at most: on an H200 it is 16 % faster than splitk_32x64 and 64 % faster than packed_8x8 at 131x5003x257, and 21 % faster than splitk_64x128 at 129x4097x65."
+
+[[choose]]
+kernel = "splitk_64x64_even"
+when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 1024 and M * N >= 2450 * sm_count and M * N <= 5000 * sm_count and cdiv(M, 64) * cdiv(N, 64) * 40960 <= M * N * 13"
+because = "Rows of any length without the time to pack them: on an H200 it is 4 % faster than packed_8x8 at 705, 9 % at 769 and 7 % at 801 (4861 elements of C an SM); at 833 (5257) it is 5 % slower than packed_8x8_square."
 
 [[choose]]
 kernel = "packed_8x8_square"
@@ -45,8 +75,8 @@ because = "Rows of any length: on an H200 it is 32 to 45 % faster than the split
 
 [[choose]]
 kernel = "splitk_8x32"
-when = "arch >= 80 and M * N <= 166 * sm_count"
-because = "On an H200 the smallest tile is fastest up to 144 x 144, 157 elements of C an SM; at 152 x 152, 175 an SM, 16x32 is by 10 %."
+when = "arch >= 80 and (M * N <= 166 * sm_count or M <= 8)"
+because = "On an H200 the smallest tile is fastest up to 144 x 144, 157 elements of C an SM; at 152 x 152, 175 an SM, 16x32 is by 10 %. Of eight rows any other tile leaves half empty."
 
 [[choose]]
 kernel = "splitk_16x32"

@@ -172,179 +172,241 @@ static __device__ __forceinline__ void multiply_add(double (&sum)[4], const doub
 #endif
 }
 
+#ifdef EVEN
+// Set by each block once it has begun a tile that others go on with: how many of them have not seen it yet.
+static __device__ unsigned written[1024];
+#else
+#define SM_BLOCKS 1
+#endif
+
 // The kernel, with copies of WIDTH elements: two where rows start at multiples of 16 bytes, else one.
 template <int WIDTH>
 static __device__ __forceinline__ void multiply(int M, int N, int K, double alpha, const double *A, const double *B,
                                                 double beta, double *C)
 {
-    // Coordinates. Blocks go down the columns of a panel of PANEL tile rows, then to the next panel: those that run at
-    // the same time cover about a square of C, and share its rows of A and columns of B in the L2 cache.
-    const int tiles_m = (M + BM - 1) / BM;
-    const int tiles_n = (N + BN - 1) / BN;
-    const int panel = blockIdx.x / (PANEL * tiles_n);
-    const int in_panel = blockIdx.x % (PANEL * tiles_n);
-    const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
-    const int m0 = (panel * PANEL + in_panel % height) * BM;
-    const int n0 = in_panel / height * BN;
+    // Coordinates, and what this thread copies of each tile.
     const int t = threadIdx.x;
     const int lane_m = t % 32 / 4; // its group's row of A, and column of B
     const int lane_k = t % 4;
     const int m_warp = t / 32 / WARPS_N * WM;
     const int n_warp = t / 32 % WARPS_N * WN;
 
-    // Pointers. Rows of A and columns of B beyond the matrix are zeros in the tiles, and so is what lies beyond K: the
-    // first tile takes the odd K % BK, so that no later one needs a check of k.
     constexpr int A_ROWS = THREADS / (BK / WIDTH);
     constexpr int B_ROWS = THREADS / (BN / WIDTH);
-    const int tiles = (K + BK - 1) / BK;
-    const int k_first = K - (tiles - 1) * BK;
+    const int depth = (K + BK - 1) / BK;
+    const int k_first = K - (depth - 1) * BK;
     const int a_k = t % (BK / WIDTH) * WIDTH; // this thread copies rows a_m, a_m + A_ROWS, … of A's tile
     const int a_m = t / (BK / WIDTH);
     const int b_n = t % (BN / WIDTH) * WIDTH; // and rows b_k, b_k + B_ROWS, … of B's tile
     const int b_k = t / (BN / WIDTH);
-    const double *a_source = A + (size_t)(m0 + a_m) * K + a_k;
-    const double *b_source = B + (size_t)b_k * N + n0 + b_n;
-    const int a_rows = M - m0 - a_m; // rows of A from this thread's first one on
-    const bool b_exists = n0 + b_n < N;
-
-    // Start the copies of the next tile, of which `count` values of k exist.
     extern __shared__ __align__(16) double shared[];
-    const auto fetch = [&](double *stage, int count) {
-        const double *source = a_source;
-#pragma unroll
-        for (int i = 0; i < BM / A_ROWS; ++i, source += (size_t)A_ROWS * K) {
-            const bool exists = i * A_ROWS < a_rows && a_k < count;
-            copy<WIDTH>(stage + place_a(a_m, a_k) + i * A_ROWS * BK, source, exists);
-        }
-        source = b_source;
-#pragma unroll
-        for (int i = 0; i < BK / B_ROWS; ++i, source += (size_t)B_ROWS * N) {
-            const int k = b_k + i * B_ROWS;
-            const bool exists = b_exists && k < count;
-            copy<WIDTH>(stage + place_b(k, b_n), source, exists);
-        }
-        a_source += count;
-        b_source += (size_t)count * N;
-    };
 
-    // Operands: of A those of 16 rows and of the next 16, of B those of a step and of the next. Where a lane's first ones
-    // lie depends on the permutation; all others lie at constant distances from these.
-    double a[2][HELD][2];
-    double b[2][TILES_N][HELD];
-    int a_first[4];
-    int b_first[2];
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-        a_first[i] = place_a(m_warp + lane_m, i * 4 + lane_k);
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-        b_first[i] = place_b(lane_k, n_warp + i * 8 + lane_m);
-    const auto load_a = [&](const double *stage, int step, int tile) {
-#pragma unroll
-        for (int k = 0; k < HELD; ++k) {
-            const int fours = step * HELD + k;
-#pragma unroll
-            for (int half = 0; half < 2; ++half)
-                a[tile % 2][k][half] = stage[a_first[fours % 4] + fours / 4 * 16 + (tile * 16 + half * 8) * BK];
-        }
-    };
-    const auto load_b = [&](const double *stage, int step, int tile) {
-#pragma unroll
-        for (int k = 0; k < HELD; ++k)
-            b[step % 2][tile][k] = stage[b_first[tile % 2] + tile / 2 * 16 + (step * HELD + k) * 4 * BN];
-    };
+    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): they write it where `head` is negative, else
+    // they add to what that block writes.
+    const auto compute = [&](int m0, int n0, int begin, int end, int head) {
+        // Pointers. Rows of A and columns of B beyond the matrix are zeros in the tiles, and so is what lies beyond K:
+        // the first tile takes the odd K % BK, so that no later one needs a check of k.
+        const int tiles = end - begin;
+        const int k_begin = begin == 0 ? 0 : k_first + (begin - 1) * BK;
+        const double *a_source = A + (size_t)(m0 + a_m) * K + k_begin + a_k;
+        const double *b_source = B + (size_t)(k_begin + b_k) * N + n0 + b_n;
+        const int a_rows = M - m0 - a_m; // rows of A from this thread's first one on
+        const bool b_exists = n0 + b_n < N;
 
-    // Fill all stages but one, then load the first operands.
-    fetch(shared, k_first);
-    commit();
+        // Start the copies of the next tile, of which `count` values of k exist.
+        const auto fetch = [&](double *stage, int count) {
+            const double *source = a_source;
 #pragma unroll
-    for (int i = 1; i < STAGES - 1; ++i) {
-        if (i < tiles)
-            fetch(shared + i * STAGE, BK);
+            for (int i = 0; i < BM / A_ROWS; ++i, source += (size_t)A_ROWS * K) {
+                const bool exists = i * A_ROWS < a_rows && a_k < count;
+                copy<WIDTH>(stage + place_a(a_m, a_k) + i * A_ROWS * BK, source, exists);
+            }
+            source = b_source;
+#pragma unroll
+            for (int i = 0; i < BK / B_ROWS; ++i, source += (size_t)B_ROWS * N) {
+                const int k = b_k + i * B_ROWS;
+                const bool exists = b_exists && k < count;
+                copy<WIDTH>(stage + place_b(k, b_n), source, exists);
+            }
+            a_source += count;
+            b_source += (size_t)count * N;
+        };
+
+        // Operands: of A those of 16 rows and of the next 16, of B those of a step and of the next. Where a lane's first
+        // ones lie depends on the permutation; all others lie at constant distances from these.
+        double a[2][HELD][2];
+        double b[2][TILES_N][HELD];
+        int a_first[4];
+        int b_first[2];
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            a_first[i] = place_a(m_warp + lane_m, i * 4 + lane_k);
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+            b_first[i] = place_b(lane_k, n_warp + i * 8 + lane_m);
+        const auto load_a = [&](const double *stage, int step, int tile) {
+#pragma unroll
+            for (int k = 0; k < HELD; ++k) {
+                const int fours = step * HELD + k;
+#pragma unroll
+                for (int half = 0; half < 2; ++half)
+                    a[tile % 2][k][half] = stage[a_first[fours % 4] + fours / 4 * 16 + (tile * 16 + half * 8) * BK];
+            }
+        };
+        const auto load_b = [&](const double *stage, int step, int tile) {
+#pragma unroll
+            for (int k = 0; k < HELD; ++k)
+                b[step % 2][tile][k] = stage[b_first[tile % 2] + tile / 2 * 16 + (step * HELD + k) * 4 * BN];
+        };
+
+        // Fill all stages but one, then load the first operands.
+        fetch(shared, begin == 0 ? k_first : BK);
         commit();
-    }
-    wait<STAGES - 2>();
-    __syncthreads();
-    load_a(shared, 0, 0);
 #pragma unroll
-    for (int j = 0; j < TILES_N; ++j)
-        load_b(shared, 0, j);
+        for (int i = 1; i < STAGES - 1; ++i) {
+            if (i < tiles)
+                fetch(shared + i * STAGE, BK);
+            commit();
+        }
+        wait<STAGES - 2>();
+        __syncthreads();
+        load_a(shared, 0, 0);
+#pragma unroll
+        for (int j = 0; j < TILES_N; ++j)
+            load_b(shared, 0, j);
 
-    double sum[TILES_M][TILES_N][4] = {};
-    int stage = 0;
-    int filled = STAGES - 1; // the stage that is filled next
+        double sum[TILES_M][TILES_N][4] = {};
+        int stage = 0;
+        int filled = STAGES - 1; // the stage that is filled next
 #pragma unroll 1
-    for (int tile = 0; tile < tiles; ++tile) {
-        const double *now = shared + stage * STAGE;
-        const double *next = now;
+        for (int tile = 0; tile < tiles; ++tile) {
+            const double *now = shared + stage * STAGE;
+            const double *next = now;
 #pragma unroll
-        for (int step = 0; step < STEPS; ++step) {
-            const bool last = step == STEPS - 1;
-            if (last) {
-                // Sync: the next tile is complete, and nobody reads any more from the one before this.
-                wait<STAGES - 3>();
-                __syncthreads();
-                stage = stage + 1 < STAGES ? stage + 1 : 0;
-                if (tile + 1 < tiles) // after the last tile any operands will do
-                    next = shared + stage * STAGE;
-            }
-#pragma unroll
-            for (int i = 0; i < TILES_M; ++i) {
-                // Load the operands of the next 16 rows, and a share of the next step's.
-                if (i + 1 < TILES_M)
-                    load_a(now, step, i + 1);
-                else
-                    load_a(last ? next : now, last ? 0 : step + 1, 0);
-#pragma unroll
-                for (int j = i * TILES_N / TILES_M; j < (i + 1) * TILES_N / TILES_M; ++j)
-                    load_b(last ? next : now, last ? 0 : step + 1, j);
-#pragma unroll
-                for (int j = 0; j < TILES_N; ++j)
-                    multiply_add(sum[i][j], a[i % 2], b[step % 2][j]);
-                // Start the next copies while tensor cores have work.
-                if (last && i == 0) {
-                    if (tile + STAGES - 1 < tiles)
-                        fetch(shared + filled * STAGE, BK);
-                    commit();
-                    filled = filled + 1 < STAGES ? filled + 1 : 0;
+            for (int step = 0; step < STEPS; ++step) {
+                const bool last = step == STEPS - 1;
+                if (last) {
+                    // Sync: the next tile is complete, and nobody reads any more from the one before this.
+                    wait<STAGES - 3>();
+                    __syncthreads();
+                    stage = stage + 1 < STAGES ? stage + 1 : 0;
+                    if (tile + 1 < tiles) // after the last tile any operands will do
+                        next = shared + stage * STAGE;
                 }
-            }
-        }
-    }
-
-    // Write back.
 #pragma unroll
-    for (int i = 0; i < TILES_M; ++i)
+                for (int i = 0; i < TILES_M; ++i) {
+                    // Load the operands of the next 16 rows, and a share of the next step's.
+                    if (i + 1 < TILES_M)
+                        load_a(now, step, i + 1);
+                    else
+                        load_a(last ? next : now, last ? 0 : step + 1, 0);
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const int row = m0 + m_warp + i * 16 + half * 8 + lane_m;
-            if (row >= M)
-                continue;
+                    for (int j = i * TILES_N / TILES_M; j < (i + 1) * TILES_N / TILES_M; ++j)
+                        load_b(last ? next : now, last ? 0 : step + 1, j);
 #pragma unroll
-            for (int j = 0; j < TILES_N; ++j) {
-                const int col = n0 + n_warp + j * 8 + lane_k * 2;
-                double *c = C + (size_t)row * N + col;
-                const double *value = &sum[i][j][half * 2];
-                if (WIDTH == 2) {
-                    if (col >= N)
-                        continue;
-                    double2 result = make_double2(alpha * value[0], alpha * value[1]);
-                    if (beta != 0) {
-                        const double2 old = *(const double2 *)c;
-                        result = make_double2(result.x + beta * old.x, result.y + beta * old.y);
+                    for (int j = 0; j < TILES_N; ++j)
+                        multiply_add(sum[i][j], a[i % 2], b[step % 2][j]);
+                    // Start the next copies while tensor cores have work.
+                    if (last && i == 0) {
+                        if (tile + STAGES - 1 < tiles)
+                            fetch(shared + filled * STAGE, BK);
+                        commit();
+                        filled = filled + 1 < STAGES ? filled + 1 : 0;
                     }
-                    *(double2 *)c = result;
-                } else {
-#pragma unroll
-                    for (int q = 0; q < 2; ++q)
-                        if (col + q < N)
-                            c[q] = beta == 0 ? alpha * value[q] : alpha * value[q] + beta * c[q];
                 }
             }
         }
+
+        // Write back.
+        const bool is_head = head < 0;
+#ifdef EVEN
+        if (!is_head) {
+            if (t == 0) {
+                while (*(volatile unsigned *)&written[head] == 0)
+                    ;
+                atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
+                __threadfence();
+            }
+            __syncthreads();
+        }
+#endif
+#pragma unroll
+        for (int i = 0; i < TILES_M; ++i)
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const int row = m0 + m_warp + i * 16 + half * 8 + lane_m;
+                if (row >= M)
+                    continue;
+#pragma unroll
+                for (int j = 0; j < TILES_N; ++j) {
+                    const int col = n0 + n_warp + j * 8 + lane_k * 2;
+                    double *c = C + (size_t)row * N + col;
+                    const double *value = &sum[i][j][half * 2];
+                    if (WIDTH == 2) {
+                        if (col >= N)
+                            continue;
+                        if (!is_head) {
+                            atomicAdd(c, alpha * value[0]);
+                            atomicAdd(c + 1, alpha * value[1]);
+                            continue;
+                        }
+                        double2 result = make_double2(alpha * value[0], alpha * value[1]);
+                        if (beta != 0) {
+                            const double2 old = *(const double2 *)c;
+                            result = make_double2(result.x + beta * old.x, result.y + beta * old.y);
+                        }
+                        *(double2 *)c = result;
+                    } else {
+#pragma unroll
+                        for (int q = 0; q < 2; ++q)
+                            if (col + q < N && !is_head)
+                                atomicAdd(c + q, alpha * value[q]);
+                            else if (col + q < N)
+                                c[q] = beta == 0 ? alpha * value[q] : alpha * value[q] + beta * c[q];
+                    }
+                }
+            }
+    };
+
+    // Tiles of C go down the columns of a panel of PANEL tile rows, then to the next panel: those that are computed at
+    // the same time cover about a square of C, and share its rows of A and columns of B in the L2 cache.
+    const int tiles_m = (M + BM - 1) / BM;
+    const int tiles_n = (N + BN - 1) / BN;
+    const auto compute_tile = [&](int tile, int begin, int end, int head) {
+        const int panel = tile / (PANEL * tiles_n);
+        const int in_panel = tile % (PANEL * tiles_n);
+        const int height = min(PANEL, tiles_m - panel * PANEL); // the last panel may be lower
+        compute((panel * PANEL + in_panel % height) * BM, in_panel / height * BN, begin, end, head);
+    };
+#ifdef EVEN
+    // This block's share: of all k-tiles of all tiles of C, one after the other, as many as every other block's. It
+    // is walked piece by piece, a piece being what lies in one tile of C, and the last piece comes first.
+    const long long total = (long long)tiles_m * tiles_n * depth;
+    const int first = (int)(total * blockIdx.x / gridDim.x);
+    const int last = (int)(total * (blockIdx.x + 1) / gridDim.x);
+    const auto block_of = [&](int k_tile) { return (int)(((k_tile + 1LL) * gridDim.x - 1) / total); };
+#pragma unroll 1
+    for (int end = last; end > first;) {
+        const int tile = (end - 1) / depth;
+        const int begin = max(first, tile * depth);
+        const bool is_head = begin == tile * depth;
+        // Whoever has a tile's first k-tiles computes them before all its others and writes C anew; the others wait
+        // for that and add to it.
+        compute_tile(tile, begin - tile * depth, end - tile * depth, is_head ? -1 : block_of(tile * depth));
+        const bool is_shared = is_head && end < (tile + 1) * depth;
+        if (is_shared)
+            __threadfence();
+        __syncthreads();
+        if (is_shared && t == 0)
+            *(volatile unsigned *)&written[blockIdx.x] = block_of(tile * depth + depth - 1) - blockIdx.x;
+        end = begin;
+    }
+#else
+    compute_tile(blockIdx.x, 0, depth, -1);
+#endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     dmma(int M, int N, int K, double alpha, const double *A, const double *B, double beta, double *C)
 {
     if (K % 2 == 0 && N % 2 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)

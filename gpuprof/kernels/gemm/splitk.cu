@@ -13,7 +13,7 @@ idea = "For matrices near 128: tiles of 8x32 make enough blocks for the GPU, and
 after = "reg_8x16_pipelined"
 change = "Sixty-four blocks instead of one for a 128x128 C, each with all its operands in flight at once: the grid fills the GPU, at the price of more async_copy_sectors."
 bottleneck = "Launch and memory latency: at 128 the arithmetic is a fraction of a microsecond."
-parameters = { TM = 2, TN = 4, BK = 128, STAGES = 2 }
+parameters = { TM = 2, TN = 4, BK = 128 }
 
 [variants.moves]
 grid_blocks = "rises"
@@ -29,7 +29,7 @@ idea = "For matrices near 256: splitk_8x32 with twice the rows per thread, while
 after = "splitk_8x32"
 change = "Two thirds of the loaded registers per FMA, and fewer bytes from L2 for each element of C: shared_load_wavefronts and async_copy_sectors fall, and so does the number of blocks."
 bottleneck = "Memory latency: each block waits for its first tile, and ends with a sum over its warps."
-parameters = { TM = 4, TN = 4, BK = 64, STAGES = 3 }
+parameters = { TM = 4, TN = 4, STAGES = 3 }
 
 [variants.moves]
 shared_load_wavefronts = "falls"
@@ -44,7 +44,6 @@ idea = "For matrices near 512: 8x8 outputs per thread, so that one warp covers a
 after = "splitk_16x32"
 change = "Half the loaded registers per FMA of splitk_16x32, with 128 blocks for a 512x512 C: shared_load_wavefronts and async_copy_sectors halve, while registers rise."
 bottleneck = "L2 bandwidth and the wait at each k-tile: a small tile reads its operands often."
-parameters = { TM = 8, TN = 8, BK = 64, STAGES = 2 }
 
 [variants.moves]
 shared_load_wavefronts = "falls"
@@ -52,26 +51,76 @@ async_copy_sectors = "falls"
 registers_per_thread = "rises"
 grid_blocks = "falls"
 
+[[variants]]
+id = "splitk_44x64"
+rung = 622
+title = "44x64 tiles, k split over four warps"
+idea = "For wide C of few rows and little k, whose rows start anywhere: eleven rows a thread fit 129 to 132 rows of C in three tiles, and blocks of four warps hide each other's waits for the copies of four bytes that such rows need."
+after = "splitk_32x64"
+change = "More of C per block, and half the warps that have a sum to add at the end: shared_load_wavefronts and async_copy_sectors fall, registers rise."
+bottleneck = "The copies: one for each element, and each waits for L2."
+parameters = { TM = 11 }
+launch = { block = [128] }
+
+[variants.moves]
+shared_load_wavefronts = "falls"
+async_copy_sectors = "falls"
+registers_per_thread = "rises"
+grid_blocks = "falls"
+
+[[variants]]
+id = "splitk_64x64"
+rung = 625
+title = "64x64 tiles, k split over warps"
+idea = "For matrices between those of splitk_32x64 and of splitk_64x128: two warps side by side cover a tile, and four such pairs share out k."
+after = "splitk_32x64"
+change = "A quarter fewer bytes from L2 for each element of C: async_copy_sectors fall, and so does the number of blocks."
+bottleneck = "The tile with most work: with few tiles to an SM, some SMs have one more than others."
+parameters = { WARPS_M = 2 }
+
+[variants.moves]
+async_copy_sectors = "falls"
+grid_blocks = "falls"
+
+[[variants]]
+id = "splitk_64x64_even"
+rung = 626
+title = "64x64 tiles, k split over warps and evenly over blocks"
+idea = "The k-tiles of all tiles of C are dealt out evenly to two blocks an SM, as streamk_8x8 does it; but a block's warps share one small tile, so that it has little to add to C in memory. Rows of any length, without packing them first."
+after = "splitk_64x64"
+change = "No SM has a tile more than another: grid_blocks rise to two an SM. Tiles that several blocks share are added up in memory: global_atomic_requests rise."
+bottleneck = "L2 bandwidth, as in splitk_64x64; and where rows start anywhere, copies of four bytes."
+parameters = { WARPS_M = 2, BK = 32, STAGES = 3, EVEN = 1, SM_BLOCKS = 2 }
+[variants.launch]
+grid = ["min(sm_count * SM_BLOCKS, cdiv(M, LANES_M * TM * WARPS_M) * cdiv(N, LANES_N * TN) * cdiv(K, BK))"]
+cooperative = true
+
+[variants.moves]
+grid_blocks = "rises"
+
 [launch]
 block = [256]
 any_block = true
-grid = ["cdiv(N, LANES_N * TN)", "cdiv(M, LANES_M * TM)"]
-dynamic_shared_bytes = "max(STAGES * (LANES_M * TM * (BK + 4) + LANES_N * TN * BK), block_x * TM * TN) * real_bytes"
+grid = ["cdiv(N, LANES_N * TN)", "cdiv(M, LANES_M * TM * WARPS_M)"]
+dynamic_shared_bytes = "max(STAGES * (LANES_M * TM * WARPS_M * (BK + 4) + LANES_N * TN * BK), block_x * TM * TN) * real_bytes"
 
 [constants] # a warp's lanes: 4 along M by 8 along N
 LANES_M = 4
 LANES_N = 8
 
 [parameters]
-TM = 2     # rows of C per thread
-TN = 4     # columns of C per thread
-BK = 128   # k per tile
-STAGES = 2 # tiles in flight
+TM = 8        # rows of C per thread
+TN = 8        # columns of C per thread
+WARPS_M = 1   # warps along the rows of a tile; the others share out k
+BK = 64       # k per tile
+STAGES = 2    # tiles in flight
+EVEN = 0      # whether k-tiles are dealt out evenly to all blocks
+SM_BLOCKS = 1 # blocks to an SM, for which registers are left
 
 [candidates]
-TM = [1, 2, 4, 8]
+TM = [1, 2, 4, 8, 11]
 TN = [4, 8]
-BK = [32, 64, 128, 256]
+BK = [32, 64, 80, 128, 256]
 STAGES = [2, 3, 4]
 block = [[64], [128], [256], [512]]
 
@@ -80,186 +129,266 @@ condition = "block_x >= 32 and block_x % 32 == 0 and block_y == 1 and block_z ==
 because = "{id} gives each warp its own k: the block must be whole warps in x"
 
 [[require]]
-condition = "TM > 0 and TN > 0 and TN % 4 == 0 and STAGES >= 2 and BK > 0 and BK * 8 % block_x == 0"
+condition = "WARPS_M > 0 and block_x % (32 * WARPS_M) == 0"
+because = "{id} has as many warps for each share of k"
+
+[[require]]
+condition = "TM > 0 and TN > 0 and TN % 4 == 0 and STAGES >= 2 and BK > 0 and BK * 8 * WARPS_M % block_x == 0"
 because = "{id} needs TN a multiple of 4, two STAGES or more, and BK a multiple of 4 per warp"
+
+[[require]]
+condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
+because = "{id} has room to mark the tiles of 1024 blocks"
+
+[[require]]
+condition = "not EVEN or 1900 * sm_count <= M * N and M * N <= 6200 * sm_count"
+because = "{id} is for a C of 1900 to 6200 elements an SM: smaller ones are one wave of tiles, in larger ones a last wave costs little"
+
+[[require]]
+condition = "not EVEN or arch == 80 or arch == 87 or 90 <= arch < 120 or SM_BLOCKS == 1"
+because = "{id} fills more shared memory per SM than this compute capability has; with SM_BLOCKS=1 it does not"
 
 [[require]]
 condition = "arch >= 80"
 because = "{id} copies with cp.async, which needs compute capability 8.0"
 */
 
-#define WARPS (BLOCK_X / 32) // each takes its own k
-#define BM (LANES_M * TM)    // rows of C per block
-#define BN (LANES_N * TN)    // columns of C per block
-#define WARP_K (BK / WARPS)  // k of a tile that one warp takes
-#define A_PITCH (BK + 4)     // padded: the lanes' rows start in different banks
+#define THREADS BLOCK_X
+#define WARPS_K (THREADS / 32 / WARPS_M) // each takes its own k
+#define BM (LANES_M * TM * WARPS_M)      // rows of C per block
+#define BN (LANES_N * TN)                // columns of C per block
+#define WARP_K (BK / WARPS_K)            // k of a tile that one warp takes
+#define A_PITCH (BK + 4)                 // padded: the lanes' rows start in different banks
 #define A_STAGE (BM * A_PITCH)
 #define B_STAGE (BK * BN)
+#define AK (EVEN ? 2 : 4)    // k that a thread reads of A at once; an even share takes registers
+#define TURNS (EVEN ? 1 : 16) // of the loop over them that are unrolled
 
-// Start a copy of 16 bytes, or of 4, to shared memory; without `exists` it writes zeros and reads nothing.
-static __device__ __forceinline__ void copy16(float *target, const float *source, bool exists)
+// Start a copy of WIDTH elements to shared memory; without `exists` it writes zeros and reads nothing.
+template <int WIDTH> static __device__ __forceinline__ void copy(float *target, const float *source, bool exists)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(target)),
-                 "l"(source), "r"(exists ? 16 : 0)
-                 : "memory");
+    const unsigned address = (unsigned)__cvta_generic_to_shared(target);
+    if (WIDTH == 4)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(source), "r"(exists ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(source), "r"(exists ? 4 : 0)
+                     : "memory");
 }
-static __device__ __forceinline__ void copy4(float *target, const float *source, bool exists)
+// Start the copy of a tile of `ROWS` rows of COLUMNS elements, of which `rows` and `columns` exist.
+template <int WIDTH, int ROWS, int COLUMNS, int PITCH>
+static __device__ __forceinline__ void copy_tile(float *target, const float *source, int pitch, int rows, int columns)
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(target)),
-                 "l"(source), "r"(exists ? 4 : 0)
-                 : "memory");
+    constexpr int ACROSS = COLUMNS / WIDTH; // copies of a row
+    const int t = threadIdx.x;
+    if constexpr (THREADS % ACROSS == 0) {
+        // Each thread has a column of its own. A source that moves on takes fewer registers than one for each row.
+        constexpr int STEP = THREADS / ACROSS;
+        const int column = t % ACROSS * WIDTH;
+        target += t / ACROSS * PITCH + column;
+        source += (size_t)(t / ACROSS) * pitch + column;
+        rows = column < columns ? rows - t / ACROSS : 0;
+#pragma unroll
+        for (int row = 0; row < ROWS; row += STEP, source += (size_t)STEP * pitch)
+            if (ROWS % STEP == 0 || row + t / ACROSS < ROWS)
+                copy<WIDTH>(target + row * PITCH, source, row < rows);
+    } else {
+#pragma unroll
+        for (int start = 0; start < ROWS * ACROSS; start += THREADS) {
+            const int row = (start + t) / ACROSS;
+            const int column = (start + t) % ACROSS * WIDTH;
+            if (ROWS * ACROSS % THREADS == 0 || row < ROWS)
+                copy<WIDTH>(target + row * PITCH + column, source + (size_t)row * pitch + column,
+                            row < rows && column < columns);
+        }
+    }
+}
+// Add to WIDTH neighbours in global memory, without waiting for them.
+template <int WIDTH> static __device__ __forceinline__ void add(float *target, const float (&values)[WIDTH])
+{
+#if __CUDA_ARCH__ >= 900
+    if constexpr (WIDTH == 4) {
+        asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(target), "f"(values[0]), "f"(values[1]),
+                     "f"(values[2]), "f"(values[3])
+                     : "memory");
+        return;
+    }
+#endif
+#pragma unroll
+    for (int i = 0; i < WIDTH; ++i)
+        atomicAdd(target + i, values[i]);
 }
 
-// VECTOR: rows start at multiples of 16 bytes.
-template <bool VECTOR>
+#if EVEN
+// Set by each block once it has begun a tile that others go on with: how many of them have not seen it yet.
+static __device__ unsigned written[1024];
+#endif
+
+// The kernel, with copies of WIDTH elements: four where rows start at multiples of 16 bytes, else one.
+template <int WIDTH>
 static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha, const real *A, const real *B, real beta,
                                                 real *C)
 {
-    // Coordinates. Every warp computes the whole block tile, each for other k; a lane has rows m_lane + i * LANES_M.
+    // Coordinates. A lane has rows m_thread + i * LANES_M.
     const int t = threadIdx.x;
     const int warp = t / 32;
-    const int m_lane = t % 32 / LANES_N;
-    const int n_lane = t % LANES_N * 4; // + 4 * LANES_N per group of columns
-    const int m0 = blockIdx.y * BM;
-    const int n0 = blockIdx.x * BN;
+    const int warp_k = warp / WARPS_M;
+    const int m_thread = warp % WARPS_M * LANES_M * TM + t % 32 / LANES_N;
+    const int n_thread = t % LANES_N * 4; // + 4 * LANES_N per group of columns
 
     // Shared memory: STAGES tiles in flight, later the warps' partial sums.
     extern __shared__ __align__(16) float shared[];
     float *As = shared;                    // (stage, row of C, k)
     float *Bs = shared + STAGES * A_STAGE; // (stage, k, column of C)
 
-    const int tiles = (K + BK - 1) / BK;
-
-    // Load one tile, zeros beyond the matrix. Every call closes a group of copies, if only an empty one.
-    const auto load = [&](int tile) {
-        float *a_stage = As + tile % STAGES * A_STAGE;
-        float *b_stage = Bs + tile % STAGES * B_STAGE;
-        const int k0 = tile * BK;
-        if (tile < tiles && VECTOR) {
-#pragma unroll
-            for (int start = 0; start < BM * BK / 4; start += BLOCK_X) {
-                const int i = start + t;
-                const int k = i % (BK / 4) * 4;
-                const int m = i / (BK / 4);
-                const bool exists = m0 + m < M && k0 + k < K;
-                if (m < BM)
-                    copy16(a_stage + m * A_PITCH + k, exists ? A + (size_t)(m0 + m) * K + k0 + k : A, exists);
+    // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): they write it where `head` is
+    // negative, else they add to what that block writes.
+    const auto compute = [&](int m0, int n0, int begin, int end, int head) {
+        // Load one tile, zeros beyond the matrix. Every call closes a group of copies, if only an empty one.
+        const auto load = [&](int tile) {
+            if (tile < end) {
+                const int stage = (tile - begin) % STAGES;
+                const int k0 = tile * BK;
+                copy_tile<WIDTH, BM, BK, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0);
+                copy_tile<WIDTH, BK, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0);
             }
-#pragma unroll
-            for (int start = 0; start < BN * BK / 4; start += BLOCK_X) {
-                const int i = start + t;
-                const int n = i % (BN / 4) * 4;
-                const int k = i / (BN / 4);
-                const bool exists = n0 + n < N && k0 + k < K;
-                if (k < BK)
-                    copy16(b_stage + k * BN + n, exists ? B + (size_t)(k0 + k) * N + n0 + n : B, exists);
-            }
-        } else if (tile < tiles) {
-            // What does not exist is not read, but its address too is one of the matrix.
-            const unsigned rows = M - m0;
-            const unsigned columns = N - n0;
-            const unsigned depth = K - k0;
-            const float *a_tile = A + (size_t)m0 * K + k0;
-            const float *b_tile = B + (size_t)k0 * N + n0;
-#pragma unroll 4
-            for (unsigned start = 0; start < BM * BK; start += BLOCK_X) {
-                const unsigned i = start + t;
-                const unsigned k = i % BK;
-                const unsigned m = i / BK;
-                const float *source = a_tile + (size_t)min(m, rows - 1) * (unsigned)K + min(k, depth - 1);
-                if (BM * BK % BLOCK_X == 0 || m < BM)
-                    copy4(a_stage + m * A_PITCH + k, source, m < rows && k < depth);
-            }
-#pragma unroll 4
-            for (unsigned start = 0; start < BN * BK; start += BLOCK_X) {
-                const unsigned i = start + t;
-                const unsigned n = i % BN;
-                const unsigned k = i / BN;
-                const float *source = b_tile + (size_t)min(k, depth - 1) * (unsigned)N + min(n, columns - 1);
-                if (BN * BK % BLOCK_X == 0 || k < BK)
-                    copy4(b_stage + k * BN + n, source, n < columns && k < depth);
-            }
-        }
-        asm volatile("cp.async.commit_group;" ::: "memory");
-    };
-#pragma unroll
-    for (int tile = 0; tile < STAGES - 1; ++tile)
-        load(tile);
-
-    float sum[TM][TN] = {};
+            asm volatile("cp.async.commit_group;" ::: "memory");
+        };
 #pragma unroll 1
-    for (int tile = 0; tile < tiles; ++tile) {
-        // Sync: this tile is complete, and nobody reads the stage that is filled next.
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-        __syncthreads();
-        load(tile + STAGES - 1);
+        for (int i = 0; i < STAGES - 1; ++i)
+            load(begin + i);
 
-        // Compute this warp's k: four at a time of A, whose rows lie along k.
-        const float *a_rows = As + tile % STAGES * A_STAGE + m_lane * A_PITCH + warp * WARP_K;
-        const float *b_rows = Bs + tile % STAGES * B_STAGE + warp * WARP_K * BN + n_lane;
-#pragma unroll
-        for (int k0 = 0; k0 < WARP_K; k0 += 4) {
-            float a[TM][4];
-#pragma unroll
-            for (int i = 0; i < TM; ++i)
-                *(float4 *)a[i] = *(const float4 *)&a_rows[i * LANES_M * A_PITCH + k0];
-#pragma unroll
-            for (int k = 0; k < 4; ++k) {
-                float b[TN];
-#pragma unroll
-                for (int j = 0; j < TN; j += 4)
-                    *(float4 *)&b[j] = *(const float4 *)&b_rows[(k0 + k) * BN + j * LANES_N];
+        float sum[TM][TN] = {};
+#pragma unroll 1
+        for (int tile = begin; tile < end; ++tile) {
+            // Sync: this tile is complete, and nobody reads the stage that is filled next.
+            asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+            __syncthreads();
+            load(tile + STAGES - 1);
+
+            // Compute this warp's k: AK at a time of A, whose rows lie along k.
+            const int stage = (tile - begin) % STAGES;
+            const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + warp_k * WARP_K;
+            const float *b_rows = Bs + stage * B_STAGE + warp_k * WARP_K * BN + n_thread;
+#pragma unroll(TURNS)
+            for (int k0 = 0; k0 < WARP_K; k0 += AK) {
+                float a[TM][AK];
 #pragma unroll
                 for (int i = 0; i < TM; ++i)
+                    if constexpr (AK == 4)
+                        *(float4 *)a[i] = *(const float4 *)&a_rows[i * LANES_M * A_PITCH + k0];
+                    else
+                        *(float2 *)a[i] = *(const float2 *)&a_rows[i * LANES_M * A_PITCH + k0];
 #pragma unroll
-                    for (int j = 0; j < TN; ++j)
-                        sum[i][j] += a[i][k] * b[j];
+                for (int k = 0; k < AK; ++k) {
+                    float b[TN];
+#pragma unroll
+                    for (int j = 0; j < TN; j += 4)
+                        *(float4 *)&b[j] = *(const float4 *)&b_rows[(k0 + k) * BN + j * LANES_N];
+#pragma unroll
+                    for (int i = 0; i < TM; ++i)
+#pragma unroll
+                        for (int j = 0; j < TN; ++j)
+                            sum[i][j] += a[i][k] * b[j];
+                }
             }
         }
-    }
 
-    // Sync, then put the partial sums where the tiles were: (warp, row, column).
-    __syncthreads();
+        // Sync, then put the partial sums where the tiles were: (share of k, row, column).
+        __syncthreads();
 #pragma unroll
-    for (int i = 0; i < TM; ++i)
+        for (int i = 0; i < TM; ++i)
 #pragma unroll
-        for (int j = 0; j < TN; j += 4)
-            *(float4 *)&shared[(warp * BM + m_lane + i * LANES_M) * BN + n_lane + j * LANES_N] = *(float4 *)&sum[i][j];
-    __syncthreads();
+            for (int j = 0; j < TN; j += 4)
+                *(float4 *)&shared[(warp_k * BM + m_thread + i * LANES_M) * BN + n_thread + j * LANES_N] =
+                    *(float4 *)&sum[i][j];
+#if EVEN
+        if (head >= 0 && t == 0) {
+            while (*(volatile unsigned *)&written[head] == 0)
+                ;
+            atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
+            __threadfence();
+        }
+#endif
+        __syncthreads();
 
-    // Write back: each thread adds up all warps' sums of four neighbours.
+        // Write back: each thread adds up all warps' sums of WIDTH neighbours.
+#pragma unroll 4
+        for (int start = 0; start < BM * BN / WIDTH; start += THREADS) {
+            const int m = (start + t) / (BN / WIDTH);
+            const int n = (start + t) % (BN / WIDTH) * WIDTH;
+            if (m >= BM || m0 + m >= M)
+                break;
+            if (n0 + n >= N)
+                continue;
+            float total[WIDTH] = {};
 #pragma unroll
-    for (int start = 0; start < BM * BN / 4; start += BLOCK_X) {
-        const int i = start + t;
-        const int m = i / (BN / 4);
-        if (m >= BM || m0 + m >= M)
-            break;
-        const int n = i % (BN / 4) * 4;
-        float4 total = *(const float4 *)&shared[m * BN + n];
+            for (int w = 0; w < WARPS_K; ++w) {
+                float part[WIDTH];
+                if constexpr (WIDTH == 4)
+                    *(float4 *)part = *(const float4 *)&shared[(w * BM + m) * BN + n];
+                else
+                    part[0] = shared[(w * BM + m) * BN + n];
 #pragma unroll
-        for (int w = 1; w < WARPS; ++w) {
-            const float4 part = *(const float4 *)&shared[(w * BM + m) * BN + n];
-            total = make_float4(total.x + part.x, total.y + part.y, total.z + part.z, total.w + part.w);
+                for (int q = 0; q < WIDTH; ++q)
+                    total[q] += part[q];
+            }
+#pragma unroll
+            for (int q = 0; q < WIDTH; ++q)
+                total[q] *= alpha;
+            real *c = C + (size_t)(m0 + m) * N + n0 + n;
+            if (head >= 0) {
+                add<WIDTH>(c, total);
+                continue;
+            }
+            if constexpr (WIDTH == 4) {
+                float4 old = make_float4(0, 0, 0, 0);
+                if (beta != 0)
+                    old = *(const float4 *)c;
+                *(float4 *)c = beta == 0 ? *(float4 *)total
+                                         : make_float4(total[0] + beta * old.x, total[1] + beta * old.y,
+                                                       total[2] + beta * old.z, total[3] + beta * old.w);
+            } else
+                c[0] = beta == 0 ? total[0] : total[0] + beta * c[0];
         }
-        real *c = C + (size_t)(m0 + m) * N + n0 + n;
-        const float values[4] = {alpha * total.x, alpha * total.y, alpha * total.z, alpha * total.w};
-        if (VECTOR && beta == 0) {
-            if (n0 + n < N)
-                *(float4 *)c = make_float4(values[0], values[1], values[2], values[3]);
-        } else {
-#pragma unroll
-            for (int q = 0; q < 4; ++q)
-                if (n0 + n + q < N)
-                    c[q] = beta == 0 ? values[q] : values[q] + beta * c[q];
-        }
+    };
+
+    const int depth = (K + BK - 1) / BK;
+#if EVEN
+    // This block's share: of all k-tiles of all tiles of C, one after the other, as many as every other block's. It
+    // is walked piece by piece, a piece being what lies in one tile of C, and the last piece comes first.
+    const int tiles_n = (N + BN - 1) / BN;
+    const long long total = (long long)((M + BM - 1) / BM) * tiles_n * depth;
+    const int first = (int)(total * blockIdx.x / gridDim.x);
+    const int last = (int)(total * (blockIdx.x + 1) / gridDim.x);
+    const auto block_of = [&](int k_tile) { return (int)(((k_tile + 1LL) * gridDim.x - 1) / total); };
+#pragma unroll 1
+    for (int end = last; end > first;) {
+        const int tile = (end - 1) / depth;
+        const int begin = max(first, tile * depth);
+        const bool is_head = begin == tile * depth;
+        // Whoever has a tile's first k-tiles computes them before all its others and writes C anew; the others wait
+        // for that and add to it.
+        compute(tile / tiles_n * BM, tile % tiles_n * BN, begin - tile * depth, end - tile * depth,
+                is_head ? -1 : block_of(tile * depth));
+        const bool is_shared = is_head && end < (tile + 1) * depth;
+        if (is_shared)
+            __threadfence();
+        __syncthreads();
+        if (is_shared && t == 0)
+            *(volatile unsigned *)&written[blockIdx.x] = block_of(tile * depth + depth - 1) - blockIdx.x;
+        end = begin;
     }
+#else
+    compute(blockIdx.y * BM, blockIdx.x * BN, 0, depth, -1);
+#endif
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_X)
+extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     splitk(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     if (K % 4 == 0 && N % 4 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)
-        multiply<true>(M, N, K, alpha, A, B, beta, C);
+        multiply<4>(M, N, K, alpha, A, B, beta, C);
     else
-        multiply<false>(M, N, K, alpha, A, B, beta, C);
+        multiply<1>(M, N, K, alpha, A, B, beta, C);
 }

@@ -33,6 +33,19 @@ parameters = { BM = 128 }
 [variants.moves]
 ffma_thread_instructions = "stays"
 
+[[variants]]
+id = "streamk_8x8_tall"
+rung = 568
+title = "Tall tiles, an even share"
+idea = "The same for C of few columns: tiles of 256x64. At 4096x64x4096 those of 128x128 compute twice what C has."
+after = "streamk_8x8_square"
+change = "A tile's other shape; three stages instead of four, because more of a stage is A, of which it holds two copies. ffma_thread_instructions stay where both shapes fit."
+bottleneck = "That of streamk_8x8."
+parameters = { BM = 256, STAGES = 3 }
+
+[variants.moves]
+ffma_thread_instructions = "stays"
+
 [tensor_maps.A_map]
 array = "A"
 box = ["BK", "BM"]
@@ -52,12 +65,12 @@ cooperative = true
 BK = 16  # k per tile
 
 [parameters]
-BM = 64       # rows of C per block: 64 or 128; columns are 16384 / BM
+BM = 64       # rows of C per block: 64, 128 or 256; columns are 16384 / BM
 STAGES = 4
 SM_BLOCKS = 2 # blocks to an SM
 
 [candidates]
-BM = [64, 128]
+BM = [64, 128, 256]
 STAGES = [3, 4]
 SM_BLOCKS = [1, 2]
 
@@ -70,8 +83,12 @@ condition = "STAGES >= 3"
 because = "{id} needs three STAGES or more: one is computed from, one is turned, one fills"
 
 [[require]]
-condition = "BM == 64 or BM == 128"
-because = "{id} needs BM 64 or 128"
+condition = "BM == 64 or BM == 128 or BM == 256"
+because = "{id} needs BM 64, 128 or 256"
+
+[[require]]
+condition = "BM < 256 or N <= 192 and 4 * N <= M"
+because = "{id} has tiles of 256x64 for a tall C of 192 columns at most"
 
 [[require]]
 condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
@@ -94,7 +111,7 @@ because = "streamk_8x8 fills 192 KiB of shared memory per SM, more than compute 
 #define LANES_M 8    // a warp's lanes: 8 along M by 4 along N
 #define LANES_N 4
 #define WARPS_N (BN / (LANES_N * TN))
-#define STEP 4       // values of k between two turns of the inner loop
+#define STEP (BM == 256 ? 2 : 4) // values of k between two turns of the inner loop, which leave some of a tile's
 #define CHUNKS (BK / 4)
 #define TURNS (BM / 32 * CHUNKS / WARPS)   // pieces of A's tile, 32 rows by 4 k, that each warp turns
 #define TURN_ROWS (WARPS / CHUNKS * 32)    // rows from one of a warp's pieces to its next
@@ -308,7 +325,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
                 for (int k = 0; k < STEP; ++k) {
                     load((k + 1) % 2, a_row + (k + 1) * BM * 4, b_row + (k + 1) * BN * 4);
                     multiply(k % 2);
-                    if (k == 2)
+                    if (k == STEP / 2)
                         store_turned(to, piece);
                 }
                 a_row += STEP * BM * 4;
