@@ -33,19 +33,22 @@ SIZES = {
     "ragged": "333 1001 1023 1111 2049 4095 8191 1000x1111x1003 129x4097x65 1025x511x2047 2050x1026x4098"
     " 777x3333x555",
     "skinny": "128x8192x8192 8192x128x8192 8192x8192x128 64x4096x4096 4096x64x4096 4096x512x512 512x512x8192"
-    " 256x256x16384 1x4096x4096 4096x4096x64 131x5003x257",
+    " 256x256x16384 1x4096x4096 4096x4096x64 131x5003x257"
+    " 1x1024x1024 2x4096x4096 4x8192x2048 8192x64x8192",
+    "held out": "67x1000x3 223 295x1999x77 577 641 705 801 897 961 1153x640x2050 3333 7777",
 }
 #: Rungs worth trying and values of their parameters, by the most elements of C up to which they are.
-_SPLIT: Tried = {"splitk_16x32": {}, "splitk_32x64": {}, "splitk_64x128": {}}
+_SPLIT: Tried = {name: {} for name in ("splitk_16x32", "splitk_32x64", "splitk_64x64", "splitk_64x128")}
+_ODD: Tried = {"splitk_44x64": {}, "splitk_64x64_even": {}, "streamk_8x8_tall": {}}
 _SMALL: Tried = {"streamk_8x8": {}, "streamk_8x8_square": {}, "packed_8x8": {}, "packed_8x8_square": {}}
 _LARGE: Tried = {"streamk_8x16": {}, "packed_8x16": {}}
 CANDIDATES: tuple[tuple[int, Tried], ...] = (
-    (30_000, {"splitk_8x32": {}, "splitk_16x32": {}}),
+    (30_000, {"few_rows": {}, "splitk_8x32": {}, "splitk_16x32": {}}),
     (
         120_000,
         {"splitk_8x32": {}, "splitk_16x32": {}, "splitk_32x64": {}, "streamk_8x8": {}, "packed_8x8": {}},
     ),
-    (1_700_000, {**_SPLIT, **_SMALL, **_LARGE}),
+    (1_700_000, {**_SPLIT, **_ODD, **_SMALL, **_LARGE}),
     (5_000_000, {"streamk_8x8": {}, "packed_8x8": {}, **_LARGE, "streamk_12x16": {}}),
     (sys.maxsize, {**_LARGE, "streamk_12x16": {}}),
 )
