@@ -244,6 +244,8 @@ class Knowledge:
             settled: What that follows from: while it is the same object, so is that, but for those others.
             reads: As there.
             writes: As there.
+            near: As there.
+            relaxed: As there.
         """
         fenced = np.asarray(self._fenced[1].any(axis=(1, 2))) if writes else None
         if not variables and (fenced is None or not fenced.any()):
