@@ -30,8 +30,8 @@ because = "Smaller tiles leave less of a last wave idle: at 1024 it takes 45 us 
 
 [[choose]]
 kernel = "few_rows"
-when = "arch >= 90 and M <= 4 and N * K >= 262144 and N <= 8000000"
-because = "A few rows leave tiles empty: on an H200 it is 5 % faster than splitk_8x32 at 1x8192x8192, 43 % at 1x4096x4096, 32 % at 2x4096x4096, 15 % at 3x5001x2003 and 8 % at 4x4096x4096; at 8x4096x4096 it is 24 % slower."
+when = "arch >= 90 and M <= 3 and N * K >= 262144 and N <= 8000000"
+because = "A few rows leave tiles empty: on an H200 it is 51 % faster than splitk_8x32 at 1x4096x4096, 32 % at 2x4096x4096 and 15 % at 3x5001x2003. Of four rows it is 8 % faster at 4x4096x4096 and 21 % slower at 4x8192x2048, of eight 24 % slower."
 
 [[choose]]
 kernel = "streamk_8x8_tall"
@@ -39,19 +39,24 @@ when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and 32 <= N a
 because = "Where half of a tile of 128 columns would be empty: on an H200 it is 31 % faster than splitk_32x64 at 4096x64x4096, 74 % faster than streamk_8x8_square at 8192x64x8192 and 65 % at 4096x32x4096. At 4096x96x4096 both compute as much and streamk_8x8_square is 10 % faster."
 
 [[choose]]
-kernel = "streamk_8x8_square"
-when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) < cdiv(M, 64) * cdiv(N, 256) and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N"
-because = "Where fewer tiles of 128x128 than of 64x256 make up C: on an H200 it is 9 % faster than streamk_8x8 at 640, 4 % at 896 and 5 % at 1152, and 6 % faster than splitk_64x128 at 8192x128x8192."
-
-[[choose]]
-kernel = "streamk_8x8"
-when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 32768 <= 3 * M * N"
-because = "Where there is much work for a C of a few tiles to an SM: on an H200 it is 20 and 38 % faster than the splitk rungs at 704 and 768 and 65 % at 512x512x8192, level with 64x128 at 1024, and 3 to 5 % faster than streamk_8x16 at 1280 and 4096x512x512. At 576 it is slower than they are. Its tiles of 64x256 may compute half as much again as C has."
+kernel = "splitk_44x64"
+when = "arch >= 80 and K <= 1024 and M * N >= 2450 * sm_count and (cdiv(M, 44) * cdiv(N, 64) <= sm_count and cdiv(M, 44) * cdiv(N, 64) * 10 >= 9 * sm_count or cdiv(M, 44) * cdiv(N, 64) <= 2 * sm_count and cdiv(M, 44) * cdiv(N, 64) * 10 >= 17 * sm_count)"
+because = "Where its tiles are one wave, or two blocks for each SM, but for a tenth or so: on an H200 it is 16 % faster than any other rung at 576 (126 tiles), 9 % at 800 (247) and 5 and 8 % at 769 and 801. At 640 (150) it is 27 % slower than splitk_64x64."
 
 [[choose]]
 kernel = "splitk_64x64"
 when = "arch >= 80 and M * N >= 2450 * sm_count and cdiv(M, 64) * cdiv(N, 64) <= sm_count and K <= 1024"
-because = "Where its tiles are one wave, and those of splitk_32x64 more: on an H200 it is 1 % faster than splitk_16x32 at 576 (2513 elements of C an SM), 8 % at 600, and 42 % faster than packed_8x8 at 641."
+because = "Where its tiles are one wave, and those of splitk_32x64 more: on an H200 it is 8 % faster than any other rung at 640 (100 tiles), 13 % at 704 (121), and 12 and 16 % at 577 and 641."
+
+[[choose]]
+kernel = "streamk_8x8_square"
+when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) < cdiv(M, 64) * cdiv(N, 256) and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N"
+because = "Where fewer tiles of 128x128 than of 64x256 make up C: on an H200 it is 3 % faster than streamk_8x8 at 896 and 5 % at 1152, and 6 % faster than splitk_64x128 at 8192x128x8192."
+
+[[choose]]
+kernel = "streamk_8x8"
+when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and M * N <= 18000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 64) * cdiv(N, 256) * 32768 <= 3 * M * N"
+because = "Where there is much work for a C of a few tiles to an SM: on an H200 it is 10 % faster than the splitk rungs at 768 and 65 % at 512x512x8192, level with 64x128 at 1024, and 3 to 5 % faster than streamk_8x16 at 1280 and 4096x512x512. Its tiles of 64x256 may compute half as much again as C has."
 
 [[choose]]
 kernel = "splitk_44x64"
@@ -61,7 +66,7 @@ because = "Rows of any length and little k, where its tiles compute a tenth more
 [[choose]]
 kernel = "splitk_64x64_even"
 when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 1024 and M * N >= 2450 * sm_count and M * N <= 5000 * sm_count and cdiv(M, 64) * cdiv(N, 64) * 40960 <= M * N * 13"
-because = "Rows of any length without the time to pack them: on an H200 it is 4 % faster than packed_8x8 at 705, 9 % at 769 and 7 % at 801 (4861 elements of C an SM); at 833 (5257) it is 5 % slower than packed_8x8_square."
+because = "Rows of any length without the time to pack them: on an H200 it is 4 % faster than packed_8x8 at 705; at 833 (5257) it is 5 % slower than packed_8x8_square."
 
 [[choose]]
 kernel = "packed_8x8_square"
@@ -80,13 +85,13 @@ because = "On an H200 the smallest tile is fastest up to 144 x 144, 157 elements
 
 [[choose]]
 kernel = "splitk_16x32"
-when = "arch >= 80 and (M * N <= 1550 * sm_count or cdiv(M, 32) * cdiv(N, 64) > sm_count and cdiv(M, 32) * cdiv(N, 64) * 10 <= sm_count * 13)"
-because = "On an H200 it is 8 to 15 % faster than 32x64 at 384 and 448 (1520 an SM); and at 576, where tiles of 32x64 would leave most of a second wave idle, by 28 %."
+when = "arch >= 80 and (M * N <= 1000 * sm_count or cdiv(M, 32) * cdiv(N, 64) > sm_count and cdiv(M, 32) * cdiv(N, 64) * 10 <= sm_count * 13)"
+because = "On an H200 it is 30 and 21 % faster than 32x64 at 320 and 333 (840 elements of C an SM); and where tiles of 32x64 would leave most of a second wave idle."
 
 [[choose]]
 kernel = "splitk_32x64"
 when = "arch >= 80 and M * N <= 3900 * sm_count"
-because = "Fastest there at 500 and 512, where its tiles are one wave, by 19 and 17 %."
+because = "Fastest there from 384 (1117 elements of C an SM) to 512, where its tiles are one wave, by 6 to 37 %."
 
 [[choose]]
 kernel = "splitk_64x128"

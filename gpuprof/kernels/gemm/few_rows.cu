@@ -6,13 +6,13 @@ problem = "gemm"
 rung = 690
 idea = "A C of a few rows is a vector times a matrix, or nearly: each element of B is used once a row, and reading B is all the time there is. Each lane holds DEPTH reads of 16 bytes in flight, each warp takes its own k, and the blocks of a cluster, which share columns, add up in each other's shared memory."
 after = "splitk_8x32"
-change = "B goes from memory to registers, without a stop in shared memory, and no copy waits for a tile: async_copy_sectors fall to nothing, and so does the share of a tile's rows that do not exist."
+change = "B goes from memory to registers, without a stop in shared memory, and no copy waits for a tile: shared_load_wavefronts fall to those of A, and no rows of a tile are empty."
 bottleneck = "DRAM: what it delivers for a stream of reads."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 
 [moves]
-async_copy_sectors = "falls"
 shared_load_wavefronts = "falls"
+registers_per_thread = "rises"
 
 [launch]
 block = [256]
@@ -81,7 +81,7 @@ template <int ROWS, bool VECTOR>
 static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha, const float *A, const float *B,
                                                 float beta, float *C)
 {
-    constexpr int HELD = ROWS > 4 ? DEPTH / 2 : DEPTH; // the sums of many rows leave room for fewer reads
+    constexpr int HELD = ROWS > 8 ? 4 : ROWS > 4 ? DEPTH / 2 : DEPTH; // many rows' sums leave room for fewer reads
     const int t = threadIdx.x;
     const int lane = t % 32;
     const int warp = t / 32;
