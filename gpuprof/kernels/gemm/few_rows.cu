@@ -6,12 +6,11 @@ problem = "gemm"
 rung = 690
 idea = "A C of a few rows is a vector times a matrix, or nearly: each element of B is used once a row, and reading B is all the time there is. Each lane holds DEPTH reads of 16 bytes in flight, each warp takes its own k, and the blocks of a cluster, which share columns, add up in each other's shared memory."
 after = "splitk_8x32"
-change = "B goes from memory to registers, without a stop in shared memory, and no copy waits for a tile: shared_load_wavefronts fall to those of A, and no rows of a tile are empty."
+change = "B goes from memory to registers, without a stop in shared memory, and no copy waits for a tile: registers rise to hold what is under way, and no rows of a tile are empty."
 bottleneck = "DRAM: what it delivers for a stream of reads."
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 
 [moves]
-shared_load_wavefronts = "falls"
 registers_per_thread = "rises"
 
 [launch]
