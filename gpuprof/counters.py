@@ -360,7 +360,7 @@ _REQUESTS = (
         "passes",
         "L1 data-path passes",
         "Passes through an SM's L1 data path at least: the wavefronts of shared memory, one for every four"
-        " sectors of a global request, and one for any other.",
+        " sectors of a global request, and one for any other. Copies to shared memory are left out.",
         executor=True,
     ),
     _row(
