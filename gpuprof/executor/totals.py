@@ -148,7 +148,7 @@ WORK = (
     "tensor_i8_operations",
 )
 #: Accesses that pass through shared memory, and those that pass through the L1 cache. Asynchronous copies are
-#: not among them: an H200 is up to 8 % faster than it could be if what they write to shared memory took its turn.
+#: not among them: an H200 is up to 8 % faster than it could be if what they write there took its turn.
 _SHARED = ("shared_load", "shared_store")
 _GLOBAL = ("global_load", "global_store")
 _ONE_PASS = ("global_atomic", "shared_atomic", "local_load", "local_store")
