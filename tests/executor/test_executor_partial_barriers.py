@@ -120,4 +120,4 @@ def test_waiting_where_one_has_arrived_is_told():
 
 
 def test_arrivals_that_ended_their_phase_are_over_behind_a_barrier_of_all():
-    assert (run(ARRIVES.format(between="__syncthreads();")) == np.arange(128) ^ 96).all()
+    assert np.array_equal(run(ARRIVES.format(between="__syncthreads();")).array(), np.arange(128) ^ 96)

@@ -13,7 +13,7 @@ import fake_worker
 
 from gpuprof.backends.base import Findings
 from gpuprof.errors import CaseFailure
-from gpuprof.measure import worker
+from gpuprof.measure import serving
 from gpuprof.results import Verification
 
 
@@ -42,5 +42,5 @@ if __name__ == "__main__":
         fake_worker.take_the_workers_place()
         main()
     else:
-        worker.open_backend = fake_worker.open_backend
-        worker.main()
+        serving.open_backend = fake_worker.open_backend
+        serving.main()

@@ -36,7 +36,8 @@ def executed(tmp_path_factory):
     (folder / "mine.cu").write_text(CHOICES)
     kernels = f"{folder / 'mine.cu'},splitk_8x32,splitk_16x32"
     arguments = ["gemm", "-k", kernels, "--sizes", "128,300", "--device", "sim:h200"]
-    result = CliRunner().invoke(app, [*arguments, "-o", str(folder)])
+    # Wide enough for every column.
+    result = CliRunner().invoke(app, [*arguments, "-o", str(folder)], env={"COLUMNS": "240"})
     assert result.exit_code == 0, result.output
     run = read_run(folder / "results.json")
     return run, result.stdout, {(case.kernel, case.problem.label): case for case in run.cases}

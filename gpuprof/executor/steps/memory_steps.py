@@ -319,9 +319,12 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
 
 def _manner(item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
+    words = item.opcode
+    # Behind `shared` it names the window, not the scope.
+    of_block = any(word == "cta" and words[place - 1] != "shared" for place, word in enumerate(words))
     if kind == "atomic":
-        return Manner.NEAR_WRITE if "cta" in item.opcode else Manner.STRONG_WRITE
-    if STRONG & set(item.opcode) and "cta" in item.opcode:
+        return Manner.NEAR_WRITE if of_block else Manner.STRONG_WRITE
+    if STRONG & set(item.opcode) and of_block:
         return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE
     if kind == "load" and "relaxed" in item.opcode:
         return Manner.RELAXED_READ

@@ -44,6 +44,7 @@ idea = "For matrices near 512: 8x8 outputs per thread, so that one warp covers a
 after = "splitk_16x32"
 change = "Half the loaded registers per FMA of splitk_16x32, with 128 blocks for a 512x512 C: shared_load_wavefronts and async_copy_sectors halve, while registers rise."
 bottleneck = "L2 bandwidth and the wait at each k-tile: a small tile reads its operands often."
+parameters = { TM = 8, TN = 8, BK = 64, STAGES = 2 }
 
 [variants.moves]
 shared_load_wavefronts = "falls"
