@@ -259,7 +259,7 @@ def test_variants_of_a_file_that_has_some_differ_from_the_file_not_from_each_oth
     source = path.read_text(encoding="utf-8")
     before = read_kernels(source, path, shipped_operation).kernels
     kernel = next(each for each in before if each.id == "splitk_32x64")
-    params = {"TM": 2, "TN": 8, "BK": 64, "STAGES": 2}
+    params = {**kernel.parameters, "TM": 2, "TN": 8, "BK": 64, "STAGES": 2}
     new = Variant("wide", Point(kernel.id, tuple(params.items()), (64, 1, 1)))
     text = with_variants(source, kernel, [new], lambda text: read_kernels(text, path, shipped_operation))
     *others, made = read_kernels(text, path, shipped_operation).kernels
