@@ -251,8 +251,8 @@ class SimBackend:
                 one.dynamic_shared_bytes,
                 one.cooperative,
                 self.device.sm_count,
-                () if isinstance(link, NoLink) else link.watched_loops,
-                frozenset() if isinstance(link, NoLink) else link.merged_atomics,
+                link.watched_loops,
+                link.merged_atomics,
             ),
             lambda memory, buffers: arguments_of(bound, buffers, memory),
             lambda unread: device_memory(
@@ -388,8 +388,8 @@ class SimBackend:
                     sample or "all",
                     cooperative=one.cooperative,
                     multiprocessors=self.device.sm_count,
-                    watched_loops=() if isinstance(found, NoLink) else found.watched_loops,
-                    merged_atomics=() if isinstance(found, NoLink) else found.merged_atomics,
+                    watched_loops=found.watched_loops,
+                    merged_atomics=found.merged_atomics,
                 )
                 for one, values, sample, found in zip(shape.launches, bound, samples, links, strict=True)
             ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+from typing import ClassVar
 
 from gpuprof.counters import COUNTERS, PIPES
 from gpuprof.errors import BackendUnavailable
@@ -24,9 +25,11 @@ _KEPT_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class NoLink:
-    """Why the instructions of a launch are not counted."""
+    """Why the instructions of a launch are not counted; nothing is asked of the executor for them."""
 
     reason: str
+    watched_loops: ClassVar[tuple[int, ...]] = ()
+    merged_atomics: ClassVar[frozenset[int]] = frozenset()
 
 
 class Links:

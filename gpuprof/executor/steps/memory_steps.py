@@ -190,7 +190,7 @@ def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
     if not {"release", "acq_rel"} & set(item.opcode):
         return lambda batch, mask: None
     coder.fences = True
-    near = "cta" in item.opcode
+    near = _is_for_its_block(item)
     return lambda batch, mask: batch.order.fence(mask, near=near)
 
 
@@ -317,14 +317,17 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     return lambda batch: reinterpret(batch.registers[slot], wide)
 
 
+def _is_for_its_block(item: Instruction) -> bool:
+    """Whether an access has the scope of its block; behind `shared`, `cta` names the window instead."""
+    words = item.opcode
+    return any(word == "cta" and words[place - 1] != "shared" for place, word in enumerate(words))
+
+
 def _manner(item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
-    words = item.opcode
-    # Behind `shared` it names the window, not the scope.
-    of_block = any(word == "cta" and words[place - 1] != "shared" for place, word in enumerate(words))
     if kind == "atomic":
-        return Manner.NEAR_WRITE if of_block else Manner.STRONG_WRITE
-    if STRONG & set(item.opcode) and of_block:
+        return Manner.NEAR_WRITE if _is_for_its_block(item) else Manner.STRONG_WRITE
+    if STRONG & set(item.opcode) and _is_for_its_block(item):
         return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE
     if kind == "load" and "relaxed" in item.opcode:
         return Manner.RELAXED_READ
