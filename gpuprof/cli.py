@@ -112,13 +112,17 @@ def report(
     results: Annotated[
         Path | None,
         typer.Argument(
-            metavar="RESULTS.json", help="A results file; that of gpuprof-results/latest by default."
+            metavar="RESULTS.json",
+            help="A results file, or the folder of a run; gpuprof-results/latest by default.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The report, - to print it; beside the results by default."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The report or its folder, - to print it; beside the results by default.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is no report.")] = False,

@@ -12,6 +12,10 @@ from pathlib import Path
 
 from gpuprof.errors import PATH_ERRORS, InputError, reason
 
+#: What a run calls its files in the folder that it writes.
+RESULTS_NAME = "results.json"
+REPORT_NAME = "report.html"
+
 
 def replace_text(path: Path, text: str) -> None:
     """Write a UTF-8 file so that a crash or a full disk leaves either the old file or the new one.
@@ -90,7 +94,7 @@ def check_writable(path: Path, force: bool) -> None:
         if "\0" in str(path):
             raise ValueError("embedded null character")
         if path.is_dir():
-            raise InputError(f"{path} is a directory.", fix="Name a file, or use -o for a directory.")
+            raise InputError(f"{path} is a directory.", fix="Name a file in it.")
         if path.exists() and not force:
             raise InputError(
                 f"{path} exists already.", fix="Name another path, or add --force to replace it."

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuprof import page_data
 from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, nearest_file, reason
-from gpuprof.files import read_input
+from gpuprof.files import RESULTS_NAME, read_input
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.problems.problem import Problem
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
@@ -27,12 +27,32 @@ _RAN_INSTEAD = " The kernels ran on "
 _CASE_END = re.compile(r"^  \}", re.MULTILINE)
 
 
+def results_file(path: Path) -> Path:
+    """The results file that a path stands for: a run's folder stands for the `results.json` in it.
+
+    Raises:
+        ResultsError: A folder holds none.
+    """
+    if not path.is_dir():
+        return path
+    inside = path / RESULTS_NAME
+    if not inside.is_file():
+        others = sorted(each.name for each in path.glob("*.json"))
+        fix = f"Name a file: {path / others[0]}." if others else "Name a file, or a folder of a run."
+        raise ResultsError(f"{path} holds no {RESULTS_NAME}.", fix=fix)
+    return inside
+
+
 def read_run(path: Path) -> Run:
     """Read and check a results file, or the results that an HTML report holds.
+
+    Args:
+        path: The file, or the folder of a run.
 
     Raises:
         ResultsError: The file is missing, not JSON, of a newer schema, or does not match the schema.
     """
+    path = results_file(path)
     try:
         text = read_input(path, "utf-8")
     except PATH_ERRORS as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpuprof.api.calling import BareLaunch, Call, LaunchValue, bare_ladder, call_request, launched
 from gpuprof.api.run import Run
 from gpuprof.errors import InputError
+from gpuprof.files import RESULTS_NAME
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names, shipped_operation
 from gpuprof.kernels.paths import Source, ladder_of
 from gpuprof.measure.labels import checked_labels, labels_of
@@ -334,7 +335,7 @@ def _counted(
         file = (
             ResultsFile.resumed(save, lambda: record, _warn)
             if save is not None
-            else ResultsFile(Path(folder) / "results.json", record, replace=False)
+            else ResultsFile(Path(folder) / RESULTS_NAME, record, replace=False)
         )
         try:
             return add_counters(

@@ -21,7 +21,7 @@ from gpuprof.analysis.verdict import clues_of
 from gpuprof.api.finding import CaseFinder
 from gpuprof.commands.browser import has_browser
 from gpuprof.errors import GpuprofError
-from gpuprof.files import check_writable, replace_text
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable, replace_text
 from gpuprof.schema import to_json
 from gpuprof.store import write_run
 from gpuprof.text import Extent, format_extent
@@ -368,7 +368,7 @@ class Run(CaseFinder[Case]):
 
             show_run(self.record, file=sys.stdout)
             return None
-        report = Path(mkdtemp(prefix="gpuprof-report-")) / "report.html"
+        report = Path(mkdtemp(prefix="gpuprof-report-")) / REPORT_NAME
         replace_text(report, self.to_html())
         webbrowser.open(report.as_uri())
         return report
@@ -395,8 +395,8 @@ class Run(CaseFinder[Case]):
         """
         named = Path(path)
         alone = named.suffix == ".json"
-        results = named if alone else named / "results.json"
-        report = named.with_suffix(".html") if alone else named / "report.html"
+        results = named if alone else named / RESULTS_NAME
+        report = named.with_suffix(".html") if alone else named / REPORT_NAME
         for file in (results, report):
             check_writable(file, force)
         write_run(self.record, results)

@@ -9,7 +9,7 @@ from gpuprof.commands.output import print_written
 from gpuprof.console import say, tell
 from gpuprof.errors import PATH_ERRORS, InputError, nearest_file, reason
 from gpuprof.files import check_writable, same_file
-from gpuprof.reading import read_run
+from gpuprof.reading import read_run, results_file
 from gpuprof.store import write_run
 
 
@@ -36,9 +36,10 @@ def import_report(
 
     signals.postpone()
     _check_readable(report)
-    run = read_run(results)
-    path = output or results
-    check_writable(path, force or same_file(path, results))
+    source = results_file(results)
+    run = read_run(source)
+    path = output or source
+    check_writable(path, force or same_file(path, source))
     try:
         ncu = find_ncu(ncu_path)
     except NcuError:

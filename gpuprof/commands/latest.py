@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gpuprof.errors import InputError
+from gpuprof.files import RESULTS_NAME
 
 #: Below the working directory.
 RUNS = Path("gpuprof-results")
@@ -42,7 +43,7 @@ def latest_results() -> Path:
     Raises:
         InputError: There is none below the working directory.
     """
-    path = LATEST / "results.json"
+    path = LATEST / RESULTS_NAME
     if not path.is_file():
         raise InputError(
             f"No run is named, and there is none at {path}.",

@@ -32,7 +32,7 @@ from gpuprof.commands.resuming import (
 )
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file, reason
-from gpuprof.files import check_distinct, check_writable
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct, check_writable
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
 from gpuprof.measure.run import Progress, RunOptions, measure
@@ -154,8 +154,8 @@ class Destination:
         """The results file and the report; a lone `--json` or `--html` puts the other one beside it."""
         if self.resume is not None and not self.resume.is_dir():
             return directory / self.resume.name, self.html or directory / f"{self.resume.stem}.html"
-        json = self.json or directory / (f"{self.html.stem}.json" if self.html else "results.json")
-        html = self.html or directory / (f"{self.json.stem}.html" if self.json else "report.html")
+        json = self.json or directory / (f"{self.html.stem}.json" if self.html else RESULTS_NAME)
+        html = self.html or directory / (f"{self.json.stem}.html" if self.json else REPORT_NAME)
         return json, html
 
 

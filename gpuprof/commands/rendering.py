@@ -4,7 +4,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,8 @@ from gpuprof.commands.output import (
 )
 from gpuprof.console import hand_over, say_lines
 from gpuprof.errors import ExitCode, InputError
-from gpuprof.files import check_distinct
-from gpuprof.reading import read_run
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct
+from gpuprof.reading import read_run, results_file
 from gpuprof.results import Run
 
 if TYPE_CHECKING:
@@ -64,6 +64,19 @@ class Rendering:
         """Whether there will be a page: CSV alone is asked for without one."""
         return not self.markdown and (self.csv is None or self.output is not None or self.browser)
 
+    def beside(self, source: Path) -> "Rendering":
+        """The same, with a file in each folder that was named in the place of one.
+
+        Args:
+            source: The results file, whose name the files take.
+        """
+        page = Path(f"{source.stem}.md") if self.markdown else Path(_page_name(source))
+        return replace(
+            self,
+            output=self.output / page if self.output and self.output.is_dir() else self.output,
+            csv=self.csv / f"{source.stem}.csv" if self.csv and self.csv.is_dir() else self.csv,
+        )
+
     def check(self) -> None:
         """Refuse what contradicts itself.
 
@@ -85,7 +98,7 @@ def render(results: Path | None, wanted: Rendering) -> ExitCode:
     """Make what is wanted of a results file, name the files, and hold the run against gates.
 
     Args:
-        results: The file; None for that of the newest run.
+        results: The file, or the folder of a run; None for that of the newest run.
         wanted: What to make.
 
     Returns:
@@ -95,9 +108,10 @@ def render(results: Path | None, wanted: Rendering) -> ExitCode:
         InputError: A gate or the results cannot be read, or a file cannot be written.
         ToolError: A package that rendering needs is missing.
     """
+    source = results_file(results or latest_results())
+    wanted = wanted.beside(source)
     wanted.check()
     gates = read_gates(wanted.gates, with_base=False)
-    source = results or latest_results()
     run = read_run(source)
     written = []
     if wanted.csv is not None:
@@ -159,9 +173,7 @@ def _page(run: Run, source: Path, wanted: Rendering) -> list[Path]:
     if wanted.output == STANDARD_OUTPUT:
         hand_over(page_of(run))
         return []
-    # Beside results that a run named itself stands the report that it named.
-    usual = "report.html" if source.name == "results.json" else f"{source.stem}.html"
-    path = wanted.output or source.with_name(usual)
+    path = wanted.output or source.with_name(_page_name(source))
     check_distinct(source, path)
     check_report_path(path, wanted.force)
     if not wanted.quiet:
@@ -170,6 +182,11 @@ def _page(run: Run, source: Path, wanted: Rendering) -> list[Path]:
         show_run(run, file=sys.stderr if wanted.prints_file else sys.stdout)
     write_report(run, path)
     return [path]
+
+
+def _page_name(source: Path) -> str:
+    """What the page of a results file is called: as the run called it that named its files itself."""
+    return REPORT_NAME if source.name == RESULTS_NAME else f"{source.stem}.html"
 
 
 def _check_table(path: Path, source: Path, force: bool) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuprof.console import tell
 from gpuprof.errors import InputError, ResultsError
+from gpuprof.files import RESULTS_NAME
 from gpuprof.measure.request import Request
 from gpuprof.measure.resume import check_same_request, continued
 from gpuprof.measure.run import RunOptions
@@ -83,7 +84,7 @@ def refuse_what_was_stopped(path: Path, named: Path | None = None) -> None:
 
 def how_to_go_on(path: Path) -> str:
     """What to type when a run was stopped."""
-    named = path.parent if path.name == "results.json" else path
+    named = path.parent if path.name == RESULTS_NAME else path
     return f"Go on with the same command, and --resume {shlex.quote(str(named))} in the place of -o"
 
 

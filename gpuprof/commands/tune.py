@@ -16,7 +16,7 @@ from gpuprof.commands.texts import choose_kernels, choose_references, parse_valu
 from gpuprof.commands.tune_writing import check_sources, found_by, write_found
 from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError, did_you_mean
-from gpuprof.files import check_writable
+from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.paths import ladder_of
@@ -106,7 +106,7 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
         from gpuprof.report.shown import show_run
 
         show_run(run, file=sys.stdout)
-    written = [place.json, place.json.with_name("report.html")]
+    written = [place.json, place.json.with_name(REPORT_NAME)]
     write_report(run, written[1])
     if outputs.directory is None:
         link_latest(place.json.parent)
@@ -218,7 +218,7 @@ class _Place:
         self._problem = problem
         self._name = name
         self._earlier: Continued | None = None
-        self.json = (outputs.directory or RUNS / f"tune-{name}") / "results.json"
+        self.json = (outputs.directory or RUNS / f"tune-{name}") / RESULTS_NAME
         check_writable(self.json, force=True)
 
     def earlier(self, run: Run) -> tuple[Measurement, ...]:
@@ -243,7 +243,7 @@ class _Place:
                     f"{self.json} exists already, and {self._earlier.why_not}.",
                     fix="Name another place with -o, or add --force to replace it.",
                 )
-            self.json = RUNS / f"tune-{self._name}-{number}" / "results.json"
+            self.json = RUNS / f"tune-{self._name}-{number}" / RESULTS_NAME
             number += 1
         return ()
 

@@ -397,7 +397,7 @@ def test_output_in_a_read_only_directory_is_refused(tmp_path):
 def test_output_file_that_is_a_directory_is_refused(tmp_path):
     (tmp_path / "d").mkdir()
     process = gpuprof(*TINY, "--json", "d", cwd=tmp_path)
-    assert said(process) == "gpuprof: d is a directory.\n  Name a file, or use -o for a directory.\n"
+    assert said(process) == "gpuprof: d is a directory.\n  Name a file in it.\n"
     assert process.returncode == ExitCode.BAD_INPUT
 
 

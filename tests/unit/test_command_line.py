@@ -63,6 +63,27 @@ def test_markdown_goes_to_a_file(measured):
     assert not (measured / "r.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name"), [([], "r.html"), (["--markdown"], "r.md"), (["--csv", "out"], "r.csv")]
+)
+def test_a_folder_gets_a_file_that_is_called_as_the_results(measured, arguments, name):
+    (measured / "out").mkdir()
+    where = [] if arguments[-1:] == ["out"] else ["-o", "out"]
+    process = gpuprof("report", "r.json", "-q", *arguments, *where, cwd=measured)
+    assert process.stdout == f"Wrote out/{name}\n"
+    assert [each.name for each in (measured / "out").iterdir()] == [name]
+
+
+def test_the_folder_of_a_run_stands_for_its_results(measured):
+    (measured / "run").mkdir()
+    (measured / "r.json").rename(measured / "run" / "results.json")
+    process = gpuprof("report", "run", "-q", cwd=measured)
+    assert process.stdout == "Wrote run/report.html\n"
+    empty = gpuprof("report", ".", cwd=measured)
+    assert ". holds no results.json.\n  Name a file, or a folder of a run." in empty.stderr
+    assert empty.returncode == ExitCode.BAD_INPUT
+
+
 def test_an_empty_file_that_a_ci_system_prepared_is_filled(measured):
     (measured / "summary").touch()
     process = gpuprof("report", "r.json", "--markdown", "-o", "summary", cwd=measured)
