@@ -3,6 +3,7 @@
 """Read results files of every schema version, up to the last whole case where a run died, or of a report."""
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,7 +34,7 @@ def results_file(path: Path) -> Path:
     Raises:
         ResultsError: A folder holds none.
     """
-    if not path.is_dir():
+    if not os.path.isdir(path):  # which is False, and no error, for names that no file can have
         return path
     inside = path / RESULTS_NAME
     if not inside.is_file():

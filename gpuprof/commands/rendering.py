@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`gpuprof report`: a results file as a page, as Markdown or as CSV."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -70,11 +71,11 @@ class Rendering:
         Args:
             source: The results file, whose name the files take.
         """
-        page = Path(f"{source.stem}.md") if self.markdown else Path(_page_name(source))
+        page = f"{source.stem}.md" if self.markdown else _page_name(source)
         return replace(
             self,
-            output=self.output / page if self.output and self.output.is_dir() else self.output,
-            csv=self.csv / f"{source.stem}.csv" if self.csv and self.csv.is_dir() else self.csv,
+            output=_within(self.output, page),
+            csv=_within(self.csv, f"{source.stem}.csv"),
         )
 
     def check(self) -> None:
@@ -182,6 +183,12 @@ def _page(run: Run, source: Path, wanted: Rendering) -> list[Path]:
         show_run(run, file=sys.stderr if wanted.prints_file else sys.stdout)
     write_report(run, path)
     return [path]
+
+
+def _within(path: Path | None, name: str) -> Path | None:
+    """A file of this name where the path is a folder; else the path."""
+    # os.path.isdir is False, and no error, for names that no file can have.
+    return path / name if path is not None and os.path.isdir(path) else path
 
 
 def _page_name(source: Path) -> str:
