@@ -40,12 +40,14 @@ class NcuOptions:
         metric_set: A set of ncu's, for example `full`, collected besides gpuprof's metrics.
         clock_control: ncu's `--clock-control`: `none` leaves the clocks alone, `base` locks them.
         timeout_s: Longest that one case may take under replay.
+        opcodes: Whether to count instructions by opcode, which may falsify other counts.
     """
 
     path: str | None = None
     metric_set: str | None = None
     clock_control: str = "none"
     timeout_s: float = 300.0
+    opcodes: bool = True
 
 
 def patience(timeout_s: float) -> float:
@@ -82,7 +84,7 @@ def ncu_command(ncu: Ncu, options: NcuOptions, report: Path, job_path: Path) -> 
         *("--cache-control", "all"),
         *("--clock-control", options.clock_control),
         *(("--set", options.metric_set) if options.metric_set else ()),
-        *("--metrics", requested()),
+        *("--metrics", requested(opcodes=options.opcodes)),
         *("--export", str(report), "--force-overwrite"),
         *(sys.executable, "-m", "gpuprof.ncu.target", str(job_path)),
     ]

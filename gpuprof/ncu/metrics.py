@@ -6,12 +6,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuprof.counters import OF_NCU, Trait
+from gpuprof.counters import OF_NCU, OPCODES, Trait
+from gpuprof.kernels.kernel import Kernel
 
 
-def requested() -> str:
-    """The value of ncu's --metrics that collects the table."""
-    return ",".join(dict.fromkeys(name for row in OF_NCU for name in row.metrics))
+def requested(*, opcodes: bool = True) -> str:
+    """The value of ncu's --metrics that collects the table.
+
+    Args:
+        opcodes: Whether to count instructions by opcode. Nsight Compute changes the code for that, and then
+            counts fewer sectors and wavefronts of a cp.async whose bytes a predicate decides.
+    """
+    names = dict.fromkeys(name for row in OF_NCU for name in row.metrics)
+    return ",".join(name for name in names if opcodes or name != OPCODES)
 
 
 _ASYNC = re.compile(r"\bcp\.async\.c[ag]\b|__pipeline_memcpy_async|\bmemcpy_async\b")
@@ -25,6 +32,11 @@ _WRITTEN_OTHERWISE = re.compile(r"\bsust\.\w|\bsurf(?:1D|2D|3D|Cubemap)\w*write\
 _TENSOR = re.compile(r"\bmma\.sync\b|\bwmma\b|\bwgmma\b")
 _GLOBAL_PARTS = ("requests", "sectors", "efficiency_pct", "throughput_gbps")
 _SHARED_PARTS = ("wavefronts", "bank_conflicts")
+
+
+def has_async_copies(kernel: Kernel) -> bool:
+    """Whether the text of a kernel, or of a header of its own, copies with cp.async."""
+    return any(map(_ASYNC.search, (kernel.source, *kernel.headers.values())))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuprof.bounds import with_bounds
-from gpuprof.counters import COUNTERS, OCCUPANCY, OF_NCU, CounterInfo
+from gpuprof.counters import COUNTERS, OCCUPANCY, OF_NCU, OPCODES, CounterInfo
 from gpuprof.measure.case import Case
 from gpuprof.ncu.diagnosis import NcuError
 from gpuprof.ncu.metrics import Copies
@@ -23,6 +23,10 @@ _FACTORS: dict[str, dict[str, float]] = {
     "bytes": {"byte": 1.0},
     "us": {"ns": 1e-3, "nsecond": 1e-3},
 }
+_CHANGED = (
+    "Nsight Compute counted instructions by opcode beside it, which changes the code of cp.async:"
+    " collect it without sass__inst_executed_per_opcode"
+)
 #: Units that only a scaled value has.
 _SCALED = ("K", "M", "G", "T")
 
@@ -99,7 +103,9 @@ def profile_of(launch: ProfiledLaunch, copies: Copies) -> CaseProfile:
         over = COUNTERS[name].over
         if over and read[over].value == 0:
             read[name] = replace(counter, value=None, reason=f"there were no {COUNTERS[over].label.lower()}")
-    for name, reason in copies.hidden.items():
+    changed = OPCODES in launch.cells and "async" in copies.kinds
+    hidden = {row.name: _CHANGED for row in OF_NCU if row.only_with == "async"} if changed else {}
+    for name, reason in {**hidden, **copies.hidden}.items():
         if name in read:
             read[name] = replace(read[name], value=None, reason=reason)
     return CaseProfile(read, read[OCCUPANCY].value)
@@ -108,7 +114,10 @@ def profile_of(launch: ProfiledLaunch, copies: Copies) -> CaseProfile:
 def _counter(row: CounterInfo, launch: ProfiledLaunch) -> Counter:
     held = [name for name in row.metrics if name in launch.cells]
     name = next((name for name in held if launch.cells[name].value is not None), (held or row.metrics)[0])
-    cell = launch.cells.get(name, Cell(None, "", "the report does not hold this metric"))
+    missing = "the report does not hold this metric"
+    if row.opcode:
+        missing += ", which is not collected beside cp.async"
+    cell = launch.cells.get(name, Cell(None, "", missing))
     value, why = cell.value, cell.why
     if value is not None and row.opcode:
         if cell.parts is None:

@@ -5,7 +5,7 @@
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpuprof.measure.case import Case, on_host
@@ -14,6 +14,7 @@ from gpuprof.ncu.find import Ncu, find_ncu
 from gpuprof.ncu.invocation import Ended, NcuOptions, run_ncu
 from gpuprof.ncu.journal import Event, Job, Task, attempts
 from gpuprof.ncu.leftover import free_reports, profiles_left, remove_journals
+from gpuprof.ncu.metrics import has_async_copies
 from gpuprof.ncu.outcome import (
     CaseProfile,
     NcuOutcome,
@@ -168,6 +169,12 @@ def add_counters(
     return merged, outcome
 
 
+def _copies(case: Case) -> bool:
+    """Whether a case may run a kernel with cp.async."""
+    kernels = (case.kernel, *case.alternatives) if case.kernel else ()
+    return any(map(has_async_copies, kernels))
+
+
 @dataclass
 class _Collector:
     """The profiles so far, and what is still to do; arguments as of `collect`."""
@@ -236,7 +243,7 @@ class _Collector:
         tasks = tuple(Task(index, self.cases[index]) for index in batch)
         ended = run_ncu(
             ncu,
-            self.options,
+            replace(self.options, opcodes=not any(_copies(self.cases[index]) for index in batch)),
             report,
             lambda journal: Job(
                 self.device_ordinal, self.seed, journal, tasks, self.given_arrays, os.getpid(), self.run

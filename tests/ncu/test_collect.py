@@ -8,8 +8,11 @@ import time
 
 import pytest
 from ncu_support import FIXTURES, install, transpose_cases
+from problem_support import find_kernel, problem_for, shipped_kernels
 
 from gpuprof import signals
+from gpuprof.counters import OPCODES
+from gpuprof.measure.case import Case
 from gpuprof.ncu import profile as module
 from gpuprof.ncu.diagnosis import NcuError, diagnose
 from gpuprof.ncu.find import Ncu, find_ncu, run_to_end
@@ -185,6 +188,33 @@ def test_five_processes_in_a_row_without_a_profile_end_the_attempt(tmp_path, mon
     assert "Nsight Compute failed 5 times in a row: strange" in str(outcome.problem)
     assert outcome.profiles[15].reason == str(outcome.problem)
     assert "failed 5 times" not in outcome.profiles[10].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"), [("reg_8x8", True), ("splitk_16x32", False), ("by_size", False)]
+)
+def test_opcodes_are_not_counted_beside_asynchronous_copies(tmp_path, monkeypatch, name, counted):
+    asked = []
+
+    def run(ncu, options, report, job, on_start):
+        asked.append(options)
+        return Ended([], "stopped", 1, False)
+
+    monkeypatch.setattr(module, "run_ncu", run)
+    kernel = find_kernel("gemm", name)
+    ladder = tuple(each for each in shipped_kernels() if each.operation == "gemm")
+    case = Case.of(kernel, problem_for(kernel, 64, 64, 64), alternatives=ladder if kernel.choices else ())
+    collect(
+        [(0, case)],
+        device_ordinal=0,
+        seed=0,
+        options=NcuOptions(path=install(tmp_path / "bin", "")),
+        report_path=tmp_path / "run.ncu-rep",
+        progress=lambda _: None,
+    )
+    assert {options.opcodes for options in asked} == {counted}
+    command = ncu_command(Ncu("ncu"), asked[0], tmp_path / "r.ncu-rep", tmp_path / "job")
+    assert (OPCODES in command[command.index("--metrics") + 1]) is counted
 
 
 def test_clocks_are_left_alone_unless_asked(tmp_path):

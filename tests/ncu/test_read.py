@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ncu_support import FIXTURES, table
 
-from gpuprof.counters import COUNTERS
+from gpuprof.counters import COUNTERS, OPCODES
 from gpuprof.ncu.diagnosis import NcuReadError
 from gpuprof.ncu.find import Ncu
 from gpuprof.ncu.metrics import Copies, copies_in
@@ -254,8 +254,21 @@ def test_counters_that_cannot_see_a_copy_say_so():
         assert found[name].value is None
         assert "cp.async" in found[name].reason
     assert found["global_store_sectors"].value == 2097152
-    assert found["async_copy_requests"].value is not None
     assert "bulk_load_bytes" not in found
+
+
+def test_copies_that_were_counted_in_changed_code_have_no_count():
+    copies = copies_in("cp.async.cg.shared.global [a], [b], 16, %r1;")
+    (launch,) = parse_raw_csv(table([LAUNCH]))
+    found = profile_of(launch, copies).counters
+    assert found["barriers"].value == 200
+    assert found["async_copy_sectors"].value is None
+    assert "collect it without sass__inst_executed_per_opcode" in found["async_copy_sectors"].reason
+    cells = {name: cell for name, cell in launch.cells.items() if name != OPCODES}
+    found = profile_of(replace(launch, cells=cells), copies).counters
+    assert found["async_copy_sectors"].value > 1000
+    assert found["barriers"].value is None
+    assert found["barriers"].reason.endswith("which is not collected beside cp.async")
 
 
 def test_a_case_without_profile_has_every_counter_with_the_reason():
