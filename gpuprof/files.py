@@ -43,16 +43,26 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def read_input(path: Path, encoding: str = "utf-8-sig") -> str:
-    """The text of a file that a user named.
+    """The text of a file that a user named, its lines ended by line feeds.
 
     Raises:
         OSError: It cannot be read, or is a device, whose content need have no end.
         UnicodeDecodeError: It is no text.
     """
+    text = read_content(path).decode(encoding)
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def read_content(path: Path) -> bytes:
+    """All of a file that a user named.
+
+    Raises:
+        OSError: It cannot be read, or is a device, whose content need have no end.
+    """
     mode = path.stat().st_mode
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
         raise OSError(errno.EINVAL, "it is a device, no file", os.fspath(path))
-    return path.read_text(encoding=encoding)
+    return path.read_bytes()
 
 
 def encoded(text: str) -> bytes:

@@ -7,10 +7,11 @@ Earlier pages kept their data as plain JSON; they are read too.
 
 import base64
 import gzip
-import json
 import re
 import zlib
 from typing import Any
+
+from gpuprof import decoding
 
 #: The element with the run's data: an object whose `run` is a whole results file.
 RUN_BLOCK = "gpuprof-data"
@@ -58,7 +59,7 @@ def run_of_page(text: str) -> Any:
     if not found:
         raise ValueError("it has no data block")
     kind, block = found.groups()
-    document = json.loads(unpacked(block) if kind == "gzip" else block)
+    document = decoding.loads(unpacked(block) if kind == "gzip" else block)
     if not isinstance(document, dict) or "run" not in document:
         raise ValueError("its data block holds no run")
     return document["run"]

@@ -8,7 +8,7 @@ one that is not 0, and multiply several, without leaving the range of a double.
 
 from typing import Annotated
 
-from gpuprof.schema import AtLeast, AtMost
+from gpuprof.constraints import AtLeast, AtMost
 
 #: Any integer of 64 bits.
 Integer = Annotated[int, AtLeast(-(2**63)), AtMost(2**63 - 1)]

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpuprof import page_data
+from gpuprof import decoding, page_data
 from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, nearest_file, reason
-from gpuprof.files import RESULTS_NAME, read_input
+from gpuprof.files import RESULTS_NAME, read_content
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.problems.problem import Problem
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
@@ -55,12 +55,16 @@ def read_run(path: Path) -> Run:
     """
     path = results_file(path)
     try:
-        text = read_input(path, "utf-8")
+        content = read_content(path)
+        text = content.decode()
     except PATH_ERRORS as error:
         fix = nearest_file(path) or "Name a results.json that gpuprof wrote."
         raise ResultsError(f"Cannot read {path}: {reason(error)}.", fix=fix) from error
     if page_data.is_page(text):
         return parse_run(_document_of_page(text, path), str(path))
+    run = decoding.decoded(Run, content)
+    if run is not None and run.schema_version == SCHEMA_VERSION:
+        return _checked(run, str(path))
     try:
         return parse_run(_document(text), str(path))
     except json.JSONDecodeError as error:
@@ -104,10 +108,26 @@ def parse_run(document: Any, name: str) -> Run:
         )
     try:
         run = from_json(Run, _from_version_1(document) if version == 1 else document)
+    except SchemaError as error:
+        raise _unlike_schema(name, error) from error
+    return _checked(run, name)
+
+
+def _checked(run: Run, name: str) -> Run:
+    """A run of the right shape, each of its cases once.
+
+    Raises:
+        ResultsError: A case refers to what the file does not hold.
+    """
+    try:
         _check_names(run)
     except SchemaError as error:
-        raise ResultsError(f"{name} does not match the results schema: {error}.") from error
+        raise _unlike_schema(name, error) from error
     return run if run.complete else _each_case_once(run)
+
+
+def _unlike_schema(name: str, error: SchemaError) -> ResultsError:
+    return ResultsError(f"{name} does not match the results schema: {error}.")
 
 
 def _each_case_once(run: Run) -> Run:
@@ -138,14 +158,14 @@ def _document(text: str) -> Any:
         json.JSONDecodeError: It is none, and was not cut off in a case either.
     """
     try:
-        return json.loads(text)
+        return decoding.loads(text)
     except json.JSONDecodeError:
         if CASES_BEGIN not in text:
             raise
         begin = text.index(CASES_BEGIN)
         ends = [match.end() for match in _CASE_END.finditer(text, begin)]
         whole = text[: ends[-1] if ends else begin + len(CASES_BEGIN)]
-        document = json.loads(whole + (CASES_END if ends else NO_CASES_END).decode())
+        document = decoding.loads(whole + (CASES_END if ends else NO_CASES_END).decode())
         return {**document, "complete": False}
 
 

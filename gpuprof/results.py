@@ -15,10 +15,11 @@ from functools import cached_property
 from math import prod
 from typing import Annotated, Any, Literal
 
+from gpuprof.constraints import AtLeast, AtMost, NotEmpty
 from gpuprof.devices.device import Device
 from gpuprof.operation import Operation
 from gpuprof.quantities import Count, Error, Extent, Integer, NonNegative, Positive, Tally
-from gpuprof.schema import AtLeast, AtMost, NotEmpty, to_json
+from gpuprof.schema import to_json
 
 SCHEMA_VERSION = 2
 

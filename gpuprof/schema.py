@@ -9,109 +9,24 @@ offending value instead of failing later. Unknown keys are ignored, so that adde
 import base64
 import dataclasses
 import math
-import re
 import types
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from gpuprof import decoding
+from gpuprof.constraints import MOST_QUOTED, complaint_about, quoted
 from gpuprof.text import cut
 
 T = TypeVar("T")
 _SCALARS = frozenset((bool, int, float, str))
-#: Characters of a foreign value, or of where it stands, that a message quotes.
-_MOST_QUOTED = 80
-
-
-class Constraint(Protocol):
-    """What a value must be besides its type; stands in an annotation: `Annotated[int, AtLeast(1)]`."""
-
-    def complaint(self, value: Any) -> str | None:
-        """What is wrong with a value of the right type; None when nothing is."""
-        ...
-
-    def keywords(self) -> dict[str, Any]:
-        """The constraint in the words of JSON Schema."""
-        ...
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class AtLeast:
-    """A number that is not below `minimum`, unless it is 0 where `or_zero`."""
-
-    minimum: float
-    or_zero: bool = False
-
-    def complaint(self, value: Any) -> str | None:
-        """What is wrong with a number; None when nothing is."""
-        if value >= self.minimum or (self.or_zero and value == 0):
-            return None
-        return f"must be {'0 or ' if self.or_zero else ''}at least {self.minimum:,}, not {_quoted(value)}"
-
-    def keywords(self) -> dict[str, Any]:
-        """The constraint in the words of JSON Schema."""
-        return (
-            {"anyOf": [{"const": 0}, {"minimum": self.minimum}]}
-            if self.or_zero
-            else {"minimum": self.minimum}
-        )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class AtMost:
-    """A number that is not above `maximum`."""
-
-    maximum: float
-
-    def complaint(self, value: Any) -> str | None:
-        """What is wrong with a number; None when nothing is."""
-        return f"must be at most {self.maximum:,}, not {_quoted(value)}" if value > self.maximum else None
-
-    def keywords(self) -> dict[str, Any]:
-        """The constraint in the words of JSON Schema."""
-        return {"maximum": self.maximum}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Matches:
-    """A text that a regular expression describes as a whole.
-
-    Args:
-        pattern: The expression, which must take linear time.
-        example: A text that it matches, for the message.
-    """
-
-    pattern: str
-    example: str
-
-    def complaint(self, value: Any) -> str | None:
-        """What is wrong with a text; None when nothing is."""
-        matches = re.fullmatch(self.pattern, value)
-        return None if matches else f"must be written like {self.example}, not {_quoted(value)}"
-
-    def keywords(self) -> dict[str, Any]:
-        """The constraint in the words of JSON Schema."""
-        return {"pattern": f"^(?:{self.pattern})$"}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class NotEmpty:
-    """A list with something in it."""
-
-    def complaint(self, value: Any) -> str | None:
-        """What is wrong with a list; None when nothing is."""
-        return None if value else "must not be empty"
-
-    def keywords(self) -> dict[str, Any]:
-        """The constraint in the words of JSON Schema."""
-        return {"minItems": 1}
 
 
 class SchemaError(ValueError):
     """A JSON value that does not have the shape of its type; `path` says where it stands."""
 
     def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{cut(path, 3 * _MOST_QUOTED) or 'top level'}: {problem}")
+        super().__init__(f"{cut(path, 3 * MOST_QUOTED) or 'top level'}: {problem}")
         self.path = path
 
 
@@ -171,19 +86,10 @@ def from_json(kind: type[T], value: Any, path: str = "") -> T:
     Raises:
         SchemaError: A key is missing, or a value has the wrong type or breaks a constraint of its type.
     """
-    result: T = _convert(kind, value, path)
-    return result
-
-
-def complaint_about(kind: Any, value: Any) -> str | None:
-    """What a value of the right type breaks among the constraints of an annotated type; None when nothing.
-
-    Args:
-        kind: For example `Annotated[int, AtLeast(1)]`.
-        value: A value of the type that is annotated.
-    """
-    constraints: tuple[Constraint, ...] = get_args(kind)[1:]
-    return next(filter(None, (constraint.complaint(value) for constraint in constraints)), None)
+    found = decoding.converted(kind, value)
+    if found is None:
+        found = _convert(kind, value, path)
+    return cast(T, found)
 
 
 @cache
@@ -203,7 +109,7 @@ def _convert(kind: Any, value: Any, path: str) -> Any:
         return _convert_constrained(kind, value, path)
     if origin is Literal:
         if value not in get_args(kind):
-            raise SchemaError(path, f"{_quoted(value)} is none of {', '.join(map(repr, get_args(kind)))}")
+            raise SchemaError(path, f"{quoted(value)} is none of {', '.join(map(repr, get_args(kind)))}")
         return value
     if origin in (Union, types.UnionType):
         return _convert_union(kind, value, path)
@@ -285,11 +191,6 @@ def _is_finite(value: float) -> bool:
         return math.isfinite(value)
     except OverflowError:  # an integer beyond every float
         return False
-
-
-def _quoted(value: Any) -> str:
-    """A foreign value within a message, which it must not fill."""
-    return cut(repr(value[:_MOST_QUOTED] if isinstance(value, str) else value), _MOST_QUOTED)
 
 
 def _name(value: Any) -> str:

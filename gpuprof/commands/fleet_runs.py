@@ -88,7 +88,7 @@ def files_of(names: Sequence[str]) -> Iterator[tuple[Path, bool]]:
 
 
 def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
-    """A fleet from its files, of which never more than one is held.
+    """A fleet from its files, of which no more than one a core is held.
 
     Args:
         files: Each with whether the user named the very file: one that he did not is left out where it is no
@@ -98,19 +98,18 @@ def read_fleet(files: Sequence[tuple[Path, bool]]) -> "Fleet":
         InputError: There is no card in them.
         ResultsError: A file that was named is no results file.
     """
+    from gpuprof.commands.fleet_reading import read_digests
     from gpuprof.comparison.fleet import FleetBuilder
-    from gpuprof.reading import read_run
 
     builder = FleetBuilder()
-    for path, is_named in files:
-        try:
-            run = read_run(path)
-        except ResultsError as error:
-            if is_named:
-                raise
-            builder.leave_out(str(path), error.what)
-            continue
-        builder.add(run, str(path))
+    digests = read_digests([path for path, _ in files])
+    for (path, is_named), digest in zip(files, digests, strict=True):
+        if not isinstance(digest, ResultsError):
+            builder.take(digest)
+        elif is_named:
+            raise digest
+        else:
+            builder.leave_out(str(path), digest.what)
     return builder.fleet()
 
 

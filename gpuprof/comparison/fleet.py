@@ -9,18 +9,15 @@ memory that its files would take.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from gpuprof.analysis.figure import Subject
-from gpuprof.analysis.figures import FIGURES
-from gpuprof.analysis.kinds import on_host
-from gpuprof.comparison.causes import Card, causes_of, facts_of
-from gpuprof.comparison.compared import name_on_any_device, round_medians
+from gpuprof.comparison.causes import Card, causes_of
+from gpuprof.comparison.digest import CardDigest, CaseDigest, Digester, RunDigest
 from gpuprof.comparison.outliers import MOST_OUTLIERS, Judged, Level, Outlier, Series, judge_cards
 from gpuprof.errors import InputError
-from gpuprof.results import Measurement, Run
+from gpuprof.results import Run
 
 #: The label by which several files are of one card: their rounds are then taken together.
 CARD_LABEL = "card"
@@ -166,6 +163,7 @@ class FleetBuilder:
         self._cards: dict[str, Card] = {}
         self._cases: dict[str, dict[Any, _Case]] = defaultdict(dict)
         self._left_out: list[tuple[str, str]] = []
+        self._digester = Digester()
 
     def leave_out(self, file: str, why: str) -> None:
         """Note a file that says nothing of a fleet."""
@@ -177,26 +175,35 @@ class FleetBuilder:
         Args:
             run: A run on one GPU or several.
             file: Its file, for messages, and as the card's title where no label names it.
+
+        Raises:
+            InputError: It names a card as another run does, which is of another model.
         """
-        if run.backend != "gpu":
-            self.leave_out(file, "nothing in it was measured on a GPU")
+        self.take(self._digester.digest(run, file))
+
+    def take(self, run: RunDigest) -> None:
+        """Take in what is kept of one run.
+
+        Raises:
+            InputError: It names a card as another run does, which is of another model.
+        """
+        if not run.is_gpu:
+            self.leave_out(run.file, "nothing in it was measured on a GPU")
             return
-        for number, device in enumerate(run.devices):
-            cases = [case for case in run.cases if case.device == number and not on_host(run, case)]
-            if not cases:
-                continue
-            title = self._title(run, number, file)
-            facts = facts_of(run, number, cases, title, file)
+        for own in run.cards:
+            title = self._title(run, own)
+            card = replace(own.card, title=title)
             known = self._cards.get(title)
-            if known is not None and known.model != device.name:
+            if known is not None and known.model != card.model:
                 raise InputError(
-                    f"{file} names its card {title}, as {known.file} does, but they are of two models:"
-                    f" {known.model} and {device.name}.",
+                    f"{run.file} names its card {title}, as {known.file} does, but they are of two models:"
+                    f" {known.model} and {card.model}.",
                     fix=f"Give every card a --label {CARD_LABEL} of its own.",
                 )
-            self._cards[title] = facts if known is None else known.joined(facts)
-            for case in cases:
-                self._add_case(run, device.name, title, case)
+            self._cards[title] = card if known is None else known.joined(card)
+            cases = self._cases[card.model]
+            for case in own.cases:
+                _add_case(cases, title, case)
 
     def fleet(self) -> Fleet:
         """What the runs so far amount to.
@@ -217,28 +224,15 @@ class FleetBuilder:
             tuple(self._left_out),
         )
 
-    def _title(self, run: Run, number: int, file: str) -> str:
+    def _title(self, run: RunDigest, own: CardDigest) -> str:
         """What a card is called: by its label, its host's, or its file; unlike cards never share one."""
-        own = run.labels.get(CARD_LABEL)
-        several = len(run.devices) > 1
-        if own:
-            return f"{own} GPU {number}" if several else own
-        host = run.labels.get(HOST_LABEL) or run.place(number).host
-        title = f"{host or file} GPU {number}" if several else host or file
-        return f"{host} ({file})" if host and title in self._cards else title
-
-    def _add_case(self, run: Run, model: str, card: str, case: Measurement) -> None:
-        launch = case.block if case.has_launch and not case.chosen else None
-        params = () if case.chosen else tuple(sorted(case.params.items()))
-        key = (case.problem.key, case.kernel, launch, params, case.source_hash)
-        held = self._cases[model].get(key)
-        if held is None:
-            held = self._cases[model][key] = _Case(name_on_any_device(case), case.kernel)
-        held.part = held.part or _part(run, case)
-        if times := round_medians(case):
-            held.rounds_us.setdefault(card, []).extend(times)
-        elif case.outcome not in ("ok", "skipped"):
-            held.failures[card] = case.reason or f"it ended as {case.outcome}"
+        label = run.labels.get(CARD_LABEL)
+        several = run.devices > 1
+        if label:
+            return f"{label} GPU {own.number}" if several else label
+        host = run.labels.get(HOST_LABEL) or own.host
+        title = f"{host or run.file} GPU {own.number}" if several else host or run.file
+        return f"{host} ({run.file})" if host and title in self._cards else title
 
     def _kind(self, model: str) -> Kind:
         cards = {title: card for title, card in self._cards.items() if card.model == model}
@@ -291,9 +285,15 @@ def changes_in(series: Series) -> dict[str, float]:
     return {card: math.expm1(math.log(level.median_us) - middle) for card, level in series.levels.items()}
 
 
-def _part(run: Run, case: Measurement) -> str:
-    """What binds a case, in words; empty where that is not known."""
-    return str(FIGURES["bound_by"].read(Subject(run, case)).value or "")
+def _add_case(cases: dict[Any, _Case], card: str, case: CaseDigest) -> None:
+    held = cases.get(case.key)
+    if held is None:
+        held = cases[case.key] = _Case(case.name, case.kernel)
+    held.part = held.part or case.part
+    if case.rounds_us:
+        held.rounds_us.setdefault(card, []).extend(case.rounds_us)
+    elif case.failure:
+        held.failures[card] = case.failure
 
 
 def _labels(cards: Mapping[str, Card], judged: Judged) -> Iterator[tuple[str, tuple[LabelGroup, ...]]]:

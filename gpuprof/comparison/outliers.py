@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import NormalDist, fmean, median, median_low, variance
+from statistics import NormalDist, fmean, median, median_low
 
 from gpuprof.comparison.noise import CARDS, FLUKES, class_of
 
@@ -71,7 +71,7 @@ class Level:
     def of(cls, rounds_us: Sequence[float]) -> "Level":
         """From the median of each round, in microseconds, at least one, all above 0."""
         logs = [math.log(time) for time in rounds_us]
-        return cls(median(rounds_us), len(logs), variance(logs) if len(logs) > 1 else None)
+        return cls(median(rounds_us), len(logs), _variance(logs) if len(logs) > 1 else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +301,12 @@ def _residuals(case: Series) -> Iterator[tuple[str, _Residual]]:
         )
         change, least = logs[card] - middle, math.log1p(kind.least)
         yield card, _Residual(case.name, case.part, change, deviation, usual, least, level.rounds)
+
+
+def _variance(values: Sequence[float]) -> float:
+    """Of at least two values; `statistics.variance` counts in fractions, which takes most of judging."""
+    mean = fmean(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _within(levels: Iterable[Level]) -> float | None:

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from gpuprof.constraints import Matches
 from gpuprof.errors import InputError
 from gpuprof.quantities import Count, Extent, NonNegative, Positive
-from gpuprof.schema import Matches
 
 DeviceSource = Literal["driver", "table"]
 

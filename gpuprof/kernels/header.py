@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast, get_args
 
+from gpuprof.constraints import complaint_about
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels.candidates import read_candidates
@@ -35,7 +36,6 @@ from gpuprof.problems.dtypes import RUN_TYPES
 from gpuprof.problems.formulas import ExpressionError, variables
 from gpuprof.quantities import Positive
 from gpuprof.results import Choice, Direction, PublishedFigure
-from gpuprof.schema import complaint_about
 from gpuprof.tables import Place, TableReader, is_identifier, is_integer, read_toml
 
 _OPENING = re.compile(r"/\*gpuprof\b")

@@ -33,6 +33,8 @@ HOUSE: dict[str, str] = {
     "console": "Everything that is printed goes through it.",
     "files": "Writing files whole or not at all.",
     "json_schema": "The published schema of dataclasses.",
+    "constraints": "What a value must be besides its type.",
+    "decoding": "JSON to dataclasses the quick way, for what is right.",
     "schema": "Dataclasses to JSON and back, with constraints.",
     "page_data": "What a report keeps compressed, written and read.",
     "quantities": "Ranges of numbers that make sense.",
@@ -84,7 +86,7 @@ FEWER: dict[str, set[str]] = {
     # What a problem is does not depend on how it is computed, measured or kept.
     "problems": {"errors", "operation", "results", "tables"},
     "kernels": set(HOUSE) - {"toolchain", "executor", "store", "statistics"},
-    "results": {"devices", "operation", "quantities", "schema"},
+    "results": {"constraints", "devices", "operation", "quantities", "schema"},
     # Floors follow from what a results file holds, wherever it came from.
     "bounds": {"counters", "devices", "results"},
 }
@@ -99,6 +101,7 @@ LIBRARIES: dict[str, set[str]] = {
     "jinja2": {"report"},
     "markupsafe": {"report"},
     "ml_dtypes": {"problems"},
+    "msgspec": {"decoding"},
     "plotly": {"report"},
     "pytest": {"pytest_plugin"},
     "rich": {"report", "commands"},

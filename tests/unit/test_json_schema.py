@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal
 import jsonschema
 import pytest
 
+from gpuprof.constraints import AtLeast, Matches
 from gpuprof.json_schema import json_schema
 from gpuprof.reading import read_run
 from gpuprof.results import Run
-from gpuprof.schema import AtLeast, Matches, SchemaError, from_json, to_json
+from gpuprof.schema import SchemaError, from_json, to_json
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "results.schema.json").read_text(encoding="utf-8"))

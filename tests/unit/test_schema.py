@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit_support import values_of
 
+from gpuprof.constraints import AtLeast, AtMost, Matches, complaint_about
 from gpuprof.quantities import Count, Extent, NonNegative, Positive, Tally
-from gpuprof.schema import AtLeast, AtMost, Matches, SchemaError, complaint_about, from_json, to_json
+from gpuprof.schema import SchemaError, from_json, to_json
 
 
 @dataclasses.dataclass(frozen=True)

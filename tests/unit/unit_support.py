@@ -16,6 +16,7 @@ from command_server import command_server
 from hypothesis import strategies as st
 
 from gpuprof.commands.texts import choose_kernels
+from gpuprof.constraints import AtLeast, AtMost, Constraint, Matches, NotEmpty
 from gpuprof.counters import COUNTERS
 from gpuprof.devices.device import Device
 from gpuprof.kernels.catalog import load_kernels, shipped_ladder, shipped_names, shipped_operation
@@ -35,7 +36,6 @@ from gpuprof.results import (
     Timing,
     TimingPair,
 )
-from gpuprof.schema import AtLeast, AtMost, Constraint, Matches, NotEmpty
 
 DEVICE = Device(
     name="Test card",
