@@ -4,6 +4,7 @@
 
     python benchmarks/fleet.py [--cards 1000] [--rounds 1 3 5 8] [--page FLEET.html]
     python benchmarks/fleet.py --files          # 1,000 results files, read by the command, page included
+    python benchmarks/fleet.py --fleets 20      # so many fleets of each number of rounds, taken together
     python benchmarks/fleet.py --small 4000     # so many cards, in fleets of 2, of 3 and of 8
 
 The cards run the cases of a recorded run. Their times follow the model of benchmarks/verdict_noise.py, whose
@@ -105,23 +106,24 @@ def card_run(
     return replace(base, cases=tuple(cases), labels=labels)
 
 
-def simulated(cards: int, rounds: int) -> tuple[Fleet, dict[str, Fault]]:
-    """A fleet and the faults that were planted, by the card."""
+def simulated(cards: int, rounds: int, fleet: int = 0) -> tuple[Fleet, dict[str, Fault]]:
+    """One of any number of fleets, and the faults that were planted, by the card."""
     base = base_run()
-    kinds = kinds_of(base)
+    kinds = kinds_of(base, fleet)
+    draw = f" {fleet}" if fleet else ""
     planted = {}
     builder = FleetBuilder()
     for number in range(cards):
         fault = fault_of(number)
         if fault is not None:
             planted[f"card{number:04}"] = fault
-        builder.add(card_run(base, kinds, number, rounds, fault), f"card{number:04}/results.json")
+        builder.add(card_run(base, kinds, number, rounds, fault, draw), f"card{number:04}/results.json")
     return builder.fleet(), planted
 
 
-def kinds_of(base: Run) -> dict[int, Kind]:
+def kinds_of(base: Run, fleet: int = 0) -> dict[int, Kind]:
     """One of the model's kinds for each case of a run, by the case's number."""
-    rng = random.Random(0)
+    rng = random.Random(fleet)
     return {index: kind_of(case, rng) for index, case in enumerate(base.cases)}
 
 
@@ -194,6 +196,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cards", type=int, default=1000)
     parser.add_argument("--rounds", type=int, nargs="+", default=ROUNDS)
+    parser.add_argument("--fleets", type=int, default=1, help="fleets of each number of rounds (1)")
     parser.add_argument("--page", type=Path, help="keep the page of the last fleet")
     parser.add_argument("--files", action="store_true", help="read as many results files with the command")
     parser.add_argument(
@@ -206,29 +209,40 @@ def main() -> None:
     if arguments.small:
         small_fleets(arguments.small, arguments.rounds)
         return
+    page = large_fleets(arguments.cards, arguments.rounds, arguments.fleets)
+    if arguments.page:
+        arguments.page.write_text(page, encoding="utf-8")
+
+
+def large_fleets(cards: int, rounds: Sequence[int], fleets: int) -> str:
+    """Print what is found in fleets of each number of rounds, and what it costs; the page of the last one."""
     heads = [f"2 % in {fault.name}" for fault in FAULTS]
     print(f"| Rounds | {' | '.join(heads)} | Healthy cards named | Judged in | Page | Rendered in |")
     print(f"|--:|{'--:|' * (len(FAULTS) + 4)}")
-    for rounds in arguments.rounds:
-        begin = time.process_time()
-        fleet, planted = simulated(arguments.cards, rounds)
-        judged = time.process_time() - begin
-        start = time.process_time()
-        page = render_fleet_html(fleet, base_run().tool)
-        rendered = time.process_time() - start
-        named = {finding.outlier.card for finding in fleet.confirmed}
-        found = []
-        for fault in FAULTS:
-            cards = {card for card, held in planted.items() if held is fault}
-            found.append(f"{len(cards & named)} of {len(cards)}")
-        false = len(named - planted.keys())
+    for count in rounds:
+        judged = rendered = 0.0
+        found, held, false, healthy = [0] * len(FAULTS), [0] * len(FAULTS), 0, 0
+        for number in range(fleets):
+            begin = time.process_time()
+            fleet, planted = simulated(cards, count, number)
+            judged += time.process_time() - begin
+            begin = time.process_time()
+            page = render_fleet_html(fleet, base_run().tool)
+            rendered += time.process_time() - begin
+            named = {finding.outlier.card for finding in fleet.confirmed}
+            for index, fault in enumerate(FAULTS):
+                ill = {card for card, has in planted.items() if has is fault}
+                found[index] += len(ill & named)
+                held[index] += len(ill)
+            false += len(named - planted.keys())
+            healthy += cards - len(planted)
+        shares = [f"{one:,} of {all_:,}" for one, all_ in zip(found, held, strict=True)]
         print(
-            f"| {rounds} | {' | '.join(found)} | {false} of {arguments.cards - len(planted)}"
-            f" | {judged:.1f} s | {len(page.encode()) / 1e6:.2f} MB | {rendered:.1f} s |",
+            f"| {count} | {' | '.join(shares)} | {false} of {healthy:,} | {judged / fleets:.1f} s"
+            f" | {len(page.encode()) / 1e6:.2f} MB | {rendered / fleets:.1f} s |",
             flush=True,
         )
-    if arguments.page:
-        arguments.page.write_text(page, encoding="utf-8")
+    return page
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit_support import DEVICE, MINIMAL, busy_runs, parse_kernel, runs
 
-from gpuprof import page_data
+from gpuprof import decoding, page_data
 from gpuprof.analysis.counters import MOST_FOREIGN
 from gpuprof.cuda_source.host_code import device_parts
 from gpuprof.errors import HeaderError, InputError, ResultsError
@@ -194,6 +194,15 @@ def test_damaged_document_is_refused_or_shown(document):
     render(run)
     import_counters(run)
     assert parse_run(json.loads(dumps(run)), "r.json") == run
+
+
+@SOME
+@given(damaged())
+def test_damaged_document_is_judged_the_same_by_the_strict_way(document):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "converted", lambda kind, value: None)
+        strict = _parsed(document)
+    assert _parsed(document) == strict
 
 
 def changed(document, place, value):

@@ -170,6 +170,7 @@ def values_of(kind: Any, fewest: int = 0) -> st.SearchStrategy[Any]:
         )
     scalars: dict[Any, st.SearchStrategy[Any]] = {
         str: st.text(max_size=12),
+        bytes: st.binary(max_size=5),
         bool: st.booleans(),
         int: st.integers(-(2**40), 2**63),
         float: st.floats(allow_nan=False, allow_infinity=False),
