@@ -112,7 +112,7 @@ def _instead_of(selector: str) -> str:
         load_card(selector)
         return f"Did you mean sim:{selector}, which executes on the CPU as that card would?"
     usual = "Use auto, all, sim, sim:CARD, none, or a GPU's number as `gpuprof devices` lists it."
-    return did_you_mean(selector, ("auto", "sim", "none"), usual)
+    return did_you_mean(selector, ("auto", "all", "sim", "none"), usual)
 
 
 def _card(name: str, arch: str | None) -> Device:

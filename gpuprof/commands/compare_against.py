@@ -133,7 +133,7 @@ def _told(
     compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)
     status = show([compared], gates, outputs, strict=strict, quiet=quiet)
     for file in (place.base, place.new):
-        (say if outputs.markdown != Path("-") else tell)(f"Wrote {file}")
+        (tell if outputs.prints else say)(f"Wrote {file}")
     if not runs[1].complete:
         tell("Stopped early: the files hold what was measured until then.")
         tell(f"  {how_to_go_on(place.folder)}")

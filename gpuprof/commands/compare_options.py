@@ -50,7 +50,10 @@ CompareRounds = Annotated[
     typer.Option("--rounds", min=1, max=200, metavar="N", help="With --against: rounds of each version."),
 ]
 Page = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the page.")]
-Document = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write every verdict as JSON.")]
+Document = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE|-", help="Write every verdict as JSON; - prints it instead."),
+]
 Markdown = Annotated[
     Path | None,
     typer.Option("--markdown", metavar="FILE|-", help="Write Markdown tables; - prints them instead."),

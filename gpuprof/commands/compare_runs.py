@@ -3,24 +3,22 @@
 """Compare results files: read, match, judge, hold against gates, show, write."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuprof import __version__
 from gpuprof.commands.gating import status_of_comparisons
-from gpuprof.console import say, say_lines, tell
-from gpuprof.errors import PATH_ERRORS, ExitCode, InputError, ToolError, nearest_file, reason
-from gpuprof.files import check_writable, replace_text, same_file
+from gpuprof.commands.output import STANDARD_OUTPUT, print_written, write_file
+from gpuprof.console import hand_over
+from gpuprof.errors import ExitCode, InputError, ToolError, nearest_file
+from gpuprof.files import check_writable, same_file
 from gpuprof.results import Run, Tool
 
 if TYPE_CHECKING:
     from gpuprof.comparison.compared import Comparison
     from gpuprof.comparison.gates import Gate, GateResult
-
-#: Where `--markdown` writes to standard output.
-STDOUT = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +28,11 @@ class Outputs:
     Args:
         html: The page.
         json: The document of docs/compare.schema.json.
-        markdown: Tables; `-` for standard output, in place of the terminal's.
+        markdown: Tables.
         junit: Tests for a CI system.
         force: Whether existing files may be replaced.
+
+    One of them may be `-`, standard output, in place of what the terminal shows.
     """
 
     html: Path | None = None
@@ -44,8 +44,16 @@ class Outputs:
     @property
     def paths(self) -> list[Path]:
         """Every file to write."""
-        found = (self.html, self.json, self.markdown, self.junit)
-        return [path for path in found if path is not None and path != STDOUT]
+        return [path for path in self._named if path != STANDARD_OUTPUT]
+
+    @property
+    def prints(self) -> bool:
+        """Whether one of them takes standard output."""
+        return STANDARD_OUTPUT in self._named
+
+    @property
+    def _named(self) -> list[Path]:
+        return [path for path in (self.html, self.json, self.markdown, self.junit) if path is not None]
 
     def check(self, inputs: Sequence[Path] = ()) -> None:
         """Refuse what cannot be written, before any work is done.
@@ -53,11 +61,24 @@ class Outputs:
         Raises:
             InputError: A file exists and may not be replaced, cannot be written, or is named twice.
         """
+        if self._named.count(STANDARD_OUTPUT) > 1:
+            raise InputError("Two things cannot both go to standard output.", fix="Give one of them a file.")
         for number, path in enumerate(self.paths):
             for other in (*inputs, *self.paths[:number]):
                 if same_file(path, other):
                     raise InputError(f"{path} is named twice.", fix="Give every file a name of its own.")
             check_writable(path, self.force)
+
+    def write(self, path: Path | None, text: Callable[[], str]) -> None:
+        """Write one of them, where it is wanted, whole; or print it.
+
+        Raises:
+            InputError: The path cannot be written.
+        """
+        if path == STANDARD_OUTPUT:
+            hand_over(text())
+        elif path is not None:
+            write_file(path, text())
 
 
 def read_named(path: Path) -> Run:
@@ -141,25 +162,17 @@ def show(
     results = [hold_comparison(gates, comparison) for comparison in comparisons]
     status = status_of_comparisons(comparisons, results, strict=strict)
     pairs = list(zip(comparisons, results, strict=True))
-    markdown = "\n".join(render_comparison_markdown(*pair) for pair in pairs)
-    if outputs.markdown == STDOUT:
-        say_lines(markdown)
-    elif not quiet:
-        for comparison, held in pairs:
+    for comparison, held in () if outputs.prints else pairs:
+        if not quiet:
             print_comparison(comparison, held, file=sys.stdout)
-    elif status is not ExitCode.OK:
-        for _, held in pairs:
+        elif status is not ExitCode.OK:
             print_gates([result for result in held if result.outcome != "passed"], file=sys.stdout)
-    if outputs.json is not None:
-        _write(outputs.json, dumps(document(comparisons, results, Tool("gpuprof", __version__))))
-    if outputs.markdown is not None and outputs.markdown != STDOUT:
-        _write(outputs.markdown, markdown)
-    if outputs.junit is not None:
-        _write(outputs.junit, render_junit(comparisons, results))
-    if outputs.html is not None:
-        _write(outputs.html, _page(pairs))
-    for path in outputs.paths:
-        (tell if outputs.markdown == STDOUT else say)(f"Wrote {path}")
+    tool = Tool("gpuprof", __version__)
+    outputs.write(outputs.json, lambda: dumps(document(comparisons, results, tool)))
+    outputs.write(outputs.markdown, lambda: "\n".join(render_comparison_markdown(*pair) for pair in pairs))
+    outputs.write(outputs.junit, lambda: render_junit(comparisons, results))
+    outputs.write(outputs.html, lambda: _page(pairs))
+    print_written(*outputs.paths, aside=outputs.prints)
     return status
 
 
@@ -171,10 +184,3 @@ def _page(pairs: "Sequence[tuple[Comparison, Sequence[GateResult]]]") -> str:
             f"The page needs the package {error.name}, which is not installed.", fix="Install it."
         ) from error
     return render_comparison_html(pairs, Tool("gpuprof", __version__))
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        replace_text(path, text)
-    except PATH_ERRORS as error:
-        raise InputError(f"Cannot write {path}: {reason(error)}.", fix="Name another path.") from error

@@ -3,6 +3,7 @@
 """`gpuprof doctor`: what works here, what is missing, and what to do about it."""
 
 import json
+import shutil
 import textwrap
 from dataclasses import asdict
 
@@ -14,6 +15,10 @@ from gpuprof.errors import ExitCode
 from gpuprof.text import one_line
 
 _MARKS = {"ok": "ok      ", "absent": "without ", "disturbs": "disturbs", "broken": "BROKEN  "}
+#: What stands under a mark: the rest of what was found, and what to do.
+_INDENT = " " * 10
+#: Columns of the longest line of words, and of the shortest that is still worth a line.
+_WIDEST, _NARROWEST = 110, 30
 
 
 def examine(device_ordinal: int, cluster: str | None = None, *, as_json: bool = False) -> ExitCode:
@@ -42,6 +47,18 @@ def examine(device_ordinal: int, cluster: str | None = None, *, as_json: bool = 
 
 
 def _lines(check: Check) -> str:
-    lines = [f"{_MARKS[check.state]}  {one_line(check.name)}: {one_line(check.text.rstrip('.'))}"]
-    lines += textwrap.wrap(check.fix, 100, initial_indent=" " * 10, subsequent_indent=" " * 10)
-    return "\n".join(lines)
+    found = f"{_MARKS[check.state]}  {one_line(check.name)}: {one_line(check.text.rstrip('.'))}"
+    return "\n".join((*_wrapped(found, ""), *_wrapped(one_line(check.fix), _INDENT)))
+
+
+def _wrapped(text: str, indent: str) -> list[str]:
+    """A sentence within the terminal's width; paths stay whole."""
+    width = min(_WIDEST, max(_NARROWEST, shutil.get_terminal_size((_WIDEST, 24)).columns))
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=_INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

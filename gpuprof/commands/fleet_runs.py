@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuprof import __version__
-from gpuprof.commands.compare_runs import STDOUT, Outputs
+from gpuprof.commands.compare_runs import Outputs
 from gpuprof.commands.options import Force, Quiet
-from gpuprof.commands.output import write_file
-from gpuprof.console import say, say_lines, tell
+from gpuprof.commands.output import print_written
 from gpuprof.errors import ExitCode, InputError, ResultsError, ToolError, nearest_file
 
 if TYPE_CHECKING:
     from gpuprof.comparison.fleet import Fleet
+    from gpuprof.results import Tool
 
 Results = Annotated[
     list[str],
     typer.Argument(
-        metavar="RESULTS…", help="Results files, folders that hold some, or patterns such as 'r/*.json'."
+        metavar="RESULTS", help="Results files, folders that hold some, or patterns such as 'r/*.json'."
     ),
 ]
 FailOnOutlier = Annotated[
@@ -33,7 +33,10 @@ FailOnOutlier = Annotated[
     ),
 ]
 Page = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the page.")]
-Document = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write everything as JSON.")]
+Document = Annotated[
+    Path | None,
+    typer.Option("--json", metavar="FILE|-", help="Write everything as JSON; - prints it instead."),
+]
 Markdown = Annotated[
     Path | None,
     typer.Option("--markdown", metavar="FILE|-", help="Write Markdown tables; - prints them instead."),
@@ -52,6 +55,11 @@ def fleet(
     """Say which of many cards are not like the others, from a results file of each."""
     outputs = Outputs(html, json, markdown, None, force)
     named = list(files_of(results))
+    if not named:
+        raise InputError(
+            f"There is no results file in {', '.join(results)}.",
+            fix="Name results files, or a folder that holds some at any depth.",
+        )
     outputs.check([path for path, _ in named])
     found = read_fleet(named)
     _show(found, outputs, quiet=quiet)
@@ -120,21 +128,19 @@ def _show(fleet: "Fleet", outputs: Outputs, *, quiet: bool) -> None:
     from gpuprof.results import Tool
 
     tool = Tool("gpuprof", __version__)
-    if outputs.markdown == STDOUT:
-        say_lines(render_fleet_markdown(fleet))
-    elif not quiet:
+    if not quiet and not outputs.prints:
         print_fleet(fleet, file=sys.stdout)
-    if outputs.json is not None:
-        write_file(outputs.json, dumps_fleet(fleet_document(fleet, tool)))
-    if outputs.markdown is not None and outputs.markdown != STDOUT:
-        write_file(outputs.markdown, render_fleet_markdown(fleet))
-    if outputs.html is not None:
-        try:
-            from gpuprof.report.fleet_html import render_fleet_html
-        except ModuleNotFoundError as error:
-            raise ToolError(
-                f"The page needs the package {error.name}, which is not installed.", fix="Install it."
-            ) from error
-        write_file(outputs.html, render_fleet_html(fleet, tool))
-    for path in outputs.paths:
-        (tell if outputs.markdown == STDOUT else say)(f"Wrote {path}")
+    outputs.write(outputs.json, lambda: dumps_fleet(fleet_document(fleet, tool)))
+    outputs.write(outputs.markdown, lambda: render_fleet_markdown(fleet))
+    outputs.write(outputs.html, lambda: _page(fleet, tool))
+    print_written(*outputs.paths, aside=outputs.prints)
+
+
+def _page(fleet: "Fleet", tool: "Tool") -> str:
+    try:
+        from gpuprof.report.fleet_html import render_fleet_html
+    except ModuleNotFoundError as error:
+        raise ToolError(
+            f"The page needs the package {error.name}, which is not installed.", fix="Install it."
+        ) from error
+    return render_fleet_html(fleet, tool)

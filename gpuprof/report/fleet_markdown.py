@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fleet as Markdown: the outliers as a table, the cases behind a line that opens."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuprof.comparison.fleet import Fleet, Kind
-from gpuprof.report.fleet_text import case_rows, cautions, far, kind_facts, labels, where, why
+from gpuprof.report.fleet_text import CaseRow, case_rows, cautions, far, kind_facts, labels, where, why
 from gpuprof.report.markdown_text import text
 
 
@@ -31,7 +31,8 @@ def render_fleet_markdown(fleet: Fleet) -> str:
                 change = "–" if group.change is None else far(group.change)
                 rows.append(f"| {text(group.value or '–')} | {group.cards} | {group.outliers} | {change} |")
             parts.append("\n".join(rows))
-        parts.append("\n".join(_cases(kind)))
+        if cases := case_rows(kind):
+            parts.append("\n".join(_cases(cases)))
     if fleet.failures:
         parts.append(
             "\n".join(f"- ✗ {text(card)}: {text(case)}: {text(why)}" for card, case, why in fleet.failures)
@@ -48,8 +49,7 @@ def _findings(kind: Kind) -> Iterator[str]:
         yield f"| {mark} | {' | '.join(map(text, cells))} |"
 
 
-def _cases(kind: Kind) -> Iterator[str]:
-    rows = case_rows(kind)
+def _cases(rows: Sequence[CaseRow]) -> Iterator[str]:
     yield f"<details><summary>{len(rows)} cases</summary>"
     yield ""
     yield "| Case | Cards | Median | Spread | Slowest |"

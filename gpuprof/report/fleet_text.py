@@ -135,7 +135,7 @@ def cautions(fleet: Fleet) -> Iterator[str]:
     if fleet.sources:
         yield f"several sources of {_named(fleet.sources)}: each is judged apart"
     for file, reason in fleet.left_out[:_MOST_NAMED]:
-        yield f"left out: {reason}" if file in reason else f"{file} is left out: {reason}"
+        yield f"left out: {reason}" if file in reason else f"left out: {file}: {reason}"
     if len(fleet.left_out) > _MOST_NAMED:
         yield f"{len(fleet.left_out) - _MOST_NAMED} more files are left out"
 

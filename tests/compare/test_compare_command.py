@@ -136,6 +136,15 @@ def test_markdown_takes_the_terminals_place(files, tmp_path):
     assert "Wrote" in process.stderr
 
 
+def test_json_takes_the_terminals_place(files):
+    process = compare(files, "base.json", "slower.json", "--json", "-")
+    assert json.loads(process.stdout)["comparisons"][0]["counts"]["regressed"] == 2
+    both = compare(files, "base.json", "slower.json", "--json", "-", "--markdown", "-")
+    assert both.returncode == 2
+    assert "cannot both go to standard output" in both.stderr
+    assert not (files / "-").exists()
+
+
 def test_a_folder_is_rounds_of_one_code(tmp_path):
     for side, seeds in (("base", range(8)), ("new", range(8, 16))):
         (tmp_path / side).mkdir()

@@ -63,6 +63,18 @@ def test_the_trial_launch_counts_what_the_doctor_expects():
     assert measurement.counters["global_load_sectors"].value == checks._TRIAL_ELEMENTS * 4 // 32
 
 
+@pytest.mark.parametrize(("columns", "most"), [("40", 40), ("10", 30), ("500", 110)])
+def test_lines_fit_the_terminal(monkeypatch, columns, most):
+    monkeypatch.setenv("COLUMNS", columns)
+    text = "kernels that include cuda_fp16.h cannot be compiled here " * 3
+    path = f"/a/long/{'x' * 200}"
+    lines = command._lines(Check("CUDA's headers", "absent", text, f"{text}in {path}")).split("\n")
+    assert lines[0].startswith("without   CUDA's headers:")
+    assert all(line.startswith(" " * 10) for line in lines[1:])
+    assert all(len(line) <= most for line in lines[:-1])
+    assert lines[-1].strip() == path  # it stays whole
+
+
 def test_permission_is_read_from_the_driver_and_the_capabilities(monkeypatch):
     texts = {}
     monkeypatch.setattr(checks, "_text", lambda path: texts.get(path.name, ""))

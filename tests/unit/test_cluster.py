@@ -5,6 +5,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -221,6 +222,16 @@ def test_fleet_of_one_version_is_taken_whatever_its_numpy():
 def test_address_that_makes_no_sense_is_bad_input(address):
     with pytest.raises(InputError, match="--cluster"):
         sites_in(address, "sim")
+
+
+def test_misspelt_cluster_of_this_machine_is_told_at_once(monkeypatch):
+    def unknown(host, port):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(InputError, match="--cluster loca:2 names no machine") as caught:
+        sites_in("loca:2", "sim")
+    assert caught.value.fix == "Did you mean local:2?"
 
 
 def test_numbers_of_gpus_do_not_go_with_a_cluster():

@@ -41,7 +41,10 @@ def driver() -> Any:
     try:
         (status,) = bindings.cuInit(0)
     except (RuntimeError, OSError) as error:
-        raise BackendUnavailable("No NVIDIA driver is installed here (libcuda.so.1 is missing).") from error
+        raise BackendUnavailable(
+            "No NVIDIA driver is installed here (libcuda.so.1 is missing).",
+            fix="Without a GPU kernels are executed on the CPU: --device sim.",
+        ) from error
     if status != bindings.CUresult.CUDA_SUCCESS:
         raise BackendUnavailable(f"The NVIDIA driver cannot be used: {status.name}.")
     return bindings

@@ -5,9 +5,10 @@
 import logging
 import os
 import re
+import socket
 from contextlib import suppress
 
-from gpuprof.errors import BackendUnavailable, InputError
+from gpuprof.errors import BackendUnavailable, InputError, did_you_mean
 from gpuprof.measure.cluster.connection import Connection, import_distributed
 
 PREFIX = "local:"
@@ -27,6 +28,8 @@ def connect(address: str, *, gpus: bool) -> Connection:
         ToolError: Dask is not installed.
     """
     if not address.startswith(PREFIX):
+        if meant := _meant_local(address):
+            raise InputError(f"--cluster {address} names no machine that is known.", fix=meant)
         return Connection(address, address)
     count = address.removeprefix(PREFIX)
     if not re.fullmatch("[0-9]{1,3}", count) or not 1 <= int(count) <= _MOST:
@@ -34,6 +37,18 @@ def connect(address: str, *, gpus: bool) -> Connection:
             f"--cluster {address} names no number of workers.", fix=f"Write local:1 to local:{_MOST}."
         )
     return _make(address, int(count), gpus=gpus)
+
+
+def _meant_local(address: str) -> str:
+    """A question, where an address is `local:N` misspelt and no machine's: nobody would ever answer."""
+    host, _, count = address.partition(":")
+    if not re.fullmatch("[0-9]{1,3}", count) or not (meant := did_you_mean(host, ["local"])):
+        return ""
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        return meant.replace("local", f"{PREFIX}{count}")
+    return ""
 
 
 def _make(address: str, count: int, *, gpus: bool) -> Connection:
