@@ -7,9 +7,10 @@
     python benchmarks/survival.py --what gpus --by SIGKILL "SIGKILL of a worker"
 
 A run is the executor's, so that no GPU is needed: two kernels at eight sizes. With `--what` it is one on two
-emulated GPUs, on a Dask cluster of two workers, or on an emulated GPU with a stand-in for Nsight Compute. A
-moment is drawn as a row, from before the first to after the last, and a time after it: other work on the
-machine changes neither.
+emulated GPUs, on a Dask cluster of two workers, on an emulated GPU with a stand-in for Nsight Compute, or a
+search on the executor. A moment is drawn as a row, from before the first to after the last, and a time after
+it: other work on the machine changes neither. A search does not say its rows: its moment is a time, and what
+its file held just before counts as said.
 """
 
 import argparse
@@ -69,6 +70,8 @@ class Setup:
         devices: How many measure each case.
         environment: Variables that it needs.
         gone_s: How long what was told to end may take to be gone.
+        each: Rows at one size on one device.
+        searches: Whether it is a search, of the kernel of the tests of searching.
     """
 
     options: tuple[str, ...]
@@ -76,11 +79,13 @@ class Setup:
     devices: int = 1
     environment: Mapping[str, str] = field(default_factory=dict)
     gone_s: float = 3.0
+    each: int = len(KERNELS)
+    searches: bool = False
 
     @property
     def cases(self) -> int:
         """How many rows it has in the end."""
-        return len(self.sizes) * len(KERNELS) * self.devices
+        return len(self.sizes) * self.each * self.devices
 
     @property
     def counts(self) -> bool:
@@ -91,8 +96,8 @@ class Setup:
     def command(self) -> tuple[str, ...]:
         """Its command line."""
         sizes = ",".join(map(str, self.sizes))
-        what = ("-m", "gpuprof", "transpose", "-k", ",".join(KERNELS), "--sizes", sizes)
-        return (*what, *self.options)
+        what = ("tune", "scale.cu") if self.searches else ("transpose", "-k", ",".join(KERNELS))
+        return ("-m", "gpuprof", *what, "--sizes", sizes, *self.options)
 
 
 SETUPS = {
@@ -102,6 +107,7 @@ SETUPS = {
     ),
     "cluster": Setup(("--device", "sim:h200", "--cluster", "local:2"), gone_s=15.0),
     "ncu": Setup(("--device", "0", "--ncu", *_QUICK), (32, 64, 96), environment=_EMULATED, gone_s=15.0),
+    "tune": Setup(("--device", "sim:h200", "--budget", "20"), (512, 1024, 2048), each=5, searches=True),
 }
 #: Each run has one core: those side by side do not wait for each other.
 _CORES = cycle(sorted(os.sched_getaffinity(0)))
@@ -109,6 +115,7 @@ _CORES = cycle(sorted(os.sched_getaffinity(0)))
 _MARK = "GPUPROF_SURVIVAL"
 _DONE = re.compile(r"^\[\d+/\d+\] (\S+) (\S+)(?: on (.+?))? \d+x\d+: ok", re.MULTILINE)
 _PROFILED = re.compile(r"^ncu: (\S+) (\S+) ", re.MULTILINE)
+_KNOWN = re.compile(r"^Going on from .*: (\d+) points? (?:is|are) known", re.MULTILINE)
 _RESCUED = re.compile(r"its rows are in (\S+)$", re.MULTILINE)
 
 #: Kernel, size, and the device where there are several.
@@ -133,9 +140,11 @@ class Moment:
 
         Args:
             numbers: Where chance comes from.
-            start_s: How long a run takes until its first row.
+            start_s: How long a run takes until its first row, or a search in all.
             setup: What runs.
         """
+        if setup.searches:
+            return cls(0, numbers.uniform(0, start_s))
         rows = numbers.randint(0, setup.cases * (2 if setup.counts else 1))
         return cls(rows, numbers.uniform(0, start_s if rows == 0 else 0.2))
 
@@ -178,7 +187,7 @@ class Outcome:
 
 
 def start_s(folder: Path, setup: Setup) -> float:
-    """How long a run takes until its first row; the compile cache is full then.
+    """How long a run takes until its first row, and a search in all; the compile cache is full then.
 
     Raises:
         RuntimeError: A run fails.
@@ -189,7 +198,7 @@ def start_s(folder: Path, setup: Setup) -> float:
         raise RuntimeError(errors)
     begin = time.monotonic()
     process, _ = _start(setup, folder, "-o", "warm")
-    _read_rows(process, 1)
+    _read_rows(process, setup.cases if setup.searches else 1)
     took = time.monotonic() - begin
     process.communicate()
     return took
@@ -211,6 +220,8 @@ def kill(
         process, mark = _start(setup, folder, "-o", "out", **environment)
         errors = _read_rows(process, moment.rows)
         time.sleep(moment.after_s)
+        results = folder / "out" / "results.json"
+        told = list(_held(results)) if setup.searches else []
         if kind in KINDS:
             number, victim, allowed = KINDS[kind]
             _kill(process, mark, number, victim)
@@ -218,10 +229,9 @@ def kill(
             allowed = FAULTS[kind]
             errors += _FAULTS[kind](setup, folder)
         errors += process.communicate()[1]
-        told = _rows_told(errors)
+        told = told or _rows_told(errors)
         left = _left_behind(mark, setup.gone_s)
         rescued = _RESCUED.search(errors)
-        results = folder / "out" / "results.json"
         if rescued and not (process.returncode == 0 and results.exists()):
             results = folder / rescued[1]
         readable = True
@@ -249,25 +259,36 @@ def _held(results: Path) -> dict[Row, Measurement]:
     run = read_run(results)
     labels = ["" if len(run.devices) == 1 else run.device_label(each) for each in range(len(run.devices))]
     return {
-        (case.kernel, case.problem.label, labels[case.device]): case for case in run.cases if not case.lost
+        (_named(case, run.tuning is not None), case.problem.label, labels[case.device]): case
+        for case in run.cases
+        if not case.lost
     }
+
+
+def _named(case: Measurement, is_point: bool) -> str:
+    """What a row is called; the points of a search are of one kernel."""
+    return f"{case.kernel} {dict(case.params)} {case.block}" if is_point else case.kernel
 
 
 def _gone_on_with(outcome: Outcome, folder: Path, held: dict[Row, Measurement], setup: Setup) -> Outcome:
     results = folder / "out" / "results.json"
-    process, mark = _start(setup, folder, *(("--resume", "out") if results.exists() else ("-o", "out")))
+    again = ("--resume", "out") if results.exists() and not setup.searches else ("-o", "out")
+    process, mark = _start(setup, folder, *again)
     _, errors = process.communicate()
     run = read_run(results)
     now = _held(results)
     all_right = len(run.cases) == setup.cases and all(case.outcome == "ok" for case in run.cases)
     if setup.counts:
         all_right = all_right and not lacks_counters(run)
+    known = _KNOWN.search(errors)
+    forgotten = len(held) - (int(known[1]) if known else 0) if setup.searches else 0
     counted = {row[:2] for row, case in held.items() if is_profiled(case)}
     return replace(
         outcome,
         left=outcome.left + _left_behind(mark, setup.gone_s),
         repeated=sum(row in held for row in _rows_told(errors))
-        + sum(row in counted for row in _PROFILED.findall(errors)),
+        + sum(row in counted for row in _PROFILED.findall(errors))
+        + forgotten,
         changed=sum(
             now.get(row) != case for row, case in held.items() if not setup.counts or row[:2] in counted
         ),
@@ -369,6 +390,8 @@ def _start(
     setup: Setup, folder: Path, *options: str, **environment: str
 ) -> tuple["subprocess.Popen[str]", str]:
     mark = secrets.token_hex(8)
+    if setup.searches:
+        (folder / "scale.cu").write_text(_searched_kernel(), encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, *setup.command, *options],
         cwd=folder,
@@ -438,6 +461,13 @@ def _alive(mark: str) -> list[int]:
 
 def _rows_told(text: str) -> list[Row]:
     return [(kernel, size, device) for kernel, size, device in _DONE.findall(text)]
+
+
+def _searched_kernel() -> str:
+    sys.path.insert(0, str(ROOT / "tests" / "tune"))
+    from scale_source import SCALE
+
+    return SCALE.replace(", [2048, 1]", "")
 
 
 def _stand_in(folder: Path) -> str:
