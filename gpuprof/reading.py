@@ -56,15 +56,17 @@ def read_run(path: Path) -> Run:
     path = results_file(path)
     try:
         content = read_content(path)
-        text = content.decode()
     except PATH_ERRORS as error:
-        fix = nearest_file(path) or "Name a results.json that gpuprof wrote."
-        raise ResultsError(f"Cannot read {path}: {reason(error)}.", fix=fix) from error
-    if page_data.is_page(text):
-        return parse_run(_document_of_page(text, path), str(path))
+        raise _unreadable(path, error) from error
     run = decoding.decoded(Run, content)
     if run is not None and run.schema_version == SCHEMA_VERSION:
         return _checked(run, str(path))
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, error) from error
+    if page_data.is_page(text):
+        return parse_run(_document_of_page(text, path), str(path))
     try:
         return parse_run(_document(text), str(path))
     except json.JSONDecodeError as error:
@@ -76,6 +78,11 @@ def read_run(path: Path) -> Run:
         raise ResultsError(
             f"{path} is not a gpuprof results file: it is nested too deeply, or a number is too long."
         ) from error
+
+
+def _unreadable(path: Path, error: Exception) -> ResultsError:
+    fix = nearest_file(path) or "Name a results.json that gpuprof wrote."
+    return ResultsError(f"Cannot read {path}: {reason(error)}.", fix=fix)
 
 
 def _document_of_page(text: str, path: Path) -> Any:

@@ -6,6 +6,7 @@ Each process takes every so manieth file and sends what is kept of it through a 
 command ends first, however it does, the next thing sent finds nobody, and the process ends too.
 """
 
+import gc
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
@@ -92,6 +93,7 @@ def _serve(files: Sequence[Path], sent: Connection, ends: Sequence[Connection]) 
     """
     status = 0
     try:
+        gc.disable()  # nothing that is read refers to itself
         for end in ends:
             end.close()
         for read in _read(files):

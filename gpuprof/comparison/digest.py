@@ -4,7 +4,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES
@@ -14,9 +14,8 @@ from gpuprof.comparison.compared import name_on_any_device, round_medians
 from gpuprof.results import Measurement, Run
 
 
-@dataclass(frozen=True, slots=True)
-class CaseDigest:
-    """One case on one card.
+class CaseDigest(NamedTuple):
+    """One case on one card: a tuple, since a fleet has tens of thousands.
 
     Args:
         key: The same for the same case of the same source, and hashable.

@@ -54,7 +54,7 @@ def without_parts(reads):
     for read in map(told, reads):
         if isinstance(read, RunDigest):
             cards = [
-                replace(card, cases=tuple(replace(case, part="") for case in card.cases))
+                replace(card, cases=tuple(case._replace(part="") for case in card.cases))
                 for card in read.cards
             ]
             yield replace(read, cards=tuple(cards))
