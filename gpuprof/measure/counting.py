@@ -18,7 +18,7 @@ from gpuprof.bounds import with_bounds, without_impossible_time
 from gpuprof.errors import GpuprofError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, lines_of_another
-from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Count, Counted, Open, Opened, OpenExecutor
 from gpuprof.results import Measurement
 
@@ -123,7 +123,9 @@ class Counting:
         if worker is not None:
             self._discard(worker)
 
-    def _count(self, job: _Job, worker: WorkerProcess | None) -> tuple[Measurement, WorkerProcess | None]:
+    def _count(
+        self, job: _Job, worker: WorkerProcess | None, tries: int = 1
+    ) -> tuple[Measurement, WorkerProcess | None]:
         """The case with its counts, or why it has none; and the process, where it lives."""
         try:
             if worker is None:
@@ -136,6 +138,9 @@ class Counting:
             return _uncounted(job.measurement, why), None
         except (WorkerDied, GpuprofError, KeyboardInterrupt) as error:
             self._discard(worker)
+            taken = isinstance(error, WorkerDied) and error.taken
+            if taken and tries < TRIES_WHEN_TAKEN and not self._closed:
+                return self._count(job, None, tries + 1)
             return _uncounted(job.measurement, f"the process that counted it was lost: {error}"), None
         return _counted(job.measurement, answer, self._request), worker
 

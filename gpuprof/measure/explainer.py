@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from gpuprof.errors import GpuprofError
 from gpuprof.measure.case import Case
-from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Explain, Explained, Open, Opened, OpenExecutor
 from gpuprof.measure.symptoms import Question, Symptom
 from gpuprof.measure.transport import Worker
@@ -73,6 +73,7 @@ class Explainer:
         question: Question,
         opened: Opened,
         lane: Worker | None,
+        tries: int = 1,
     ) -> tuple[Measurement, bool]:
         """The measurement with what explains it.
 
@@ -82,6 +83,7 @@ class Explainer:
             question: What to look for.
             opened: What its worker opened.
             lane: That worker, where it lives and is the executor itself.
+            tries: How often that was asked, this one included.
 
         Returns:
             The measurement, and whether the worker that was asked is still there.
@@ -95,6 +97,9 @@ class Explainer:
             )
         except (WorkerDied, WorkerTimeout, GpuprofError) as error:
             self._discard()
+            taken = lane is None and isinstance(error, WorkerDied) and error.taken
+            if taken and tries < TRIES_WHEN_TAKEN and not self._closed:
+                return self.explain(case, measurement, question, opened, None, tries + 1)
             lost = f"the process that was to explain it was lost: {error}"
             return replace(measurement, explanation_reason=lost), False
         if answer.explanation is None:

@@ -21,7 +21,8 @@ from gpuprof.text import cut
 _OPEN_TIMEOUT_S = 120.0
 #: How soon a wait notices that the run has been asked to end.
 _POLL_S = 0.1
-
+#: How often a process may be taken from outside before that has to do with what it is asked.
+TRIES_WHEN_TAKEN = 3
 
 #: Characters of what a worker prints that are kept: the last ones.
 _MOST_PRINTED = 1 << 16
@@ -64,7 +65,7 @@ def child_environment() -> dict[str, str]:
 
 
 class WorkerProcess:
-    """One worker process with its backend opened.
+    """One worker process with its backend opened. One that is taken from outside while it starts is replaced.
 
     Args:
         request: What to open.
@@ -75,6 +76,20 @@ class WorkerProcess:
     """
 
     def __init__(self, request: Open | OpenExecutor, patience_s: float = _OPEN_TIMEOUT_S) -> None:
+        for tries in range(1, TRIES_WHEN_TAKEN + 1):
+            self._start()
+            try:
+                self.opened: Opened = self.ask(request, patience_s)
+                return
+            except (WorkerDied, WorkerTimeout) as error:
+                self.close()
+                if isinstance(error, WorkerTimeout) or not error.taken or tries == TRIES_WHEN_TAKEN:
+                    raise BackendUnavailable(f"The worker process could not start: {error}.") from error
+            except BaseException:
+                self.close()
+                raise
+
+    def _start(self) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "gpuprof.measure.worker", str(os.getpid())],
             stdin=subprocess.PIPE,
@@ -89,14 +104,6 @@ class WorkerProcess:
         Thread(target=self._read, daemon=True).start()
         self._listener = Thread(target=self._listen, daemon=True)
         self._listener.start()
-        try:
-            self.opened: Opened = self.ask(request, patience_s)
-        except (WorkerDied, WorkerTimeout) as error:
-            self.close()
-            raise BackendUnavailable(f"The worker process could not start: {error}.") from error
-        except BaseException:
-            self.close()
-            raise
 
     def ask(self, request: Any, timeout_s: float, *, compile_s: float | None = None) -> Any:
         """Send a request and wait for its answer.

@@ -15,7 +15,7 @@ from gpuprof.bounds import with_bounds
 from gpuprof.errors import GpuprofError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, unmeasured
-from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess, WorkerTimeout
 from gpuprof.measure.protocol import Build, Built, Count, Counted, OpenExecutor
 from gpuprof.results import Measurement
 
@@ -163,7 +163,10 @@ class Crew:
             raise
         return begun
 
-    def _asked(self, worker: WorkerProcess | None, case: Case, ask: _Ask) -> tuple[Any, WorkerProcess | None]:
+    def _asked(
+        self, worker: WorkerProcess | None, case: Case, ask: _Ask, tries: int = 1
+    ) -> tuple[Any, WorkerProcess | None]:
+        """The answer, or why there is none; and the process, where it lives."""
         try:
             if worker is None:
                 worker = self._idle.pop() if self._idle else WorkerProcess(self._request)
@@ -172,7 +175,11 @@ class Crew:
         except WorkerTimeout:
             return self._lost(worker, "it takes too long")
         except (WorkerDied, GpuprofError, KeyboardInterrupt) as error:
-            return self._lost(worker, f"its process was lost: {error}")
+            lost = self._lost(worker, f"its process was lost: {error}")
+            taken = isinstance(error, WorkerDied) and error.taken
+            if taken and tries < TRIES_WHEN_TAKEN and not self._closed:
+                return self._asked(None, case, ask, tries + 1)
+            return lost
 
     def _lost(self, worker: WorkerProcess | None, why: str) -> tuple[str, None]:
         if worker is not None:

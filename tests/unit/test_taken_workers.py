@@ -1,0 +1,124 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that are taken from outside, as for want of memory: whatever they were asked is asked again."""
+
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+from unit_support import DEVICE
+
+from gpuprof.errors import BackendUnavailable
+from gpuprof.measure import counting, process
+from gpuprof.measure.counting import Counting
+from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess
+from gpuprof.measure.protocol import Built, Counted, Open, Opened, OpenExecutor
+from gpuprof.tuning import crew
+from gpuprof.tuning.crew import Crew
+
+NONE = Open("none", "sm_86", 0, 0.1)
+CASE = SimpleNamespace(kernel=SimpleNamespace(id="k"))
+
+
+def starting(monkeypatch, ends, times):
+    """Replace the first processes by programs that end so.
+
+    Returns:
+        What was started so far.
+    """
+    started = []
+    popen = process.subprocess.Popen
+
+    def start(command, **options):
+        started.append(command)
+        return popen([sys.executable, "-c", ends] if len(started) <= times else command, **options)
+
+    monkeypatch.setattr(process, "subprocess", SimpleNamespace(Popen=start, PIPE=process.subprocess.PIPE))
+    return started
+
+
+KILLED = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+
+
+def test_worker_that_is_taken_while_it_starts_is_replaced(monkeypatch):
+    started = starting(monkeypatch, KILLED, TRIES_WHEN_TAKEN - 1)
+    worker = WorkerProcess(NONE)
+    assert worker.opened.backend == "none"
+    assert len(started) == TRIES_WHEN_TAKEN
+    worker.close()
+
+
+@pytest.mark.parametrize(
+    ("ends", "tries", "words"),
+    [(KILLED, TRIES_WHEN_TAKEN, "killed by SIGKILL"), ("raise SystemExit('no driver')", 1, "status 1")],
+)
+def test_worker_that_never_starts_is_an_environment_error(monkeypatch, ends, tries, words):
+    started = starting(monkeypatch, ends, 99)
+    with pytest.raises(BackendUnavailable, match=f"could not start: .*{words}"):
+        WorkerProcess(NONE)
+    assert len(started) == tries
+
+
+class Mortal:
+    """In the place of a worker: of all together the first few die when they are asked."""
+
+    def __init__(self, deaths, answer, *, taken=True):
+        self.deaths, self.answer, self.taken = deaths, answer, taken
+        self.asked = self.opened_so_far = self.closed = 0
+
+    def __call__(self, request):
+        self.opened_so_far += 1
+        return self
+
+    def ask(self, request, timeout_s):
+        self.asked += 1
+        if self.asked <= self.deaths:
+            raise WorkerDied("the worker process was killed by SIGKILL", taken=self.taken)
+        return self.answer
+
+    def close(self):
+        self.closed += 1
+
+
+def built(mortal, monkeypatch):
+    """What a crew of one tells of a case."""
+    told = []
+    monkeypatch.setattr(crew, "WorkerProcess", mortal)
+    monkeypatch.setattr(crew, "unmeasured", lambda case, kernel, outcome, why, because: why)
+    with Crew(OpenExecutor(DEVICE, 0), workers=1) as one:
+        one.build([CASE], lambda index, answer: told.append(answer), time.monotonic() + 60)
+    return told
+
+
+def test_point_of_a_search_survives_the_process_that_is_taken(monkeypatch):
+    answer = object()
+    mortal = Mortal(TRIES_WHEN_TAKEN - 1, Built(answer))
+    assert built(mortal, monkeypatch) == [answer]
+    assert mortal.opened_so_far == TRIES_WHEN_TAKEN
+
+
+@pytest.mark.parametrize(("taken", "tries"), [(True, TRIES_WHEN_TAKEN), (False, 1)])
+def test_point_that_costs_every_process_is_told(monkeypatch, taken, tries):
+    mortal = Mortal(99, None, taken=taken)
+    (why,) = built(mortal, monkeypatch)
+    assert "its process was lost: the worker process was killed by SIGKILL" in why
+    assert mortal.asked == tries == mortal.closed
+
+
+@pytest.mark.parametrize(("deaths", "is_counted"), [(TRIES_WHEN_TAKEN - 1, True), (TRIES_WHEN_TAKEN, False)])
+def test_counts_survive_the_process_that_is_taken(monkeypatch, deaths, is_counted):
+    answer = Counted({}, None, "", ())
+    mortal = Mortal(deaths, answer)
+    monkeypatch.setattr(counting, "WorkerProcess", mortal)
+    monkeypatch.setattr(counting, "_counted", lambda measurement, found, request: found)
+    monkeypatch.setattr(counting, "_uncounted", lambda measurement, why: why)
+    told = []
+    behind = Counting(NONE, Opened(DEVICE, "gpu", None, {}, 1), lambda index, found: told.append(found))
+    behind.add(0, CASE, SimpleNamespace())
+    behind.wait()
+    behind.close()
+    if is_counted:
+        assert told == [answer]
+    else:
+        assert told == ["the process that counted it was lost: the worker process was killed by SIGKILL"]
