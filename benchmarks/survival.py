@@ -9,8 +9,8 @@
 A run is the executor's, so that no GPU is needed: two kernels at eight sizes. With `--what` it is one on two
 emulated GPUs, on a Dask cluster of two workers, on an emulated GPU with a stand-in for Nsight Compute, or a
 search on the executor. A moment is drawn as a row, from before the first to after the last, and a time after
-it: other work on the machine changes neither. A search does not say its rows: its moment is a time, and what
-its file held just before counts as said.
+it: other work on the machine changes neither. A search does not say its rows: those count as said that its
+file holds.
 """
 
 import argparse
@@ -140,11 +140,9 @@ class Moment:
 
         Args:
             numbers: Where chance comes from.
-            start_s: How long a run takes until its first row, or a search in all.
+            start_s: How long a run takes until its first row.
             setup: What runs.
         """
-        if setup.searches:
-            return cls(0, numbers.uniform(0, start_s))
         rows = numbers.randint(0, setup.cases * (2 if setup.counts else 1))
         return cls(rows, numbers.uniform(0, start_s if rows == 0 else 0.2))
 
@@ -187,7 +185,7 @@ class Outcome:
 
 
 def start_s(folder: Path, setup: Setup) -> float:
-    """How long a run takes until its first row, and a search in all; the compile cache is full then.
+    """How long a run takes until its first row; the compile cache is full then.
 
     Raises:
         RuntimeError: A run fails.
@@ -198,7 +196,7 @@ def start_s(folder: Path, setup: Setup) -> float:
         raise RuntimeError(errors)
     begin = time.monotonic()
     process, _ = _start(setup, folder, "-o", "warm")
-    _read_rows(process, setup.cases if setup.searches else 1)
+    _wait_for_rows(setup, process, folder / "warm" / "results.json", 1)
     took = time.monotonic() - begin
     process.communicate()
     return took
@@ -218,9 +216,9 @@ def kill(
     """
     with _made_ready(kind, folder) as environment:
         process, mark = _start(setup, folder, "-o", "out", **environment)
-        errors = _read_rows(process, moment.rows)
-        time.sleep(moment.after_s)
         results = folder / "out" / "results.json"
+        errors = _wait_for_rows(setup, process, results, moment.rows)
+        time.sleep(moment.after_s)
         told = list(_held(results)) if setup.searches else []
         if kind in KINDS:
             number, victim, allowed = KINDS[kind]
@@ -410,6 +408,15 @@ def _prepare(core: int) -> None:
     os.sched_setaffinity(0, {core})
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+
+
+def _wait_for_rows(setup: Setup, process: "subprocess.Popen[str]", results: Path, rows: int) -> str:
+    """Wait until so many rows are done; what the run has said by then, as far as it was read."""
+    if not setup.searches:
+        return _read_rows(process, rows)
+    while len(_held(results)) < rows and process.poll() is None:
+        time.sleep(0.01)
+    return ""
 
 
 def _read_rows(process: "subprocess.Popen[str]", rows: int) -> str:
