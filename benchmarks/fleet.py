@@ -147,14 +147,16 @@ def read_files(cards: int, rounds: int) -> None:
             read_run(path)
         reading = time.process_time() - begin
         command = [sys.executable, "-m", "gpuprof", "fleet", name, "--html", f"{name}/fleet.html", "--quiet"]
+        begin = time.monotonic()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
+        wall = time.monotonic() - begin
         whole = usage.ru_utime + usage.ru_stime
         memory = usage.ru_maxrss / 1024
     print(
-        f"{cards:,} files of {rounds} rounds, {size / 1e6:.0f} MB: the command takes {whole:.1f} s with the"
-        f" page, {reading:.1f} s of it for reading, and {memory:.0f} MiB; status"
-        f" {os.waitstatus_to_exitcode(status)}"
+        f"{cards:,} files of {rounds} rounds, {size / 1e6:.0f} MB: the command takes {wall:.1f} s with the"
+        f" page, {whole:.1f} s of all cores together and {memory:.0f} MiB; one process reads them in"
+        f" {reading:.1f} s; status {os.waitstatus_to_exitcode(status)}; load {os.getloadavg()[0]:.1f}"
     )
 
 
