@@ -329,7 +329,6 @@ def test_integer_beyond_every_float_is_refused(document):
     ("make", "why"),
     [
         (lambda path: path.write_bytes(b'{"a": "\xff"}'), "it is not UTF-8 text"),
-        (lambda path: path.mkdir(), "Is a directory"),
         (lambda path: None, "No such file or directory"),
     ],
 )
@@ -340,6 +339,18 @@ def test_unreadable_path_says_why(tmp_path, make, why):
         read_run(path)
     assert caught.value.what == f"Cannot read {path}: {why}."
     assert caught.value.exit_code == ExitCode.BAD_INPUT
+
+
+def test_folder_is_read_by_the_results_in_it(run, tmp_path):
+    with pytest.raises(ResultsError) as caught:
+        read_run(tmp_path)
+    assert caught.value.what == f"{tmp_path} holds no results.json."
+    write_run(run, tmp_path / "r.json")
+    with pytest.raises(ResultsError) as caught:
+        read_run(tmp_path)
+    assert caught.value.fix == f"Name a file: {tmp_path / 'r.json'}."
+    (tmp_path / "r.json").rename(tmp_path / "results.json")
+    assert read_run(tmp_path) == run
 
 
 def test_failed_write_leaves_the_old_file_and_no_litter(run, tmp_path, monkeypatch):
