@@ -349,7 +349,9 @@ class _Decoder:
         # What is merged below still stands where it stood.
         self.places = tuple(tuple((item.ptx_line, item.line) for item in block.items) for block in flow)
         # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
-        places = {v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name]) for v in shared}
+        places = {
+            v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name], v.align) for v in shared
+        }
         merge_shared_accesses(flow, places)
         addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}
         self.functions = CallGraph(module).addresses

@@ -38,6 +38,23 @@ def stores(*offsets: int) -> str:
     return f"{HEAD} __shared__ float s[32][4]; {text} }}"
 
 
+def carried(start: str, term: str, step: str) -> str:
+    """A kernel whose loop reads at a pointer, and beside it, and moves that on."""
+    return f"""{HEAD}
+    __shared__ float s[4096];
+    s[t] = A[t];
+    __syncthreads();
+    float q = 0;
+    const float *p = {start};
+#pragma unroll 1
+    for (int i = 0; i < n; i++, p += {step}) {{
+        q += {term};
+        __syncthreads();
+    }}
+    O[t] = q;
+}}"""
+
+
 CASES = {
     "a whole row": (loads(4, 0, 1, 2, 3), {"LDS.128": 1, "STS": 4}),
     "three of four": (loads(4, 1, 2, 3), {"LDS.128": 1, "STS": 4}),
@@ -138,6 +155,22 @@ CASES = {
     O[t] = q;
 }}""",
         {"LDS.128": 8, "STS": 32},
+    ),
+    "a pointer that a loop advances from the array's start": (
+        carried("s", "p[0] * A[i] + p[1]", "68"),
+        {"LDS.64": 1, "STS": 1},
+    ),
+    "places beside a pointer that a loop advances": (
+        carried("s", "p[16 * t] * A[i] + p[16 * t + 1]", "68"),
+        {"LDS": 2, "STS": 1},
+    ),
+    "such places in an array that is aligned": (
+        carried("s", "p[16 * t] * A[i] + p[16 * t + 1]", "68").replace("float s", "__align__(16) float s"),
+        {"LDS.64": 1, "STS": 1},
+    ),
+    "from the greater of two places on": (
+        carried("s + max(16 * t, 8 * n)", "p[0] * A[i] + p[1]", "0"),
+        {"LDS": 2, "STS": 1},
     ),
     "reg_2x1": (
         "#define real float\n#define TILE 32\n" + (KERNELS / "gemm" / "reg_2x1.cu").read_text(),

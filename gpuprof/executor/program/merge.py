@@ -5,12 +5,15 @@
 PTX shows four loads, or stores, of consecutive words; where their address is provably a multiple of 16,
 the hardware runs one of 128 bits. What is provable follows from how addresses are computed: the alignment
 of a sum is the lesser of its terms', that of a product the product of its factors'. An address that is
-written as a variable and a number is known entirely. Which accesses merge is read off the machine code that
-ptxas makes.
+written as a variable and a number is known entirely. Of the sum of two registers, one of which is written in
+several places, as one that a loop advances (but for that advance itself), ptxas knows no more than the
+alignment that variables in it were declared with, and not where they lie; of a difference of registers, of a
+minimum and of a maximum nothing. Which accesses merge is read off the machine code that ptxas makes.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from gpuprof.executor.program.calls import SYSTEM_CALLS
@@ -38,10 +41,12 @@ class Place:
     Attributes:
         modulus: A power of two, in bytes.
         remainder: What is left of its address, divided by that.
+        declared: The alignment that it was declared with, in bytes; that of its address where that is less.
     """
 
     modulus: int
     remainder: int = 0
+    declared: int = _ENOUGH
 
     @property
     def alignment(self) -> int:
@@ -49,9 +54,9 @@ class Place:
         return math.gcd(self.modulus, self.remainder)
 
     @classmethod
-    def at(cls, offset: int) -> "Place":
-        """Return what is known of a variable that lies at `offset` in shared memory."""
-        return cls(_ENOUGH, offset % _ENOUGH)
+    def at(cls, offset: int, declared: int = _ENOUGH) -> "Place":
+        """Return what is known of a variable of some declared alignment at `offset` in shared memory."""
+        return cls(_ENOUGH, offset % _ENOUGH, declared)
 
 
 def merge_shared_accesses(blocks: list[BasicBlock], places: dict[str, Place]) -> None:
@@ -61,62 +66,105 @@ def merge_shared_accesses(blocks: list[BasicBlock], places: dict[str, Place]) ->
         blocks: The kernel's basic blocks.
         places: What is known of each shared variable's address.
     """
-    symbols = {name: place.alignment for name, place in places.items()}
-    aligned = _alignments((item for block in blocks for item in block.body), symbols)
+    aligned = _alignments([item for block in blocks for item in block.body], places)
     for block in blocks:
         for name in ("ld", "st"):
             block.body = _merged(block.body, aligned, places, name)
 
 
-def _alignments(body: Iterable[Instruction], symbols: dict[str, int]) -> dict[str, int]:
-    """Return for each register a power of two that all its values are multiples of.
+def _alignments(body: Sequence[Instruction], places: Mapping[str, Place]) -> dict[str, int]:
+    """Return for each register a power of two that all its values are multiples of."""
+    writes = Counter(name for item in body for name in reads_and_writes(item)[1])
+    numbers = {
+        item.operands[0].name
+        for item in body
+        if item.opcode[0] == "mov" and isinstance(item.operands[0], Reg) and isinstance(item.operands[1], Imm)
+    }
+    fixed = {name for name in numbers if writes[name] == 1}
+    several = {name for name, times in writes.items() if times > 1}
+    declared = {name: min(place.alignment, place.declared) for name, place in places.items()}
+    carried = _Alignments(body, declared, fixed).known if several else {}
+    carried = {name: carried[name] for name in several}
+    return _Alignments(body, {name: place.alignment for name, place in places.items()}, fixed, carried).known
+
+
+class _Alignments:
+    """What registers are multiples of.
 
     Starts from the most hopeful assumption and weakens it until every definition agrees, so that an
     address that a loop advances by 128 stays a multiple of 128.
-    """
-    definitions = [item for item in body if len(reads_and_writes(item)[1]) > 0]
-    known: dict[str, int] = {}
 
-    def of(operand: Operand) -> int:
+    Args:
+        body: The kernel's instructions.
+        symbols: The alignments of variables.
+        fixed: Registers that hold a number.
+        carried: What a sum may rely on of registers that are written in several places.
+    """
+
+    def __init__(
+        self,
+        body: Sequence[Instruction],
+        symbols: Mapping[str, int],
+        fixed: Set[str],
+        carried: Mapping[str, int] | None = None,
+    ) -> None:
+        self.known: dict[str, int] = {}
+        self._symbols, self._fixed, self._carried = symbols, fixed, carried or {}
+        definitions = [item for item in body if len(reads_and_writes(item)[1]) > 0]
+        changed = True
+        while changed:
+            changed = False
+            # What is known to be a multiple of 1 only can get no weaker.
+            definitions = [
+                item
+                for item in definitions
+                if any(self.known.get(name) != 1 for name in reads_and_writes(item)[1])
+            ]
+            for item in definitions:
+                for name in reads_and_writes(item)[1]:
+                    found = min(self.known.get(name, _ENOUGH), self._result(item))
+                    if self.known.get(name) != found:
+                        self.known[name], changed = found, True
+
+    def _of(self, operand: Operand) -> int:
         if isinstance(operand, Reg):
-            return known.get(operand.name, _ENOUGH)
+            return self.known.get(operand.name, _ENOUGH)
         if isinstance(operand, Imm):
             return _power_of_two_in(operand.bits)
         if isinstance(operand, Sym):
-            return min(symbols.get(operand.name, 1), _power_of_two_in(operand.offset))
+            return min(self._symbols.get(operand.name, 1), _power_of_two_in(operand.offset))
         return 1
 
-    changed = True
-    while changed:
-        changed = False
-        # What is known to be a multiple of 1 only can get no weaker.
-        definitions = [
-            item for item in definitions if any(known.get(name) != 1 for name in reads_and_writes(item)[1])
-        ]
-        for item in definitions:
-            for name in reads_and_writes(item)[1]:
-                found = min(known.get(name, _ENOUGH), _result(item, of))
-                if known.get(name) != found:
-                    known[name], changed = found, True
-    return known
+    def _is_number(self, operand: Operand) -> bool:
+        return isinstance(operand, Imm) or (isinstance(operand, Reg) and operand.name in self._fixed)
 
+    def _sum(self, target: Operand, *terms: Operand) -> int:
+        found = min(map(self._of, terms))
+        if target not in terms and not any(map(self._is_number, terms)):
+            names = (term.name for term in terms if isinstance(term, Reg))
+            found = min(found, *(self._carried.get(name, _ENOUGH) for name in names))
+        return found
 
-def _result(item: Instruction, of: Callable[[Operand], int]) -> int:
-    """Return what the result of an instruction is a multiple of, given that of its operands."""
-    name, sources = item.opcode[0], item.operands[1:]
-    if name in ("mov", "cvt", "cvta") and len(sources) == 1:
-        return of(sources[0])
-    if name in ("add", "sub", "or", "xor", "selp", "min", "max") and "pred" not in item.opcode:
-        return min(of(sources[0]), of(sources[1]))
-    if name == "and":
-        return max(of(sources[0]), of(sources[1]))
-    if name == "mul" and "hi" not in item.opcode:
-        return min(of(sources[0]) * of(sources[1]), _ENOUGH)
-    if name == "mad" and "hi" not in item.opcode:
-        return min(of(sources[0]) * of(sources[1]), of(sources[2]))
-    if name == "shl" and isinstance(sources[1], Imm):
-        return min(of(sources[0]) << min(sources[1].bits, 8), _ENOUGH)
-    return 1
+    def _result(self, item: Instruction) -> int:
+        """Return what the result of an instruction is a multiple of, given that of its operands."""
+        name, sources, of = item.opcode[0], item.operands[1:], self._of
+        if name in ("mov", "cvt", "cvta") and len(sources) == 1:
+            return of(sources[0])
+        if name in ("add", "or", "xor", "selp") and "pred" not in item.opcode:
+            return self._sum(*item.operands[:3])
+        if name == "sub":
+            narrow = item.opcode[-1].endswith("32") and self._is_number(sources[0])
+            return self._sum(*item.operands) if narrow or self._is_number(sources[1]) else 1
+        if name == "and":
+            return max(of(sources[0]), of(sources[1]))
+        if name in ("mul", "mul24") and "hi" not in item.opcode:
+            return min(of(sources[0]) * of(sources[1]), _ENOUGH)
+        if name in ("mad", "mad24") and "hi" not in item.opcode:
+            return min(of(sources[0]) * of(sources[1]), of(sources[2]))
+        if name == "shl":
+            by = min(sources[1].bits, 8) if isinstance(sources[1], Imm) else 0
+            return min(of(sources[0]) << by, _ENOUGH)
+        return 1
 
 
 def _power_of_two_in(value: int) -> int:
