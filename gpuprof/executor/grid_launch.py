@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
+from gpuprof.executor.interleaving import PausingScheduler, run_by_turns
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
@@ -49,6 +50,12 @@ _BATCH_BYTES = 128 << 20
 _MOST_WAITING = 16
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
+#: Launches are run once more, in so many other orders of their blocks, that have at most so many of these, take
+#: at most so many instructions, one block after the other, and may change at most so many bytes.
+_ORDERS = 3
+_MOST_TAKING_TURNS = 32
+_MOST_BY_TURNS = 20_000
+_MOST_RESTORED_BYTES = 64 << 20
 #: Of an H200.
 _MULTIPROCESSORS = 132
 
@@ -184,17 +191,26 @@ def launch(
     template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
     # Neither a witness nor a guide can forget what it saw of a run that is begun again.
-    ordered = program.orders_shared and not (witness is None and guide is None)
-    restore = memory.snapshot() if program.orders_shared and not ordered else None
+    forgets = witness is None and guide is None
+    ordered = program.orders_shared and not forgets
+    by_turns = forgets and _may_go_by_turns(template, sample)
+    restore = memory.snapshot() if by_turns or (program.orders_shared and not ordered) else None
     try:
         run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
         run.to_the_end()
     except KernelFault as fault:
-        if restore is None or fault.kind is not FaultKind.SHARED_RACE:
+        if restore is None or fault.kind is not FaultKind.SHARED_RACE or not program.orders_shared:
             raise
         restore()
         run = _Run(template, sample, instruction_budget, progress, order_shared=True)
         run.to_the_end()
+    if by_turns and restore is not None and run.waited and run.steps * sample.count <= _MOST_BY_TURNS:
+        end = memory.snapshot()
+        for seed in range(_ORDERS):
+            restore()
+            other = _Run(template, sample, instruction_budget, None, order_shared=run.order_shared)
+            other.by_turns(seed, 4 * _MOST_BY_TURNS)
+        end()
     totals = run.totals
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
@@ -219,12 +235,21 @@ def launch(
     )
 
 
+def _may_go_by_turns(template: "_Template", sample: Sample) -> bool:
+    """Tell whether the blocks of a launch are few enough to be run once more, in other orders."""
+    few = 1 < sample.count == sample.total and sample.count <= _MOST_TAKING_TURNS
+    if not (few and template.program.fences):
+        return False
+    return sum(b.size for b in template.memory.buffers if not b.read_only) <= _MOST_RESTORED_BYTES
+
+
 class _Run:
     """One launch's batches, in turn; those that wait for blocks of other batches stay until these have come.
 
     Attributes:
         totals: What the batches counted that have ended.
         executed: PTX instructions, summed over their lanes.
+        steps: PTX instructions, each for all lanes that ran it together.
         stored: What they stored, as in the launch's result.
         remark: What the first of them did that CUDA leaves undefined.
         printed: What they print.
@@ -250,6 +275,7 @@ class _Run:
         self.progress = progress
         self.totals = Totals(template.program, sample, template.merged_atomics)
         self.executed = 0
+        self.steps = 0
         self.stored: dict[str, Stored] = {}
         self.remark = ""
         self.printed = Printed()
@@ -275,6 +301,32 @@ class _Run:
         self._until_few_wait(0)
         self._races.finish()
 
+    @property
+    def waited(self) -> bool:
+        """Whether blocks relied on what others had released."""
+        return self._races.releases is not None and self._races.releases.crossed
+
+    def by_turns(self, seed: int, most_steps: int) -> None:
+        """Run all blocks of the sample by turns, or as far as so many instructions go.
+
+        Raises:
+            KernelFault: There is a race in this order of the blocks. Other faults tell nothing: not all of them
+                wait for what the others do.
+        """
+        schedulers = []
+        for number in range(self.sample.count):
+            batch, _ = self._batch(number, number + 1)
+            schedulers.append(PausingScheduler(self.template.program, batch, self.budget))
+        try:
+            run_by_turns(schedulers, seed, most_steps)
+            self._races.finish()
+        except KernelFault as fault:
+            if fault.kind in (FaultKind.GLOBAL_RACE, FaultKind.SHARED_RACE):
+                raise
+        finally:
+            for scheduler in schedulers:
+                scheduler.batch.close()
+
     def _until_few_wait(self, most: int) -> None:
         """Let waiting batches help each other until at most so many are left."""
         while len(self._waiting) > most:
@@ -282,6 +334,10 @@ class _Run:
             _ = self._go_round(Help.OTHERS) or self._go_round(Help.OWN_WARP) or self._go_round(Help.NOBODY)
 
     def _begun(self, first: int, last: int) -> tuple[Scheduler, BlockList]:
+        batch, running = self._batch(first, last)
+        return Scheduler(self.template.program, batch, self.budget), running
+
+    def _batch(self, first: int, last: int) -> tuple[Batch, BlockList]:
         template, program = self.template, self.template.program
         running = self.sample.blocks(first, last)
         tally = Tally(len(program.sites), len(program.blocks), last - first, template.loops)
@@ -291,7 +347,7 @@ class _Run:
         batch.printed = self.printed
         if self.guide is not None:
             self.guide.begin(batch, first, self.template.stored())
-        return Scheduler(program, batch, self.budget), running
+        return batch, running
 
     def _go_round(self, help_from: Help) -> bool:
         """Let every batch go on that has not ended; return whether any got further."""
@@ -313,6 +369,7 @@ class _Run:
     def _count(self, scheduler: Scheduler, running: BlockList) -> None:
         batch = scheduler.batch
         self.executed += scheduler.lane_instructions
+        self.steps += scheduler.steps
         batch.settle()
         self.totals.add(batch.tally, running)
         for name, per_block in (batch.stored or {}).items():
