@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
-from gpuprof.executor.interleaving import PausingScheduler, run_by_turns
+from gpuprof.executor.interleaving import run_by_turns
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
@@ -50,11 +50,11 @@ _BATCH_BYTES = 128 << 20
 _MOST_WAITING = 16
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
-#: Launches are run once more, in so many other orders of their blocks, that have at most so many of these, take
-#: at most so many instructions, one block after the other, and may change at most so many bytes.
+#: Launches are run once more, in so many other orders of their blocks, that have at most so many of these,
+#: take at most so many instructions, one block after the other, and may change at most so many bytes.
 _ORDERS = 3
 _MOST_TAKING_TURNS = 32
-_MOST_BY_TURNS = 20_000
+_MOST_BY_TURNS = 5_000
 _MOST_RESTORED_BYTES = 64 << 20
 #: Of an H200.
 _MULTIPROCESSORS = 132
@@ -209,7 +209,7 @@ def launch(
         for seed in range(_ORDERS):
             restore()
             other = _Run(template, sample, instruction_budget, None, order_shared=run.order_shared)
-            other.by_turns(seed, 4 * _MOST_BY_TURNS)
+            other.by_turns(seed, 2 * _MOST_BY_TURNS)
         end()
     totals = run.totals
     machine = remark_on(program.slots.specials.keys() | program.clocks)
@@ -310,15 +310,16 @@ class _Run:
         """Run all blocks of the sample by turns, or as far as so many instructions go.
 
         Raises:
-            KernelFault: There is a race in this order of the blocks. Other faults tell nothing: not all of them
-                wait for what the others do.
+            KernelFault: There is a race in this order of the blocks. Other faults tell nothing: who is left
+                without help here gets it where more blocks run at a time.
         """
         schedulers = []
         for number in range(self.sample.count):
             batch, _ = self._batch(number, number + 1)
-            schedulers.append(PausingScheduler(self.template.program, batch, self.budget))
+            schedulers.append(Scheduler(self.template.program, batch, self.budget, pauses=True))
         try:
-            run_by_turns(schedulers, seed, most_steps)
+            with np.errstate(all="ignore"):
+                run_by_turns(schedulers, seed, most_steps)
             self._races.finish()
         except KernelFault as fault:
             if fault.kind in (FaultKind.GLOBAL_RACE, FaultKind.SHARED_RACE):

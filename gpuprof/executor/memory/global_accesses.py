@@ -35,6 +35,7 @@ class Manner(Enum):
 
 
 STRONG_READS = (Manner.STRONG_READ, Manner.RELAXED_READ, Manner.NEAR_READ)
+STRONG = (*STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE)
 
 #: What each manner may not meet without order: with threads of any block, and of other blocks.
 CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {

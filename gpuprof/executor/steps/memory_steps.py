@@ -353,10 +353,11 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
         coder.shared_granule = min(coder.shared_granule, size)
     line, offset, manner = item.line, memory.offset, _manner(item, kind)
     remote = name == "generic" or names_cluster(item)
+    parts = next((int(word[1:]) for word in item.opcode if word in ("v2", "v4", "v8")), 1)
 
     def request(family: str | None, start: int = 0) -> Request:
         site = coder.site(family, item) if family else None
-        return Request(site, line, size, offset - start, manner, remote=remote)
+        return Request(site, line, size, offset - start, manner, remote=remote, parts=parts)
 
     if name == "global":
         if "nc" in item.opcode or item.opcode[0] == "ldu":
