@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
-from gpuprof.executor.interleaving import run_by_turns
+from gpuprof.executor.interleaving import MOST_BY_TURNS, ORDERS, may_go_by_turns, run_by_turns
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
@@ -50,12 +50,6 @@ _BATCH_BYTES = 128 << 20
 _MOST_WAITING = 16
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
-#: Launches are run once more, in so many other orders of their blocks, that have at most so many of these,
-#: take at most so many instructions, one block after the other, and may change at most so many bytes.
-_ORDERS = 3
-_MOST_TAKING_TURNS = 32
-_MOST_BY_TURNS = 5_000
-_MOST_RESTORED_BYTES = 64 << 20
 #: Of an H200.
 _MULTIPROCESSORS = 132
 
@@ -193,7 +187,7 @@ def launch(
     # Neither a witness nor a guide can forget what it saw of a run that is begun again.
     forgets = witness is None and guide is None
     ordered = program.orders_shared and not forgets
-    by_turns = forgets and _may_go_by_turns(template, sample)
+    by_turns = forgets and may_go_by_turns(program, sample, memory)
     restore = memory.snapshot() if by_turns or (program.orders_shared and not ordered) else None
     try:
         run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
@@ -204,12 +198,14 @@ def launch(
         restore()
         run = _Run(template, sample, instruction_budget, progress, order_shared=True)
         run.to_the_end()
-    if by_turns and restore is not None and run.waited and run.steps * sample.count <= _MOST_BY_TURNS:
-        end = memory.snapshot()
-        for seed in range(_ORDERS):
+    if by_turns and restore is not None and run.waited and run.steps * sample.count <= MOST_BY_TURNS:
+        end, left = memory.snapshot(), 2 * MOST_BY_TURNS
+        for order in range(ORDERS):
             restore()
             other = _Run(template, sample, instruction_budget, None, order_shared=run.order_shared)
-            other.by_turns(seed, 2 * _MOST_BY_TURNS)
+            left -= other.by_turns(order, left)
+            if left <= 0:
+                break
         end()
     totals = run.totals
     machine = remark_on(program.slots.specials.keys() | program.clocks)
@@ -233,14 +229,6 @@ def launch(
         printed=run.printed.text,
         print_calls=run.printed.calls,
     )
-
-
-def _may_go_by_turns(template: "_Template", sample: Sample) -> bool:
-    """Tell whether the blocks of a launch are few enough to be run once more, in other orders."""
-    few = 1 < sample.count == sample.total and sample.count <= _MOST_TAKING_TURNS
-    if not (few and template.program.fences):
-        return False
-    return sum(b.size for b in template.memory.buffers if not b.read_only) <= _MOST_RESTORED_BYTES
 
 
 class _Run:
@@ -306,8 +294,8 @@ class _Run:
         """Whether blocks relied on what others had released."""
         return self._races.releases is not None and self._races.releases.crossed
 
-    def by_turns(self, seed: int, most_steps: int) -> None:
-        """Run all blocks of the sample by turns, or as far as so many instructions go.
+    def by_turns(self, order: int, most_steps: int) -> int:
+        """Run all blocks of the sample by turns, or as far as so many instructions go; return how many did.
 
         Raises:
             KernelFault: There is a race in this order of the blocks. Other faults tell nothing: who is left
@@ -319,7 +307,7 @@ class _Run:
             schedulers.append(Scheduler(self.template.program, batch, self.budget, pauses=True))
         try:
             with np.errstate(all="ignore"):
-                run_by_turns(schedulers, seed, most_steps)
+                run_by_turns(schedulers, order, most_steps)
             self._races.finish()
         except KernelFault as fault:
             if fault.kind in (FaultKind.GLOBAL_RACE, FaultKind.SHARED_RACE):
@@ -327,6 +315,7 @@ class _Run:
         finally:
             for scheduler in schedulers:
                 scheduler.batch.close()
+        return sum(scheduler.steps for scheduler in schedulers)
 
     def _until_few_wait(self, most: int) -> None:
         """Let waiting batches help each other until at most so many are left."""

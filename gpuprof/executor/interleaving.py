@@ -12,12 +12,29 @@ from collections.abc import Generator, Sequence
 
 import numpy as np
 
+from gpuprof.executor.decode import Program
+from gpuprof.executor.memory.global_memory import GlobalMemory
+from gpuprof.executor.sampling import Sample
 from gpuprof.executor.scheduler import Help, Scheduler
 
-#: Steps of a turn at most; how many it has is drawn anew each time.
-_LONGEST_TURN = 6
+#: In how many orders a launch runs at most.
+ORDERS = 16
+#: Instructions of a launch that does, one block after the other; all orders together may take twice that.
+MOST_BY_TURNS = 2_500
+#: Blocks of such a launch, and bytes that it may change.
+_MOST_BLOCKS = 32
+_MOST_BYTES = 64 << 20
+#: Steps of a turn at most, by the order; how many it has is drawn anew each time.
+_LONGEST_TURNS = (5, 2, 12)
 #: Who helps strands that poll: first the others, as long as one of them gets further.
 _HELPS = (Help.OTHERS, Help.OWN_WARP, Help.NOBODY)
+
+
+def may_go_by_turns(program: Program, sample: Sample, memory: GlobalMemory) -> bool:
+    """Tell whether the blocks of a launch may wait for each other, and are few enough for other orders."""
+    if not (program.fences and 1 < sample.count == sample.total and sample.count <= _MOST_BLOCKS):
+        return False
+    return sum(buffer.size for buffer in memory.buffers if not buffer.read_only) <= _MOST_BYTES
 
 
 class _Runner:
@@ -55,28 +72,28 @@ class _Runner:
         return False
 
 
-def run_by_turns(schedulers: Sequence[Scheduler], seed: int, most_steps: int) -> None:
+def run_by_turns(schedulers: Sequence[Scheduler], order: int, most_steps: int) -> None:
     """Run batches by turns until all have ended, have taken so many instructions together, or none goes on.
 
     Args:
         schedulers: One for each batch; they pause.
-        seed: Of what decides who goes on, and for how long.
+        order: The number of the order, which decides who goes on, and for how long.
         most_steps: Instructions.
 
     Raises:
         KernelFault: The kernel broke a rule.
     """
-    numbers = np.random.default_rng(seed)
+    numbers, longest = np.random.default_rng(order), _LONGEST_TURNS[order % len(_LONGEST_TURNS)]
     going = [_Runner(scheduler) for scheduler in schedulers]
     level = 0
     while going and sum(scheduler.steps for scheduler in schedulers) <= most_steps:
         chosen = going[int(numbers.integers(len(going)))]
-        if chosen.turn(int(numbers.integers(1, _LONGEST_TURN + 1)), _HELPS[level]):
+        if chosen.turn(int(numbers.integers(1, longest + 1)), _HELPS[level]):
             level = 0
         elif all(one.in_vain for one in going):
             level += 1
             if level == len(_HELPS):
-                return
+                break
         else:
             continue
         going = [one for one in going if not one.ended]
