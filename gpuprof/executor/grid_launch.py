@@ -50,6 +50,7 @@ _BATCH_BYTES = 128 << 20
 _MOST_WAITING = 16
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
+_RACES = (FaultKind.SHARED_RACE, FaultKind.GLOBAL_RACE)
 #: Of an H200.
 _MULTIPROCESSORS = 132
 
@@ -193,7 +194,7 @@ def launch(
         run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
         run.to_the_end()
     except KernelFault as fault:
-        if restore is None or fault.kind is not FaultKind.SHARED_RACE or not program.orders_shared:
+        if restore is None or not program.orders_shared or fault.kind not in _RACES:
             raise
         restore()
         run = _Run(template, sample, instruction_budget, progress, order_shared=True)
@@ -310,7 +311,7 @@ class _Run:
                 run_by_turns(schedulers, order, most_steps)
             self._races.finish()
         except KernelFault as fault:
-            if fault.kind in (FaultKind.GLOBAL_RACE, FaultKind.SHARED_RACE):
+            if fault.kind in _RACES:
                 raise
         finally:
             for scheduler in schedulers:

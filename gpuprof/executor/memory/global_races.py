@@ -29,6 +29,8 @@ from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
 from gpuprof.executor.memory.global_accesses import (
     CONFLICTS,
+    NEAR_READS,
+    RELAXED_READS,
     STRONG,
     STRONG_READS,
     Manner,
@@ -237,7 +239,7 @@ class Shadow:
         manner: Manner = Manner.STRONG_READ,
         parts: int = 1,
     ) -> None:
-        start, near, relaxed = place * size, manner is Manner.NEAR_READ, manner is Manner.RELAXED_READ
+        start, near, relaxed = place * size, manner in NEAR_READS, manner in RELAXED_READS
         moment = order.signal(
             self.variables, start, who, line, reads=True, writes=False, near=near, relaxed=relaxed
         )

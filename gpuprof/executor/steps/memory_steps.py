@@ -327,10 +327,11 @@ def _manner(item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
     if kind == "atomic":
         return Manner.NEAR_WRITE if _is_for_its_block(item) else Manner.STRONG_WRITE
-    if STRONG & set(item.opcode) and _is_for_its_block(item):
-        return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE
+    near = bool(STRONG & set(item.opcode)) and _is_for_its_block(item)
     if kind == "load" and "relaxed" in item.opcode:
-        return Manner.RELAXED_READ
+        return Manner.NEAR_RELAXED_READ if near else Manner.RELAXED_READ
+    if near:
+        return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE
     if STRONG & set(item.opcode):
         return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
     return Manner.READ if kind == "load" else Manner.WRITE
