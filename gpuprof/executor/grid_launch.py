@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
-from gpuprof.executor.interleaving import MOST_BY_TURNS, ORDERS, may_go_by_turns, run_by_turns
+from gpuprof.executor.interleaving import MOST_BY_TURNS, ORDERS, by_signals, may_go_by_turns, run_by_turns
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
@@ -189,12 +189,14 @@ def launch(
     forgets = witness is None and guide is None
     ordered = program.orders_shared and not forgets
     by_turns = forgets and may_go_by_turns(program, sample, memory)
-    restore = memory.snapshot() if by_turns or (program.orders_shared and not ordered) else None
+    # What is signalled through global memory may order accesses to shared memory, too.
+    in_order = forgets and (program.orders_shared or (by_signals(program, memory) and not program.phased))
+    restore = memory.snapshot() if by_turns or in_order else None
     try:
         run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
         run.to_the_end()
     except KernelFault as fault:
-        if restore is None or not program.orders_shared or fault.kind not in _RACES:
+        if restore is None or not in_order or fault.kind not in _RACES:
             raise
         restore()
         run = _Run(template, sample, instruction_budget, progress, order_shared=True)

@@ -32,9 +32,16 @@ _HELPS = (Help.OTHERS, Help.OWN_WARP, Help.NOBODY)
 
 def may_go_by_turns(program: Program, sample: Sample, memory: GlobalMemory) -> bool:
     """Tell whether the blocks of a launch may wait for each other, and are few enough for other orders."""
-    if not (program.fences and 1 < sample.count == sample.total and sample.count <= _MOST_BLOCKS):
-        return False
-    return sum(buffer.size for buffer in memory.buffers if not buffer.read_only) <= _MOST_BYTES
+    few = 1 < sample.count == sample.total and sample.count <= _MOST_BLOCKS
+    return few and by_signals(program, memory)
+
+
+def by_signals(program: Program, memory: GlobalMemory) -> bool:
+    """Tell whether threads may order what they do by signals, and the memory can be put back as it was."""
+    return (
+        program.fences
+        and sum(buffer.size for buffer in memory.buffers if not buffer.read_only) <= _MOST_BYTES
+    )
 
 
 class _Runner:

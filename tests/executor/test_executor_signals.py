@@ -6,12 +6,16 @@ import re
 
 import numpy as np
 import pytest
+import scope_race_sources
+import signal_race_sources
 from executor_harness import caught, run_cuda
 from global_race_sources import N
-from signal_race_sources import OTHERWISE, PAIRS, SHARED
+from signal_race_sources import OTHERWISE
 
 from gpuprof.executor import FaultKind
 
+PAIRS = {**signal_race_sources.PAIRS, **scope_race_sources.PAIRS}
+SHARED = {*signal_race_sources.SHARED, *scope_race_sources.SHARED}
 WHERE = re.compile(r" in line (\d+), and nothing orders them")
 
 

@@ -27,6 +27,7 @@ from gpuprof.executor.memory.landing import (
     zeros_conflicts,
 )
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
+from gpuprof.executor.program.scopes import is_for_its_block
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.distributed_shared import names_cluster
@@ -190,7 +191,7 @@ def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
     if not {"release", "acq_rel"} & set(item.opcode):
         return lambda batch, mask: None
     coder.fences = True
-    near = _is_for_its_block(item)
+    near = is_for_its_block(item)
     return lambda batch, mask: batch.order.fence(mask, near=near)
 
 
@@ -317,17 +318,11 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     return lambda batch: reinterpret(batch.registers[slot], wide)
 
 
-def _is_for_its_block(item: Instruction) -> bool:
-    """Whether an access has the scope of its block; behind `shared`, `cta` names the window instead."""
-    words = item.opcode
-    return any(word == "cta" and words[place - 1] != "shared" for place, word in enumerate(words))
-
-
 def _manner(item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
     if kind == "atomic":
-        return Manner.NEAR_WRITE if _is_for_its_block(item) else Manner.STRONG_WRITE
-    near = bool(STRONG & set(item.opcode)) and _is_for_its_block(item)
+        return Manner.NEAR_WRITE if is_for_its_block(item) else Manner.STRONG_WRITE
+    near = bool(STRONG & set(item.opcode)) and is_for_its_block(item)
     if kind == "load" and "relaxed" in item.opcode:
         return Manner.NEAR_RELAXED_READ if near else Manner.RELAXED_READ
     if near:
