@@ -164,7 +164,7 @@ PAIRS: dict[str, Pair] = {
         asm volatile("bar.«arrive¦sync» 1, 64;" ::: "memory");
         c[t] = b[t + 32]; // meets
     } else {
-        b[t] = a[t]; // meets
+        b[95 - t] = a[t]; // meets
         asm volatile("bar.sync 1, 64;" ::: "memory");
         c[t] = b[t - 32]; // meets
     }""",
