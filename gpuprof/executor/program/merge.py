@@ -8,12 +8,13 @@ of a sum is the lesser of its terms', that of a product the product of its facto
 written as a variable and a number is known entirely. Of the sum of two registers, one of which is written in
 several places, as one that a loop advances (but for that advance itself), ptxas knows no more than the
 alignment that variables in it were declared with, and not where they lie; of a difference of registers, of a
-minimum and of a maximum nothing. Which accesses merge is read off the machine code that ptxas makes.
+minimum and of a maximum nothing. Words that were loaded before, with nothing in between that may change them,
+are not loaded again. Which accesses merge is read off the machine code that ptxas makes.
 """
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from gpuprof.executor.program.calls import SYSTEM_CALLS
@@ -32,6 +33,9 @@ _TOUCHING = frozenset(
         *SYSTEM_CALLS,
     }
 )
+#: Of them those behind which shared memory may hold something else.
+_CHANGING = _TOUCHING - {"ld", "ldmatrix", "shfl"}
+_ELSEWHERE = frozenset({"global", "local", "param", "const"})
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ def merge_shared_accesses(blocks: list[BasicBlock], places: dict[str, Place]) ->
     """
     aligned = _alignments([item for block in blocks for item in block.body], places)
     for block in blocks:
+        block.body = _without_repeated_loads(block.body)
         for name in ("ld", "st"):
             block.body = _merged(block.body, aligned, places, name)
 
@@ -171,6 +176,48 @@ def _power_of_two_in(value: int) -> int:
     return min(value & -value, _ENOUGH) if value else _ENOUGH
 
 
+def _without_repeated_loads(body: list[Instruction]) -> list[Instruction]:
+    """Replace loads of words that registers hold already by moves."""
+    held: dict[tuple[Operand, int, int], Reg] = {}
+    items: list[Instruction] = []
+    for position, item in enumerate(body):
+        access = _access(item, position, "ld", ("v2", "v4"))
+        moves = _moves(item, access, held) if access is not None else []
+        items += moves or [item]
+        if item.opcode[0] in _CHANGING and not _ELSEWHERE & set(item.opcode):
+            held.clear()
+        written = reads_and_writes(item)[1]
+        if held:
+            held = {
+                place: register
+                for place, register in held.items()
+                if register.name not in written and not _is_in(place[0], written)
+            }
+        if access is not None and not moves and not _is_in(access.base, written):
+            for number, value in enumerate(access.values):
+                if isinstance(value, Reg):
+                    held[access.base, access.offset + number * access.size, access.size] = value
+    return items
+
+
+def _is_in(operand: Operand, names: Collection[str]) -> bool:
+    return isinstance(operand, Reg) and operand.name in names
+
+
+def _moves(
+    item: Instruction, access: "_Access", held: Mapping[tuple[Operand, int, int], Reg]
+) -> list[Instruction]:
+    """Return the moves that stand for a load; none if not all of its words are held."""
+    size, opcode = access.size, ("mov", f"b{8 * access.size}")
+    sources = [held.get((access.base, access.offset + i * size, size)) for i in range(len(access.values))]
+    found = [
+        (value, source) for value, source in zip(access.values, sources, strict=True) if source is not None
+    ]
+    if len(found) < len(sources) or {value for value, _ in found} & {source for _, source in found}:
+        return []
+    return [replace(item, opcode=opcode, operands=pair) for pair in found if isinstance(pair[0], Reg)]
+
+
 @dataclass(frozen=True)
 class _Access:
     """A load or store that might be merged.
@@ -262,14 +309,18 @@ def _candidates(body: list[Instruction], name: str) -> Iterator[list[_Access]]:
                 stretch += 1  # stores through another register may overlap
             last_base = access.base
             groups.setdefault((access.size, access.base, stretch), []).append(access)
-        elif item.opcode[0] in _TOUCHING and not {"global", "local", "param", "const"} & set(item.opcode):
+        elif item.opcode[0] in _TOUCHING and not _ELSEWHERE & set(item.opcode):
             stretch += item.opcode[0] != name or name == "st"
     yield from groups.values()
 
 
-def _access(item: Instruction, position: int, name: str) -> _Access | None:
+def _access(
+    item: Instruction, position: int, name: str, vectors: tuple[str, ...] = ("v2",)
+) -> _Access | None:
     kind, vector = item.opcode[-1], item.opcode[2:-1]
-    if item.opcode[:2] != (name, "shared") or kind not in _SIZES or vector not in ((), ("v2",)) or item.guard:
+    if item.opcode[:2] != (name, "shared") or kind not in _SIZES or item.guard:
+        return None
+    if vector and (len(vector) > 1 or vector[0] not in vectors):
         return None
     memory, value = reversed(item.operands) if name == "ld" else item.operands
     if not isinstance(memory, Mem) or not isinstance(memory.base, Reg | Sym):
