@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The executor's counts beside Nsight Compute's: record a card's, and write docs/executor-accuracy.md.
 
-Usage: python benchmarks/executor_accuracy.py record [--part shipped|public] [--ncu PATH]
+Usage: python benchmarks/executor_accuracy.py record [--part shipped|public] [--only PATTERN] [--ncu PATH]
        python benchmarks/executor_accuracy.py page
 
 `record` launches every case under Nsight Compute on the card in this machine: the shipped kernels and samples
-at three sizes each, and the kernels of tests/executor/public_style. `page` runs the same on the executor and
-writes the page; it exits with 1 where a difference has no reason in
+at three sizes each, and the kernels of tests/executor/public_style. With `--only` the shipped ones are those
+of that name, such as "splitk_*", and what was recorded of the others stays. `page` runs the same on the
+executor and writes the page; it exits with 1 where a difference has no reason in
 tests/executor/differential/known_differences.toml.
 """
 
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from fnmatch import fnmatch
 from pathlib import Path
 
 from accuracy_cases import RECORDED, ROOT, Shipped, recorded, shipped_cases
@@ -34,8 +36,8 @@ PUBLIC = ROOT / "tests" / "executor" / "public_style" / "answers-h200.json.xz"
 _LIMIT_S = 480.0
 
 
-def record_shipped(ncu: str | None) -> None:
-    """Profile the shipped kernels on the first GPU, operation by operation, and write what was counted."""
+def record_shipped(ncu: str | None, only: str = "*") -> None:
+    """Profile shipped kernels on the first GPU, operation by operation, and write what was counted."""
     # Only here: the product's own profiling opens the GPU.
     from asking import Card
 
@@ -44,8 +46,8 @@ def record_shipped(ncu: str | None) -> None:
     from gpuprof.ncu.profile import collect
 
     began = time.monotonic()
-    about, cases = Card().describe(), [*shipped_cases()]
-    rows: dict[str, dict] = {}
+    about, cases = Card().describe(), [one for one in shipped_cases() if fnmatch(one.case.name, only)]
+    rows: dict[str, dict] = {} if only == "*" else recorded()["rows"]
     for ladder in dict.fromkeys(shipped.ladder for shipped in cases):
         if time.monotonic() - began > _LIMIT_S:
             print(f"no time left for {ladder}", flush=True)
@@ -98,6 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("mode", choices=("record", "page"), nargs="?", default="page")
     parser.add_argument("--part", choices=("shipped", "public"), help="record only these")
+    parser.add_argument("--only", default="*", help="record only shipped kernels of this name")
     parser.add_argument("--ncu", help="path of Nsight Compute")
     parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
@@ -109,7 +112,7 @@ def main() -> None:
         if options.part != "shipped":
             record(Path(__file__), public_kernels(), PUBLIC, options.ncu, _LIMIT_S)
         if options.part != "public":
-            record_shipped(options.ncu)
+            record_shipped(options.ncu, options.only)
     else:
         sys.exit(write_page())
 

@@ -33,6 +33,7 @@ from gpuprof.executor.program.flow import (
 from gpuprof.executor.program.loops import Loop, WaitingLoop, loops_of, waiting_loops, without_waiting
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
+from gpuprof.executor.program.scopes import in_lone_blocks
 from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
 from gpuprof.executor.program.skeleton import Accesses, Bone, Role, can_be_followed, skeleton
 from gpuprof.executor.program.slots import RESERVED_FOR_TILES, Slots
@@ -345,11 +346,14 @@ class _Decoder:
         # The first starts the space, as on a card; gaps between them show accesses that leave their array.
         constants = [v for v in self.variables if v.space == "const"]
         self.constants, _ = laid_out(replace(v, size=v.size + _CONSTANT_GAP) for v in constants)
-        flow = basic_blocks(function.body)
+        alone = prod(function.limits.get("reqnctapercluster", ())) == 1
+        flow = basic_blocks(in_lone_blocks(function.body) if alone else function.body)
         # What is merged below still stands where it stood.
         self.places = tuple(tuple((item.ptx_line, item.line) for item in block.items) for block in flow)
         # Where dynamic memory starts is for the launch to say, as far as ptxas knows.
-        places = {v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name]) for v in shared}
+        places = {
+            v.name: Place(v.align) if v.extern else Place.at(self.offsets[v.name], v.align) for v in shared
+        }
         merge_shared_accesses(flow, places)
         addresses = self.offsets | {v.name: start + self.offsets[v.name] for v in shared}
         self.functions = CallGraph(module).addresses

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault, LaunchRefused, UnsupportedInstruction
+from gpuprof.executor.interleaving import MOST_BY_TURNS, ORDERS, by_signals, may_go_by_turns, run_by_turns
 from gpuprof.executor.lanes.cluster_layout import ClusterLayout
 from gpuprof.executor.lanes.masks import WARP
 from gpuprof.executor.lanes.scalars import uniform
@@ -49,6 +50,7 @@ _BATCH_BYTES = 128 << 20
 _MOST_WAITING = 16
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
+_RACES = (FaultKind.SHARED_RACE, FaultKind.GLOBAL_RACE)
 #: Of an H200.
 _MULTIPROCESSORS = 132
 
@@ -184,17 +186,30 @@ def launch(
     template.loops = {number: program.loops[number].entries for number in watched_loops}
     owned = pieces_of(memory.heap)
     # Neither a witness nor a guide can forget what it saw of a run that is begun again.
-    ordered = program.orders_shared and not (witness is None and guide is None)
-    restore = memory.snapshot() if program.orders_shared and not ordered else None
+    forgets = witness is None and guide is None
+    ordered = program.orders_shared and not forgets
+    by_turns = forgets and may_go_by_turns(program, sample, memory)
+    # What is signalled through global memory may order accesses to shared memory, too.
+    in_order = forgets and (program.orders_shared or (by_signals(program, memory) and not program.phased))
+    restore = memory.snapshot() if by_turns or in_order else None
     try:
         run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
         run.to_the_end()
     except KernelFault as fault:
-        if restore is None or fault.kind is not FaultKind.SHARED_RACE:
+        if restore is None or not in_order or fault.kind not in _RACES:
             raise
         restore()
         run = _Run(template, sample, instruction_budget, progress, order_shared=True)
         run.to_the_end()
+    if by_turns and restore is not None and run.waited and run.steps * sample.count <= MOST_BY_TURNS:
+        end, left = memory.snapshot(), 2 * MOST_BY_TURNS
+        for order in range(ORDERS):
+            restore()
+            other = _Run(template, sample, instruction_budget, None, order_shared=run.order_shared)
+            left -= other.by_turns(order, left)
+            if left <= 0:
+                break
+        end()
     totals = run.totals
     machine = remark_on(program.slots.specials.keys() | program.clocks)
     return LaunchResult(
@@ -225,6 +240,7 @@ class _Run:
     Attributes:
         totals: What the batches counted that have ended.
         executed: PTX instructions, summed over their lanes.
+        steps: PTX instructions, each for all lanes that ran it together.
         stored: What they stored, as in the launch's result.
         remark: What the first of them did that CUDA leaves undefined.
         printed: What they print.
@@ -250,6 +266,7 @@ class _Run:
         self.progress = progress
         self.totals = Totals(template.program, sample, template.merged_atomics)
         self.executed = 0
+        self.steps = 0
         self.stored: dict[str, Stored] = {}
         self.remark = ""
         self.printed = Printed()
@@ -275,6 +292,34 @@ class _Run:
         self._until_few_wait(0)
         self._races.finish()
 
+    @property
+    def waited(self) -> bool:
+        """Whether blocks relied on what others had released."""
+        return self._races.releases is not None and self._races.releases.crossed
+
+    def by_turns(self, order: int, most_steps: int) -> int:
+        """Run all blocks of the sample by turns, or as far as so many instructions go; return how many did.
+
+        Raises:
+            KernelFault: There is a race in this order of the blocks. Other faults tell nothing: who is left
+                without help here gets it where more blocks run at a time.
+        """
+        schedulers = []
+        for number in range(self.sample.count):
+            batch, _ = self._batch(number, number + 1)
+            schedulers.append(Scheduler(self.template.program, batch, self.budget, pauses=True))
+        try:
+            with np.errstate(all="ignore"):
+                run_by_turns(schedulers, order, most_steps)
+            self._races.finish()
+        except KernelFault as fault:
+            if fault.kind in _RACES:
+                raise
+        finally:
+            for scheduler in schedulers:
+                scheduler.batch.close()
+        return sum(scheduler.steps for scheduler in schedulers)
+
     def _until_few_wait(self, most: int) -> None:
         """Let waiting batches help each other until at most so many are left."""
         while len(self._waiting) > most:
@@ -282,6 +327,10 @@ class _Run:
             _ = self._go_round(Help.OTHERS) or self._go_round(Help.OWN_WARP) or self._go_round(Help.NOBODY)
 
     def _begun(self, first: int, last: int) -> tuple[Scheduler, BlockList]:
+        batch, running = self._batch(first, last)
+        return Scheduler(self.template.program, batch, self.budget), running
+
+    def _batch(self, first: int, last: int) -> tuple[Batch, BlockList]:
         template, program = self.template, self.template.program
         running = self.sample.blocks(first, last)
         tally = Tally(len(program.sites), len(program.blocks), last - first, template.loops)
@@ -291,7 +340,7 @@ class _Run:
         batch.printed = self.printed
         if self.guide is not None:
             self.guide.begin(batch, first, self.template.stored())
-        return Scheduler(program, batch, self.budget), running
+        return batch, running
 
     def _go_round(self, help_from: Help) -> bool:
         """Let every batch go on that has not ended; return whether any got further."""
@@ -313,6 +362,7 @@ class _Run:
     def _count(self, scheduler: Scheduler, running: BlockList) -> None:
         batch = scheduler.batch
         self.executed += scheduler.lane_instructions
+        self.steps += scheduler.steps
         batch.settle()
         self.totals.add(batch.tally, running)
         for name, per_block in (batch.stored or {}).items():

@@ -18,6 +18,7 @@ A strand that polls in vain rests until nothing else can run. A strand that come
 for the lanes that its member mask names. Where these are held at a join with them, lanes of a warp part.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import length_hint
@@ -70,6 +71,7 @@ class Scheduler:
         program: What to run.
         batch: On whom.
         budget: Instructions that the batch may take before it counts as endless.
+        pauses: Whether `turns` pauses between any two steps.
 
     Attributes:
         steps: Instructions that it took.
@@ -80,6 +82,7 @@ class Scheduler:
     program: Program
     batch: Batch
     budget: int
+    pauses: bool = False
     steps: int = 0
     lane_instructions: int = 0
     progress: int = 0
@@ -114,12 +117,21 @@ class Scheduler:
         Raises:
             KernelFault: The kernel broke a rule.
         """
+        turns = self.turns(help_from)
+        while True:
+            try:
+                next(turns)
+            except StopIteration as end:
+                return bool(end.value)
+
+    def turns(self, help_from: Help) -> Generator[None, None, bool]:
+        """As `run`, and let others go on wherever it pauses."""
         if not self._started:
             self._ready, self._started = [Strand(0, self.batch.mask)], True
         self._polling.stirred = True
         while self._ready or self._stuck():
             if self._ready:
-                self._advance(self._ready.pop())
+                yield from self._advance(self._ready.pop())
             elif not self._go_on():
                 if self._polling.resting and help_from is Help.OTHERS:
                     return False
@@ -157,17 +169,21 @@ class Scheduler:
             or self._go(self._awaited())
         )
 
-    def _advance(self, strand: Strand) -> None:
+    def _advance(self, strand: Strand) -> Generator[None, None, None]:
         """Run one strand until it ends, splits, or stops at a barrier."""
         batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
         batch.mask = strand.mask
         batch.alone = self._is_alone(strand.mask)
         stirred, self._polling.stirred = self._polling.stirred, True
+        # Whether it has done nothing but poll in vain so far, in the loop where it begins.
+        waiting = self.program.loops.get(strand.block)
         self.progress += 1
         while strand.block != strand.rejoin:
             if strand.block == EXIT_BLOCK:
                 break
             block = blocks[strand.block]
+            if waiting is not None and strand.block not in waiting.body:
+                waiting = None
             if strand.registers is None:
                 tally.ran(strand.block, strand.mask)
                 self.lane_instructions += block.length * strand.mask.total_threads
@@ -181,8 +197,13 @@ class Scheduler:
             else:
                 steps = iter(self._resumed(block, strand))
             try:
-                for step in steps:
-                    step(batch)
+                if self.pauses:
+                    for step in steps:
+                        step(batch)
+                        yield
+                else:
+                    for step in steps:
+                        step(batch)
             except Arrival as arrival:
                 batch.stall = None  # those whose wait failed will try again
                 number = len(self._steps(block)) - length_hint(steps) - 1
@@ -213,10 +234,14 @@ class Scheduler:
                 self._ready.append(strand)
                 self._park(batch.stall, [strand])
                 return
-            if block.turns and strand.block != strand.rejoin and self._polling.rest(strand, block):
-                self._polling.stirred = stirred
-                self.progress -= 1
-                return
+            if block.turns and strand.block != strand.rejoin:
+                if self._polling.rest(strand, block):
+                    if waiting is not None:
+                        self._polling.stirred = stirred
+                        self.progress -= 1
+                    return
+                if strand.block in block.turns:
+                    waiting = None
         if strand.block == EXIT_BLOCK:
             self._exit(strand.mask)
         self._arrived(strand.above)

@@ -402,6 +402,130 @@ PAIRS: dict[str, Pair] = {
         grid=3,
         before=_WORDS,
     ),
+    "lock that is looked at, then taken": Pair(
+        """
+    if (t == 0) {
+        while («look(&claimed) != 0¦atomicCAS(&claimed, 0u, 1u) != 0»)
+            ;
+        «put(&claimed, 1);¦»
+        __threadfence();
+        *c += a[w]; // meets
+        __threadfence();
+        put(&claimed, 0);
+    }""",
+        grid=3,
+        before=_WORDS,
+    ),
+    "reader who comes between a writer's look and its mark": Pair(
+        """
+    if (t == 0 && w == 0) {
+        «while (look(&readers) != 0)
+            ;
+        put(&writing, 1);¦put(&writing, 1);
+        __threadfence();
+        while (look(&readers) != 0)
+            ;»
+        __threadfence();
+        *b = 7; // meets
+        __threadfence();
+        put(&writing, 0);
+    }
+    if (t == 0 && w == 1) {
+        while (true) {
+            atomicAdd(&readers, 1);
+            __threadfence();
+            if (look(&writing) == 0)
+                break;
+            atomicSub(&readers, 1);
+        }
+        __threadfence();
+        *c = *b; // meets
+        __threadfence();
+        atomicSub(&readers, 1);
+    }""",
+        grid=2,
+        before=_WORDS,
+    ),
+    "places of a ring given out without their turn": Pair(
+        """
+    if (t == 0 && w < 3)
+        for (unsigned k = 0; k < 4; ++k) {
+            const unsigned ticket = atomicAdd(&head, 1), place = ticket % 4;
+            while (look(flags + place) != «0¦ticket / 4 * 2»)
+                ;
+            __threadfence();
+            b[place] = a[ticket]; // meets
+            __threadfence();
+            put(flags + place, «1¦ticket / 4 * 2 + 1»);
+        }
+    if (t == 0 && w == 3)
+        for (unsigned k = 0; k < 12; ++k) {
+            while (look(flags + k % 4) != «1¦k / 4 * 2 + 1»)
+                ;
+            __threadfence();
+            c[k] = b[k % 4]; // meets
+            __threadfence();
+            put(flags + k % 4, «0¦k / 4 * 2 + 2»);
+        }""",
+        grid=4,
+        before=_WORDS,
+    ),
+    "two buffers by turns, waited for once too seldom": Pair(
+        """
+    if (t == 0 && w == 0)
+        for (unsigned k = 0; k < 8; ++k) {
+            while (k >= 2 && look(flags + k % 2) < «(k - 1)¦k» / 2)
+                ;
+            __threadfence();
+            b[k % 2] = a[k]; // meets
+            __threadfence();
+            put(&head, k + 1);
+        }
+    if (t == 0 && w == 1)
+        for (unsigned k = 0; k < 8; ++k) {
+            while (look(&head) <= k)
+                ;
+            __threadfence();
+            c[k] = b[k % 2]; // meets
+            __threadfence();
+            put(flags + k % 2, k / 2 + 1);
+        }""",
+        grid=2,
+        before=_WORDS,
+    ),
+    "counter of 64 bits looked at by its lower half": Pair(
+        """
+    auto *count = (unsigned long long *)c;
+    if (t == 0 && w < 4)
+        atomicAdd(count, 1ull << 32 | 1); // meets
+    if (t == 0 && w == 4)
+        while («*(volatile unsigned *)c¦(unsigned)*(volatile unsigned long long *)c» < 4) // meets
+            ;""",
+        grid=5,
+    ),
+    "pair of words looked at as one": Pair(
+        """
+    if (t == 0 && w == 0)
+        asm volatile("st.volatile.global.v2.u32 [%0], {%1, %1};" ::"l"(c), "r"(a[0]) : "memory"); // meets
+    if (t == 0 && w == 1) {
+        unsigned low, high;
+        do
+            asm volatile(«"{ .reg .b64 w; ld.volatile.global.u64 w, [%2]; mov.b64 {%0, %1}, w; }" // meets¦
+                         "ld.volatile.global.v2.u32 {%0, %1}, [%2];"»
+                         : "=r"(low), "=r"(high) : "l"(c) : "memory");
+        while (high == 0);
+        *b = low;
+    }""",
+        grid=2,
+    ),
+    "half of a word updated beside the whole": Pair(
+        """
+    if (t == 0 && w == 0)
+        asm volatile("st.relaxed.gpu.global.u16 [%0], %1;" ::"l"(c), "h"((short)7) : "memory"); // meets
+    if (t == 0 && w == 1)
+        atomicOr(c + «0¦1», 1 << 16); // meets""",
+        grid=2,
+    ),
     "named barriers that only go one way": Pair(
         """
     for (int k = 0; k < 4; ++k)
@@ -501,16 +625,4 @@ SHARED = {
 OTHERWISE = {
     "parity of the other round": "mbarrier",
     "parity by stage instead of round": "uninitialised shared read",
-}
-
-_OTHER_ORDER = (
-    "in the order in which the executor runs, the reader comes last and has acquired all that the writer did:"
-    " only another run of the same kernel holds two accesses without order"
-)
-#: Those that are not found, and why.
-MISSED = {
-    "queue whose writer overtakes its reader": _OTHER_ORDER,
-    "data of a seqlock": _OTHER_ORDER,
-    "writer that does not wait for readers": _OTHER_ORDER,
-    "look-back by one word": "volatile accesses of different sizes to one word are taken for strong ones",
 }

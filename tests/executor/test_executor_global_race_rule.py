@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The detector of races on global memory against the rule, applied to each pair of accesses.
 
-Two threads may not touch the same byte unless both only read, both are strong with a scope that holds both, a
-barrier of their block or `__syncwarp` of their warp lies between, or both store the same.
+Two threads may not touch the same byte unless both only read, both are strong with a scope that holds both
+and touch the same bytes, a barrier of their block or `__syncwarp` of their warp lies between, or both store
+the same.
 """
 
 from dataclasses import dataclass
@@ -152,7 +153,7 @@ class History:
         if Manner.WRITE is new.manner is old.manner:
             return new.word != old.word
         strong = (*STRONG, Manner.NEAR_WRITE) if same_block else STRONG
-        return not (new.manner in strong and old.manner in strong)
+        return not (new.manner in strong and old.manner in strong and new.size == old.size)
 
 
 @pytest.mark.parametrize("seed", range(120))

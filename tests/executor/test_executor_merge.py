@@ -38,7 +38,52 @@ def stores(*offsets: int) -> str:
     return f"{HEAD} __shared__ float s[32][4]; {text} }}"
 
 
+def carried(start: str, term: str, step: str) -> str:
+    """A kernel whose loop reads at a pointer, and beside it, and moves that on."""
+    return f"""{HEAD}
+    __shared__ float s[4096];
+    s[t] = A[t];
+    __syncthreads();
+    float q = 0;
+    const float *p = {start};
+#pragma unroll 1
+    for (int i = 0; i < n; i++, p += {step}) {{
+        q += {term};
+        __syncthreads();
+    }}
+    O[t] = q;
+}}"""
+
+
+def again(between: str) -> str:
+    """A kernel that loads four words, then two of them once more, as NVVM may leave it behind."""
+    four = 'asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"'
+    four += ' : "=f"(p), "=f"(q), "=f"(r), "=f"(s) : "r"(at));'
+    two = 'asm volatile("ld.shared.v2.f32 {%0, %1}, [%2+8];" : "=f"(x), "=f"(y) : "r"(at));'
+    return f"""{HEAD}
+    __shared__ __align__(16) float rows[32][4];
+    for (int i = 0; i < 4; i++) ((volatile float *)rows[t])[i] = A[t + i * n];
+    __syncthreads();
+    const unsigned at = (unsigned)__cvta_generic_to_shared(rows[31 - t]);
+    float p, q, r, s, x, y;
+    {four}
+    {between}
+    {two}
+    O[t] = p + 2 * q + 4 * r + 8 * s + 16 * x + 32 * y;
+}}"""
+
+
 CASES = {
+    "two of four words once more": (again(""), {"LDS.128": 1, "STS": 4}),
+    "once more behind a shuffle": (
+        again("p = __shfl_xor_sync(~0u, p, 0);"),
+        {"LDS.128": 1, "STS": 4},
+    ),
+    "once more behind a barrier": (again("__syncthreads();"), {"LDS.128": 1, "LDS.64": 1, "STS": 4}),
+    "once more behind a store": (
+        again("((volatile float *)rows[t])[0] = p;"),
+        {"LDS.128": 1, "LDS.64": 1, "STS": 5},
+    ),
     "a whole row": (loads(4, 0, 1, 2, 3), {"LDS.128": 1, "STS": 4}),
     "three of four": (loads(4, 1, 2, 3), {"LDS.128": 1, "STS": 4}),
     "three with a gap": (loads(4, 0, 1, 3), {"LDS.128": 1, "STS": 4}),
@@ -138,6 +183,22 @@ CASES = {
     O[t] = q;
 }}""",
         {"LDS.128": 8, "STS": 32},
+    ),
+    "a pointer that a loop advances from the array's start": (
+        carried("s", "p[0] * A[i] + p[1]", "68"),
+        {"LDS.64": 1, "STS": 1},
+    ),
+    "places beside a pointer that a loop advances": (
+        carried("s", "p[16 * t] * A[i] + p[16 * t + 1]", "68"),
+        {"LDS": 2, "STS": 1},
+    ),
+    "such places in an array that is aligned": (
+        carried("s", "p[16 * t] * A[i] + p[16 * t + 1]", "68").replace("float s", "__align__(16) float s"),
+        {"LDS.64": 1, "STS": 1},
+    ),
+    "from the greater of two places on": (
+        carried("s + max(16 * t, 8 * n)", "p[0] * A[i] + p[1]", "0"),
+        {"LDS": 2, "STS": 1},
     ),
     "reg_2x1": (
         "#define real float\n#define TILE 32\n" + (KERNELS / "gemm" / "reg_2x1.cu").read_text(),
@@ -253,6 +314,14 @@ def test_an_execution_merges_what_the_place_of_its_arrays_allows(name):
     for kind, code in (("load", "LDS"), ("store", "STS")):
         instructions = sum(count for name, count in expected.items() if name.startswith(code))
         assert result.counters[f"shared_{kind}_requests"] == instructions
+
+
+def test_words_that_registers_hold_are_those_of_the_first_load():
+    numbers = np.arange(128, dtype=np.float32)
+    for between in ("", "__syncthreads();"):
+        (_, out), _ = run_cuda(again(between), numbers, np.zeros(32, np.float32), scalars=(32,))
+        rows = numbers.reshape(4, 32)[:, ::-1]
+        assert out.array().tolist() == (np.array([1, 2, 4 + 16, 8 + 32]) @ rows).tolist()
 
 
 def test_a_word_loaded_in_vain_is_no_read():

@@ -41,6 +41,21 @@ def test_each_lane_gets_the_lock(name):
     assert (lock.array()[0], total.array()[0]) == (0, 2 * sum(range(1, 13)))
 
 
+def test_who_stores_before_it_waits_wakes_those_that_wait_for_that():
+    # Without loops of its own around the waits, each block does all between two of them at once.
+    tell = 'asm volatile("st.release.gpu.global.u32 [%%0], %d;" ::"l"(flags + %d) : "memory");'
+    wait = "while (*(volatile unsigned *)(flags + %d) < %d) ;"
+    turns = range(1, 6)
+    ping = "\n".join(tell % (k, 0) + wait % (1, k) for k in turns)
+    pong = "\n".join(wait % (0, k) + tell % (k, 1) for k in turns)
+    source = f"""extern "C" __global__ void k(unsigned *flags) {{
+    if (threadIdx.x == 0 && blockIdx.x == 0) {{ {ping} }}
+    if (threadIdx.x == 0 && blockIdx.x == 1) {{ {pong} }}
+}}"""
+    (flags,), _ = run_cuda(source, np.zeros(2, np.uint32), grid=(2, 1, 1))
+    assert flags.array().tolist() == [5, 5]
+
+
 def test_lanes_that_took_a_lock_in_turn_meet_at_the_next_barrier():
     source = """extern "C" __global__ void k(int *out) {
     __shared__ int lock, sum, tile[64];

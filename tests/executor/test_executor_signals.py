@@ -6,12 +6,16 @@ import re
 
 import numpy as np
 import pytest
+import scope_race_sources
+import signal_race_sources
 from executor_harness import caught, run_cuda
 from global_race_sources import N
-from signal_race_sources import MISSED, OTHERWISE, PAIRS, SHARED
+from signal_race_sources import OTHERWISE
 
 from gpuprof.executor import FaultKind
 
+PAIRS = {**signal_race_sources.PAIRS, **scope_race_sources.PAIRS}
+SHARED = {*signal_race_sources.SHARED, *scope_race_sources.SHARED}
 WHERE = re.compile(r" in line (\d+), and nothing orders them")
 
 
@@ -25,12 +29,7 @@ def setting(pair):
     return {"scalars": (pair.n,), "instruction_budget": 100_000, **shape}
 
 
-def marked(name):
-    marks = [pytest.mark.xfail(reason=MISSED[name], strict=True)] if name in MISSED else []
-    return pytest.param(name, marks=marks)
-
-
-@pytest.mark.parametrize("name", [marked(name) for name in PAIRS])
+@pytest.mark.parametrize("name", PAIRS)
 def test_what_is_forgotten_is_found_where_the_two_meet(name):
     source = PAIRS[name].source(racy=True)
     fault = caught(source, *arrays(), **setting(PAIRS[name]))

@@ -39,6 +39,11 @@ class Resting:
     repeats: bool
     turns: int
 
+    def try_anew(self) -> None:
+        """Others did something: what it finds may differ from what it found last."""
+        if (memory := self.strand.memory) is not None:
+            memory.registers, memory.turns = [], 0
+
     @property
     def hopeless(self) -> bool:
         """Whether to try once more is of no use before others do something."""
@@ -71,7 +76,7 @@ class Polling:
         chosen = self.resting if self.stirred else [r for r in self.resting if not r.hopeless]
         if self.stirred:
             for resting in chosen:
-                resting.strand.memory = None
+                resting.try_anew()
         self.stirred = False
         self.resting = [resting for resting in self.resting if resting not in chosen]
         return [resting.strand for resting in chosen]

@@ -26,6 +26,7 @@ class Manner(Enum):
     STRONG_WRITE = "writes as volatile or atomic"
     #: Strong ones whose scope is the block.
     NEAR_READ = "reads for its own block alone"
+    NEAR_RELAXED_READ = "reads as relaxed for its own block alone"
     NEAR_WRITE = "updates atomically for its own block"
 
     @property
@@ -34,7 +35,10 @@ class Manner(Enum):
         return self is not Manner.READ and self not in STRONG_READS
 
 
-STRONG_READS = (Manner.STRONG_READ, Manner.RELAXED_READ, Manner.NEAR_READ)
+NEAR_READS = (Manner.NEAR_READ, Manner.NEAR_RELAXED_READ)
+RELAXED_READS = (Manner.RELAXED_READ, Manner.NEAR_RELAXED_READ)
+STRONG_READS = (Manner.STRONG_READ, Manner.RELAXED_READ, *NEAR_READS)
+STRONG = (*STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE)
 
 #: What each manner may not meet without order: with threads of any block, and of other blocks.
 CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
@@ -42,8 +46,8 @@ CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
     Manner.WRITE: ((Manner.READ, *STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
     Manner.STRONG_READ: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
     Manner.RELAXED_READ: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
-    Manner.NEAR_READ: ((Manner.REPEATED,), (Manner.STRONG_WRITE, Manner.NEAR_WRITE)),
-    Manner.STRONG_WRITE: ((Manner.READ, Manner.REPEATED), (Manner.NEAR_READ, Manner.NEAR_WRITE)),
+    **dict.fromkeys(NEAR_READS, ((Manner.REPEATED,), (Manner.STRONG_WRITE, Manner.NEAR_WRITE))),
+    Manner.STRONG_WRITE: ((Manner.READ, Manner.REPEATED), (*NEAR_READS, Manner.NEAR_WRITE)),
     Manner.NEAR_WRITE: (
         (Manner.READ, Manner.REPEATED),
         (*STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE),

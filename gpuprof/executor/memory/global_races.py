@@ -4,8 +4,9 @@
 
 The rule is that of the PTX memory model (chapter "Memory Consistency Model"): two accesses that overlap, one
 of them a write, must be ordered (see `thread_order`) or both be *strong*, that is volatile, relaxed, acquire,
-release or atomic, with a scope that holds both threads. One exception: several threads may store the same
-value, as people do on purpose, since it does not matter who comes last.
+release or atomic, with a scope that holds both threads, and of the same bytes: a word and its half are two
+places. One exception: several threads may store the same value, as people do on purpose, since it does not
+matter who comes last.
 
 That the executor runs blocks in some order excuses nothing. Only blocks that run are judged, and only buffers
 that kernels may write.
@@ -28,6 +29,9 @@ from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.concurrent_accesses import ConcurrentAccesses, unordered
 from gpuprof.executor.memory.global_accesses import (
     CONFLICTS,
+    NEAR_READS,
+    RELAXED_READS,
+    STRONG,
     STRONG_READS,
     Manner,
     merged,
@@ -164,7 +168,8 @@ class Shadow:
         #: Bytes of an element of the arrays below: the smallest access so far.
         self._granule = 0
         self._writers: Numbers | None = None
-        self._others: dict[Manner, ConcurrentAccesses] = {}
+        #: By their manner and, of strong ones, the bytes of an element.
+        self._others: dict[tuple[Manner, int], ConcurrentAccesses] = {}
 
     def read(
         self,
@@ -174,6 +179,7 @@ class Shadow:
         size: int,
         line: int,
         manner: Manner = Manner.READ,
+        parts: int = 1,
     ) -> None:
         """Judge a load of `size` bytes at `index`, in units of that size, by the lanes in `mask`.
 
@@ -184,6 +190,7 @@ class Shadow:
             size: Bytes.
             line: Source line.
             manner: Whether the load is strong.
+            parts: Elements of a vector, which count as so many loads.
         """
         self._judge_all()
         if mask.whole and index.size < order.blocks * order.block_threads and manner is Manner.READ:
@@ -195,7 +202,7 @@ class Shadow:
             return
         place, who = spread(order, index, mask)
         if manner in STRONG_READS:
-            self._read_strongly(order, place, who, size, line, manner)
+            self._read_strongly(order, place, who, size, line, manner, parts)
         else:
             self._touch(order, place, who, size, order.timeline.moment(line), manner)
 
@@ -207,13 +214,14 @@ class Shadow:
         Returns:
             The thread's number in the launch and the line of that store, or None; arguments as for `read`.
         """
-        stores = self._others.get(Manner.STRONG_WRITE)
-        if stores is None:
+        stores = [each for (manner, _), each in self._others.items() if manner is Manner.STRONG_WRITE]
+        if not stores:
             return None
         place, who = spread(order, index, mask)
         granules, each = self._granules(place, size)
         owners = np.repeat(who, each) if each > 1 else who
-        hit = stores.conflict(order, granules, owners)
+        hits = (accesses.conflict(order, granules, owners) for accesses in stores)
+        hit = next((hit for hit in hits if hit is not None), None)
         if hit is None:
             return None
         reader, stamp = int(owners[hit[0]]), np.array([hit[1]], dtype=np.int64)
@@ -229,12 +237,13 @@ class Shadow:
         size: int,
         line: int,
         manner: Manner = Manner.STRONG_READ,
+        parts: int = 1,
     ) -> None:
-        start, near, relaxed = place * size, manner is Manner.NEAR_READ, manner is Manner.RELAXED_READ
+        start, near, relaxed = place * size, manner in NEAR_READS, manner in RELAXED_READS
         moment = order.signal(
             self.variables, start, who, line, reads=True, writes=False, near=near, relaxed=relaxed
         )
-        self._touch(order, place, who, size, moment, manner)
+        self._touch(order, place, who, size, moment, manner, parts=parts)
 
     def update(
         self,
@@ -245,10 +254,12 @@ class Shadow:
         line: int,
         manner: Manner,
         failed: Bools | None = None,
+        parts: int = 1,
     ) -> None:
         """Judge atomic operations at `place`, in units of `size` bytes, in the order in which they happen.
 
         Those that are true in `failed` compared with another value than they found: they have only read.
+        The `parts` of a vector count as so many operations.
         """
         self._judge_all()
         if failed is not None and failed.any():
@@ -258,7 +269,7 @@ class Shadow:
             return
         near, start = manner is Manner.NEAR_WRITE, place * size
         moment = order.signal(self.variables, start, who, line, reads=True, writes=True, near=near)
-        self._touch(order, place, who, size, moment, manner)
+        self._touch(order, place, who, size, moment, manner, parts=parts)
         if near:
             self._judge_blocks(order, start, who, moment)
 
@@ -282,6 +293,7 @@ class Shadow:
         size: int,
         line: int,
         manner: Manner = Manner.WRITE,
+        parts: int = 1,
     ) -> None:
         """Judge a store that is about to happen; arguments as for `read`, and the values."""
         if self._log is not None and manner is Manner.WRITE and size >= self.buffer.item_bytes:
@@ -302,7 +314,7 @@ class Shadow:
             return
         near, start = manner is Manner.NEAR_WRITE, place * size
         moment = order.signal(self.variables, start, who, line, reads=False, writes=True, near=near)
-        self._touch(order, place, who, size, moment, manner)
+        self._touch(order, place, who, size, moment, manner, parts=parts)
 
     def write_at(
         self, order: ThreadOrder, place: Numbers, who: Numbers, values: Lanes, size: int, line: int
@@ -391,7 +403,7 @@ class Shadow:
         settled: Settled | None,
     ) -> None:
         """Judge stores that change what several threads stored before."""
-        repeated = self._others.get(Manner.REPEATED)
+        repeated = self._others.get((Manner.REPEATED, 0))
         if repeated is None:
             return
         changing = np.flatnonzero(self._changed(content, granules, parts))
@@ -436,8 +448,10 @@ class Shadow:
         moment: int,
         manner: Manner,
         kind: int = 0,
+        parts: int = 1,
     ) -> None:
         """Judge and remember accesses that may happen together with others of their kind."""
+        width = size // parts if manner in STRONG else 0
         granules, each = self._granules(place, size)
         owners = np.repeat(who, each) if each > 1 else who
         if self._writers is not None:
@@ -446,27 +460,38 @@ class Shadow:
             if found.size:
                 hit = int(found[0])
                 self._report(order, manner, moment, granules[hit], owners[hit], int(held[hit]))
-        self._meet(order, manner, granules, owners, moment)
+        self._meet(order, manner, granules, owners, moment, width)
         stamps = owners << MOMENT_BITS | moment
-        self._accesses(manner).add(order, granules, with_kind(stamps, kind) if kind else stamps)
+        self._accesses(manner, width).add(order, granules, with_kind(stamps, kind) if kind else stamps)
 
-    def _accesses(self, manner: Manner) -> ConcurrentAccesses:
-        if manner not in self._others:
-            self._others[manner] = ConcurrentAccesses(self._elements())
-        return self._others[manner]
+    def _accesses(self, manner: Manner, width: int = 0) -> ConcurrentAccesses:
+        if (manner, width) not in self._others:
+            self._others[manner, width] = ConcurrentAccesses(self._elements())
+        return self._others[manner, width]
 
     def _meet(
-        self, order: ThreadOrder, manner: Manner, granules: Numbers, owners: Numbers, moment: int
+        self,
+        order: ThreadOrder,
+        manner: Manner,
+        granules: Numbers,
+        owners: Numbers,
+        moment: int,
+        width: int = 0,
     ) -> None:
         everywhere, elsewhere = CONFLICTS[manner]
-        for other in (*everywhere, *elsewhere):
-            accesses = self._others.get(other)
-            if accesses is None:
+        for (other, other_width), accesses in self._others.items():
+            # Strong accesses of a word and of its half are in nobody's order.
+            apart = 0 < width != other_width > 0 and (manner.writes or other.writes)
+            if not (apart or other in everywhere or other in elsewhere):
                 continue
-            hit = accesses.conflict(order, granules, owners, elsewhere=other in elsewhere)
+            only_elsewhere = other in elsewhere and not apart
+            hit = accesses.conflict(order, granules, owners, elsewhere=only_elsewhere)
             if hit is not None:
                 which, stamp = hit
-                self._report(order, manner, moment, granules[which], owners[which], stamp, other=other)
+                sizes = (width, other_width) if apart else (0, 0)
+                self._report(
+                    order, manner, moment, granules[which], owners[which], stamp, other=other, sizes=sizes
+                )
 
     def _report(
         self,
@@ -478,12 +503,14 @@ class Shadow:
         stamp: int,
         text: str = "",
         other: Manner = Manner.WRITE,
+        sizes: tuple[int, int] = (0, 0),
     ) -> None:
         byte = int(granule) * self._granule
         element, address = self.buffer.place(byte)
         met = np.array([stamp], dtype=np.int64)
         lines = order.timeline.lines
-        detail = f"{manner.value} {element}, which {{0}} {other.value} in line {{1}}"
+        ours, theirs = (f", {size} bytes at once" if size else "" for size in sizes)
+        detail = f"{manner.value} {element}{ours}, which {{0}} {other.value}{theirs} in line {{1}}"
         detail += f" {text}" * bool(text) + ", and nothing orders them"
         self.races.report(
             GlobalRace(

@@ -258,12 +258,13 @@ class TracedShadow:
         size: int,
         line: int,
         manner: Manner = Manner.READ,
+        parts: int = 1,
     ) -> None:
         """As `Shadow.read`."""
         place, who = spread(order, index, mask)
         self._trace.read(self._buffer, order, place, who, size, line)
         if self._judged is not None:
-            self._judged.read(order, index, mask, size, line, manner)
+            self._judged.read(order, index, mask, size, line, manner, parts)
 
     def update(
         self,
@@ -274,6 +275,7 @@ class TracedShadow:
         line: int,
         manner: Manner,
         failed: Bools | None = None,
+        parts: int = 1,
     ) -> None:
         """As `Shadow.update`."""
         if not self._trace.hollow:  # else it adds to whatever is there
@@ -281,7 +283,7 @@ class TracedShadow:
             self._trace.take_turns(order, place, who)
         self._trace.store(self._buffer, order, place, who, size, combines=True)
         if self._judged is not None:
-            self._judged.update(order, place, who, size, line, manner, failed)
+            self._judged.update(order, place, who, size, line, manner, failed, parts)
 
     def write(
         self,
@@ -292,12 +294,13 @@ class TracedShadow:
         size: int,
         line: int,
         manner: Manner = Manner.WRITE,
+        parts: int = 1,
     ) -> None:
         """As `Shadow.write`."""
         place, who = spread(order, index, mask)
         self._trace.store(self._buffer, order, place, who, size)
         if self._judged is not None:
-            self._judged.write(order, index, values, mask, size, line, manner)
+            self._judged.write(order, index, values, mask, size, line, manner, parts)
 
     def write_at(
         self, order: ThreadOrder, place: Numbers, who: Numbers, values: Lanes, size: int, line: int

@@ -93,18 +93,18 @@ class SharedOrder:
         self._order = order
         self._shadow = Shadow(_AllBlocks(shared, order.layout), races, at_once=True)
 
-    def read(self, pattern: SharedPattern, line: int, manner: Manner) -> None:
-        """Judge a load."""
+    def read(self, pattern: SharedPattern, line: int, manner: Manner, parts: int = 1) -> None:
+        """Judge a load, perhaps of the parts of a vector."""
         if manner in STRONG_READS and self.lucky is None and line not in self._polled:
             index, mask = self._index(pattern), pattern.mask
             if (met := self._shadow.stored_in_warp(self._order, index, mask, pattern.size)) is not None:
                 self.lucky = LuckyRead(line, *met)
-        self._shadow.read(self._order, self._index(pattern), pattern.mask, pattern.size, line, manner)
+        self._shadow.read(self._order, self._index(pattern), pattern.mask, pattern.size, line, manner, parts)
 
-    def write(self, pattern: SharedPattern, values: Lanes, line: int, manner: Manner) -> None:
-        """Judge a store that is about to happen."""
+    def write(self, pattern: SharedPattern, values: Lanes, line: int, manner: Manner, parts: int = 1) -> None:
+        """Judge a store that is about to happen, perhaps of the parts of a vector."""
         index = self._index(pattern)
-        self._shadow.write(self._order, index, values, pattern.mask, pattern.size, line, manner)
+        self._shadow.write(self._order, index, values, pattern.mask, pattern.size, line, manner, parts)
 
     def update(self, pattern: SharedPattern, line: int, manner: Manner, failed: Bools | None = None) -> None:
         """Judge atomic operations; `failed` as for `Shadow.update`, one for each lane that takes part."""

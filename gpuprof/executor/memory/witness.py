@@ -160,11 +160,12 @@ class WitnessedShadow(Shadow):
         size: int,
         line: int,
         manner: Manner = Manner.READ,
+        parts: int = 1,
     ) -> None:
         """As `Shadow.read`."""
         place, who = spread(order, index, mask)
         self._witness.note_read(self._watched, place, who, size, line)
-        super().read(order, index, mask, size, line, manner)
+        super().read(order, index, mask, size, line, manner, parts)
 
     def update(
         self,
@@ -175,11 +176,12 @@ class WitnessedShadow(Shadow):
         line: int,
         manner: Manner,
         failed: Bools | None = None,
+        parts: int = 1,
     ) -> None:
         """As `Shadow.update`."""
         self._witness.note_read(self._watched, place, who, size, line)
         self._witness.note_write(self._watched, place, who, size, line, atomic=True)
-        super().update(order, place, who, size, line, manner, failed)
+        super().update(order, place, who, size, line, manner, failed, parts)
 
     def write(
         self,
@@ -190,11 +192,12 @@ class WitnessedShadow(Shadow):
         size: int,
         line: int,
         manner: Manner = Manner.WRITE,
+        parts: int = 1,
     ) -> None:
         """As `Shadow.write`."""
         place, who = spread(order, index, mask)
         self._witness.note_write(self._watched, place, who, size, line, atomic=False)
-        super().write(order, index, values, mask, size, line, manner)
+        super().write(order, index, values, mask, size, line, manner, parts)
 
     def write_at(
         self, order: ThreadOrder, place: Numbers, who: Numbers, values: Lanes, size: int, line: int

@@ -5,12 +5,16 @@
 PTX shows four loads, or stores, of consecutive words; where their address is provably a multiple of 16,
 the hardware runs one of 128 bits. What is provable follows from how addresses are computed: the alignment
 of a sum is the lesser of its terms', that of a product the product of its factors'. An address that is
-written as a variable and a number is known entirely. Which accesses merge is read off the machine code that
-ptxas makes.
+written as a variable and a number is known entirely. Of the sum of two registers, one of which is written in
+several places, as one that a loop advances (but for that advance itself), ptxas knows no more than the
+alignment that variables in it were declared with, and not where they lie; of a difference of registers, of a
+minimum and of a maximum nothing. Words that were loaded before, with nothing in between that may change them,
+are not loaded again. Which accesses merge is read off the machine code that ptxas makes.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from gpuprof.executor.program.calls import SYSTEM_CALLS
@@ -29,6 +33,9 @@ _TOUCHING = frozenset(
         *SYSTEM_CALLS,
     }
 )
+#: Of them those behind which shared memory may hold something else.
+_CHANGING = _TOUCHING - {"ld", "ldmatrix", "shfl"}
+_ELSEWHERE = frozenset({"global", "local", "param", "const"})
 
 
 @dataclass(frozen=True)
@@ -38,10 +45,12 @@ class Place:
     Attributes:
         modulus: A power of two, in bytes.
         remainder: What is left of its address, divided by that.
+        declared: The alignment that it was declared with, in bytes; that of its address where that is less.
     """
 
     modulus: int
     remainder: int = 0
+    declared: int = _ENOUGH
 
     @property
     def alignment(self) -> int:
@@ -49,9 +58,9 @@ class Place:
         return math.gcd(self.modulus, self.remainder)
 
     @classmethod
-    def at(cls, offset: int) -> "Place":
-        """Return what is known of a variable that lies at `offset` in shared memory."""
-        return cls(_ENOUGH, offset % _ENOUGH)
+    def at(cls, offset: int, declared: int = _ENOUGH) -> "Place":
+        """Return what is known of a variable of some declared alignment at `offset` in shared memory."""
+        return cls(_ENOUGH, offset % _ENOUGH, declared)
 
 
 def merge_shared_accesses(blocks: list[BasicBlock], places: dict[str, Place]) -> None:
@@ -61,66 +70,152 @@ def merge_shared_accesses(blocks: list[BasicBlock], places: dict[str, Place]) ->
         blocks: The kernel's basic blocks.
         places: What is known of each shared variable's address.
     """
-    symbols = {name: place.alignment for name, place in places.items()}
-    aligned = _alignments((item for block in blocks for item in block.body), symbols)
+    aligned = _alignments([item for block in blocks for item in block.body], places)
     for block in blocks:
+        block.body = _without_repeated_loads(block.body)
         for name in ("ld", "st"):
             block.body = _merged(block.body, aligned, places, name)
 
 
-def _alignments(body: Iterable[Instruction], symbols: dict[str, int]) -> dict[str, int]:
-    """Return for each register a power of two that all its values are multiples of.
+def _alignments(body: Sequence[Instruction], places: Mapping[str, Place]) -> dict[str, int]:
+    """Return for each register a power of two that all its values are multiples of."""
+    writes = Counter(name for item in body for name in reads_and_writes(item)[1])
+    numbers = {
+        item.operands[0].name
+        for item in body
+        if item.opcode[0] == "mov" and isinstance(item.operands[0], Reg) and isinstance(item.operands[1], Imm)
+    }
+    fixed = {name for name in numbers if writes[name] == 1}
+    several = {name for name, times in writes.items() if times > 1}
+    declared = {name: min(place.alignment, place.declared) for name, place in places.items()}
+    carried = _Alignments(body, declared, fixed).known if several else {}
+    carried = {name: carried[name] for name in several}
+    return _Alignments(body, {name: place.alignment for name, place in places.items()}, fixed, carried).known
+
+
+class _Alignments:
+    """What registers are multiples of.
 
     Starts from the most hopeful assumption and weakens it until every definition agrees, so that an
     address that a loop advances by 128 stays a multiple of 128.
-    """
-    definitions = [item for item in body if len(reads_and_writes(item)[1]) > 0]
-    known: dict[str, int] = {}
 
-    def of(operand: Operand) -> int:
+    Args:
+        body: The kernel's instructions.
+        symbols: The alignments of variables.
+        fixed: Registers that hold a number.
+        carried: What a sum may rely on of registers that are written in several places.
+    """
+
+    def __init__(
+        self,
+        body: Sequence[Instruction],
+        symbols: Mapping[str, int],
+        fixed: Set[str],
+        carried: Mapping[str, int] | None = None,
+    ) -> None:
+        self.known: dict[str, int] = {}
+        self._symbols, self._fixed, self._carried = symbols, fixed, carried or {}
+        definitions = [item for item in body if len(reads_and_writes(item)[1]) > 0]
+        changed = True
+        while changed:
+            changed = False
+            # What is known to be a multiple of 1 only can get no weaker.
+            definitions = [
+                item
+                for item in definitions
+                if any(self.known.get(name) != 1 for name in reads_and_writes(item)[1])
+            ]
+            for item in definitions:
+                for name in reads_and_writes(item)[1]:
+                    found = min(self.known.get(name, _ENOUGH), self._result(item))
+                    if self.known.get(name) != found:
+                        self.known[name], changed = found, True
+
+    def _of(self, operand: Operand) -> int:
         if isinstance(operand, Reg):
-            return known.get(operand.name, _ENOUGH)
+            return self.known.get(operand.name, _ENOUGH)
         if isinstance(operand, Imm):
             return _power_of_two_in(operand.bits)
         if isinstance(operand, Sym):
-            return min(symbols.get(operand.name, 1), _power_of_two_in(operand.offset))
+            return min(self._symbols.get(operand.name, 1), _power_of_two_in(operand.offset))
         return 1
 
-    changed = True
-    while changed:
-        changed = False
-        # What is known to be a multiple of 1 only can get no weaker.
-        definitions = [
-            item for item in definitions if any(known.get(name) != 1 for name in reads_and_writes(item)[1])
-        ]
-        for item in definitions:
-            for name in reads_and_writes(item)[1]:
-                found = min(known.get(name, _ENOUGH), _result(item, of))
-                if known.get(name) != found:
-                    known[name], changed = found, True
-    return known
+    def _is_number(self, operand: Operand) -> bool:
+        return isinstance(operand, Imm) or (isinstance(operand, Reg) and operand.name in self._fixed)
 
+    def _sum(self, target: Operand, *terms: Operand) -> int:
+        found = min(map(self._of, terms))
+        if target not in terms and not any(map(self._is_number, terms)):
+            names = (term.name for term in terms if isinstance(term, Reg))
+            found = min(found, *(self._carried.get(name, _ENOUGH) for name in names))
+        return found
 
-def _result(item: Instruction, of: Callable[[Operand], int]) -> int:
-    """Return what the result of an instruction is a multiple of, given that of its operands."""
-    name, sources = item.opcode[0], item.operands[1:]
-    if name in ("mov", "cvt", "cvta") and len(sources) == 1:
-        return of(sources[0])
-    if name in ("add", "sub", "or", "xor", "selp", "min", "max") and "pred" not in item.opcode:
-        return min(of(sources[0]), of(sources[1]))
-    if name == "and":
-        return max(of(sources[0]), of(sources[1]))
-    if name == "mul" and "hi" not in item.opcode:
-        return min(of(sources[0]) * of(sources[1]), _ENOUGH)
-    if name == "mad" and "hi" not in item.opcode:
-        return min(of(sources[0]) * of(sources[1]), of(sources[2]))
-    if name == "shl" and isinstance(sources[1], Imm):
-        return min(of(sources[0]) << min(sources[1].bits, 8), _ENOUGH)
-    return 1
+    def _result(self, item: Instruction) -> int:
+        """Return what the result of an instruction is a multiple of, given that of its operands."""
+        name, sources, of = item.opcode[0], item.operands[1:], self._of
+        if name in ("mov", "cvt", "cvta") and len(sources) == 1:
+            return of(sources[0])
+        if name in ("add", "or", "xor", "selp") and "pred" not in item.opcode:
+            return self._sum(*item.operands[:3])
+        if name == "sub":
+            narrow = item.opcode[-1].endswith("32") and self._is_number(sources[0])
+            return self._sum(*item.operands) if narrow or self._is_number(sources[1]) else 1
+        if name == "and":
+            return max(of(sources[0]), of(sources[1]))
+        if name in ("mul", "mul24") and "hi" not in item.opcode:
+            return min(of(sources[0]) * of(sources[1]), _ENOUGH)
+        if name in ("mad", "mad24") and "hi" not in item.opcode:
+            return min(of(sources[0]) * of(sources[1]), of(sources[2]))
+        if name == "shl":
+            by = min(sources[1].bits, 8) if isinstance(sources[1], Imm) else 0
+            return min(of(sources[0]) << by, _ENOUGH)
+        return 1
 
 
 def _power_of_two_in(value: int) -> int:
     return min(value & -value, _ENOUGH) if value else _ENOUGH
+
+
+def _without_repeated_loads(body: list[Instruction]) -> list[Instruction]:
+    """Replace loads of words that registers hold already by moves."""
+    held: dict[tuple[Operand, int, int], Reg] = {}
+    items: list[Instruction] = []
+    for position, item in enumerate(body):
+        access = _access(item, position, "ld", ("v2", "v4"))
+        moves = _moves(item, access, held) if access is not None else []
+        items += moves or [item]
+        if item.opcode[0] in _CHANGING and not _ELSEWHERE & set(item.opcode):
+            held.clear()
+        written = reads_and_writes(item)[1]
+        if held:
+            held = {
+                place: register
+                for place, register in held.items()
+                if register.name not in written and not _is_in(place[0], written)
+            }
+        if access is not None and not moves and not _is_in(access.base, written):
+            for number, value in enumerate(access.values):
+                if isinstance(value, Reg):
+                    held[access.base, access.offset + number * access.size, access.size] = value
+    return items
+
+
+def _is_in(operand: Operand, names: Collection[str]) -> bool:
+    return isinstance(operand, Reg) and operand.name in names
+
+
+def _moves(
+    item: Instruction, access: "_Access", held: Mapping[tuple[Operand, int, int], Reg]
+) -> list[Instruction]:
+    """Return the moves that stand for a load; none if not all of its words are held."""
+    size, opcode = access.size, ("mov", f"b{8 * access.size}")
+    sources = [held.get((access.base, access.offset + i * size, size)) for i in range(len(access.values))]
+    found = [
+        (value, source) for value, source in zip(access.values, sources, strict=True) if source is not None
+    ]
+    if len(found) < len(sources) or {value for value, _ in found} & {source for _, source in found}:
+        return []
+    return [replace(item, opcode=opcode, operands=pair) for pair in found if isinstance(pair[0], Reg)]
 
 
 @dataclass(frozen=True)
@@ -214,14 +309,18 @@ def _candidates(body: list[Instruction], name: str) -> Iterator[list[_Access]]:
                 stretch += 1  # stores through another register may overlap
             last_base = access.base
             groups.setdefault((access.size, access.base, stretch), []).append(access)
-        elif item.opcode[0] in _TOUCHING and not {"global", "local", "param", "const"} & set(item.opcode):
+        elif item.opcode[0] in _TOUCHING and not _ELSEWHERE & set(item.opcode):
             stretch += item.opcode[0] != name or name == "st"
     yield from groups.values()
 
 
-def _access(item: Instruction, position: int, name: str) -> _Access | None:
+def _access(
+    item: Instruction, position: int, name: str, vectors: tuple[str, ...] = ("v2",)
+) -> _Access | None:
     kind, vector = item.opcode[-1], item.opcode[2:-1]
-    if item.opcode[:2] != (name, "shared") or kind not in _SIZES or vector not in ((), ("v2",)) or item.guard:
+    if item.opcode[:2] != (name, "shared") or kind not in _SIZES or item.guard:
+        return None
+    if vector and (len(vector) > 1 or vector[0] not in vectors):
         return None
     memory, value = reversed(item.operands) if name == "ld" else item.operands
     if not isinstance(memory, Mem) or not isinstance(memory.base, Reg | Sym):

@@ -27,6 +27,7 @@ from gpuprof.executor.memory.landing import (
     zeros_conflicts,
 )
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
+from gpuprof.executor.program.scopes import is_for_its_block
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.distributed_shared import names_cluster
@@ -190,7 +191,7 @@ def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
     if not {"release", "acq_rel"} & set(item.opcode):
         return lambda batch, mask: None
     coder.fences = True
-    near = _is_for_its_block(item)
+    near = is_for_its_block(item)
     return lambda batch, mask: batch.order.fence(mask, near=near)
 
 
@@ -317,20 +318,15 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     return lambda batch: reinterpret(batch.registers[slot], wide)
 
 
-def _is_for_its_block(item: Instruction) -> bool:
-    """Whether an access has the scope of its block; behind `shared`, `cta` names the window instead."""
-    words = item.opcode
-    return any(word == "cta" and words[place - 1] != "shared" for place, word in enumerate(words))
-
-
 def _manner(item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
     if kind == "atomic":
-        return Manner.NEAR_WRITE if _is_for_its_block(item) else Manner.STRONG_WRITE
-    if STRONG & set(item.opcode) and _is_for_its_block(item):
-        return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE
+        return Manner.NEAR_WRITE if is_for_its_block(item) else Manner.STRONG_WRITE
+    near = bool(STRONG & set(item.opcode)) and is_for_its_block(item)
     if kind == "load" and "relaxed" in item.opcode:
-        return Manner.RELAXED_READ
+        return Manner.NEAR_RELAXED_READ if near else Manner.RELAXED_READ
+    if near:
+        return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE
     if STRONG & set(item.opcode):
         return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
     return Manner.READ if kind == "load" else Manner.WRITE
@@ -353,10 +349,11 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
         coder.shared_granule = min(coder.shared_granule, size)
     line, offset, manner = item.line, memory.offset, _manner(item, kind)
     remote = name == "generic" or names_cluster(item)
+    parts = next((int(word[1:]) for word in item.opcode if word in ("v2", "v4", "v8")), 1)
 
     def request(family: str | None, start: int = 0) -> Request:
         site = coder.site(family, item) if family else None
-        return Request(site, line, size, offset - start, manner, remote=remote)
+        return Request(site, line, size, offset - start, manner, remote=remote, parts=parts)
 
     if name == "global":
         if "nc" in item.opcode or item.opcode[0] == "ldu":

@@ -41,6 +41,7 @@ class Request:
         manner: How it touches global memory.
         events: Which of its events are counted here; the others are its decoder's business.
         remote: Whether it may go to the shared memory of other blocks of its cluster.
+        parts: Elements of a vector.
     """
 
     site: int | None
@@ -50,6 +51,7 @@ class Request:
     manner: Manner = Manner.READ
     events: Collection[Event] = frozenset(Event)
     remote: bool = False
+    parts: int = 1
 
     def __hash__(self) -> int:
         """The same for equal requests, and computed once: a batch looks them up at each access."""
@@ -139,7 +141,16 @@ class GlobalSpace:
                 self._fault(batch, address, part.lanes, "writes", "which is read-only")
             places, request = self._index(target, address, part), self.request
             if (shadow := batch.shadows.get(target.address)) is not None:
-                shadow.write(batch.order, places, values, part, request.size, request.line, request.manner)
+                shadow.write(
+                    batch.order,
+                    places,
+                    values,
+                    part,
+                    request.size,
+                    request.line,
+                    request.manner,
+                    request.parts,
+                )
             if not batch.hollow:
                 index, chosen = scatter(places, values, part)
                 target.store(index, chosen, self.request.size)
@@ -168,7 +179,16 @@ class GlobalSpace:
                 failed = _failed(old, lanes, expected)
             if (shadow := batch.shadows.get(buffer.address)) is not None:
                 who, request = batch.order.threads[lanes], self.request
-                shadow.update(batch.order, index, who, request.size, request.line, request.manner, failed)
+                shadow.update(
+                    batch.order,
+                    index,
+                    who,
+                    request.size,
+                    request.line,
+                    request.manner,
+                    failed,
+                    request.parts,
+                )
         return old
 
     def count(self, batch: Batch, address: Lanes, mask: Mask, *, in_turn: bool = False) -> Footprint:
@@ -242,7 +262,7 @@ class GlobalSpace:
         buffer.loaded = True
         shadow, request = batch.shadows.get(buffer.address), self.request
         if shadow is not None:
-            shadow.read(batch.order, index, mask, request.size, request.line, request.manner)
+            shadow.read(batch.order, index, mask, request.size, request.line, request.manner, request.parts)
 
     def _read_several(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         result: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(self.request.size))
@@ -317,7 +337,7 @@ class SharedSpace:
             read = part.examined(batch, address, mask, load=True) if self.parts else pattern
             batch.races.record(Access.READ, read, self.request.line)
             if batch.shared_order is not None:
-                batch.shared_order.read(read, self.request.line, self.request.manner)
+                batch.shared_order.read(read, self.request.line, self.request.manner, self.request.parts)
         return pattern
 
     def write(self, batch: Batch, address: Lanes, mask: Mask, values: Lanes) -> None:
@@ -328,7 +348,9 @@ class SharedSpace:
         if batch.hollow:
             return
         if batch.shared_order is not None:
-            batch.shared_order.write(pattern, values, self.request.line, self.request.manner)
+            batch.shared_order.write(
+                pattern, values, self.request.line, self.request.manner, self.request.parts
+            )
         changed = _differ(batch.shared.load(pattern), values)
         batch.shared.store(pattern, values)
         batch.races.record(Access.WRITE, pattern, self.request.line, changed)
