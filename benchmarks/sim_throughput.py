@@ -60,6 +60,9 @@ What saves the time:
 - Accesses to global memory, and copies from there, that moved from one pass of a loop to the next by whole
   sectors or lines cost what they cost before. One comparison of their addresses proves it; nothing is counted
   again (`memory/coalescing.py`, `memory/landing.py`).
+- Turns of a pipelined loop that are sure to do what turns before them did are not run in launches without
+  values: that they count the same is proved by induction, for each block as far as it holds
+  (`divergence/recurring_turns.py`, `divergence/moves.py`).
 - Inputs are not copied into device memory unless a kernel changes them. Outputs are mapped from one file of
   poison, so that a sample of the blocks pays for the pages that it writes.
 - References of elements that the last kernels were sampled at are kept.

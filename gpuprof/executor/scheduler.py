@@ -31,6 +31,7 @@ from gpuprof.executor.divergence.block_barriers import BlockBarriers
 from gpuprof.executor.divergence.cluster_waits import ClusterWaits
 from gpuprof.executor.divergence.joins import Joins
 from gpuprof.executor.divergence.polling import Polling
+from gpuprof.executor.divergence.recurring_turns import RecurringTurns
 from gpuprof.executor.divergence.strands import Join, Strand
 from gpuprof.executor.divergence.warp_meetings import WarpMeetings
 from gpuprof.executor.faults import FaultKind
@@ -94,6 +95,8 @@ class Scheduler:
     _joins: Joins = field(init=False)
     _barriers: BlockBarriers = field(init=False)
     _cluster_waits: ClusterWaits = field(init=False)
+    #: Of a batch that runs without values, at least at times.
+    _turns: RecurringTurns | None = None
     #: How often parked strands were tried in vain, and the state of the mbarriers then.
     _tries: int = 0
     _tried_version: int = -1
@@ -104,6 +107,8 @@ class Scheduler:
         self._joins = Joins(self.batch)
         self._barriers = BlockBarriers(self.batch, self._joins)
         self._cluster_waits = ClusterWaits(self.batch)
+        if self.batch.guide is not None and not self.program.clocks:
+            self._turns = RecurringTurns(self.program, self.batch)
 
     def run(self, help_from: Help = Help.NOBODY) -> bool:
         """Run to the end, or until only other batches can help.
@@ -171,7 +176,7 @@ class Scheduler:
 
     def _advance(self, strand: Strand) -> Generator[None, None, None]:
         """Run one strand until it ends, splits, or stops at a barrier."""
-        batch, blocks, tally = self.batch, self.program.blocks, self.batch.tally
+        batch, blocks, tally, turns = self.batch, self.program.blocks, self.batch.tally, self._turns
         batch.mask = strand.mask
         batch.alone = self._is_alone(strand.mask)
         stirred, self._polling.stirred = self._polling.stirred, True
@@ -185,6 +190,9 @@ class Scheduler:
             if waiting is not None and strand.block not in waiting.body:
                 waiting = None
             if strand.registers is None:
+                if turns is not None and batch.skeletal:
+                    turns.come(strand, self, [*self._ready, *self._stuck()], self.budget)
+                    turns.ran(strand.block, strand.mask)
                 tally.ran(strand.block, strand.mask)
                 self.lane_instructions += block.length * strand.mask.total_threads
                 self.steps += block.length
@@ -193,8 +201,12 @@ class Scheduler:
                     self._endless(block, strand.mask)
                 if batch.guide is not None:
                     batch.guide.advance(batch, strand.block, strand.mask)
+                if turns is not None and not batch.skeletal:
+                    turns.forget()
                 steps = iter(self._steps(block))
             else:
+                if turns is not None:
+                    turns.forget()
                 steps = iter(self._resumed(block, strand))
             try:
                 if self.pauses:
@@ -209,6 +221,8 @@ class Scheduler:
                 number = len(self._steps(block)) - length_hint(steps) - 1
                 self._ready += self._meetings.come(strand, number, arrival)
                 return
+            if turns is not None:
+                turns.ends(block)
             if block.end in (End.BRANCH, End.SWITCH):
                 before = len(self._ready)
                 follow = self._branch if block.end is End.BRANCH else self._switch
@@ -217,7 +231,7 @@ class Scheduler:
                         self._park(batch.stall, self._ready[before:])
                     if block.turns:
                         split = self._ready[before:]
-                        self._ready[before:] = [s for s in split if not self._polling.rest(s, block)]
+                        self._ready[before:] = [s for s in split if not self._rests(s, block)]
                     return
             elif block.end in (End.BARRIER, End.CLUSTER_WAIT):
                 waits = self._barriers if block.end is End.BARRIER else self._cluster_waits
@@ -235,7 +249,7 @@ class Scheduler:
                 self._park(batch.stall, [strand])
                 return
             if block.turns and strand.block != strand.rejoin:
-                if self._polling.rest(strand, block):
+                if self._rests(strand, block):
                     if waiting is not None:
                         self._polling.stirred = stirred
                         self.progress -= 1
@@ -245,6 +259,12 @@ class Scheduler:
         if strand.block == EXIT_BLOCK:
             self._exit(strand.mask)
         self._arrived(strand.above)
+
+    def _rests(self, strand: Strand, block: RunnableBlock) -> bool:
+        rests = self._polling.rest(strand, block)
+        if rests and self._turns is not None:
+            self._turns.meet()
+        return rests
 
     def _exit(self, mask: Mask) -> None:
         batch, live = self.batch, self.batch.live
@@ -341,6 +361,8 @@ class Scheduler:
     def _park(self, stall: Stall, strands: list[Strand]) -> None:
         """Take those strands from the ready ones whose lanes cannot get through their wait yet."""
         self.batch.stall = None
+        if self._turns is not None:
+            self._turns.meet()
         for strand in strands:
             if (strand.mask.lanes & stall.lanes).any():
                 self._ready.remove(strand)
@@ -350,8 +372,8 @@ class Scheduler:
         """Let copies arrive that parked strands wait for, and let those go on whose phase ended."""
         if not self._parked:
             return False
-        for watched in {p.stall.watched.tobytes(): p.stall.watched for p in self._parked}.values():
-            self.batch.bulk.deliver(watched)
+        for stall in {id(p.stall): p.stall for p in self._parked}.values():
+            self.batch.bulk.deliver(stall.columns, stall.lanes)
         phase = self.batch.mbarriers.phase
         moved = [p for p in self._parked if (phase[:, p.stall.watched] != p.stall.phases).any()]
         self._unpark(moved)
@@ -378,7 +400,9 @@ class Scheduler:
 
     def _steps(self, block: RunnableBlock) -> list[Step]:
         """Return what is run of a basic block."""
-        return block.skeleton if self.batch.skeletal else block.steps
+        if not self.batch.skeletal:
+            return block.steps
+        return block.skeleton if self._turns is None else self._turns.steps(block)
 
     def _unpark(self, chosen: list[_Parked]) -> None:
         for parked in chosen:

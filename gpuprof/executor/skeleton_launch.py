@@ -24,7 +24,7 @@ from gpuprof.executor.memory.moments import Timeline
 from gpuprof.executor.memory.shared_memory import SharedMemory
 from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.sampling import Sample, Stratum
-from gpuprof.executor.steps.batch import Batch, EndOfSample
+from gpuprof.executor.steps.batch import MOST_PERIODS, Batch, EndOfSample
 
 #: Blocks of a sample that are run one by one. All may wait for each other.
 _FEW_BLOCKS = 12
@@ -158,6 +158,19 @@ class _Traced:
             now += mask.warp_count
         return now
 
+    def now(self, batch: Batch) -> NDArray[np.int64]:
+        """As a guide does."""
+        return self._now[batch.order.first]
+
+    def most_periods(self, batch: Batch, passed: NDArray[np.int64]) -> int:
+        """As a guide does."""
+        return MOST_PERIODS
+
+    def let_pass(self, batch: Batch, time: NDArray[np.int64], threads: NDArray[np.int64]) -> None:
+        """As a guide does."""
+        now = self._now[batch.order.first]
+        now += time
+
 
 class _WithoutValues(_Traced):
     """Runs the skeleton of every block; nothing is judged."""
@@ -193,6 +206,17 @@ class _WithoutValues(_Traced):
         """
         self.passed(batch, block, mask)
         self._left -= self._lengths[block] * mask.total_threads
+        if self._left < 0:
+            raise TooMuchWork
+
+    def let_pass(self, batch: Batch, time: NDArray[np.int64], threads: NDArray[np.int64]) -> None:
+        """As a guide does.
+
+        Raises:
+            TooMuchWork: There have been too many steps.
+        """
+        super().let_pass(batch, time, threads)
+        self._left -= float(np.array(self._lengths) @ threads)
         if self._left < 0:
             raise TooMuchWork
 
@@ -238,3 +262,9 @@ class _AsFarAsWanted(_Traced):
         batch.skeletal = bool((now < self._ahead[chosen]).all())
         if batch.skeletal and batch.races.judges:
             batch.races.dismiss()  # what is not seen cannot be judged later on
+
+    def most_periods(self, batch: Batch, passed: NDArray[np.int64]) -> int:
+        """As a guide does: what it looks for next must be looked at in time."""
+        first = batch.order.first
+        room = self._seen[first][1] - self._now[first] - 1
+        return int((room // np.maximum(passed, 1)).min()) - 1

@@ -199,3 +199,62 @@ extern "C" __global__ void k(const float *in, volatile int *flags, float *out) {
     }
 }
 """)
+
+
+def ring(body: str = "", *, stages: int = 3, counter: str = "int", first: str = "0", step: str = "1") -> str:
+    """A pipeline of bulk copies: a block makes as many turns as `turns` says, then tells the next block.
+
+    Args:
+        body: What threads also do in a turn; it knows `i`, the number of the turn, the loop's counter `c` and
+            the stage's floats `row`, and adds to `sum`.
+        stages: Of the pipeline.
+        counter: The type of the loop's counter.
+        first: Where it begins.
+        step: How much it grows.
+    """
+    return cuda(f"""
+extern "C" __global__ void k(const float *in, const int *turns, volatile int *flags, float *out) {{
+    __shared__ alignas(128) float rows[{stages}][128];
+    __shared__ u64 arrived[{stages}];
+    __shared__ u64 used[{stages}];
+    const int t = threadIdx.x, b = blockIdx.x, n = turns[b];
+    if (t == 0) {{
+        for (int s = 0; s < {stages}; ++s) {{
+            init(&arrived[s], 1);
+            init(&used[s], 64);
+        }}
+        fence();
+    }}
+    __syncthreads();
+    const auto fetch = [&](int i) {{
+        expect(&arrived[i % {stages}], 512);
+        load(rows[i % {stages}], in + i * 128, 512, &arrived[i % {stages}]);
+    }};
+    if (t == 0)
+        for (int i = 0; i < min(n, {stages} - 1); ++i)
+            fetch(i);
+    float sum = 0;
+    {counter} c = {first};
+#pragma unroll 1
+    for (int i = 0; i < n; ++i, c += {step}) {{
+        volatile float *row = rows[i % {stages}];
+        wait(&arrived[i % {stages}], i / {stages} % 2);
+        sum += row[t];
+        {body}
+        asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at(&used[i % {stages}])) : "memory");
+        if (i + {stages} - 1 < n) {{
+            if (i > 0)
+                wait(&used[(i - 1) % {stages}], (i - 1) / {stages} % 2);
+            if (t == 0)
+                fetch(i + {stages} - 1);
+        }}
+    }}
+    out[b * 64 + t] = sum;
+    if (t == 0) {{
+        while (b > 0 && flags[b - 1] == 0)
+            ;
+        __threadfence();
+        flags[b] = 1;
+    }}
+}}
+""")

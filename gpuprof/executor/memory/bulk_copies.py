@@ -167,14 +167,40 @@ class BulkCopies:
             sent[:, : before.shape[1]] += before
         self._hollow = sent
 
-    def deliver(self, columns: NDArray[np.intp]) -> None:
-        """Let all copies arrive that count for some of these barriers."""
+    @property
+    def hollow_bytes(self) -> NDArray[np.int64] | None:
+        """Bytes in flight for each block's barriers, where no copy in flight brings values; else None."""
+        if self._loads or self.tracked:
+            return None
+        found = np.zeros_like(self.barriers.phase)
+        if self._hollow is not None:
+            found[:, : self._hollow.shape[1]] = self._hollow
+        return found
+
+    def deliver(self, which: Columns, lanes: Bools) -> NDArray[np.intp]:
+        """Let all copies arrive that count for barriers of some lanes.
+
+        Those that bring no values arrive in the blocks of these lanes only.
+
+        Args:
+            which: The barrier of each lane.
+            lanes: The lanes that count.
+
+        Returns:
+            The different barriers.
+        """
+        shape = (len(self.barriers.phase), *np.broadcast_shapes(which.shape, lanes.shape)[1:])
+        rows, warps, places = np.nonzero(np.broadcast_to(lanes, shape))
+        asked = np.broadcast_to(which, shape)[rows, warps, places]
+        columns = np.unique(asked)
         self._deliver_tracked(columns)
-        if self._hollow is not None and self._hollow[:, columns].any():
+        if self._hollow is not None and (waits := asked < self._hollow.shape[1]).any():
             arrived = np.zeros_like(self._hollow)
-            arrived[:, columns] = self._hollow[:, columns]
-            self._hollow -= arrived
-            self.barriers.receive_all(arrived)
+            place = rows[waits], asked[waits]
+            arrived[place] = self._hollow[place]
+            if arrived.any():
+                self._hollow -= arrived
+                self.barriers.receive_all(arrived)
         for copy in self._loads:
             if copy.land is not None and copy.column in columns:
                 copy.land()
@@ -182,6 +208,7 @@ class BulkCopies:
                 # Where more was on its way than announced, the phase that it was started in may be over.
                 copy.phase = self.barriers.phase[:, copy.column].copy()
                 self.barriers.receive(copy.column, copy.bytes_moved)
+        return columns
 
     def _deliver_tracked(self, columns: NDArray[np.intp]) -> None:
         """Let threads arrive at some of these barriers, by the copies that they wait for."""

@@ -137,7 +137,7 @@ def _arrive(coder: Coder, item: Instruction) -> Step:
         complete = barriers.at(barriers.pending, columns) == 0
         if complete.any() and (early := complete & mask.lanes).any():
             # The phase waits for bytes alone: they may come in time for this arrival.
-            batch.bulk.deliver(_numbers_of(columns, early))
+            batch.bulk.deliver(columns, early)
         phases = barriers.at(barriers.phase, columns)
         if not relaxed:
             batch.bulk.arrived(columns, mask, phases, item.line)
@@ -256,7 +256,7 @@ def _wait(coder: Coder, item: Instruction) -> Step:
             if batch.remote is not None:
                 batch.remote.observe(passed)
         if not done.all() and (failed := ~done & mask.lanes).any():
-            batch.bulk.deliver(_numbers_of(columns, failed))
+            batch.bulk.deliver(columns, failed)
             still = failed & ~over()
             if still.any():
                 watched = _numbers_of(columns, still)
