@@ -26,12 +26,16 @@ CASES = [
     ("few_rows", (1, 133, 517)),
     ("few_rows", (3, 132, 1037)),
     ("few_rows", (13, 260, 36)),
+    ("few_rows_wide", (2, 133, 517)),
+    ("few_rows_wider", (9, 260, 36)),
     ("streamk_8x8_tall", (261, 60, 100)),
     ("streamk_8x8_tall", (300, 4, 20)),
     ("splitk_44x64", (45, 131, 65)),
     ("splitk_44x64", (130, 68, 132)),
     ("splitk_64x64", (65, 67, 69)),
     ("splitk_64x64", (64, 68, 132)),
+    ("dmma_64x64_split", (65, 67, 69)),
+    ("dmma_64x64_split", (66, 130, 10)),
 ]
 #: Kernels for a C of so many elements an SM, on a GPU of few SMs.
 SHARED = [
@@ -49,7 +53,7 @@ def measuring(device):
 
     def run(name, size, **options):
         kernel = find_kernel("gemm", name)
-        problem = problem_for(kernel, *size, **options)
+        problem = problem_for(kernel, *size, **{"dtype": kernel.dtypes[0], **options})
         return measure_case(Case.of(kernel, problem, None), backend, compiler)[0]
 
     return run

@@ -179,6 +179,25 @@ static __device__ unsigned written[1024];
 #define SM_BLOCKS 1
 #endif
 
+#ifdef CLUSTER
+static __device__ __forceinline__ void meet_cluster()
+{
+    asm volatile("barrier.cluster.arrive.aligned;\n"
+                 "barrier.cluster.wait.aligned;" ::
+                     : "memory");
+}
+static __device__ __forceinline__ double load_of_block(const double *mine, unsigned rank)
+{
+    unsigned address;
+    double value;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(address)
+                 : "r"((unsigned)__cvta_generic_to_shared(mine)), "r"(rank));
+    asm volatile("ld.shared::cluster.f64 %0, [%1];" : "=d"(value) : "r"(address) : "memory");
+    return value;
+}
+#endif
+
 // The kernel, with copies of WIDTH elements: two where rows start at multiples of 16 bytes, else one.
 template <int WIDTH>
 static __device__ __forceinline__ void multiply(int M, int N, int K, double alpha, const double *A, const double *B,
@@ -200,6 +219,9 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
     const int b_n = t % (BN / WIDTH) * WIDTH; // and rows b_k, b_k + B_ROWS, … of B's tile
     const int b_k = t / (BN / WIDTH);
     extern __shared__ __align__(16) double shared[];
+#ifdef CLUSTER
+    const int rank = blockIdx.x % CLUSTER;
+#endif
 
     // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): they write it where `head` is negative, else
     // they add to what that block writes.
@@ -260,7 +282,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
         };
 
         // Fill all stages but one, then load the first operands.
-        fetch(shared, begin == 0 ? k_first : BK);
+        fetch(shared, tiles == 0 ? 0 : begin == 0 ? k_first : BK);
         commit();
 #pragma unroll
         for (int i = 1; i < STAGES - 1; ++i) {
@@ -317,6 +339,25 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
             }
         }
 
+#ifdef CLUSTER
+        // Each block of the cluster adds up a share of the products' sums, which the others' shared memory has.
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < TILES_M * TILES_N * 4; ++i)
+            shared[i * THREADS + t] = sum[i / 4 / TILES_N][i / 4 % TILES_N][i % 4];
+        meet_cluster();
+#pragma unroll
+        for (int i = 0; i < TILES_M * TILES_N; ++i)
+            if (i % CLUSTER == rank)
+#pragma unroll
+                for (int other = 1; other < CLUSTER; ++other)
+#pragma unroll
+                    for (int q = 0; q < 4; ++q)
+                        sum[i / TILES_N][i % TILES_N][q] +=
+                            load_of_block(shared + (i * 4 + q) * THREADS + t, (rank + other) % CLUSTER);
+        meet_cluster(); // no block may end while others read its sums
+#endif
+
         // Write back.
         const bool is_head = head < 0;
 #ifdef EVEN
@@ -342,6 +383,10 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
                     const int col = n0 + n_warp + j * 8 + lane_k * 2;
                     double *c = C + (size_t)row * N + col;
                     const double *value = &sum[i][j][half * 2];
+#ifdef CLUSTER
+                    if ((i * TILES_N + j) % CLUSTER != rank)
+                        continue;
+#endif
                     if (WIDTH == 2) {
                         if (col >= N)
                             continue;
@@ -401,12 +446,19 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, double alph
             *(volatile unsigned *)&written[blockIdx.x] = block_of(tile * depth + depth - 1) - blockIdx.x;
         end = begin;
     }
+#elif defined(CLUSTER)
+    compute_tile(blockIdx.x / CLUSTER, rank * depth / CLUSTER, (rank + 1) * depth / CLUSTER, -1);
 #else
     compute_tile(blockIdx.x, 0, depth, -1);
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
+#ifdef CLUSTER
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define IN_CLUSTERS
+#endif
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, SM_BLOCKS)
     dmma(int M, int N, int K, double alpha, const double *A, const double *B, double beta, double *C)
 {
     if (K % 2 == 0 && N % 2 == 0 && ((size_t)A | (size_t)B | (size_t)C) % 16 == 0)

@@ -1,22 +1,53 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
-title = "A few rows, B read as a stream"
 problem = "gemm"
+entry = "few_rows"
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[[variants]]
+id = "few_rows"
 rung = 690
-idea = "A C of a few rows is a vector times a matrix, or nearly: each element of B is used once a row, and reading B is all the time there is. Each lane holds DEPTH reads of 16 bytes in flight, each warp takes its own k, and the blocks of a cluster, which share columns, add up in each other's shared memory."
+title = "A few rows, B read as a stream"
+idea = "A C of a few rows is a vector times a matrix, or nearly: each element of B is used once a row, and reading B is all the time there is. Each lane holds DEPTH reads of 16 bytes in flight, each warp takes its own k, and the blocks of a cluster, which share columns, send their sums to each other's shared memory."
 after = "splitk_8x32"
 change = "B goes from memory to registers, without a stop in shared memory, and no copy waits for a tile: registers rise to hold what is under way, and no rows of a tile are empty."
 bottleneck = "DRAM: what it delivers for a stream of reads."
-arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+parameters = { CLUSTER = 8 }
 
-[moves]
+[variants.moves]
 registers_per_thread = "rises"
+
+[[variants]]
+id = "few_rows_wide"
+rung = 692
+title = "A few rows of more columns, B read as a stream"
+idea = "The same in clusters of six blocks, for a C of so many columns that those of eight are not on the GPU all at once: a cluster has to be within one group of SMs, which leaves some of each group over."
+after = "few_rows"
+change = "Fewer blocks share columns, each with more k: grid_blocks fall, so that all clusters run at the same time."
+bottleneck = "That of few_rows."
+parameters = { CLUSTER = 6 }
+
+[variants.moves]
+grid_blocks = "falls"
+
+[[variants]]
+id = "few_rows_wider"
+rung = 694
+title = "A few rows of many columns, B read as a stream"
+idea = "The same in clusters of three blocks, for a C of still more columns."
+after = "few_rows_wide"
+change = "As in few_rows_wide: grid_blocks fall."
+bottleneck = "That of few_rows."
+parameters = { CLUSTER = 3 }
+
+[variants.moves]
+grid_blocks = "falls"
 
 [launch]
 block = [256]
 grid = ["CLUSTER", "cdiv(N, 128)"]
-dynamic_shared_bytes = "max(MOST_ROWS * SLAB, 128 * MOST_ROWS * (block_x // 32)) * real_bytes"
+dynamic_shared_bytes = "(min(2 * M, MOST_ROWS) * max(SLAB, 128 * (block_x // 32)) + cdiv(min(2 * M, MOST_ROWS) * 128, CLUSTER * block_x) * CLUSTER * block_x) * real_bytes"
 
 [constants]
 MOST_ROWS = 16
@@ -28,50 +59,51 @@ DEPTH = 16  # reads of four elements that a lane has in flight, of B
 SM_BLOCKS = 2
 
 [candidates]
-CLUSTER = [4, 8]
+CLUSTER = [2, 3, 4, 6, 8]
 DEPTH = [8, 16]
 SM_BLOCKS = [1, 2, 3]
 
 [[require]]
 condition = "M <= MOST_ROWS"
-because = "few_rows is for a C of 16 rows at most"
+because = "{id} is for a C of 16 rows at most"
 
 [[require]]
 condition = "CLUSTER >= 1 and CLUSTER <= 8"
-because = "few_rows needs a CLUSTER of 1 to 8 blocks"
+because = "{id} needs a CLUSTER of 1 to 8 blocks"
 
 [[require]]
 condition = "block_x % 32 == 0 and SLAB % (DEPTH * (block_x // 32)) == 0"
-because = "few_rows deals a slab out to its warps, DEPTH values of k at a time"
+because = "{id} deals a slab out to its warps, DEPTH values of k at a time"
 
 [[require]]
 condition = "cdiv(N, 128) <= 65535"
-because = "few_rows has 65535 groups of columns at most"
+because = "{id} has 65535 groups of columns at most"
 
 [[require]]
 condition = "arch >= 90"
-because = "few_rows uses clusters, which need compute capability 9.0"
+because = "{id} uses clusters, which need compute capability 9.0"
 */
 
 #define THREADS BLOCK_X
 #define WARPS (THREADS / 32)
 #define COLUMNS 128 // of C per block: four a lane
 
-static __device__ __forceinline__ void meet_cluster()
+static __device__ __forceinline__ void arrive_at_cluster()
 {
-    asm volatile("barrier.cluster.arrive.aligned;\n"
-                 "barrier.cluster.wait.aligned;" ::
-                     : "memory");
+    asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
 }
-static __device__ __forceinline__ float load_of_block(const float *mine, unsigned rank)
+static __device__ __forceinline__ void wait_for_cluster()
+{
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
+// Store to the place in another block's shared memory that is `mine` in this block's.
+static __device__ __forceinline__ void store_to_block(float *mine, unsigned rank, float value)
 {
     unsigned address;
-    float value;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
                  : "=r"(address)
                  : "r"((unsigned)__cvta_generic_to_shared(mine)), "r"(rank));
-    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
-    return value;
+    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(address), "f"(value) : "memory");
 }
 
 // ROWS: room for so many rows of C. VECTOR: rows of B start at multiples of 16 bytes; a lane then has four neighbours,
@@ -81,6 +113,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha
                                                 float beta, float *C)
 {
     constexpr int HELD = ROWS > 8 ? 4 : ROWS > 4 ? DEPTH / 2 : DEPTH; // many rows' sums leave room for fewer reads
+    constexpr int TURNS = (ROWS * COLUMNS + CLUSTER * THREADS - 1) / (CLUSTER * THREADS); // to add up what a block gets
     const int t = threadIdx.x;
     const int lane = t % 32;
     const int warp = t / 32;
@@ -94,6 +127,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha
     const int k_end = min(K, k_begin + share);
 
     extern __shared__ __align__(16) float shared[]; // (row, k), later (warp, row, column)
+    float *received = shared + ROWS * (SLAB > WARPS * COLUMNS ? SLAB : WARPS * COLUMNS); // (rank, element)
+    arrive_at_cluster();
 
     float b[HELD][4];
     const auto load = [&](int k) {
@@ -152,27 +187,32 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, float alpha
         for (int j = 0; j < 4; ++j)
             shared[(warp * ROWS + m) * COLUMNS + n_lane + (VECTOR ? j : j * 32)] = sum[m][j];
     __syncthreads();
+    wait_for_cluster(); // until all blocks have begun: their memory is there
 #pragma unroll
-    for (int i = t; i < ROWS * COLUMNS; i += THREADS) {
-        float total = shared[i];
+    for (int i = 0; i < ROWS * COLUMNS; i += THREADS)
+        if (ROWS * COLUMNS % THREADS == 0 || i + t < ROWS * COLUMNS) {
+            float total = shared[i + t];
 #pragma unroll
-        for (int w = 1; w < WARPS; ++w)
-            total += shared[w * ROWS * COLUMNS + i];
-        shared[i] = total;
-    }
-    meet_cluster();
-    for (int i = blockIdx.x * THREADS + t; i < M * COLUMNS; i += CLUSTER * THREADS) {
+            for (int w = 1; w < WARPS; ++w)
+                total += shared[w * ROWS * COLUMNS + i + t];
+            store_to_block(received + (blockIdx.x * TURNS + i / THREADS / CLUSTER) * THREADS + t, i / THREADS % CLUSTER,
+                           total);
+        }
+    arrive_at_cluster();
+    wait_for_cluster();
+#pragma unroll
+    for (int turn = 0; turn < TURNS; ++turn) {
+        const int i = (turn * CLUSTER + blockIdx.x) * THREADS + t;
         const int n = n0 + i % COLUMNS;
-        if (n >= N)
+        if (i >= M * COLUMNS || n >= N)
             continue;
         float total = 0;
 #pragma unroll
         for (int rank = 0; rank < CLUSTER; ++rank)
-            total += load_of_block(shared + i, rank);
+            total += received[(rank * TURNS + turn) * THREADS + t];
         float *c = C + (size_t)(i / COLUMNS) * N + n;
         *c = beta == 0 ? alpha * total : alpha * total + beta * *c;
     }
-    meet_cluster(); // no block may end while others read its sums
 }
 
 template <bool VECTOR>

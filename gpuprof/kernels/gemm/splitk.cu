@@ -103,7 +103,7 @@ grid_blocks = "rises"
 block = [256]
 any_block = true
 grid = ["cdiv(N, LANES_N * TN)", "cdiv(M, LANES_M * TM * WARPS_M)"]
-dynamic_shared_bytes = "max(STAGES * (LANES_M * TM * WARPS_M * (BK + 4) + LANES_N * TN * BK), block_x * TM * TN) * real_bytes"
+dynamic_shared_bytes = "max(STAGES * (LANES_M * TM * WARPS_M * (BK + 4) + LANES_N * TN * BK), block_x // 32 * LANES_M * TM * (LANES_N * TN + 8)) * real_bytes"
 
 [constants] # a warp's lanes: 4 along M by 8 along N
 LANES_M = 4
@@ -162,6 +162,7 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 #define A_PITCH (BK + 4)                 // padded: the lanes' rows start in different banks
 #define A_STAGE (BM * A_PITCH)
 #define B_STAGE (BK * BN)
+#define SUM_PITCH (BN + 8) // padded: a warp's partial sums of four rows lie in different banks
 #define AK (EVEN ? 2 : 4)    // k that a thread reads of A at once; an even share takes registers
 #define TURNS (EVEN ? 1 : 16) // of the loop over them that are unrolled
 
@@ -234,8 +235,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     const int t = threadIdx.x;
     const int warp = t / 32;
     const int warp_k = warp / WARPS_M;
-    const int m_thread = warp % WARPS_M * LANES_M * TM + t % 32 / LANES_N;
-    const int n_thread = t % LANES_N * 4; // + 4 * LANES_N per group of columns
+    const int m_thread = warp % WARPS_M * LANES_M * TM + t / 2 % LANES_M;
+    const int n_thread = (t % 2 + t % 32 / 8 * 2) * 4; // + 4 * LANES_N per group of columns
 
     // Shared memory: STAGES tiles in flight, later the warps' partial sums.
     extern __shared__ __align__(16) float shared[];
@@ -287,10 +288,16 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
                     for (int j = 0; j < TN; j += 4)
                         *(float4 *)&b[j] = *(const float4 *)&b_rows[(k0 + k) * BN + j * LANES_N];
 #pragma unroll
-                    for (int i = 0; i < TM; ++i)
-#pragma unroll
-                        for (int j = 0; j < TN; ++j)
-                            sum[i][j] += a[i][k] * b[j];
+                    // Walk the products like a snake, down the columns where these are long: two neighbours share an operand,
+                    // which the register file then need not deliver twice.
+                    for (int step = 0; step < TM * TN; ++step) {
+                        constexpr int LENGTH = TM < 8 ? TN : TM;
+                        const int turn = step / LENGTH;
+                        const int place = turn % 2 ? LENGTH - 1 - step % LENGTH : step % LENGTH;
+                        const int i = TM < 8 ? turn : place;
+                        const int j = TM < 8 ? place : turn;
+                        sum[i][j] += a[i][k] * b[j];
+                    }
                 }
             }
         }
@@ -301,8 +308,9 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
         for (int i = 0; i < TM; ++i)
 #pragma unroll
             for (int j = 0; j < TN; j += 4)
-                *(float4 *)&shared[(warp_k * BM + m_thread + i * LANES_M) * BN + n_thread + j * LANES_N] =
-                    *(float4 *)&sum[i][j];
+                // Times alpha here: a sum stored as it is must lie in a row of registers, which the loop pays for.
+                *(float4 *)&shared[(warp_k * BM + m_thread + i * LANES_M) * SUM_PITCH + n_thread + j * LANES_N] =
+                    make_float4(alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]);
 #if EVEN
         if (head >= 0 && t == 0) {
             while (*(volatile unsigned *)&written[head] == 0)
@@ -327,16 +335,13 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             for (int w = 0; w < WARPS_K; ++w) {
                 float part[WIDTH];
                 if constexpr (WIDTH == 4)
-                    *(float4 *)part = *(const float4 *)&shared[(w * BM + m) * BN + n];
+                    *(float4 *)part = *(const float4 *)&shared[(w * BM + m) * SUM_PITCH + n];
                 else
-                    part[0] = shared[(w * BM + m) * BN + n];
+                    part[0] = shared[(w * BM + m) * SUM_PITCH + n];
 #pragma unroll
                 for (int q = 0; q < WIDTH; ++q)
                     total[q] += part[q];
             }
-#pragma unroll
-            for (int q = 0; q < WIDTH; ++q)
-                total[q] *= alpha;
             real *c = C + (size_t)(m0 + m) * N + n0 + n;
             if (head >= 0) {
                 add<WIDTH>(c, total);
