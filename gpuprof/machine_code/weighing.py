@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from gpuprof.executor import WARP
 from gpuprof.machine_code.linking import Copies, Link, Voices
 
 #: Times that bounds are passed on from block to block, at most.
@@ -46,18 +47,18 @@ def weigh(link: Link, executed: Executed) -> list[tuple[float, float]]:
     for number, voices in enumerate(link.voices):
         if voices.lanes is not None:
             scale.settle(number, [scale.count(voices.lanes, executed.threads)])
+            scale.entries[number] = scale.count(voices.lanes)
         elif voices.fixed:
             scale.settle(number, [scale.count(line) for line in voices.fixed])
         if voices.guarded:
             scale.raise_to(number, max(scale.count(line) for line in voices.guarded))
     for copies in link.copies:
         scale.unroll(copies)
-    for header, twin in link.twins.items():
-        scale.enter(header, twin)
-    scale.pass_on()
-    for kind in ("loads", "others"):
+    for kind in ("", "loads", "others"):
         for number, voices in enumerate(link.voices):
-            scale.hear(number, [scale.count(line) for line in getattr(voices, kind)])
+            scale.hear(number, [scale.count(line) for line in getattr(voices, kind, ())])
+        for header, twin in link.twins.items():
+            scale.enter(header, twin)
         scale.pass_on()
     return [*zip(scale.low, scale.high, strict=True)]
 
@@ -83,6 +84,7 @@ class _Scale:
                 self.before[after].append(number)
             if block.callee is not None:
                 self.callers[block.callee].append(number)
+        self._spare_whole_warps()
         self.loops = link.loops
         #: Of loops, how often warps entered them, where that is known, by the blocks where turns begin.
         self.entries: dict[int, float] = {}
@@ -96,12 +98,31 @@ class _Scale:
         if not self.before[0]:
             self.settle(0, [self.entered])
 
+    def _spare_whole_warps(self) -> None:
+        """Leave out what blocks do for warps whose lanes are not all there, where all are."""
+        for block in self.blocks:
+            if block.apart is None:
+                continue
+            near = (block, *(self.blocks[one] for one in block.successors if one != block.apart))
+            lines = {one.line for part in near for one in part.instructions if one.line in self.homes}
+            ran = [line for line in lines if self.count(line)]
+            if ran and all(map(self._is_whole, ran)):
+                self.high[block.apart] = 0.0
+
+    def _is_whole(self, line: int) -> bool:
+        lanes = WARP * self.count(line)
+        return abs(self.count(line, self.executed.threads) - lanes) <= _SLACK * lanes
+
     def _parted(self, number: int, voices: Voices) -> float | None:
         """Return how often lanes of a warp parted at the end of a block; None where that is not known."""
         parted = self.executed.parted
         if len(self.blocks[number].successors) < 2 or not any(parted):
             return 0.0
-        return None if voices.branch is None else self.count(voices.branch, parted)
+        if not voices.branches:
+            return None
+        counts = [count for line in voices.branches if (count := self.count(line, parted))]
+        # Of branches that became one, each may have parted other lanes.
+        return counts[0] if len(counts) == 1 else None if counts else 0.0
 
     def _reached(self) -> set[int]:
         reached, pending = {0}, [0]
