@@ -30,7 +30,14 @@ from gpuprof.executor.program.flow import (
     read_before_written,
     reads_and_writes,
 )
-from gpuprof.executor.program.loops import Loop, WaitingLoop, loops_of, waiting_loops, without_waiting
+from gpuprof.executor.program.loops import (
+    Loop,
+    WaitingLoop,
+    loops_of,
+    only_waiting,
+    waiting_loops,
+    without_waiting,
+)
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import Function, Instruction, Module, Reg, Special, Variable, parse
 from gpuprof.executor.program.shared_layout import SharedLayout, laid_out, shared_layout
@@ -227,6 +234,7 @@ class Program:
         places: For each basic block where its instructions stand, in their order: the line of the PTX text,
             0 for one that is in no text, and the source line.
         loops: Its loops, by the basic blocks where their turns begin.
+        waits: Basic blocks of loops that wait and do nothing else.
         reserved_bytes: Of its shared memory, how many at the start belong to the system; 0 where it does not
             use them. Where it does, addresses count from there.
         polled: Source lines of loads in loops that turn until one of them finds what another thread stores.
@@ -263,6 +271,7 @@ class Program:
     follows_undefined: bool
     places: tuple[tuple[tuple[int, int], ...], ...]
     loops: dict[int, Loop]
+    waits: frozenset[int]
     timed: tuple[int, ...]
     has_skeleton: bool
     deciding: frozenset[str]
@@ -400,6 +409,7 @@ class _Decoder:
             self.follow_undefined,
             self.places,
             loops_of(self.flow),
+            only_waiting(self.flow),
             tuple(without_waiting(self.flow)),
             has_skeleton,
             self.deciding,

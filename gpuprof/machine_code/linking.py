@@ -9,7 +9,6 @@ block speaks for it, from stores and barriers, which never move, down to loads. 
 several blocks speaks for their sum.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from math import gcd
 
 from gpuprof.executor import Loop, loops_of
 from gpuprof.machine_code.merged_atomics import merged_atomics
+from gpuprof.machine_code.ptx_text import PtxText
 from gpuprof.machine_code.sass import Block, Instruction, MachineCode
 
 #: What ptxas leaves where it stands, and then what it moves at most out of loops.
@@ -34,9 +34,9 @@ _MOVES = ("IMAD.MOV", "HFMA2.MMA", "IMAD.U32")
 _ARITHMETIC = frozenset({"FFMA", "FADD", "FMUL", "DFMA", "DADD", "DMUL", "HFMA2", "HADD2", "HMUL2", "MUFU"})
 #: Share of a loop's instructions that stand in its copies alike.
 _MOST = 0.5
+#: What brings registers to local memory and back: whichever instruction needs them lends its line.
+_SPILLS = frozenset({"LDL", "STL"})
 _BRANCHES = frozenset({"BRA", "BRX", "EXIT", "RET"})
-_END = re.compile(r"\s*(?:ret|exit)\b")
-_CONTROL = re.compile(r"\s*(?:[\w$]+:\s*)?(?:@!?[\w$%]+\s+)?(?:bra|brx|ret|exit)\b")
 
 
 @dataclass(slots=True)
@@ -49,7 +49,8 @@ class Voices:
         loads: Lines of loads that stand in no other block.
         others: Lines of anything else that stand in no other block.
         lanes: The line whose threads, not warps, the block runs for.
-        branch: The line of the branch that ends it; None where it ends in none of the PTX's.
+        branches: The lines of the branches that end it, which ptxas may have made one; empty where it ends in
+            none of the PTX's.
     """
 
     fixed: list[int] = field(default_factory=list)
@@ -57,7 +58,7 @@ class Voices:
     loads: list[int] = field(default_factory=list)
     others: list[int] = field(default_factory=list)
     lanes: int | None = None
-    branch: int | None = None
+    branches: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,11 @@ class Link:
 
 
 def link(
-    code: MachineCode, ptx: str, places: Sequence[Sequence[tuple[int, int]]], loops: Mapping[int, Loop]
+    code: MachineCode,
+    ptx: str,
+    places: Sequence[Sequence[tuple[int, int]]],
+    loops: Mapping[int, Loop],
+    waits: Set[int],
 ) -> Link:
     """Find what speaks for each block.
 
@@ -117,14 +122,12 @@ def link(
         places: For each basic block of the executor's program, its instructions' lines in the PTX text and in
             the source.
         loops: The program's loops, by the basic blocks where their turns begin.
+        waits: The basic blocks of loops that only wait.
     """
-    texts = ptx.splitlines()
-    control = {number for number, text in enumerate(texts, 1) if _CONTROL.match(text)}
-    ends = {number for number in control if _END.match(texts[number - 1])}
+    text = PtxText(ptx.splitlines())
     # The executor ends threads where they jump to a lone end.
-    counted = [() if len(block) == 1 and block[0][0] in ends else block for block in places]
-    conditional = {number for number in control if "@" in texts[number - 1]}
-    listener = _Listener(code, _homes(counted), control, conditional)
+    counted = [() if len(block) == 1 and block[0][0] in text.ends else block for block in places]
+    listener = _Listener(code, _homes(counted), text, waits)
     voices = tuple(listener.voices(number) for number in range(len(code.blocks)))
     copies, own = tuple(listener.copies(loops)), loops_of(code.blocks)
     unrolled = {one.loop for one in copies}
@@ -173,26 +176,30 @@ class _Listener:
     Args:
         code: The machine code.
         homes: As in `Link`.
-        control: Lines of the PTX text that are branches or ends there.
-        conditional: Of them those under a predicate.
+        text: The PTX.
+        waits: As for `link`.
     """
 
     def __init__(
         self,
         code: MachineCode,
         homes: Mapping[int, tuple[int, ...]],
-        control: Set[int],
-        conditional: Set[int],
+        text: PtxText,
+        waits: Set[int],
     ) -> None:
         self.code = code
         self.homes = homes
-        self.conditional = conditional
+        self.text = text
+        #: Lines of loops that only wait, which say how long the executor's threads waited, and no card's.
+        self.waiting = {line for line, where in homes.items() if not waits.isdisjoint(where)}
         #: In which blocks the instructions of a line and opcode stand, and how often.
         self.places: dict[tuple[int, str], dict[int, int]] = {}
         #: In which blocks anything of a line stands.
         self.spread: dict[int, set[int]] = defaultdict(set)
         #: Lines that became branches though they are none in the PTX: their instructions may be skipped.
         self.skipped: set[int] = set()
+        #: Lines that are branches in the machine code.
+        self.branches: set[int] = set()
         for number, block in enumerate(code.blocks):
             if block.subroutine:
                 continue
@@ -200,8 +207,9 @@ class _Listener:
                 places = self.places.setdefault((one.line, one.opcode), {})
                 places[number] = places.get(number, 0) + 1
                 self.spread[one.line].add(number)
-                if one.name in _BRANCHES and one.line not in control:
-                    self.skipped.add(one.line)
+                if one.name in _BRANCHES:
+                    self.branches.add(one.line)
+        self.skipped = self.branches - text.control
 
     def voices(self, number: int) -> Voices:
         """Return what speaks for one block."""
@@ -212,15 +220,17 @@ class _Listener:
             own.lanes = line
             return own
         for one in block.instructions:
-            if one.line not in self.homes or one.line in self.skipped:
+            if one.line not in self.homes or one.line in self.skipped or one.line in self.waiting:
+                continue
+            if one.name in _SPILLS and not self.text.is_access(one.line):
                 continue
             if len(self.places[one.line, one.opcode]) > 1:
                 continue
             if one.name in _BRANCHES:
                 # A jump that always follows a conditional one is executed by other warps than that one.
-                if one.line in self.conditional or not one.guard:
-                    own.fixed.append(one.line)
-                    own.branch = one.line
+                if one.line in self.text.conditional or not one.guard:
+                    own.branches = tuple(self._made_one(one.line))
+                    own.fixed.append(own.branches[-1])
             elif one.name in _FIXED:
                 (own.guarded if one.guard else own.fixed).append(one.line)
             elif one.name in _LOADS:
@@ -229,12 +239,21 @@ class _Listener:
                 own.others.append(one.line)
         return own
 
+    def _made_one(self, line: int) -> Iterator[int]:
+        """Yield a branch and those before it that ptxas made one with it, which is executed as often as they."""
+        yield line
+        before = self.text.led_by.get(line)
+        while before is not None and before not in self.branches and before in self.homes:
+            yield before
+            before = self.text.led_by.get(before)
+
     def copies(self, loops: Mapping[int, Loop]) -> Iterator[Copies]:
         """Yield the loops that were unrolled: what stays in its block stands in several, here more often."""
         found: dict[int, Counter[tuple[tuple[int, int], ...]]] = defaultdict(Counter)
         for (line, opcode), where in self.places.items():
             homes, name = self.homes.get(line, ()), opcode.partition(".")[0]
-            stays = name in (_FIXED | _LOADS | _ARITHMETIC) and line not in self.skipped
+            stays = name in (_FIXED | _LOADS | _ARITHMETIC) and line not in self.skipped | self.waiting
+            stays &= name not in _SPILLS or self.text.is_access(line)
             if not stays or len(homes) != 1:
                 continue
             header = _innermost(homes[0], loops)

@@ -127,7 +127,9 @@ def _body(listing: str, entry: str) -> _Body:
 
 def _cut(body: _Body, entry: str) -> MachineCode:
     code, labels = body.instructions, body.labels
-    leaders = {0, *labels.values()}
+    # Newer nvdisasms also label what nothing leads to.
+    named = {goal for one in code for goal in (*_GOAL.findall(one.operands), *_goals(one))}
+    leaders = {0, *(place for label, place in labels.items() if label in {*named, *body.functions})}
     leaders |= {i + 1 for i, one in enumerate(code) if one.name in (*_ENDS, "CALL", "BSYNC")}
     starts = sorted(start for start in leaders if start < len(code))
     number = {start: i for i, start in enumerate(starts)}

@@ -101,7 +101,11 @@ class _Scale:
         parted = self.executed.parted
         if len(self.blocks[number].successors) < 2 or not any(parted):
             return 0.0
-        return None if voices.branch is None else self.count(voices.branch, parted)
+        if not voices.branches:
+            return None
+        counts = [count for line in voices.branches if (count := self.count(line, parted))]
+        # Of branches that became one, each may have parted other lanes.
+        return counts[0] if len(counts) == 1 else None if counts else 0.0
 
     def _reached(self) -> set[int]:
         reached, pending = {0}, [0]

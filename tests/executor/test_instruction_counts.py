@@ -53,7 +53,8 @@ def counted_of(case: LaunchCase, code: str) -> MachineCounts:
     """Count what a public kernel executes, of recorded machine code."""
     ptx = recorded()[code]["ptx"]
     program = load_program(ptx, case.name, follow_undefined=True)
-    found = link(read_machine_code(listing(code), case.name), ptx, program.places, program.loops)
+    machine = read_machine_code(listing(code), case.name)
+    found = link(machine, ptx, program.places, program.loops, program.waits)
     memory = GlobalMemory()
     arguments = [
         memory.allocate(value, str(i)) if isinstance(value, np.ndarray) else value

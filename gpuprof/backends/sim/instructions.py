@@ -105,7 +105,7 @@ def _link(function: CompiledKernel, program: Program, listings: Listings) -> Lin
         return NoLink(f"{error}.")
     if not code.complete:
         return NoLink("its machine code jumps to where a register says.")
-    return link(code, function.ptx, program.places, program.loops)
+    return link(code, function.ptx, program.places, program.loops, program.waits)
 
 
 def counted(

@@ -15,6 +15,8 @@ from gpuprof.executor.program.ptx import Instruction, Reg
 _STRONG = {"volatile", "relaxed", "acquire", "mmio"}
 _READS = ("ld", "atom")
 _WRITES = ("st", "red", "stmatrix")
+#: What loops that only wait do not do, but for trying whether they still have to.
+_WORK = {"mma", "wmma", "wgmma", "cp", "mbarrier"}
 #: What loops that wait have in them, if no strong load.
 _HINTS = ("atom", "nanosleep", "fence", "membar")
 #: Spaces, and a way to load, whose content no other thread changes.
@@ -144,6 +146,24 @@ def without_waiting(blocks: list[BasicBlock]) -> list[int]:
     waiting = {number for loops in waiting_loops(blocks).values() for loop in loops for number in loop.body}
     waiting |= {number for number, block in enumerate(blocks) if any(map(_tries, block.body))}
     return [number for number in range(len(blocks)) if number not in waiting]
+
+
+def only_waiting(blocks: list[BasicBlock]) -> frozenset[int]:
+    """Return the basic blocks of loops that wait and do nothing else: time alone decides how often they turn."""
+    headers = {loop.header for loops in waiting_loops(blocks).values() for loop in loops}
+    found: set[int] = set()
+    for header, loop in loops_of(blocks).items():
+        items = [item for number in loop.body for item in blocks[number].body]
+        meets = any(blocks[number].end in (End.BARRIER, End.CLUSTER_WAIT) for number in loop.body)
+        waits = header in headers or any(map(_tries, items))
+        if waits and not meets and not any(map(_does_more, items)):
+            found |= loop.body
+    return frozenset(found)
+
+
+def _does_more(item: Instruction) -> bool:
+    """Tell whether an instruction does what a loop that only waits does not."""
+    return _stores(item) or (item.opcode[0] in _WORK and not _tries(item))
 
 
 def _tries(item: Instruction) -> bool:
