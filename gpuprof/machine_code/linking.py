@@ -17,7 +17,7 @@ from math import gcd
 from gpuprof.executor import Loop, loops_of
 from gpuprof.machine_code.merged_atomics import merged_atomics
 from gpuprof.machine_code.ptx_text import PtxText
-from gpuprof.machine_code.sass import Block, Instruction, MachineCode
+from gpuprof.machine_code.sass import DIVERGED, Block, Instruction, MachineCode
 
 #: What ptxas leaves where it stands, and then what it moves at most out of loops.
 _FIXED = frozenset(
@@ -198,8 +198,10 @@ class _Listener:
         self.spread: dict[int, set[int]] = defaultdict(set)
         #: Lines that became branches though they are none in the PTX: their instructions may be skipped.
         self.skipped: set[int] = set()
-        #: Lines that are branches in the machine code.
-        self.branches: set[int] = set()
+        #: Lines that are branches in the machine code, and how many.
+        self.branches: Counter[int] = Counter()
+        #: Blocks for warps whose lanes are not all there.
+        self.apart = _apart(code.blocks)
         for number, block in enumerate(code.blocks):
             if block.subroutine:
                 continue
@@ -207,20 +209,22 @@ class _Listener:
                 places = self.places.setdefault((one.line, one.opcode), {})
                 places[number] = places.get(number, 0) + 1
                 self.spread[one.line].add(number)
-                if one.name in _BRANCHES:
-                    self.branches.add(one.line)
-        self.skipped = self.branches - text.control
+                if one.name in _BRANCHES and one.opcode != DIVERGED:
+                    self.branches[one.line] += 1
+        self.skipped = {*self.branches} - text.control
 
     def voices(self, number: int) -> Voices:
         """Return what speaks for one block."""
         block, own = self.code.blocks[number], Voices()
-        if block.subroutine:
+        if block.subroutine or number in self.apart:
             return own
         if (line := _elected(block)) is not None:
             own.lanes = line
             return own
         for one in block.instructions:
-            if one.line not in self.homes or one.line in self.skipped or one.line in self.waiting:
+            if one.opcode == DIVERGED or one.line not in self.homes or one.line in self.waiting:
+                continue
+            if self._is_skipped(one, block):
                 continue
             if one.name in _SPILLS and not self.text.is_access(one.line):
                 continue
@@ -238,6 +242,13 @@ class _Listener:
             elif not one.guard and len(self.spread[one.line]) == 1 and not _may_stand_anywhere(one):
                 own.others.append(one.line)
         return own
+
+    def _is_skipped(self, one: Instruction, block: Block) -> bool:
+        """Whether an instruction may stand behind a branch that its line became."""
+        last = block.instructions[-1]
+        return one.line in self.skipped and (
+            self.branches[one.line] > 1 or last.line != one.line or last is one
+        )
 
     def _made_one(self, line: int) -> Iterator[int]:
         """Yield a branch and those before it that ptxas made one with it, which is executed as often as they."""
@@ -278,6 +289,23 @@ class _Listener:
             for one in self.code.blocks[number].instructions
             if (one.line, one.opcode) == (line, opcode)
         )
+
+
+def _apart(blocks: Sequence[Block]) -> set[int]:
+    """Return the blocks that only warps get to whose lanes are not all there."""
+    before: dict[int, set[int]] = defaultdict(set)
+    for number, block in enumerate(blocks):
+        for after in block.successors:
+            before[after].add(number)
+    found: set[int] = set()
+    pending = [block.apart for block in blocks if block.apart is not None]
+    goals = {*pending}
+    while pending:
+        number = pending.pop()
+        if number not in found and (number in goals or before[number] <= found):
+            found.add(number)
+            pending += blocks[number].successors
+    return found
 
 
 def _may_stand_anywhere(one: Instruction) -> bool:

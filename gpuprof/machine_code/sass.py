@@ -16,6 +16,8 @@ _INSTRUCTION = re.compile(
 )
 _GOAL = re.compile(r"`\(([^)]+)\)")
 _TARGETS = re.compile(r'BRANCH_TARGETS ([^"*]*)')
+#: The branch of warps whose lanes are not all there, beside instructions for all lanes.
+DIVERGED = "BRA.DIV"
 #: A predicate that always holds.
 _ALWAYS = ("PT", "UPT")
 #: Opcodes after which a warp goes elsewhere, or nowhere.
@@ -57,6 +59,7 @@ class Block:
         leaves: Whether warps, or some of their threads, may end here or go back to a caller.
         subroutine: Whether it belongs to a subroutine that ptxas brought.
         together: The number of the block whose lanes, however they parted since, go on here together.
+        apart: The number of the block that a warp goes to from here whose lanes are not all there.
     """
 
     instructions: list[Instruction]
@@ -65,6 +68,7 @@ class Block:
     leaves: bool = False
     subroutine: bool = False
     together: int | None = None
+    apart: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +163,9 @@ def _link(block: Block, number: dict[int, int], labels: dict[str, int], end: int
         return True
     # Predicates of the warp stand among the operands: `BRA.U UP0, …`, `BRA P1, …`.
     jumps = last.name in ("BRA", "BRX", "BRXU", "JMP", "JMX")
-    conditional = bool(last.guard) or (jumps and bool(re.match(r"!?U?P\d|.*\bDIV\b", last.operands)))
+    conditional = bool(last.guard) or (jumps and bool(re.match(r"!?U?P\d", last.operands)))
+    if last.opcode == DIVERGED and goals:
+        conditional, block.apart = True, goals[0]
     block.successors = tuple(dict.fromkeys((*(goals if jumps else ()), *(following if conditional else ()))))
     return bool(goals) or not jumps
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
+from gpuprof.executor import WARP
 from gpuprof.machine_code.linking import Copies, Link, Voices
 
 #: Times that bounds are passed on from block to block, at most.
@@ -46,6 +47,7 @@ def weigh(link: Link, executed: Executed) -> list[tuple[float, float]]:
     for number, voices in enumerate(link.voices):
         if voices.lanes is not None:
             scale.settle(number, [scale.count(voices.lanes, executed.threads)])
+            scale.entries[number] = scale.count(voices.lanes)
         elif voices.fixed:
             scale.settle(number, [scale.count(line) for line in voices.fixed])
         if voices.guarded:
@@ -83,6 +85,7 @@ class _Scale:
                 self.before[after].append(number)
             if block.callee is not None:
                 self.callers[block.callee].append(number)
+        self._spare_whole_warps()
         self.loops = link.loops
         #: Of loops, how often warps entered them, where that is known, by the blocks where turns begin.
         self.entries: dict[int, float] = {}
@@ -95,6 +98,21 @@ class _Scale:
         self.entered = float(executed.warps[0])
         if not self.before[0]:
             self.settle(0, [self.entered])
+
+    def _spare_whole_warps(self) -> None:
+        """Leave out what blocks do for warps whose lanes are not all there, where all are."""
+        for block in self.blocks:
+            if block.apart is None:
+                continue
+            near = (block, *(self.blocks[one] for one in block.successors if one != block.apart))
+            lines = {one.line for part in near for one in part.instructions if one.line in self.homes}
+            ran = [line for line in lines if self.count(line)]
+            if ran and all(map(self._is_whole, ran)):
+                self.high[block.apart] = 0.0
+
+    def _is_whole(self, line: int) -> bool:
+        lanes = WARP * self.count(line)
+        return abs(self.count(line, self.executed.threads) - lanes) <= _SLACK * lanes
 
     def _parted(self, number: int, voices: Voices) -> float | None:
         """Return how often lanes of a warp parted at the end of a block; None where that is not known."""
