@@ -251,7 +251,7 @@ class _Listener:
         )
 
     def _made_one(self, line: int) -> Iterator[int]:
-        """Yield a branch and those before it that ptxas made one with it, which is executed as often as they."""
+        """Yield a branch and those before it that ptxas made one with it, and which it is as frequent as."""
         yield line
         before = self.text.led_by.get(line)
         while before is not None and before not in self.branches and before in self.homes:

@@ -38,7 +38,7 @@ class PtxText:
 
     @cached_property
     def led_by(self) -> dict[int, int]:
-        """Of branches, the branch that alone leads there, where both lead to one place: `if (a && b)`, `a || b`."""
+        """Of branches, the one that alone leads there, where both lead to one place, as of `if (a && b)`."""
         return dict(self._pairs())
 
     def _pairs(self) -> Iterator[tuple[int, int]]:

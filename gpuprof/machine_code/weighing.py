@@ -54,12 +54,11 @@ def weigh(link: Link, executed: Executed) -> list[tuple[float, float]]:
             scale.raise_to(number, max(scale.count(line) for line in voices.guarded))
     for copies in link.copies:
         scale.unroll(copies)
-    for header, twin in link.twins.items():
-        scale.enter(header, twin)
-    scale.pass_on()
-    for kind in ("loads", "others"):
+    for kind in ("", "loads", "others"):
         for number, voices in enumerate(link.voices):
-            scale.hear(number, [scale.count(line) for line in getattr(voices, kind)])
+            scale.hear(number, [scale.count(line) for line in getattr(voices, kind, ())])
+        for header, twin in link.twins.items():
+            scale.enter(header, twin)
         scale.pass_on()
     return [*zip(scale.low, scale.high, strict=True)]
 

@@ -149,7 +149,7 @@ def without_waiting(blocks: list[BasicBlock]) -> list[int]:
 
 
 def only_waiting(blocks: list[BasicBlock]) -> frozenset[int]:
-    """Return the basic blocks of loops that wait and do nothing else: time alone decides how often they turn."""
+    """Return the basic blocks of loops that only wait: how often they turn is a matter of time."""
     headers = {loop.header for loops in waiting_loops(blocks).values() for loop in loops}
     found: set[int] = set()
     for header, loop in loops_of(blocks).items():
