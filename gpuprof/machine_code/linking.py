@@ -127,9 +127,10 @@ def link(
     text = PtxText(ptx.splitlines())
     # The executor ends threads where they jump to a lone end.
     counted = [() if len(block) == 1 and block[0][0] in text.ends else block for block in places]
-    listener = _Listener(code, _homes(counted), text, waits)
-    voices = tuple(listener.voices(number) for number in range(len(code.blocks)))
-    copies, own = tuple(listener.copies(loops)), loops_of(code.blocks)
+    own = loops_of(code.blocks)
+    listener = _Listener(code, _homes(counted), text, loops, waits)
+    voices = tuple(listener.voices(number, own) for number in range(len(code.blocks)))
+    copies = tuple(listener.copies())
     unrolled = {one.loop for one in copies}
     twins = {header: _twin(voices[header], listener.homes, loops) for header in own}
     return Link(
@@ -177,6 +178,7 @@ class _Listener:
         code: The machine code.
         homes: As in `Link`.
         text: The PTX.
+        loops: As for `link`.
         waits: As for `link`.
     """
 
@@ -185,11 +187,13 @@ class _Listener:
         code: MachineCode,
         homes: Mapping[int, tuple[int, ...]],
         text: PtxText,
+        loops: Mapping[int, Loop],
         waits: Set[int],
     ) -> None:
         self.code = code
         self.homes = homes
         self.text = text
+        self.loops = loops
         #: Lines of loops that only wait, which say how long the executor's threads waited, and no card's.
         self.waiting = {line for line, where in homes.items() if not waits.isdisjoint(where)}
         #: In which blocks the instructions of a line and opcode stand, and how often.
@@ -213,14 +217,20 @@ class _Listener:
                     self.branches[one.line] += 1
         self.skipped = {*self.branches} - text.control
 
-    def voices(self, number: int) -> Voices:
-        """Return what speaks for one block."""
-        block, own = self.code.blocks[number], Voices()
+    def voices(self, number: int, own: Mapping[int, Loop]) -> Voices:
+        """Return what speaks for one block.
+
+        Args:
+            number: Of the block.
+            own: The loops of the machine code.
+        """
+        block, found = self.code.blocks[number], Voices()
         if block.subroutine or number in self.apart:
-            return own
+            return found
         if (line := _elected(block)) is not None:
-            own.lanes = line
-            return own
+            found.lanes = line
+            return found
+        turns = _turns(number, block, own)
         for one in block.instructions:
             if one.opcode == DIVERGED or one.line not in self.homes or one.line in self.waiting:
                 continue
@@ -233,15 +243,16 @@ class _Listener:
             if one.name in _BRANCHES:
                 # A jump that always follows a conditional one is executed by other warps than that one.
                 if one.line in self.text.conditional or not one.guard:
-                    own.branches = tuple(self._made_one(one.line))
-                    own.fixed.append(own.branches[-1])
+                    found.branches = tuple(self._made_one(one.line))
+                    # A loop that asks before each turn may have been made one that asks behind it.
+                    (found.others if turns else found.fixed).append(found.branches[-1])
             elif one.name in _FIXED:
-                (own.guarded if one.guard else own.fixed).append(one.line)
+                (found.guarded if one.guard else found.fixed).append(one.line)
             elif one.name in _LOADS:
-                (own.guarded if one.guard else own.loads).append(one.line)
+                (found.guarded if one.guard else found.loads).append(one.line)
             elif not one.guard and len(self.spread[one.line]) == 1 and not _may_stand_anywhere(one):
-                own.others.append(one.line)
-        return own
+                found.others.append(one.line)
+        return found
 
     def _is_skipped(self, one: Instruction, block: Block) -> bool:
         """Whether an instruction may stand behind a branch that its line became."""
@@ -258,7 +269,7 @@ class _Listener:
             yield before
             before = self.text.led_by.get(before)
 
-    def copies(self, loops: Mapping[int, Loop]) -> Iterator[Copies]:
+    def copies(self) -> Iterator[Copies]:
         """Yield the loops that were unrolled: what stays in its block stands in several, here more often."""
         found: dict[int, Counter[tuple[tuple[int, int], ...]]] = defaultdict(Counter)
         for (line, opcode), where in self.places.items():
@@ -267,10 +278,10 @@ class _Listener:
             stays &= name not in _SPILLS or self.text.is_access(line)
             if not stays or len(homes) != 1:
                 continue
-            header = _innermost(homes[0], loops)
+            header = _innermost(homes[0], self.loops)
             if header is None:
                 continue
-            if homes[0] in loops[header].each_turn or self._is_guarded(line, opcode):
+            if homes[0] in self.loops[header].each_turn or self._is_guarded(line, opcode):
                 found[header][tuple(sorted(where.items()))] += 1
         for loop, patterns in found.items():
             pattern, times = patterns.most_common(1)[0]
@@ -289,6 +300,11 @@ class _Listener:
             for one in self.code.blocks[number].instructions
             if (one.line, one.opcode) == (line, opcode)
         )
+
+
+def _turns(number: int, block: Block, loops: Mapping[int, Loop]) -> bool:
+    """Whether control goes from the end of a block back to the begin of a loop that it is in."""
+    return any(after in loops and number in loops[after].body for after in block.successors)
 
 
 def _apart(blocks: Sequence[Block]) -> set[int]:
