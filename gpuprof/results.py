@@ -324,6 +324,7 @@ class Counter:
         sampled_blocks: Blocks that the executor ran.
         total_blocks: Blocks of the grid that the value stands for.
         is_least: Whether there were at least so many, and perhaps more.
+        has_waits: Whether there are more of them the longer threads wait for others.
         busiest_sm: The least of it that the busiest SM does, whichever blocks it is given; None where that is
             not known.
     """
@@ -336,6 +337,7 @@ class Counter:
     sampled_blocks: Count | None = None
     total_blocks: Count | None = None
     is_least: bool = False
+    has_waits: bool = False
     busiest_sm: Tally | None = None
 
 

@@ -19,6 +19,9 @@ _PASSES = 0.005
 _L1_COUNT = "l1tex__t_sectors"
 #: Accesses whose wavefronts and bank conflicts explain each other.
 _SHARED = ("shared_load", "shared_store")
+#: Why a card executes more than the least.
+_WAITS = "threads that wait for others try again until they need not, and the least is that each tries once"
+_SLOW_PATHS = "the machine code also has ways that the PTX does not show, such as slow paths"
 _INCOMPARABLE = "branch_divergent_warps"
 
 
@@ -131,7 +134,7 @@ def _compare(name: str, ours: Counter, theirs: Counter) -> Comparison:
     executor, hardware = ours.value or 0.0, theirs.value or 0.0
     kind, note = _judge(name, executor, hardware, theirs.metric or "")
     if kind == "unexplained" and ours.is_least and hardware > executor:
-        kind, note = "least", "the machine code also has ways that the PTX does not show, such as slow paths"
+        kind, note = "least", _WAITS if ours.has_waits else _SLOW_PATHS
     unit = theirs.unit
     return Comparison(describe(name).label, unit, executor, hardware, kind, note, theirs.metric or "")
 

@@ -20,7 +20,7 @@ class Between:
 
     Args:
         low: It is at least this.
-        high: And at most this.
+        high: And at most this; without limit where the time that threads wait for others decides.
     """
 
     low: float = 0.0

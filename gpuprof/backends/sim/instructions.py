@@ -5,6 +5,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from queue import Empty, SimpleQueue
 from typing import ClassVar
 
@@ -148,6 +149,7 @@ def instruction_counters(counts: MachineCounts | NoLink, result: LaunchResult) -
             sampled_blocks=result.sampled_blocks,
             total_blocks=result.total_blocks,
             is_least=found is not None and not found.exact,
+            has_waits=found is not None and found.high == inf,
         )
         for name, found in held.items()
     }
