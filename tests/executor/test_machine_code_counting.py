@@ -144,10 +144,9 @@ def test_launches_add_up():
 
 
 def test_loops_that_only_wait_are_tried_at_least_once():
-    counts, counters = executed(WAITS, "waits", 1, 64)
+    counts, _ = executed(WAITS, "waits", 1, 64)
     # Two of the warp that stores, one try of the warp that waits, and one of each warp behind the barrier.
     assert counts.opcodes["LDG"] == Between(5, inf)
-    assert counters["global_load_requests"] > 5  # which the executor had to try more than once
     assert counts.total.high == inf
     assert counts.opcodes["STG"].exact
     assert counts.opcodes["FADD"] == Between(2, 2)
