@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executed instructions, held against what the executor counts of the same launches in another way."""
 
+from math import inf
+
 import numpy as np
 import pytest
 from executor_harness import compile_cuda
@@ -50,6 +52,27 @@ extern "C" __global__ void divides(const float *in, float *out)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     out[i] = in[i] / in[i + 1];
+}
+"""
+#: A warp waits for what another one stores late.
+WAITS = """
+extern "C" __global__ void waits(const float *in, float *out)
+{
+    volatile float *flag = out + 1024;
+    if (threadIdx.x == 32) {
+        float sum = in[0];
+        #pragma unroll 1
+        for (int i = 0; i < 50; i++)
+            sum = sum * in[1] + 1.0f;
+        out[1] = sum;
+        __threadfence();
+        *flag = 7.0f;
+    }
+    if (threadIdx.x == 0)
+        while (*flag != 7.0f)
+            ;
+    __syncthreads();
+    out[2 + threadIdx.x] = out[1] + 1.0f;
 }
 """
 
@@ -118,3 +141,12 @@ def test_launches_add_up():
     assert two.pipes["lsu"].low == 2 * one.pipes["lsu"].low
     assert two.opcodes["EXIT"] == Between(2, 2)
     assert set(two.lines) == set(one.lines)
+
+
+def test_loops_that_only_wait_are_tried_at_least_once():
+    counts, _ = executed(WAITS, "waits", 1, 64)
+    # Two of the warp that stores, one try of the warp that waits, and one of each warp behind the barrier.
+    assert counts.opcodes["LDG"] == Between(5, inf)
+    assert counts.total.high == inf
+    assert counts.opcodes["STG"].exact
+    assert counts.opcodes["FADD"] == Between(2, 2)

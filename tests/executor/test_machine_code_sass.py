@@ -100,3 +100,20 @@ def test_a_missing_disassembler_is_named_with_the_package_that_brings_it(monkeyp
 def test_what_is_no_machine_code_is_refused_in_one_sentence():
     with pytest.raises(BackendUnavailable, match="cannot read the machine code"):
         disassemble(b"no cubin")
+
+
+def test_labels_that_nothing_leads_to_begin_no_block():
+    line = "        /*0060*/              @PT  STG"
+    assert line in LISTING
+    more = LISTING.replace(line, f".L_x_7:\n{line}")
+    assert read_machine_code(more, "twice") == read_machine_code(LISTING, "twice")
+
+
+def test_only_warps_whose_lanes_are_not_all_there_part_from_the_others():
+    listing = LISTING.replace("BRA.U UP0, `(.L_x_2)", "BRA.DIV UR4, `(.L_x_3)")
+    code = read_machine_code(listing, "twice")
+    (apart,) = (block for block in code.blocks if block.apart is not None)
+    assert apart.instructions[-1].opcode == "BRA.DIV"
+    assert code.blocks[apart.apart].instructions[0].address == 0x90
+    # Instructions for all lanes follow for the others.
+    assert [code.blocks[one].instructions[0].address for one in apart.successors] == [0x90, 0x50]

@@ -156,3 +156,21 @@ def test_sample_is_told_where_fewer_blocks_ran_than_the_grid_has() -> None:
     assert sampled(case({}, counters("sim", (6, 7), barriers=1))) == (6, 7)
     assert sampled(case(counters("sim", (7, 7), barriers=1), {})) is None
     assert sampled(case(counters("ncu", barriers=1), {})) is None
+
+
+@pytest.mark.parametrize(("waits", "word"), [(True, "threads that wait"), (False, "slow paths")])
+def test_a_least_count_says_why_the_card_has_more(waits: bool, word: str) -> None:
+    def compared(ours: float, theirs: float) -> tuple[str, str]:
+        executor = {
+            name: replace(one, is_least=True, has_waits=waits)
+            for name, one in counters("sim", warp_instructions=ours).items()
+        }
+        found = agreements(run("gpu", [], [case(counters("ncu", warp_instructions=theirs), executor)]))
+        ((one,),) = (item.comparisons for item in found)
+        return one.kind, one.note
+
+    kind, note = compared(100, 110)
+    assert kind == "least"
+    assert word in note
+    assert compared(100, 99) == ("unexplained", "")
+    assert compared(100, 100) == ("agrees", "")

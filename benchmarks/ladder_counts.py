@@ -1,0 +1,139 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Record what a card counted of GEMM kernels, with what their instructions are reckoned from.
+
+Usage: python benchmarks/ladder_counts.py RESULTS... -k KERNEL[,KERNEL...] [-o FILE]
+
+RESULTS are of `gpuprof gemm --ncu` on the card; NVRTC must be of the version that compiled there. The file
+holds machine code as nvdisasm prints it, its PTX, what the executor counted by blocks of the PTX, and what
+the card counted in each run: tests/executor/test_ladder_counts.py reckons the one from the other.
+"""
+
+import argparse
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from accuracy_cases import ROOT
+from recording import save_answers
+
+from gpuprof.backends.compiling import compile_kernel
+from gpuprof.backends.sim.backend import SimBackend
+from gpuprof.backends.sim.instructions import Links, NoLink
+from gpuprof.counters import PIPES
+from gpuprof.devices.cards import load_card
+from gpuprof.executor import LaunchResult, Program
+from gpuprof.kernels.catalog import shipped_ladder
+from gpuprof.kernels.shape import configure
+from gpuprof.machine_code.disassembler import disassemble
+from gpuprof.machine_code.instruction_counts import MachineCounts
+from gpuprof.machine_code.linking import Link
+from gpuprof.problems.problem import Problem
+from gpuprof.reading import read_run
+from gpuprof.results import Measurement
+from gpuprof.toolchain.nvrtc import CompiledKernel, nvrtc_version
+
+OUTPUT = ROOT / "tests" / "executor" / "machine_code" / "ladder-h200.json.xz"
+_NAMES = ("warp_instructions", *(f"pipe_{pipe}_instructions" for pipe in PIPES))
+
+
+class _EveryLoop(Link):
+    """A link that has the turns of all loops counted, so that another one may be made of them later."""
+
+    program: Program
+
+    @property
+    def watched_loops(self) -> tuple[int, ...]:
+        return tuple(self.program.loops)
+
+
+class _EveryLink(Links):
+    def of(self, function: CompiledKernel, program: Program) -> Link | NoLink:
+        found = super().of(function, program)
+        if isinstance(found, NoLink):
+            raise SystemExit(found.reason)
+        whole = _EveryLoop(*(getattr(found, name) for name in Link.__dataclass_fields__))
+        object.__setattr__(whole, "program", program)
+        return whole
+
+
+class _Recorder(SimBackend):
+    """The executor, which keeps what it counted of the last launch."""
+
+    counted: dict[str, Any]
+
+    def __init__(self) -> None:
+        super().__init__(load_card("h200"), seed=0)
+        self._links = _EveryLink()
+
+    def _instructions(
+        self, links: Sequence[Link | NoLink], results: Sequence[LaunchResult]
+    ) -> MachineCounts | NoLink:
+        (link,), (result,) = links, results
+        assert isinstance(link, _EveryLoop)
+        program = link.program
+        self.counted = {
+            "places": program.places,
+            "loops": {
+                header: [loop.entries, sorted(loop.body), sorted(loop.each_turn)]
+                for header, loop in program.loops.items()
+            },
+            "waits": sorted(program.waits),
+            "warps": result.block_warps.tolist(),
+            "threads": result.block_threads.tolist(),
+            "turns": {header: dict(turns) for header, turns in result.loop_turns.items()},
+            "parted": result.block_parted.tolist(),
+        }
+        return super()._instructions(links, results)
+
+
+def _record(backend: _Recorder, case: Measurement, answers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    ladder = shipped_ladder("gemm")
+    kernel = ladder.find(case.kernel)
+    if kernel.source_hash != case.source_hash:
+        raise SystemExit(f"{case.kernel} is another kernel than the one that was counted.")
+    problem = Problem.of(ladder.operation, tuple(case.problem.sizes.values()), case.problem.dtype)
+    shape = configure(kernel, problem, case.block, case.params, backend.device)
+    compiled = compile_kernel(kernel, shape, backend.compile_arch)
+    (function,) = compiled.values()
+    backend.run(kernel, problem, shape, compiled)
+    code = f"code {hashlib.sha256(function.cubin).hexdigest()[:16]}"
+    known = {name: backend.counted.pop(name) for name in ("places", "loops", "waits")}
+    answers[code] = {
+        "entry": function.entry,
+        "ptx": function.ptx,
+        "listing": disassemble(function.cubin),
+        **known,
+    }
+    return {"code": code, **backend.counted, "counters": []}
+
+
+def main() -> None:
+    """Parse and do."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", nargs="+", type=Path)
+    parser.add_argument("-k", dest="kernels", required=True)
+    parser.add_argument("-o", dest="output", type=Path, default=OUTPUT)
+    options = parser.parse_args()
+    backend, answers = _Recorder(), dict[str, dict[str, Any]]()
+    about = {}
+    for run in map(read_run, options.results):
+        about = {name: run.environment.get(name, "") for name in ("nvrtc", "ncu", "driver")}
+        installed = "{}.{}".format(*nvrtc_version())
+        if installed != about["nvrtc"]:
+            raise SystemExit(f"The card's code is of NVRTC {about['nvrtc']}, and this is {installed}.")
+        for case in run.cases:
+            if case.kernel not in options.kernels.split(",") or not case.counters:
+                continue
+            key = f"{case.kernel} {'x'.join(map(str, case.problem.sizes.values()))}"
+            if key not in answers:
+                print(key, flush=True)
+                answers[key] = _record(backend, case, answers)
+            answers[key]["counters"].append({name: case.counters[name].value for name in _NAMES})
+    save_answers(options.output, {"card": "NVIDIA H200", **about}, answers)
+    print(f"Wrote {options.output}, {options.output.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
