@@ -136,8 +136,9 @@ def main() -> None:
             table = record(name, SPACES[name][1], how)
             table.save(path)
             timed = sum(1 for point in table.points if point["time_us"])
+            counted = sum(1 for point in table.points if point["counters"])
             print(
-                f"{path}: {timed:,} of {len(table.points):,} points timed, best {table.best_us:.2f} us,"
+                f"{path}: of {len(table.points):,} points {timed:,} timed, {counted:,} counted,"
                 f" {sum(table.seconds.values()):.0f} s",
                 flush=True,
             )
