@@ -29,8 +29,8 @@ from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.results import Counter, Measurement, Occupancy, Resources
 from gpuprof.schema import from_json, to_json
+from gpuprof.tuning.built import Built
 from gpuprof.tuning.crew import Crew
-from gpuprof.tuning.features import Built
 from gpuprof.tuning.space import Candidate, Point, Space, Wanted, make_space
 from gpuprof.tuning.ties import time_of
 

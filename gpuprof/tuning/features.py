@@ -4,37 +4,16 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from gpuprof.devices.device import Device
-from gpuprof.results import Measurement
+from gpuprof.tuning.built import Built, resident_warps
 from gpuprof.tuning.search import scaled
-from gpuprof.tuning.space import Candidate
 from gpuprof.tuning.surrogate import Vector, predict
 
 #: Values of a parameter that span this factor are told apart by their logarithm.
 _WIDE = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A candidate that was compiled and fits on the device.
-
-    Args:
-        candidate: The candidate.
-        measurement: Its resources, and its bounds once it was counted.
-    """
-
-    candidate: Candidate
-    measurement: Measurement
-
-    @property
-    def bound_us(self) -> float | None:
-        """The least time that exact counts allow; None where it was not counted."""
-        bounds, by = self.measurement.bounds, self.measurement.bound_by
-        return bounds[by].least_us if by else None
 
 
 def features_of(points: Sequence[Built], device: Device) -> Vector:
@@ -100,17 +79,10 @@ def _of_launch(one: Built, device: Device) -> tuple[float, ...]:
         math.log2(1 + resources.shared_bytes / 1024),
         math.log2(1 + resources.spill_bytes),
         math.log2(occupancy.blocks_per_sm),
-        math.log2(_warps(one)),
+        math.log2(resident_warps(one)),
         _imbalance(one, device),
         _waves(one, device),
     )
-
-
-def _warps(one: Built) -> float:
-    """Resident warps of an SM."""
-    assert one.measurement.occupancy is not None
-    threads = math.prod(one.candidate.shape.largest.block)
-    return max(1.0, one.measurement.occupancy.blocks_per_sm * math.ceil(threads / 32))
 
 
 def _imbalance(one: Built, device: Device) -> float:

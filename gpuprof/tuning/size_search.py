@@ -13,7 +13,8 @@ from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Tuned
-from gpuprof.tuning.features import Built, bounded, features_of, sketch
+from gpuprof.tuning.built import Built
+from gpuprof.tuning.features import bounded, features_of, sketch
 from gpuprof.tuning.search import PROMISING, Search
 from gpuprof.tuning.space import Candidate, Point, Space, rule_out
 from gpuprof.tuning.ties import bound_of, tied_by_bound, tied_by_time, value_of

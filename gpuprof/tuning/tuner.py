@@ -20,9 +20,9 @@ from gpuprof.measure.side_by_side import Cards
 from gpuprof.measure.sites import sites_of
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
+from gpuprof.tuning.built import Built
 from gpuprof.tuning.card_search import CardSearch
 from gpuprof.tuning.crew import Crew
-from gpuprof.tuning.features import Built
 from gpuprof.tuning.search_plan import Plan, Watcher
 from gpuprof.tuning.space import point_of
 
