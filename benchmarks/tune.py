@@ -84,8 +84,8 @@ def _ranking(table: Table) -> str:
     _, _, held = table.candidates
     both = [
         (bound, time_us)
-        for _, measurement, time_us in held
-        if (bound := bound_of(measurement)) is not None and time_us is not None
+        for one, time_us in held
+        if (bound := bound_of(one.measurement)) is not None and time_us is not None
     ]
     if len(both) < 3:
         return "Bounds are not recorded."
@@ -133,8 +133,7 @@ def main() -> None:
         path = given.folder / f"{name}.json.xz"
         if given.what == "record":
             how = Recording(given.device, given.limit, given.count, given.workers, given.turns)
-            table = record(name, SPACES[name][1], how)
-            table.save(path)
+            table = record(name, SPACES[name][1], how, path)
             timed = sum(1 for point in table.points if point["time_us"])
             counted = sum(1 for point in table.points if point["counters"])
             print(

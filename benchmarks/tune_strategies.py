@@ -34,16 +34,17 @@ def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
     """gpuprof's search, as `gpuprof tune` runs it."""
     space, problem, held = table.candidates
     search = SizeSearch(space, problem, table.device, seed, timed=True)
-    times = {candidate.point: time for candidate, _, time in held}
-    known = {candidate.point: measurement for candidate, measurement, _ in held}
+    times = {one.candidate.point: time for one, time in held}
+    known = {one.candidate.point: one for one, _ in held}
     for candidate in search.candidates:
         if candidate.point in known:
-            search.built(candidate, replace(known[candidate.point], bounds={}, bound_by=None))
+            search.built(candidate, replace(known[candidate.point].measurement, bounds={}, bound_by=None))
     search.begin(0)
     if counts:
         for asked in (search.to_count(COUNTED), search.rest_to_count()):
             for built in asked:
-                search.counted(built.candidate.point, known[built.candidate.point])
+                one = known[built.candidate.point]
+                search.counted(built.candidate.point, one.measurement)
             search.rank_by_bounds()
     trace: Trace = []
     batch = FIRST_BATCH
@@ -51,7 +52,7 @@ def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
         for case in cases:
             point = point_of_case(case)
             trace.append(times[point])
-            search.tell(point, _told(known[point], times[point]))
+            search.tell(point, _told(known[point].measurement, times[point]))
         batch = BATCH
     return trace
 

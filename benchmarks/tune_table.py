@@ -47,8 +47,8 @@ SPACES = {
 #: Kernel time of a point, and of each of the fastest when they are timed once more.
 _SHORT_S, _LONG_S = 0.006, 0.25
 _FASTEST = 48
-#: Points that are timed between two looks at the clock.
-_PIECE = 100
+#: Points that are timed between two looks at the clock: a process for each piece, whose arrays take seconds.
+_PIECE = 400
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,12 @@ class Table:
         fewer.__dict__["candidates"] = (
             space,
             problem,
-            [each for each in held if _key_of(each[0].point) in kept],
+            [each for each in held if _key_of(each[0].candidate.point) in kept],
         )
         return fewer
 
     @cached_property
-    def candidates(self) -> tuple[Space, Problem, list[tuple[Candidate, Measurement, float | None]]]:
+    def candidates(self) -> tuple[Space, Problem, list[tuple[Built, float | None]]]:
         """The space again, with what was recorded of each candidate: resources and bound, and its time."""
         space, problem = space_of(self.name, self.size)
         known = {point_key(point): point for point in self.points}
@@ -122,7 +122,7 @@ class Table:
             point = known.get(_key_of(candidate.point))
             if point is not None:
                 measured = with_bounds(_measurement(candidate, point), self.device)
-                found.append((candidate, measured, point["time_us"]))
+                found.append((Built(candidate, measured), point["time_us"]))
         return space, problem, found
 
 
@@ -172,13 +172,14 @@ class Recording:
             yield
 
 
-def record(name: str, size: str, how: Recording) -> Table:
+def record(name: str, size: str, how: Recording, path: Path) -> Table:
     """Compile, count and time every point of a space.
 
     Args:
         name: Of the space.
         size: As a user types it.
         how: On what, and for how long.
+        path: Where the table is kept; what comes last is only more exact.
     """
     begun = time.monotonic()
     seconds: dict[str, float] = {}
@@ -209,14 +210,18 @@ def record(name: str, size: str, how: Recording) -> Table:
         timed = _timed(cases, how.device, _SHORT_S, begun + how.limit_s)
         seconds["timing"] = _lap(begun, seconds)
         known = {number: us for number, case in timed.items() if (us := time_of(case)) is not None}
+        for number, case in timed.items():
+            us = time_of(case)
+            points[number] |= {"outcome": case.outcome, "time_us": us, "short_us": us}
+        Table(name, size, device, points, dict(seconds)).save(path)
         fastest = sorted(known, key=known.__getitem__)[:_FASTEST]
         again = _timed([cases[number] for number in fastest], how.device, _LONG_S, float("inf"))
         seconds["the fastest again"] = _lap(begun, seconds)
-    for number, case in timed.items():
-        points[number] |= {"outcome": case.outcome, "time_us": time_of(case), "short_us": time_of(case)}
     for place, case in again.items():
         points[fastest[place]] |= {"outcome": case.outcome, "time_us": time_of(case)}
-    return Table(name, size, device, points, seconds)
+    table = Table(name, size, device, points, seconds)
+    table.save(path)
+    return table
 
 
 def count_rest(table: Table, count_s: float, workers: int | None) -> Table:
@@ -229,11 +234,7 @@ def count_rest(table: Table, count_s: float, workers: int | None) -> Table:
     """
     _, _, held = table.candidates
     counted = {point_key(point): point for point in table.points}
-    rest = [
-        Built(candidate, measurement)
-        for candidate, measurement, _ in held
-        if counted[_key_of(candidate.point)]["counters"] is None
-    ]
+    rest = [one for one, _ in held if counted[_key_of(one.candidate.point)]["counters"] is None]
     with Crew(OpenExecutor(table.device, 0), workers) as crew:
         crew.build([one.candidate.case for one in rest], lambda *_: None, time.monotonic() + count_s)
         for point, counters in _counted(crew, rest, count_s).items():
@@ -242,7 +243,7 @@ def count_rest(table: Table, count_s: float, workers: int | None) -> Table:
 
 
 def _counted(crew: Crew, built: Sequence[Built], count_s: float) -> dict[Point, dict[str, Any]]:
-    """The counts of points, as far as time allows."""
+    """What a table holds of counts, by point, as far as time allows."""
     found: dict[Point, dict[str, Any]] = {}
 
     def counted(number: int, measurement: Measurement) -> None:
