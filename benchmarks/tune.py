@@ -5,6 +5,7 @@
     python benchmarks/tune.py record FOLDER             on a GPU: times every point of the spaces
     python benchmarks/tune.py count FOLDER              anywhere: counts what recording had no time to count
     python benchmarks/tune.py replay FOLDER [--seeds N]  anywhere: replays every strategy on these times
+    python benchmarks/tune.py live FOLDER [--seeds N]    on a GPU: searches that time each point anew
 
 Recording writes one compressed file for each space, `FOLDER/SPACE.json.xz`, in some minutes each where there
 are sixteen cores. Replaying prints a table in Markdown: for each strategy the share of the best time
@@ -18,6 +19,7 @@ import time
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 
+from tune_live import live
 from tune_strategies import Trace, strategies
 from tune_table import SPACES, Recording, Table, count_rest, read_table, record
 
@@ -116,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("record", "count", "replay"))
+    parser.add_argument("what", choices=("record", "count", "replay", "live"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--spaces", default=",".join(SPACES), help="of " + ",".join(SPACES))
     parser.add_argument("--device", default="0", help="the GPU's number")
@@ -146,6 +148,9 @@ def main() -> None:
             table.save(path)
             counted = sum(1 for point in table.points if point["counters"])
             print(f"{path}: {counted:,} of {len(table.points):,} points counted", flush=True)
+        elif path.exists() and given.what == "live":
+            for lived in live(read_table(path), given.device, given.seeds, _BUDGET):
+                print(lived.line(), flush=True)
         elif path.exists():
             print(
                 "\n".join(replay(read_table(path), given.seeds, given.without, given.only)),

@@ -30,29 +30,38 @@ Trace = list[float | None]
 Strategy = Callable[[Table, int, int], Trace]
 
 
-def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
-    """gpuprof's search, as `gpuprof tune` runs it."""
+def search_of(table: Table, seed: int, *, counts: bool = True) -> SizeSearch:
+    """gpuprof's search of a table's space, everything compiled and counted as far as it is recorded."""
     space, problem, held = table.candidates
     search = SizeSearch(space, problem, table.device, seed, timed=True)
-    times = {one.candidate.point: time for one, time in held}
     known = {one.candidate.point: one for one, _ in held}
     for candidate in search.candidates:
         if candidate.point in known:
-            search.built(candidate, replace(known[candidate.point].measurement, bounds={}, bound_by=None))
+            uncounted = replace(
+                known[candidate.point].measurement, bounds={}, bound_by=None, executor_counters={}
+            )
+            search.built(candidate, uncounted)
     search.begin(0)
     if counts:
         for asked in (search.to_count(COUNTED), search.rest_to_count()):
             for built in asked:
-                one = known[built.candidate.point]
-                search.counted(built.candidate.point, one.measurement)
+                search.counted(built.candidate.point, known[built.candidate.point].measurement)
             search.rank_by_bounds()
+    return search
+
+
+def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
+    """gpuprof's search, as `gpuprof tune` runs it."""
+    search = search_of(table, seed, counts=counts)
+    times = {one.candidate.point: (one.measurement, time) for one, time in table.candidates[2]}
     trace: Trace = []
     batch = FIRST_BATCH
     while cases := search.next_cases(budget, batch):
         for case in cases:
             point = point_of_case(case)
-            trace.append(times[point])
-            search.tell(point, _told(known[point].measurement, times[point]))
+            measurement, time = times[point]
+            trace.append(time)
+            search.tell(point, _told(measurement, time))
         batch = BATCH
     return trace
 

@@ -10,14 +10,15 @@ import numpy as np
 from gpuprof.devices.device import Device
 from gpuprof.tuning.built import Built, resident_warps
 from gpuprof.tuning.search import scaled
-from gpuprof.tuning.surrogate import Vector, predict
+from gpuprof.tuning.surrogate import Vector, completed
+from gpuprof.tuning.work import work_of
 
 #: Values of a parameter that span this factor are told apart by their logarithm.
 _WIDE = 3.0
 
 
 def features_of(points: Sequence[Built], device: Device) -> Vector:
-    """A row of numbers for each point.
+    """A row of numbers for each point: what is known of it before it runs.
 
     Args:
         points: All of a search.
@@ -30,6 +31,16 @@ def features_of(points: Sequence[Built], device: Device) -> Vector:
     launches = [_of_launch(one, device) for one in points]
     columns += map(list, zip(*launches, strict=True))
     return np.array(columns, dtype=np.float64).T.reshape(len(points), -1)
+
+
+def with_work(points: Sequence[Built], features: Vector) -> Vector:
+    """Features, and what exact counts say of each point, where some were counted.
+
+    Args:
+        points: All of a search.
+        features: As of `features_of`.
+    """
+    return np.column_stack([features, completed(scaled(features), work_of(points))])
 
 
 def sketch(points: Sequence[Built], device: Device) -> Vector:
@@ -45,12 +56,10 @@ def bounded(points: Sequence[Built], features: Vector, guess: Vector) -> Vector:
         features: As of `features_of`.
         guess: What is thought of each without counts, as a logarithm.
     """
-    known = {index: math.log(us) for index, one in enumerate(points) if (us := one.bound_us) is not None}
-    if not known:
+    known = np.array([math.nan if one.bound_us is None else math.log(one.bound_us) for one in points])
+    if np.isnan(known).all():
         return guess
-    values = np.array(list(known.values()))
-    found = predict(scaled(features), guess, list(known), values).mean.copy()
-    found[list(known)] = values
+    found: Vector = completed(scaled(features), known[:, None])[:, 0]
     return found
 
 

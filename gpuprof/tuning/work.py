@@ -14,12 +14,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuprof.bounds.parts import SECTOR_BYTES, WARP_LANES
+from gpuprof.counters import PIPES
 from gpuprof.results import Bound
 from gpuprof.tuning.built import Built, resident_warps
 from gpuprof.tuning.surrogate import Vector
 
 #: Bounds below this share of the usual highest one tell little apart.
 _SMALL = 0.05
+#: Instructions of a pipe below this share of the most that any point has tell little apart.
+_FEW = 1e-3
 #: Counts whose ratio says how an access was cut, by what they are divided by.
 _RATIOS = (
     ("global_load_sectors", "global_load_requests"),
@@ -55,29 +58,44 @@ def work_of(points: Sequence[Built]) -> Vector:
         return np.zeros((len(points), 0))
     parts = list(dict.fromkeys(key for one in counted for key in one.measurement.bounds))
     usual = float(np.median([one.bound_us for one in counted if one.bound_us]))
-    rows = [_row(one, parts, _SMALL * usual) if one.bound_us is not None else None for one in points]
-    width = len(next(row for row in rows if row is not None))
-    return np.array([[math.nan] * width if row is None else row for row in rows])
+    bounds = [_bounds(one, parts, _SMALL * usual) for one in counted]
+    known = np.column_stack([bounds, [_accesses(one) for one in counted], _pipes(counted)])
+    found = np.full((len(points), known.shape[1]), math.nan)
+    found[[one.bound_us is not None for one in points]] = known
+    return found
 
 
-def _row(one: Built, parts: Sequence[str], small_us: float) -> list[float]:
+def _bounds(one: Built, parts: Sequence[str], small_us: float) -> list[float]:
+    """What each part of the device needs, and what it would need without caches."""
     bounds = one.measurement.bounds
-    counts = {
-        name: float(counter.value)
-        for name, counter in one.measurement.executor_counters.items()
-        if counter.value is not None
-    }
-    warps = _warps(one)
-    row = []
-    for part in parts:
-        row += [math.log(us + small_us) for us in _both(bounds.get(part))]
-    row += [math.log1p(counts.get(name, 0.0) / max(1.0, counts.get(over, 0.0))) for name, over in _RATIOS]
+    return [math.log(us + small_us) for part in parts for us in _both(bounds.get(part))]
+
+
+def _accesses(one: Built) -> list[float]:
+    """How a warp's accesses are cut, how many it makes, and how much is under way at a time."""
+    counts, warps = _counts(one), _warps(one)
+    row = [math.log1p(counts.get(name, 0.0) / max(1.0, counts.get(over, 0.0))) for name, over in _RATIOS]
     row += [math.log1p(counts.get(name, 0.0) / warps) for name in _OF_WARPS]
     # What a warp asks for before it waits: all of its loads, or those between two barriers.
     reads = SECTOR_BYTES * sum(counts.get(name, 0.0) for name in _READS)
     waits = max(warps, counts.get("barriers", 0.0))
-    in_flight = reads / waits * resident_warps(one)
-    return [*row, math.log1p(in_flight), math.log1p(reads / waits)]
+    return [*row, math.log1p(reads / waits * resident_warps(one)), math.log1p(reads / waits)]
+
+
+def _pipes(counted: Sequence[Built]) -> Vector:
+    """Instructions of each pipe: two kernels of one bound differ in what else their warps do."""
+    names = [f"pipe_{pipe}_instructions" for pipe in PIPES]
+    counts = np.array([[_counts(one).get(name, 0.0) for name in names] for one in counted])
+    found: Vector = np.log(counts + _FEW * counts.max(axis=0) + 1)
+    return found
+
+
+def _counts(one: Built) -> dict[str, float]:
+    return {
+        name: float(counter.value)
+        for name, counter in one.measurement.executor_counters.items()
+        if counter.value is not None
+    }
 
 
 def _both(bound: Bound | None) -> tuple[float, float]:
