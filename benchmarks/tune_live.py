@@ -5,8 +5,10 @@
 What was compiled and counted when the table was recorded is taken from it: only times are taken anew.
 """
 
+import math
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tune_strategies import search_of
@@ -14,7 +16,7 @@ from tune_table import Table
 
 from gpuprof.measure.case import Case
 from gpuprof.measure.process import WorkerProcess
-from gpuprof.measure.protocol import Measure, Open
+from gpuprof.measure.protocol import Measure, Open, Prepare
 from gpuprof.results import Measurement
 from gpuprof.tuning.card_search import BATCH, FIRST_BATCH
 from gpuprof.tuning.space import Point, point_of_case
@@ -73,38 +75,48 @@ def live(table: Table, device: str, seeds: int, budget: int) -> Iterator[Lived]:
     """
     _, _, held = table.candidates
     cases = {one.candidate.point: one.candidate.case for one, _ in held}
-    found = []
-    short = WorkerProcess(Open(device, None, 0, _SHORT_S))
-    try:
-        for seed in range(seeds):
-            begun = time.monotonic()
-            search = search_of(table, seed)
-            batch = FIRST_BATCH
-            times: dict[Point, float] = {}
-            while asked := search.next_cases(budget, batch):
-                for case in asked:
-                    measured = _measured(short, case)
-                    search.tell(point_of_case(case), measured)
-                    if (us := time_of(measured)) is not None:
-                        times[point_of_case(case)] = us
-                batch = BATCH
-            near = sorted(times, key=times.__getitem__)[:_SURVIVORS]
-            found.append((seed, len(times), near, time.monotonic() - begun))
-    finally:
-        short.close()
     known = {one.candidate.point: us for one, us in held if us is not None}
     fastest = sorted(known, key=known.__getitem__)[:_FASTEST]
-    long = WorkerProcess(Open(device, None, 0, _LONG_S))
+    # One of the two waits while the other measures.
+    with _opened(device, _SHORT_S) as short, _opened(device, _LONG_S) as long:
+        long.tell(Prepare(tuple(cases[point] for point in fastest)))
+        again = {point: _measured(long, cases[point]) for point in fastest}
+        for seed in range(seeds):
+            begun = time.monotonic()
+            times = _search(table, seed, budget, short)
+            seconds = time.monotonic() - begun
+            near = sorted(times, key=times.__getitem__)[:_SURVIVORS]
+            again |= {point: _measured(long, cases[point]) for point in near if point not in again}
+            reached = {point: time_of(again[point]) or math.inf for point in near}
+            best = min(reached, key=reached.__getitem__)
+            least = min(us for one in again.values() if (us := time_of(one)) is not None)
+            label = " ".join(f"{name}={value}" for name, value in best.params)
+            yield Lived(table.name, seed, len(times), reached[best], least, label, seconds)
+
+
+@contextmanager
+def _opened(device: str, seconds: float) -> Iterator[WorkerProcess]:
+    worker = WorkerProcess(Open(device, None, 0, seconds))
     try:
-        compared = dict.fromkeys([*fastest, *(point for _, _, near, _ in found for point in near)])
-        again = {point: time_of(_measured(long, cases[point])) or float("inf") for point in compared}
+        yield worker
     finally:
-        long.close()
-    least = min(again.values())
-    for seed, timed, near, seconds in found:
-        best = min(near, key=again.__getitem__)
-        label = " ".join(f"{name}={value}" for name, value in best.params)
-        yield Lived(table.name, seed, timed, again[best], least, label, seconds)
+        worker.close()
+
+
+def _search(table: Table, seed: int, budget: int, worker: WorkerProcess) -> dict[Point, float]:
+    """The times of the points that a search asks for."""
+    search = search_of(table, seed)
+    batch = FIRST_BATCH
+    times: dict[Point, float] = {}
+    while asked := search.next_cases(budget, batch):
+        worker.tell(Prepare(tuple(asked)))
+        for case in asked:
+            measured = _measured(worker, case)
+            search.tell(point_of_case(case), measured)
+            if (us := time_of(measured)) is not None:
+                times[point_of_case(case)] = us
+        batch = BATCH
+    return times
 
 
 def _measured(worker: WorkerProcess, case: Case) -> Measurement:
