@@ -29,7 +29,7 @@ _SUMS = (0.0, 0.4, 0.8)
 #: measuring.
 _NOISES = (0.005, 0.05)
 #: Part that is linear in the features, which carries a trend farther than distance does.
-_TRENDS = (0.0, 0.2)
+_TRENDS = (0.0, 0.3, 0.7)
 #: Part of the first guesses that is believed.
 _TRUSTS = (0.0, 0.5, 1.0)
 #: Choices of scales that a prediction is made of; the others hardly count.
@@ -203,6 +203,7 @@ class Scales:
 def _all_scales(typical: float) -> Scales:
     """Every choice of the grid; `typical` is the distance between two points."""
     grid = np.array(list(product(_REACHES, _NOISES, _TRENDS, _SUMS, _TRUSTS)))
+    grid = grid[grid[:, 2] + grid[:, 3] < 1]
     return Scales(typical * grid[:, 0], *grid[:, 1:].T)
 
 
