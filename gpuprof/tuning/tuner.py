@@ -31,7 +31,7 @@ COMPILE_SECONDS = 240.0
 #: Points of each size that are counted first, and time after which none of them is begun.
 COUNTED, COUNT_SECONDS = 24, 60.0
 #: Time in which as many of the others are counted as can be: every bound that is exact helps.
-COUNT_MORE_SECONDS = 30.0
+COUNT_MORE_SECONDS = 60.0
 
 
 class Tuner:
