@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How good a search is after few timings: against every point's time, and against other searches.
 
-    python benchmarks/tune.py record FOLDER             on a GPU: times every point of the three spaces
+    python benchmarks/tune.py record FOLDER             on a GPU: times every point of the spaces
+    python benchmarks/tune.py count FOLDER              anywhere: counts what recording had no time to count
     python benchmarks/tune.py replay FOLDER [--seeds N]  anywhere: replays every strategy on these times
+    python benchmarks/tune.py live FOLDER [--seeds N]    on a GPU: searches that time each point anew
 
-Recording writes one compressed file for each space, `FOLDER/SPACE.json.xz`, in under six minutes each where
-there are sixteen cores. Replaying prints a table in Markdown: for each strategy the share of the best time
+Recording writes one compressed file for each space, `FOLDER/SPACE.json.xz`, in some minutes each where there
+are sixteen cores. Replaying prints a table in Markdown: for each strategy the share of the best time
 that it reached, in the worst and in the middle of its runs, and in how many runs that was 98 % or more.
 """
 
@@ -17,8 +19,11 @@ import time
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 
+from tune_live import live
 from tune_strategies import Trace, strategies
-from tune_table import SPACES, Table, read_table, record
+from tune_table import SPACES, Recording, Table, count_rest, read_table, record
+
+from gpuprof.tuning.ties import bound_of
 
 #: Timings after which a search is looked at.
 _MARKS = (5, 10, 20, 40)
@@ -78,10 +83,11 @@ def replay(table: Table, seeds: int, share: float, only: str) -> list[str]:
 
 def _ranking(table: Table) -> str:
     """How well bounds alone rank points."""
+    _, _, held = table.candidates
     both = [
-        (point["bound_us"], point["time_us"])
-        for point in table.points
-        if point["bound_us"] and point["time_us"]
+        (bound, time_us)
+        for one, time_us in held
+        if (bound := bound_of(one.measurement)) is not None and time_us is not None
     ]
     if len(both) < 3:
         return "Bounds are not recorded."
@@ -112,12 +118,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("record", "replay"))
+    parser.add_argument("what", choices=("record", "count", "replay", "live"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--spaces", default=",".join(SPACES), help="of gemm,transpose,softmax")
+    parser.add_argument("--spaces", default=",".join(SPACES), help="of " + ",".join(SPACES))
     parser.add_argument("--device", default="0", help="the GPU's number")
     parser.add_argument("--limit", type=float, default=330.0, help="seconds of a space")
-    parser.add_argument("--count", type=float, default=90.0, help="seconds of these for counting bounds")
+    parser.add_argument("--count", type=float, default=90.0, help="seconds of these for counting")
+    parser.add_argument("--workers", type=int, help="processes that compile and count")
+    parser.add_argument("--turns", type=Path, help="a file to lock while something is timed")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--without", type=float, default=0.0, help="share of the points that each run lacks")
     parser.add_argument("--only", default="", help="searches whose names begin so")
@@ -126,14 +134,23 @@ def main() -> None:
     for name in given.spaces.split(","):
         path = given.folder / f"{name}.json.xz"
         if given.what == "record":
-            table = record(name, SPACES[name][1], given.device, given.limit, given.count)
-            table.save(path)
+            how = Recording(given.device, given.limit, given.count, given.workers, given.turns)
+            table = record(name, SPACES[name][1], how, path)
             timed = sum(1 for point in table.points if point["time_us"])
+            counted = sum(1 for point in table.points if point["counters"])
             print(
-                f"{path}: {timed:,} of {len(table.points):,} points timed, best {table.best_us:.2f} us,"
+                f"{path}: of {len(table.points):,} points {timed:,} timed, {counted:,} counted,"
                 f" {sum(table.seconds.values()):.0f} s",
                 flush=True,
             )
+        elif path.exists() and given.what == "count":
+            table = count_rest(read_table(path), given.count, given.workers)
+            table.save(path)
+            counted = sum(1 for point in table.points if point["counters"])
+            print(f"{path}: {counted:,} of {len(table.points):,} points counted", flush=True)
+        elif path.exists() and given.what == "live":
+            for lived in live(read_table(path), given.device, given.seeds, _BUDGET):
+                print(lived.line(), flush=True)
         elif path.exists():
             print(
                 "\n".join(replay(read_table(path), given.seeds, given.without, given.only)),

@@ -12,10 +12,11 @@ import json
 import random
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from tune_table import Table
 
@@ -29,28 +30,38 @@ Trace = list[float | None]
 Strategy = Callable[[Table, int, int], Trace]
 
 
-def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
-    """gpuprof's search, as `gpuprof tune` runs it."""
+def search_of(table: Table, seed: int, *, counts: bool = True) -> SizeSearch:
+    """gpuprof's search of a table's space, everything compiled and counted as far as it is recorded."""
     space, problem, held = table.candidates
     search = SizeSearch(space, problem, table.device, seed, timed=True)
-    times = {candidate.point: time for candidate, _, time in held}
-    known = {candidate.point: measurement for candidate, measurement, _ in held}
+    known = {one.candidate.point: one for one, _ in held}
     for candidate in search.candidates:
         if candidate.point in known:
-            search.built(candidate, replace(known[candidate.point], bounds={}, bound_by=None))
+            uncounted = replace(
+                known[candidate.point].measurement, bounds={}, bound_by=None, executor_counters={}
+            )
+            search.built(candidate, uncounted)
     search.begin(0)
     if counts:
         for asked in (search.to_count(COUNTED), search.rest_to_count()):
             for built in asked:
-                search.counted(built.candidate.point, known[built.candidate.point])
+                search.counted(built.candidate.point, known[built.candidate.point].measurement)
             search.rank_by_bounds()
+    return search
+
+
+def own(table: Table, budget: int, seed: int, *, counts: bool = True) -> Trace:
+    """gpuprof's search, as `gpuprof tune` runs it."""
+    search = search_of(table, seed, counts=counts)
+    times = {one.candidate.point: (one.measurement, time) for one, time in table.candidates[2]}
     trace: Trace = []
     batch = FIRST_BATCH
     while cases := search.next_cases(budget, batch):
         for case in cases:
             point = point_of_case(case)
-            trace.append(times[point])
-            search.tell(point, _told(known[point], times[point]))
+            measurement, time = times[point]
+            trace.append(time)
+            search.tell(point, _told(measurement, time))
         batch = BATCH
     return trace
 
@@ -72,7 +83,7 @@ def optuna_tpe(table: Table, budget: int, seed: int) -> Trace:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    times = {_key(point["params"]): point["time_us"] for point in table.points}
+    times = {_key(values_of(table, point)): point["time_us"] for point in table.points}
     values = _values(table)
     trace: Trace = []
     seen: set[tuple[int, ...]] = set()
@@ -104,7 +115,7 @@ def kernel_tuner(strategy: str) -> Strategy:
         random.seed(seed)
         np.random.seed(seed)
         values = _values(table)
-        times = {_key(point["params"]): point["time_us"] for point in table.points}
+        times = {_key(values_of(table, point)): point["time_us"] for point in table.points}
         names = list(values)
 
         def allowed(params: dict[str, int]) -> bool:
@@ -158,8 +169,17 @@ def _told(case: Measurement, time: float | None) -> Measurement:
 
 def _values(table: Table) -> dict[str, list[int]]:
     """Values of each parameter that differ between points."""
-    names = table.points[0]["params"]
-    return {name: sorted({point["params"][name] for point in table.points}) for name in names}
+    points = [values_of(table, point) for point in table.points]
+    return {name: sorted({point[name] for point in points}) for name in points[0]}
+
+
+def values_of(table: Table, point: Mapping[str, Any]) -> dict[str, int]:
+    """A point as integers by name, alike for all: its kernel, its block and every parameter of any kernel."""
+    names = dict.fromkeys(name for one in table.points for name in one["params"])
+    kernels = sorted({one["kernel"] for one in table.points})
+    values = {name: point["params"].get(name, 0) for name in names}
+    block = dict(zip(("block_x", "block_y"), point["block"], strict=False))
+    return {**values, "kernel": kernels.index(point["kernel"]), **block}
 
 
 def _key(params: dict[str, int]) -> tuple[int, ...]:
@@ -179,8 +199,8 @@ def _cache_file(table: Table, values: dict[str, list[int]]) -> dict[str, object]
         "tune_params": values,
         "objective": "time",
         "cache": {
-            ",".join(map(str, point["params"].values())): {
-                **point["params"],
+            ",".join(map(str, values_of(table, point).values())): {
+                **values_of(table, point),
                 "time": point["time_us"],
                 "times": [point["time_us"]],
                 "timestamp": "2000-01-01T00:00:00",

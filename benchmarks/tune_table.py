@@ -2,19 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """A space with the time of every point: recorded once on a GPU, read wherever a search is replayed."""
 
+import fcntl
 import json
 import lzma
 import random
 import threading
 import time
-from collections import Counter
+from collections import Counter as Tally
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gpuprof.bounds import with_bounds
+from gpuprof.counters import COUNTERS
 from gpuprof.devices.device import Device
-from gpuprof.kernels.catalog import load_kernels
+from gpuprof.kernels.catalog import load_kernels, shipped_ladder
 from gpuprof.measure.case import unmeasured
 from gpuprof.measure.process import WorkerProcess
 from gpuprof.measure.protocol import Open, OpenExecutor
@@ -22,34 +27,39 @@ from gpuprof.measure.request import Selection
 from gpuprof.measure.session import SessionOptions, run_cases
 from gpuprof.problems.problem import Problem
 from gpuprof.problems.sizes import parse_sizes
-from gpuprof.results import Bound, Measurement, Occupancy, Resources
+from gpuprof.results import Counter, Measurement, Occupancy, Resources
 from gpuprof.schema import from_json, to_json
+from gpuprof.tuning.built import Built
 from gpuprof.tuning.crew import Crew
-from gpuprof.tuning.features import Built
-from gpuprof.tuning.space import Candidate, Space, Wanted, make_space
-from gpuprof.tuning.ties import bound_of, time_of
+from gpuprof.tuning.space import Candidate, Point, Space, Wanted, make_space
+from gpuprof.tuning.ties import time_of
 
 FOLDER = Path(__file__).parent / "tuning"
-#: The spaces, each with its size.
+#: The spaces, each with its kernels and its size. A search is designed by the first three; the others
+#: are ladders and kernels that come with gpuprof, and tell whether it does as well elsewhere.
 SPACES = {
     "gemm": ("gemm_tiles.cu", "2048"),
     "transpose": ("transpose_tiles.cu", "8192"),
     "softmax": ("softmax_rows.cu", "8192x4096"),
+    "reduce": ("reduce", "67108864"),
+    "splitk": ("gemm splitk_64x64", "1024"),
 }
 #: Kernel time of a point, and of each of the fastest when they are timed once more.
 _SHORT_S, _LONG_S = 0.006, 0.25
 _FASTEST = 48
+#: Points that are timed between two looks at the clock: a process for each piece, whose arrays take seconds.
+_PIECE = 400
 
 
 @dataclass(frozen=True)
 class _KnownSpace(Space):
     """A space of which one size's candidates are known: searches of a replay need not look again."""
 
-    known: tuple[list[Candidate], Counter[str]]
+    known: tuple[list[Candidate], Tally[str]]
 
-    def allowed(self, problem: Problem, device: Device) -> tuple[list[Candidate], Counter[str]]:
+    def allowed(self, problem: Problem, device: Device) -> tuple[list[Candidate], Tally[str]]:
         """What was found before."""
-        return list(self.known[0]), Counter(self.known[1])
+        return list(self.known[0]), Tally(self.known[1])
 
 
 @dataclass(frozen=True)
@@ -60,8 +70,9 @@ class Table:
         name: Of the space.
         size: As a user types it.
         device: What it was recorded on.
-        points: Of each point that can be launched: `params`, `resources`, `occupancy`, `bound_us`, `outcome`
-            and `time_us`; what is not known is None.
+        points: Of each point that can be launched: `kernel`, `params`, `block`, `resources`, `occupancy`,
+            `counters` by name (the value; at least that and on the busiest SM where these differ), `outcome`,
+            `time_us`, and `short_us` as it was timed with all others; what is not known is None.
         seconds: What recording took, by stage.
     """
 
@@ -90,27 +101,28 @@ class Table:
         rng = random.Random(seed)
         points = [point for point in self.points if point["outcome"] and rng.random() >= share]
         fewer = replace(self, points=points)
-        kept = {_key(point["params"]) for point in points}
+        kept = {point_key(point) for point in points}
         space, problem, held = self.candidates
         # Read once: a hundred landscapes of one table share what is in them.
         fewer.__dict__["candidates"] = (
             space,
             problem,
-            [each for each in held if _key(dict(each[0].point.params)) in kept],
+            [each for each in held if _key_of(each[0].candidate.point) in kept],
         )
         return fewer
 
     @cached_property
-    def candidates(self) -> tuple[Space, Problem, list[tuple[Candidate, Measurement, float | None]]]:
+    def candidates(self) -> tuple[Space, Problem, list[tuple[Built, float | None]]]:
         """The space again, with what was recorded of each candidate: resources and bound, and its time."""
         space, problem = space_of(self.name, self.size)
-        known = {_key(point["params"]): point for point in self.points}
+        known = {point_key(point): point for point in self.points}
         found = []
         space = _KnownSpace(space.axes, space.allowed(problem, self.device))
         for candidate in space.known[0]:
-            point = known.get(_key(dict(candidate.point.params)))
+            point = known.get(_key_of(candidate.point))
             if point is not None:
-                found.append((candidate, _measurement(candidate, point), point["time_us"]))
+                measured = with_bounds(_measurement(candidate, point), self.device)
+                found.append((Built(candidate, measured), point["time_us"]))
         return space, problem, found
 
 
@@ -122,68 +134,150 @@ def read_table(path: Path) -> Table:
 
 def space_of(name: str, size: str) -> tuple[Space, Problem]:
     """One of the benchmark's spaces, and what its points compute."""
-    file = load_kernels(FOLDER / SPACES[name][0])
-    (extents,) = parse_sizes(size, file.operation.dimensions)
-    problem = Problem.of(file.operation, extents, "f32", {}, {})
-    return make_space([Selection(file.kernels[0])], Wanted(), named=True), problem
+    source, *kernels = SPACES[name][0].split()
+    ladder = load_kernels(FOLDER / source) if source.endswith(".cu") else shipped_ladder(source)
+    chosen = [kernel for kernel in ladder.kernels if not kernels or kernel.id in kernels]
+    (extents,) = parse_sizes(size, ladder.operation.dimensions)
+    problem = Problem.of(ladder.operation, extents, "f32", {}, {})
+    return make_space([*map(Selection, chosen)], Wanted(), named=len(chosen) == 1), problem
 
 
-def record(name: str, size: str, device: str, limit_s: float, count_s: float) -> Table:
+@dataclass(frozen=True)
+class Recording:
+    """How a space is recorded.
+
+    Args:
+        device: The GPU's number.
+        limit_s: When to begin no further point.
+        count_s: How long to count points before they are timed.
+        workers: Processes that compile and count; None for one on each core.
+        turns: A file that is locked while something is timed, so that what prepares another space meanwhile
+            waits for its turn; None where nothing else runs.
+    """
+
+    device: str = "0"
+    limit_s: float = 330.0
+    count_s: float = 90.0
+    workers: int | None = None
+    turns: Path | None = None
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Have the GPU alone."""
+        if self.turns is None:
+            yield
+            return
+        with self.turns.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def record(name: str, size: str, how: Recording, path: Path) -> Table:
     """Compile, count and time every point of a space.
 
     Args:
         name: Of the space.
         size: As a user types it.
-        device: The GPU's number.
-        limit_s: When to begin no further point.
-        count_s: How long to count points before they are timed.
+        how: On what, and for how long.
+        path: Where the table is kept; what comes last is only more exact.
     """
     begun = time.monotonic()
     seconds: dict[str, float] = {}
     space, problem = space_of(name, size)
-    worker = WorkerProcess(Open(device, None, 0, _SHORT_S))
-    opened = worker.opened
-    worker.close()
-    candidates, _ = space.allowed(problem, opened.device)
+    with how.turn():
+        worker = WorkerProcess(Open(how.device, None, 0, _SHORT_S))
+        device = worker.opened.device
+        worker.close()
+    seconds["opening"] = _lap(begun, seconds)
+    candidates, _ = space.allowed(problem, device)
+    # Time may not suffice for all, and whatever drifts meanwhile has nothing to do with their values.
+    random.Random(0).shuffle(candidates)
     built: dict[int, Built] = {}
-    with Crew(OpenExecutor(opened.device, 0)) as crew:
+    with Crew(OpenExecutor(device, 0), how.workers) as crew:
 
         def done(index: int, measurement: Measurement) -> None:
             if measurement.resources is not None and measurement.occupancy is not None:
                 built[index] = Built(candidates[index], measurement)
 
-        crew.build([one.case for one in candidates], done, begun + limit_s)
+        crew.build([one.case for one in candidates], done, begun + how.limit_s)
         seconds["compiling"] = _lap(begun, seconds)
-        order = sorted(built)
-
-        def counted(number: int, measurement: Measurement) -> None:
-            built[order[number]] = replace(built[order[number]], measurement=measurement)
-
-        cases = [(built[index].candidate.case, built[index].measurement) for index in order]
-        crew.count(cases, counted, time.monotonic() + count_s)
+        counts = _counted(crew, list(built.values()), how.count_s)
     seconds["counting"] = _lap(begun, seconds)
-    timed = _timed([candidates[index].case for index in order], device, _SHORT_S, begun + limit_s)
-    seconds["timing"] = _lap(begun, seconds)
-    known = {number: us for number, case in timed.items() if (us := time_of(case)) is not None}
-    fastest = sorted(known, key=known.__getitem__)[:_FASTEST]
-    again = _timed([candidates[order[number]].case for number in fastest], device, _LONG_S, float("inf"))
-    timed |= {fastest[place]: case for place, case in again.items()}
-    seconds["the fastest again"] = _lap(begun, seconds)
-    points = []
-    for number, index in enumerate(order):
-        case, own = timed.get(number), built[index]
-        resources, occupancy = own.measurement.resources, own.measurement.occupancy
-        points.append(
-            {
-                "params": dict(own.candidate.point.params),
-                "resources": to_json(resources),
-                "occupancy": to_json(occupancy),
-                "bound_us": bound_of(own.measurement),
-                "outcome": case.outcome if case else None,
-                "time_us": time_of(case) if case else None,
-            }
-        )
-    return Table(name, size, opened.device, points, seconds)
+    with how.turn():
+        seconds["waiting"] = _lap(begun, seconds)
+        points = [_point(one, counts.get(one.candidate.point)) for one in built.values()]
+        cases = [one.candidate.case for one in built.values()]
+        timed = _timed(cases, how.device, _SHORT_S, begun + how.limit_s)
+        seconds["timing"] = _lap(begun, seconds)
+        known = {number: us for number, case in timed.items() if (us := time_of(case)) is not None}
+        for number, case in timed.items():
+            us = time_of(case)
+            points[number] |= {"outcome": case.outcome, "time_us": us, "short_us": us}
+        Table(name, size, device, points, dict(seconds)).save(path)
+        fastest = sorted(known, key=known.__getitem__)[:_FASTEST]
+        again = _timed([cases[number] for number in fastest], how.device, _LONG_S, float("inf"))
+        seconds["the fastest again"] = _lap(begun, seconds)
+    for place, case in again.items():
+        points[fastest[place]] |= {"outcome": case.outcome, "time_us": time_of(case)}
+    table = Table(name, size, device, points, seconds)
+    table.save(path)
+    return table
+
+
+def count_rest(table: Table, count_s: float, workers: int | None) -> Table:
+    """The table with the counts of points that recording had no time to count: they need no GPU.
+
+    Args:
+        table: The table.
+        count_s: For how long.
+        workers: As of `Recording`.
+    """
+    _, _, held = table.candidates
+    counted = {point_key(point): point for point in table.points}
+    rest = [one for one, _ in held if counted[_key_of(one.candidate.point)]["counters"] is None]
+    with Crew(OpenExecutor(table.device, 0), workers) as crew:
+        crew.build([one.candidate.case for one in rest], lambda *_: None, time.monotonic() + count_s)
+        for point, counters in _counted(crew, rest, count_s).items():
+            counted[_key_of(point)]["counters"] = counters
+    return replace(table, points=list(counted.values()))
+
+
+def _counted(crew: Crew, built: Sequence[Built], count_s: float) -> dict[Point, dict[str, Any]]:
+    """What a table holds of counts, by point, as far as time allows."""
+    found: dict[Point, dict[str, Any]] = {}
+
+    def counted(number: int, measurement: Measurement) -> None:
+        if measurement.executor_counters:
+            found[built[number].candidate.point] = _plain(measurement.executor_counters)
+
+    cases = [(one.candidate.case, one.measurement) for one in built]
+    crew.count(cases, counted, time.monotonic() + count_s)
+    return found
+
+
+def _plain(counters: Mapping[str, Counter]) -> dict[str, Any]:
+    """Counts as a table holds them: those that are known and not 0."""
+    return {
+        name: [one.value, one.is_least, one.busiest_sm] if one.is_least or one.busiest_sm else one.value
+        for name, one in counters.items()
+        if one.value
+    }
+
+
+def _point(one: Built, counters: dict[str, Any] | None) -> dict[str, Any]:
+    """A point as a table holds it, before it is timed."""
+    point, measurement = one.candidate.point, one.measurement
+    return {
+        "kernel": point.kernel,
+        "params": dict(point.params),
+        "block": point.block,
+        "resources": to_json(measurement.resources),
+        "occupancy": to_json(measurement.occupancy),
+        "counters": counters,
+        "outcome": None,
+        "time_us": None,
+        "short_us": None,
+    }
 
 
 def _timed(cases: list[Any], device: str, seconds: float, until: float) -> dict[int, Measurement]:
@@ -191,8 +285,7 @@ def _timed(cases: list[Any], device: str, seconds: float, until: float) -> dict[
     found: dict[int, Measurement] = {}
     lock = threading.Lock()
     request = Open(device, None, 0, seconds)
-    # In pieces, so that the time limit is looked at between them.
-    for start in range(0, len(cases), 200):
+    for start in range(0, len(cases), _PIECE):
         if time.monotonic() > until:
             break
 
@@ -201,7 +294,7 @@ def _timed(cases: list[Any], device: str, seconds: float, until: float) -> dict[
                 found[start + index] = measurement
 
         options = SessionOptions(request, 30.0, 120.0, explain=False)
-        run_cases(cases[start : start + 200], WorkerProcess(request), options, lambda index: None, done)
+        run_cases(cases[start : start + _PIECE], WorkerProcess(request), options, lambda index: None, done)
     return found
 
 
@@ -209,8 +302,13 @@ def _lap(begun: float, before: dict[str, float]) -> float:
     return time.monotonic() - begun - sum(before.values())
 
 
-def _key(params: dict[str, int]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(params.items()))
+def point_key(point: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What tells a table's points apart."""
+    return point["kernel"], tuple(point["params"].items()), tuple(point["block"])
+
+
+def _key_of(point: Point) -> tuple[Any, ...]:
+    return point.kernel, point.params, tuple(point.block)
 
 
 def _measurement(candidate: Candidate, point: dict[str, Any]) -> Measurement:
@@ -220,8 +318,12 @@ def _measurement(candidate: Candidate, point: dict[str, Any]) -> Measurement:
         resources=from_json(Resources, point["resources"]),
         occupancy=from_json(Occupancy, point["occupancy"]),
     )
-    if point["bound_us"] is None:
+    if point["counters"] is None:
         return case
-    return replace(
-        case, bounds={"recorded": Bound(point["bound_us"], "recorded", "recorded")}, bound_by="recorded"
-    )
+    return replace(case, outcome="ok", executor_counters=dict(map(_counter, point["counters"].items())))
+
+
+def _counter(named: tuple[str, Any]) -> tuple[str, Counter]:
+    name, held = named
+    value, is_least, busiest = held if isinstance(held, list) else (held, False, None)
+    return name, Counter(value, COUNTERS[name].unit, "sim", is_least=is_least, busiest_sm=busiest)

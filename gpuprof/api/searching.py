@@ -149,6 +149,7 @@ def tune(
     scalars: Mapping[str, float] | None = None,
     references: Collection[Which] = (),
     device: str | int | Sequence[str | int] = "auto",
+    cluster: str | None = None,
     arch: str | None = None,
     budget: int = USUAL_POINTS,
     seconds: float | None = None,
@@ -181,6 +182,7 @@ def tune(
         references: What to measure beside the best on a GPU.
         device: `"auto"`, a GPU's number, `"sim"` or `"sim:CARD"` for the executor, or several of a kind:
             `[0, 1]`, `"all"`, `["sim:h200", "sim:h100"]`. Each is searched for itself.
+        cluster: As of `profile`: points are measured there, and compiled and counted here.
         arch: Without a GPU, the architecture to stand in for.
         budget: Points to time at each size; to count, where there is no GPU.
         seconds: Time after which no further point is begun; None for no such limit.
@@ -211,6 +213,7 @@ def tune(
     space = make_space(request.selections, wanted, named=bool(kernels))
     options = RunOptions(
         device=device_list(device),
+        cluster=cluster,
         arch=arch,
         seed=seed,
         timeout_s=timeout_s,

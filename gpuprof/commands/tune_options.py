@@ -12,6 +12,7 @@ from gpuprof.commands import completion
 from gpuprof.commands.options import (
     Arch,
     Block,
+    Cluster,
     Define,
     DeviceOption,
     Dtype,
@@ -109,6 +110,7 @@ def tune(
     dtype: Dtype = "f32",
     set_: Set = None,
     device: DeviceOption = "auto",
+    cluster: Cluster = None,
     arch: Arch = None,
     budget: BudgetOption = "20",
     rounds: TuneRounds = 10,
@@ -149,6 +151,7 @@ def tune(
     )
     options = RunOptions(
         device=device,
+        cluster=cluster,
         arch=arch,
         seed=seed,
         timeout_s=timeout,

@@ -21,7 +21,7 @@ from gpuprof.tuning.size_search import SizeSearch
 from gpuprof.tuning.space import Point, point_of_case
 
 #: Points in the first batch and in each that follows.
-FIRST_BATCH, BATCH = 6, 2
+FIRST_BATCH, BATCH = 8, 1
 #: The share of a case's time that its first, short measurement gets.
 _SHORT = 0.2
 

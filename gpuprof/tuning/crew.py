@@ -5,6 +5,7 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
@@ -16,7 +17,7 @@ from gpuprof.errors import GpuprofError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess, WorkerTimeout
-from gpuprof.measure.protocol import Build, Built, Count, Counted, OpenExecutor
+from gpuprof.measure.protocol import Build, Built, Count, Counted, OpenExecutor, Prepare
 from gpuprof.results import Measurement
 
 #: The longest that compiling one case may take, and counting it.
@@ -24,6 +25,9 @@ BUILD_SECONDS = 60.0
 COUNT_SECONDS = 20.0
 #: Memory holds so many executors besides what else runs.
 _MOST_WORKERS = 32
+#: Cases that a worker takes at a time to count: their machine code is disassembled together, which takes
+#: little longer than that of one.
+_TOGETHER = 8
 _POLL_S = 0.1
 _FAREWELL_S = 5.0
 
@@ -43,6 +47,8 @@ class Crew:
     def __init__(self, request: OpenExecutor, workers: int | None = None) -> None:
         self._request = request
         self._count = min(_MOST_WORKERS, workers or usable_cores())
+        # A worker process ends with the thread that started it: these live as long as the crew.
+        self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="crew")
         self._idle: list[WorkerProcess] = []
         self._busy: set[WorkerProcess] = set()
         self._closed = False
@@ -56,6 +62,7 @@ class Crew:
         for worker in (*self._idle, *tuple(self._busy)):
             with suppress(WorkerDied):
                 worker.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def build(self, cases: Sequence[Case], on_done: OnDone, until: float) -> int:
         """Compile cases in order and tell what they occupy.
@@ -115,53 +122,82 @@ class Crew:
                 reason = answer.reason if isinstance(answer, Counted) else str(answer)
                 on_done(index, replace(known, bounds_reason=reason))
 
-        return self._each([case for case, _ in built], ask, done, until)
+        together = max(1, min(_TOGETHER, len(built) // (2 * self._count)))
+        return self._each([case for case, _ in built], ask, done, until, together)
 
     def _each(
-        self, cases: Sequence[Case], ask: _Ask, on_done: Callable[[int, Any], None], until: float
+        self,
+        cases: Sequence[Case],
+        ask: _Ask,
+        on_done: Callable[[int, Any], None],
+        until: float,
+        together: int = 1,
     ) -> int:
-        """Ask about each case; the answer, or an exception's text, goes to `on_done`."""
-        jobs: SimpleQueue[int] = SimpleQueue()
-        for index in range(len(cases)):
-            jobs.put(index)
+        """Ask about each case; the answer, or an exception's text, goes to `on_done`.
+
+        Args:
+            cases: What to ask about.
+            ask: How.
+            on_done: Told of each.
+            until: When to begin no further one.
+            together: Cases that a worker is given at a time, to prepare them all.
+        """
+        jobs: SimpleQueue[range] = SimpleQueue()
+        for first in range(0, len(cases), together):
+            jobs.put(range(first, min(first + together, len(cases))))
         lock = threading.Lock()
         begun = 0
 
         def serve() -> None:
             nonlocal begun
             worker: WorkerProcess | None = None
-            while not self._closed and time.monotonic() < until:
-                try:
-                    index = jobs.get_nowait()
-                except Empty:
-                    break
-                with lock:
-                    begun += 1
-                answer, worker = self._asked(worker, cases[index], ask)
-                if self._closed:
-                    break
-                with lock:
-                    on_done(index, answer)
+            while (indices := _next(jobs)) and not self._closed and time.monotonic() < until:
+                worker = self._prepared(worker, [cases[index] for index in indices])
+                for index in indices:
+                    if self._closed or time.monotonic() >= until:
+                        break
+                    with lock:
+                        begun += 1
+                    answer, worker = self._asked(worker, cases[index], ask)
+                    if not self._closed:
+                        with lock:
+                            on_done(index, answer)
             if worker is not None:
                 self._busy.discard(worker)
                 self._idle.append(worker)
 
-        threads = [
-            threading.Thread(target=serve, daemon=True) for _ in range(min(self._count, max(1, len(cases))))
-        ]
-        for thread in threads:
-            thread.start()
+        serving = [self._threads.submit(serve) for _ in range(min(self._count, len(cases)))]
         try:
-            for thread in threads:
-                while thread.is_alive():
-                    signals.check()
-                    thread.join(_POLL_S)  # a timed wait keeps Ctrl-C deliverable
+            while wait(serving, timeout=_POLL_S).not_done:  # a timed wait keeps Ctrl-C deliverable
+                signals.check()
         except KeyboardInterrupt:
             self.__exit__()
-            for thread in threads:
-                thread.join(_FAREWELL_S)
+            wait(serving, timeout=_FAREWELL_S)
             raise
+        for each in serving:
+            each.result()
         return begun
+
+    def _prepared(self, worker: WorkerProcess | None, cases: Sequence[Case]) -> WorkerProcess | None:
+        """A worker that is told of several cases that come next; None where there is none to tell."""
+        if len(cases) < 2:
+            return worker
+        try:
+            if worker is None:
+                worker = self._taken()
+            worker.tell(Prepare(tuple(cases)))
+        except (WorkerDied, GpuprofError):
+            return self._lost(worker, "")[1]
+        return worker
+
+    def _taken(self) -> WorkerProcess:
+        """An idle worker, or a new one."""
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            worker = WorkerProcess(self._request)
+        self._busy.add(worker)
+        return worker
 
     def _asked(
         self, worker: WorkerProcess | None, case: Case, ask: _Ask, tries: int = 1
@@ -169,8 +205,7 @@ class Crew:
         """The answer, or why there is none; and the process, where it lives."""
         try:
             if worker is None:
-                worker = self._idle.pop() if self._idle else WorkerProcess(self._request)
-                self._busy.add(worker)
+                worker = self._taken()
             return ask(worker, case), worker
         except WorkerTimeout:
             return self._lost(worker, "it takes too long")
@@ -187,3 +222,11 @@ class Crew:
             with suppress(WorkerDied):
                 worker.close()
         return why, None
+
+
+def _next(jobs: "SimpleQueue[range]") -> range:
+    """The next indices; none when all are taken."""
+    try:
+        return jobs.get_nowait()
+    except Empty:
+        return range(0)

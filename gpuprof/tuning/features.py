@@ -4,41 +4,21 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from gpuprof.devices.device import Device
-from gpuprof.results import Measurement
+from gpuprof.tuning.built import Built, resident_warps
 from gpuprof.tuning.search import scaled
-from gpuprof.tuning.space import Candidate
-from gpuprof.tuning.surrogate import Vector, predict
+from gpuprof.tuning.surrogate import Vector, completed
+from gpuprof.tuning.work import work_of
 
 #: Values of a parameter that span this factor are told apart by their logarithm.
 _WIDE = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A candidate that was compiled and fits on the device.
-
-    Args:
-        candidate: The candidate.
-        measurement: Its resources, and its bounds once it was counted.
-    """
-
-    candidate: Candidate
-    measurement: Measurement
-
-    @property
-    def bound_us(self) -> float | None:
-        """The least time that exact counts allow; None where it was not counted."""
-        bounds, by = self.measurement.bounds, self.measurement.bound_by
-        return bounds[by].least_us if by else None
-
-
 def features_of(points: Sequence[Built], device: Device) -> Vector:
-    """A row of numbers for each point.
+    """A row of numbers for each point: what is known of it before it runs.
 
     Args:
         points: All of a search.
@@ -51,6 +31,16 @@ def features_of(points: Sequence[Built], device: Device) -> Vector:
     launches = [_of_launch(one, device) for one in points]
     columns += map(list, zip(*launches, strict=True))
     return np.array(columns, dtype=np.float64).T.reshape(len(points), -1)
+
+
+def with_work(points: Sequence[Built], features: Vector) -> Vector:
+    """Features, and what exact counts say of each point, where some were counted.
+
+    Args:
+        points: All of a search.
+        features: As of `features_of`.
+    """
+    return np.column_stack([features, completed(scaled(features), work_of(points))])
 
 
 def sketch(points: Sequence[Built], device: Device) -> Vector:
@@ -66,12 +56,10 @@ def bounded(points: Sequence[Built], features: Vector, guess: Vector) -> Vector:
         features: As of `features_of`.
         guess: What is thought of each without counts, as a logarithm.
     """
-    known = {index: math.log(us) for index, one in enumerate(points) if (us := one.bound_us) is not None}
-    if not known:
+    known = np.array([math.nan if one.bound_us is None else math.log(one.bound_us) for one in points])
+    if np.isnan(known).all():
         return guess
-    values = np.array(list(known.values()))
-    found = predict(scaled(features), guess, list(known), values).mean.copy()
-    found[list(known)] = values
+    found: Vector = completed(scaled(features), known[:, None])[:, 0]
     return found
 
 
@@ -100,17 +88,10 @@ def _of_launch(one: Built, device: Device) -> tuple[float, ...]:
         math.log2(1 + resources.shared_bytes / 1024),
         math.log2(1 + resources.spill_bytes),
         math.log2(occupancy.blocks_per_sm),
-        math.log2(_warps(one)),
+        math.log2(resident_warps(one)),
         _imbalance(one, device),
         _waves(one, device),
     )
-
-
-def _warps(one: Built) -> float:
-    """Resident warps of an SM."""
-    assert one.measurement.occupancy is not None
-    threads = math.prod(one.candidate.shape.largest.block)
-    return max(1.0, one.measurement.occupancy.blocks_per_sm * math.ceil(threads / 32))
 
 
 def _imbalance(one: Built, device: Device) -> float:

@@ -13,7 +13,8 @@ from gpuprof.devices.device import Device
 from gpuprof.measure.case import Case
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Tuned
-from gpuprof.tuning.features import Built, bounded, features_of, sketch
+from gpuprof.tuning.built import Built
+from gpuprof.tuning.features import bounded, features_of, sketch, with_work
 from gpuprof.tuning.search import PROMISING, Search
 from gpuprof.tuning.space import Candidate, Point, Space, rule_out
 from gpuprof.tuning.ties import bound_of, tied_by_bound, tied_by_time, value_of
@@ -119,7 +120,8 @@ class SizeSearch:
         features, guess = features_of(built, self._device), sketch(built, self._device)
         first = [index for index, point in enumerate(self._points) if point in self._defaults]
         promising = PROMISING if any(one.bound_us for one in built) else 1.0
-        self._search = Search(features, bounded(built, features, guess), first, self._seed, promising)
+        prior = bounded(built, features, guess)
+        self._search = Search(with_work(built, features), prior, first, self._seed, promising)
         for point, measurement in self.measured.items():
             self._tell(point, measurement)
 

@@ -20,9 +20,9 @@ from gpuprof.measure.side_by_side import Cards
 from gpuprof.measure.sites import sites_of
 from gpuprof.results import Measurement, Run, Tuning
 from gpuprof.store import ResultsFile
+from gpuprof.tuning.built import Built
 from gpuprof.tuning.card_search import CardSearch
 from gpuprof.tuning.crew import Crew
-from gpuprof.tuning.features import Built
 from gpuprof.tuning.search_plan import Plan, Watcher
 from gpuprof.tuning.space import point_of
 
@@ -31,7 +31,7 @@ COMPILE_SECONDS = 240.0
 #: Points of each size that are counted first, and time after which none of them is begun.
 COUNTED, COUNT_SECONDS = 24, 60.0
 #: Time in which as many of the others are counted as can be: every bound that is exact helps.
-COUNT_MORE_SECONDS = 30.0
+COUNT_MORE_SECONDS = 60.0
 
 
 class Tuner:

@@ -7,7 +7,8 @@ import pytest
 from synthetic_times import Landscape, landscape
 
 from gpuprof.devices.cards import load_card
-from gpuprof.tuning.features import bounded, features_of, sketch
+from gpuprof.tuning.card_search import BATCH, FIRST_BATCH
+from gpuprof.tuning.features import bounded, features_of, sketch, with_work
 from gpuprof.tuning.search import Search, scaled
 from gpuprof.tuning.surrogate import Prediction, expected_improvement, predict
 
@@ -19,10 +20,11 @@ def found(made_up: Landscape, seed: int, *, counted: bool) -> tuple[float, list[
     device = load_card("h200")
     points = made_up.with_bounds(50) if counted else made_up.points
     features, guess = features_of(points, device), sketch(points, device)
-    search = Search(features, bounded(points, features, guess), [0], seed, 0.25 if counted else 1.0)
+    prior = bounded(points, features, guess)
+    search = Search(with_work(points, features), prior, [0], seed, 0.25 if counted else 1.0)
     looked: list[int] = []
     while len(looked) < BUDGET:
-        for index in search.propose(2 if looked else 6):
+        for index in search.propose(BATCH if looked else FIRST_BATCH):
             looked.append(index)
             search.tell(index, float(made_up.times_us[index]))
     assert search.best is not None

@@ -294,7 +294,7 @@ def test_a_device_that_is_lost_costs_only_its_own_points(made_up):
     run = searched(plan(12, "0,1"))
     assert run.complete
     first, second = run.tuning.sizes
-    assert (first.evaluated, second.evaluated) == (12, 6)
+    assert (first.evaluated, second.evaluated) == (12, card_search.FIRST_BATCH)
     assert second.ties  # the best until then
     assert [place.lost for place in run.places] == [None, "It fell off the bus"]
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 from unit_support import write_transpose_kernel
 
-from gpuprof import __version__, profile
+from gpuprof import __version__, profile, tune
 from gpuprof.commands.doctor import examine
 from gpuprof.commands.texts import build_request
 from gpuprof.errors import BackendUnavailable, ExitCode, InputError, ToolError
@@ -91,6 +91,18 @@ def test_same_results_from_one_process_a_device_list_and_a_cluster(tmp_path):
     assert [replace(case, device=1, planned=1) for case in alone.cases] == [
         case for case in fleet.cases if case.device == 1
     ]
+
+
+def test_a_search_finds_the_same_on_a_cluster(tmp_path):
+    asked = {
+        "kernels": {"smem_unrolled": {"TILE": [32, 64]}},
+        "sizes": 200,
+        "device": ["sim:h200", "sim:a100"],
+    }
+    here, there = (tune("transpose", **asked, cluster=where).run.record for where in (None, "local:2"))
+    assert len(here.cases) == 4
+    assert there.cases == here.cases
+    assert there.tuning == here.tuning
 
 
 def test_arrays_of_a_program_travel(tmp_path):
