@@ -12,10 +12,10 @@ def agreement_headline(found: tuple[CaseAgreement, ...]) -> str:
     def total(*kinds: Kind) -> int:
         return sum(len(item.of_kind(*kinds)) for item in found)
 
-    comparable = total("agrees", "arbitration", "passes", "least", "unexplained")
+    comparable = total("agrees", "arbitration", "passes", "predicated", "least", "unexplained")
     cases = "1 case" if len(found) == 1 else f"{len(found)} cases"
     parts = [f"{total('agrees')} of {comparable} comparable counters of {cases} agree exactly"]
-    if explained := total("arbitration", "passes", "least"):
+    if explained := total("arbitration", "passes", "predicated", "least"):
         parts.append(f"{explained} differ for a known reason")
     unexplained = total("unexplained")
     parts.append(f"{unexplained} without one" if unexplained else "none without one")

@@ -5,7 +5,7 @@
 from dataclasses import replace
 
 import pytest
-from synthetic_runs import Gemm, counters, gemm_case, run
+from synthetic_runs import Gemm, counters, gemm_case, record, run
 
 from gpuprof.analysis.agreement import CaseAgreement, agreements
 from gpuprof.analysis.counters import address_conflicts, left_out, names_in, sampled, total
@@ -65,6 +65,25 @@ def test_passes_that_differ_without_their_conflicts_are_unexplained_throughout()
         (1000, 1001, "unexplained", ""),
         (500, 500, "unexplained", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "executor", "hardware", "kind"),
+    [
+        ('"cp.async.cg.shared.global [%0], [%1], 16, %2;"', 9, 8, "predicated"),
+        ('"cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;"', 9, 8, "predicated"),
+        ('"cp.async.cg.shared.global [%0], [%1], 16, %2;"', 8, 9, "unexplained"),
+        ('"cp.async.cg.shared.global [%0], [%1], 16;"', 9, 8, "unexplained"),
+    ],
+)
+def test_fewer_sectors_are_known_of_copies_whose_bytes_a_register_decides(
+    source: str, executor: float, hardware: float, kind: str
+) -> None:
+    name = "async_copy_shared_wavefronts"
+    measured = case(counters("ncu", **{name: hardware}), counters("sim", **{name: executor}))
+    kernel = record("naive", "gemm", 1.0, source=source)
+    (found,) = agreements(run("gpu", [kernel], [measured]))
+    assert [one.kind for one in found.comparisons] == [kind]
 
 
 def test_wavefronts_without_conflicts_are_no_comparison() -> None:
