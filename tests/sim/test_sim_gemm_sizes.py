@@ -26,8 +26,8 @@ CASES = [
     ("few_rows", (1, 133, 517)),
     ("few_rows", (3, 132, 1037)),
     ("few_rows", (13, 260, 36)),
-    ("few_rows_wide", (2, 133, 517)),
-    ("few_rows_wider", (9, 260, 36)),
+    ("few_rows_six", (2, 133, 517)),
+    ("few_rows_two", (9, 260, 36)),
     ("streamk_8x8_tall", (261, 60, 100)),
     ("streamk_8x8_tall", (300, 4, 20)),
     ("splitk_44x64", (45, 131, 65)),
@@ -35,7 +35,7 @@ CASES = [
     ("splitk_64x64", (65, 67, 69)),
     ("splitk_64x64", (64, 68, 132)),
     ("dmma_64x64_split", (65, 67, 69)),
-    ("dmma_64x64_split", (66, 130, 10)),
+    ("dmma_64x64_split4", (66, 130, 10)),
 ]
 #: Kernels for a C of so many elements an SM, on a GPU of few SMs.
 SHARED = [

@@ -21,7 +21,7 @@ LADDER_SIZES = {"gemm": "256x256x64", "reduce": "600001", "softmax": "16x1024", 
 SIZES = {
     "streamk_12x16": "384x1024x64",
     "registers": "16x8192",
-    **dict.fromkeys(("few_rows", "few_rows_wide", "few_rows_wider"), "4x256x512"),
+    **dict.fromkeys(("few_rows", "few_rows_six", "few_rows_four", "few_rows_two"), "4x256x512"),
     "streamk_8x8_tall": "512x128x64",
     "splitk_44x64": "88x256x128",
     "splitk_64x64_even": "576x512x64",

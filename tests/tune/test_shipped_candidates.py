@@ -18,14 +18,14 @@ from gpuprof.tuning.space import Wanted, make_space
 SIZES = {"gemm": "36x132x140", "transpose": "100x132", "reduce": "10004", "softmax": "3x500"}
 #: Where these are not what a kernel is for.
 SPECIAL = {
-    **dict.fromkeys(("few_rows", "few_rows_wide", "few_rows_wider"), "3x132x1037"),
+    **dict.fromkeys(("few_rows", "few_rows_six", "few_rows_four", "few_rows_two"), "3x132x1037"),
     "streamk_8x8_tall": "516x36x140",
     "splitk_64x64_even": "516x504x68",
     "dmma_64x64_even": "516x504x36",
 }
 USUAL = {
     "warp_row": "4096x1024",
-    **dict.fromkeys(("few_rows", "few_rows_wide", "few_rows_wider"), "4x4096x4096"),
+    **dict.fromkeys(("few_rows", "few_rows_six", "few_rows_four", "few_rows_two"), "4x4096x4096"),
     "streamk_8x8_tall": "4096x64x4096",
     "splitk_64x64_even": "769",
     "dmma_64x64_even": "768",

@@ -20,8 +20,18 @@ because = "Its tiles are to fill whole waves but for a tenth. On an H200 (132 SM
 
 [[choose]]
 kernel = "dmma_64x64_even"
-when = "real_bytes == 8 and (arch == 80 or arch == 87 or 90 <= arch < 120) and 1900 * sm_count <= M * N and M * N <= 6200 * sm_count and cdiv(M, 64) * cdiv(N, 64) * cdiv(K, 16) >= 15 * sm_count and cdiv(cdiv(M, 64) * cdiv(N, 64), sm_count) * sm_count * 10 >= cdiv(M, 64) * cdiv(N, 64) * 13"
-because = "Where a last wave of 64x64 tiles leaves three tenths of the SMs' time idle: on an H200 its even share is 20 % faster than dmma_64x64 at 768 (144 tiles) and 2 % at 512 (64 tiles), but 16 % slower at 1024, whose 256 tiles are two full waves but for eight."
+when = "real_bytes == 8 and (arch == 80 or arch == 87 or 90 <= arch < 120) and (arch < 90 or K > 2048) and 1900 * sm_count <= M * N and M * N <= 6200 * sm_count and cdiv(M, 64) * cdiv(N, 64) * cdiv(K, 16) >= 15 * sm_count and cdiv(cdiv(M, 64) * cdiv(N, 64), sm_count) * sm_count * 10 >= cdiv(M, 64) * cdiv(N, 64) * 13"
+because = "Where a last wave of 64x64 tiles leaves three tenths of the SMs' time idle and k is long, or clusters cannot share it out: on an H200 it is 7 % faster than dmma_64x64_split at 512x512x4096."
+
+[[choose]]
+kernel = "dmma_64x64_split4"
+when = "real_bytes == 8 and 90 <= arch < 120 and 8 * cdiv(M, 64) * cdiv(N, 64) <= 3 * sm_count"
+because = "Where there are a third as many tiles of 64x64 as SMs: on an H200 it is 13 % faster than dmma_64x64_split at 256, 2 % at 448 (49 tiles), and 19 % slower at 512 (64)."
+
+[[choose]]
+kernel = "dmma_64x64_split"
+when = "real_bytes == 8 and 90 <= arch < 120 and (cdiv(M, 64) * cdiv(N, 64) <= sm_count or cdiv(2 * cdiv(M, 64) * cdiv(N, 64), sm_count) < 2 * cdiv(cdiv(M, 64) * cdiv(N, 64), sm_count))"
+because = "Where tiles of 64x64 are one wave, or leave at least half of the last one idle: on an H200 it is 48 % faster than dmma_64x64 at 512 (64 tiles), 20 % at 768 (144) and 896 (196), 14 % at 1100 (324) and 8 % at 1536 (576); at 1000 (256 tiles) and 1700 (729) it is 4 and 1 % slower."
 
 [[choose]]
 kernel = "dmma_64x64"
@@ -30,8 +40,23 @@ because = "Smaller tiles leave less of a last wave idle: at 1024 it takes 45 us 
 
 [[choose]]
 kernel = "few_rows"
+when = "arch >= 90 and M <= 3 and N * K >= 262144 and cdiv(N, 128) * 88 <= 20 * sm_count"
+because = "A few rows leave tiles empty: on an H200 it is 91 % faster than splitk_8x32 at 1x1024x1024. Of four rows none of its variants is: few_rows_two is 13 % slower at 4x8192x2048. Clusters of eight fit up to 3840 columns at once."
+
+[[choose]]
+kernel = "few_rows_six"
+when = "arch >= 90 and M <= 3 and N * K >= 262144 and cdiv(N, 128) * 66 <= 17 * sm_count"
+because = "Of so many columns clusters of eight are not on the GPU all at once: on an H200 it is 10 % faster than few_rows at 1x4096x4096 and 19 % at 2x4096x4096."
+
+[[choose]]
+kernel = "few_rows_four"
+when = "arch >= 90 and M <= 3 and N * K >= 262144 and cdiv(N, 128) * 33 <= 14 * sm_count"
+because = "Likewise: on an H200 it is 16 % faster than few_rows_six at 1x5120x4096, and 14 % at 1x6144x4096."
+
+[[choose]]
+kernel = "few_rows_two"
 when = "arch >= 90 and M <= 3 and N * K >= 262144 and N <= 8000000"
-because = "A few rows leave tiles empty: on an H200 it is 51 % faster than splitk_8x32 at 1x4096x4096, 32 % at 2x4096x4096 and 15 % at 3x5001x2003. Of four rows it is 8 % faster at 4x4096x4096 and 21 % slower at 4x8192x2048, of eight 24 % slower."
+because = "Likewise: on an H200 it is 15 % faster than few_rows_four at 1x8192x4096, and 9 % at 1x16384x2048."
 
 [[choose]]
 kernel = "streamk_8x8_tall"

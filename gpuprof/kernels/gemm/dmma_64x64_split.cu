@@ -3,14 +3,31 @@
 /*gpuprof
 problem = "gemm"
 dtypes = ["f64"]
+
+[[variants]]
+id = "dmma_64x64_split"
 rung = 657
-title = "64x64 tiles on FP64 tensor cores, k split over a cluster"
-idea = "For a C of fewer tiles than SMs: the blocks of a cluster share out the k of a tile, and each adds up a part of the sums, which it reads from the others' shared memory. Nobody waits for memory or adds to C."
+title = "64x64 tiles on FP64 tensor cores, k split over two blocks"
+idea = "For a C of few tiles for each SM: the two blocks of a cluster share out the k of a tile, and each adds up a half of the sums, which it reads from the other's shared memory. Nobody waits for memory, or adds to C there."
 after = "dmma_64x64"
 change = "Twice as many blocks, each with half the k: grid_blocks rise. A tile's sums pass through shared memory once, at the end."
-bottleneck = "L2 bandwidth and the wait for each block's first tiles: a block has little k."
+bottleneck = "L2 bandwidth, and the wait for each block's first tiles: a block has little k."
+parameters = { CLUSTER = 2 }
 
-[moves]
+[variants.moves]
+grid_blocks = "rises"
+
+[[variants]]
+id = "dmma_64x64_split4"
+rung = 658
+title = "64x64 tiles on FP64 tensor cores, k split over four blocks"
+idea = "The same with four blocks a cluster, for a C of a third as many tiles as there are SMs, or fewer."
+after = "dmma_64x64_split"
+change = "Four blocks share a tile: grid_blocks rise once more."
+bottleneck = "Memory latency: at 256 a block has four tiles of k."
+parameters = { CLUSTER = 4 }
+
+[variants.moves]
 grid_blocks = "rises"
 
 [[launches]]
@@ -21,7 +38,7 @@ grid = ["cdiv(M, BM) * cdiv(N, BN) * CLUSTER"]
 dynamic_shared_bytes = "max(STAGES * BK * (BM + BN), BM * BN) * real_bytes"
 
 [parameters]
-CLUSTER = 2 # blocks that share a tile
+CLUSTER = 2 # blocks that share the k of a tile
 BM = 64    # rows of C per block
 BN = 64    # columns of C per block
 WM = 32    # rows of C per warp
@@ -32,7 +49,7 @@ DEPTH = 8  # k per instruction
 PANEL = 8  # tile rows whose blocks run together
 
 [candidates]
-CLUSTER = [2, 3, 4]
+CLUSTER = [2, 4]
 BM = [64, 128]
 BN = [64, 128]
 WM = [32, 64]

@@ -19,8 +19,8 @@ parameters = { CLUSTER = 8 }
 registers_per_thread = "rises"
 
 [[variants]]
-id = "few_rows_wide"
-rung = 692
+id = "few_rows_six"
+rung = 691
 title = "A few rows of more columns, B read as a stream"
 idea = "The same in clusters of six blocks, for a C of so many columns that those of eight are not on the GPU all at once: a cluster has to be within one group of SMs, which leaves some of each group over."
 after = "few_rows"
@@ -32,14 +32,27 @@ parameters = { CLUSTER = 6 }
 grid_blocks = "falls"
 
 [[variants]]
-id = "few_rows_wider"
-rung = 694
+id = "few_rows_four"
+rung = 692
 title = "A few rows of many columns, B read as a stream"
-idea = "The same in clusters of three blocks, for a C of still more columns."
-after = "few_rows_wide"
-change = "As in few_rows_wide: grid_blocks fall."
+idea = "The same in clusters of four blocks, for a C of more columns."
+after = "few_rows_six"
+change = "Fewer blocks share columns, each with more k: grid_blocks fall, so that all clusters run at the same time."
 bottleneck = "That of few_rows."
-parameters = { CLUSTER = 3 }
+parameters = { CLUSTER = 4 }
+
+[variants.moves]
+grid_blocks = "falls"
+
+[[variants]]
+id = "few_rows_two"
+rung = 693
+title = "A few rows of very many columns, B read as a stream"
+idea = "The same in clusters of two blocks, for a C of still more columns."
+after = "few_rows_four"
+change = "Fewer blocks share columns, each with more k: grid_blocks fall, so that all clusters run at the same time."
+bottleneck = "That of few_rows."
+parameters = { CLUSTER = 2 }
 
 [variants.moves]
 grid_blocks = "falls"
@@ -59,7 +72,7 @@ DEPTH = 16  # reads of four elements that a lane has in flight, of B
 SM_BLOCKS = 2
 
 [candidates]
-CLUSTER = [2, 3, 4, 6, 8]
+CLUSTER = [2, 4, 6, 8]
 DEPTH = [8, 16]
 SM_BLOCKS = [1, 2, 3]
 
