@@ -120,7 +120,7 @@ def main() -> None:
     )
     parser.add_argument("what", choices=("record", "count", "replay", "live"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--spaces", default=",".join(SPACES), help="of " + ",".join(SPACES))
+    parser.add_argument("--spaces", default="gemm,transpose,softmax", help="of " + ",".join(SPACES))
     parser.add_argument("--device", default="0", help="the GPU's number")
     parser.add_argument("--limit", type=float, default=330.0, help="seconds of a space")
     parser.add_argument("--count", type=float, default=90.0, help="seconds of these for counting")
