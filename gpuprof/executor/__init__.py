@@ -39,6 +39,8 @@ The way of a kernel through the rooms:
   between barriers, and `phased_races` where mbarriers order accesses too; what repeats is judged once
   (`repeated_pieces`). `global_races` judges who touched global memory, of any block, and `thread_order`
   knows whether anything orders them. A `witness`, where one is asked for, remembers who wrote each element.
+- `interleaving` runs the blocks of a launch by turns, in other orders than one after the other, for the races
+  that only these show.
 - `grid_launch` runs a grid, or the blocks that `sampling` chose, batch by batch, unless CUDA would refuse the
   launch (`refusals`); `totals` adds everything up, and `busiest` what the busiest multiprocessor has of it.
 - `skeleton_launch` runs a grid whose blocks build on each other without its values, which counts it. From
@@ -47,7 +49,8 @@ The way of a kernel through the rooms:
 
 Each room uses only those named before it: `faults`; `lanes` (masks, types and tallies of a batch's lanes);
 `program`, `arithmetic` and `memory`, which do not know each other; `steps`; `definedness`; `decode`;
-`refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `grid_launch`; `closed_sample`;
+`refusals`, `sampling` and `busiest`; `divergence`; `scheduler` and `totals`; `interleaving`;
+`grid_launch`; `closed_sample`;
 `skeleton_launch`. Of gpuprof they use its errors, and its facts about the copy engine and the units of
 textures.
 """

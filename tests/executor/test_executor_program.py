@@ -293,8 +293,8 @@ WIDE, HALF, WORDS = [16], [8, 8], [4, 4, 4, 4]
         ("xor.b32 %r2, %r1, 16;", WIDE),
         ("and.b32 %r2, %r3, -8;", HALF),
         ("and.b32 %r2, %r3, -16;", WIDE),
-        ("min.s32 %r2, %r1, 64;", WIDE),
-        ("max.s32 %r2, %r1, 24;", HALF),
+        ("min.s32 %r2, %r1, 64;", WORDS),
+        ("max.s32 %r2, %r1, 24;", WORDS),
         ("selp.b32 %r2, %r1, 8, %p1;", HALF),
         ("mul.lo.s32 %r2, %r3, 24;", HALF),
         ("mul.lo.s32 %r2, %r1, %r3;", WIDE),
@@ -341,7 +341,7 @@ def pieces(form: str, *offsets: int, between: str = "") -> str:
         (pieces(LOAD, 4, 8), [4, 4]),
         (pieces(LOAD, 0, 4, 12), [16]),  # one word in vain
         (pieces(LOAD, 0, 12), [4, 4]),
-        (pieces(LOAD, 0, 4, 0), [4, 4, 4]),  # twice the same word
+        (pieces(LOAD, 0, 4, 0), [8]),  # what a register holds is not loaded again
         (pieces(LOAD, 12, 0, 8, 4), [16]),
         (pieces(LOAD, 0, 4, 8, 12, 16, 20), [16, 8]),
         (pieces(LOAD, -16, -12, -8, -4), [16]),

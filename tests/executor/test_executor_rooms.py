@@ -28,9 +28,10 @@ ROOMS: dict[str, set[str]] = {
     "divergence": {"faults", "lanes", "program", "memory", "steps", "decode"},
     "scheduler": {"faults", "lanes", "program", "memory", "steps", "decode", "divergence"},
     "totals": {"lanes", "program", "memory", "decode", "sampling", "busiest"},
+    "interleaving": {"memory", "decode", "sampling", "scheduler"},
     "grid_launch": {
         *("faults", "lanes", "program", "memory", "steps"),
-        *("decode", "refusals", "sampling", "scheduler", "totals"),
+        *("decode", "refusals", "sampling", "scheduler", "totals", "interleaving"),
     },
     "closed_sample": {"memory"},
     "skeleton_launch": {

@@ -35,7 +35,7 @@ CASES = [
     ("splitk_64x64", (65, 67, 69)),
     ("splitk_64x64", (64, 68, 132)),
     ("dmma_64x64_split", (65, 67, 69)),
-    ("dmma_64x64_split4", (66, 130, 10)),
+    ("dmma_64x64_split_four", (66, 130, 10)),
 ]
 #: Kernels for a C of so many elements an SM, on a GPU of few SMs.
 SHARED = [

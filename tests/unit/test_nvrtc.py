@@ -39,7 +39,7 @@ def compile_shipped(kernel, arch, dtype="f32"):
     device = dataclasses.replace(DEVICE, compute_capability=f"{arch[3:-1]}.{arch[-1]}")
     shape = configure(kernel, problem, kernel.launch.block, {}, device)
     options = compiler_options(arch, shape.defines, kernel.compile_options)
-    return compile_source(kernel.source, kernel.file_name, kernel.entries[0], options), shape
+    return compile_source(kernel.source, kernel.file_name, kernel.entries[0], options, kernel.headers), shape
 
 
 #: Only a kernel that bounds its registers comes near to a spill; for the others the ends of the range do.

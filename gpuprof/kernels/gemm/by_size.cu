@@ -24,7 +24,7 @@ when = "real_bytes == 8 and (arch == 80 or arch == 87 or 90 <= arch < 120) and (
 because = "Where a last wave of 64x64 tiles leaves three tenths of the SMs' time idle and k is long, or clusters cannot share it out: on an H200 it is 7 % faster than dmma_64x64_split at 512x512x4096."
 
 [[choose]]
-kernel = "dmma_64x64_split4"
+kernel = "dmma_64x64_split_four"
 when = "real_bytes == 8 and 90 <= arch < 120 and 8 * cdiv(M, 64) * cdiv(N, 64) <= 3 * sm_count"
 because = "Where there are a third as many tiles of 64x64 as SMs: on an H200 it is 13 % faster than dmma_64x64_split at 256, 2 % at 448 (49 tiles), and 19 % slower at 512 (64)."
 

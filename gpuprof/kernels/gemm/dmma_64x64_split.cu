@@ -18,7 +18,7 @@ parameters = { CLUSTER = 2 }
 grid_blocks = "rises"
 
 [[variants]]
-id = "dmma_64x64_split4"
+id = "dmma_64x64_split_four"
 rung = 658
 title = "64x64 tiles on FP64 tensor cores, k split over four blocks"
 idea = "The same with four blocks a cluster, for a C of a third as many tiles as there are SMs, or fewer."

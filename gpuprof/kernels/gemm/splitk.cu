@@ -163,7 +163,8 @@ because = "{id} copies with cp.async, which needs compute capability 8.0"
 #define A_STAGE (BM * A_PITCH)
 #define B_STAGE (BK * BN)
 #define SUM_PITCH (BN + 8) // padded: a warp's partial sums of four rows lie in different banks
-#define AK (EVEN ? 2 : 4)  // k that a thread reads of A at once; an even share takes registers
+#define AK (EVEN ? 2 : 4)    // k that a thread reads of A at once; an even share takes registers
+#define TURNS (EVEN ? 1 : 16) // of the loop over them that are unrolled
 
 // Start a copy of WIDTH elements to shared memory; without `exists` it writes zeros and reads nothing.
 template <int WIDTH> static __device__ __forceinline__ void copy(float *target, const float *source, bool exists)
@@ -176,10 +177,9 @@ template <int WIDTH> static __device__ __forceinline__ void copy(float *target, 
         asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(source), "r"(exists ? 4 : 0)
                      : "memory");
 }
-// Start the copy of a tile of `ROWS` rows of COLUMNS elements, of which `rows` and `columns` exist, and so many are needed.
+// Start the copy of a tile of `ROWS` rows of COLUMNS elements, of which `rows` and `columns` exist.
 template <int WIDTH, int ROWS, int COLUMNS, int PITCH>
-static __device__ __forceinline__ void copy_tile(float *target, const float *source, int pitch, int rows, int columns,
-                                                 int needed_rows, int needed_columns)
+static __device__ __forceinline__ void copy_tile(float *target, const float *source, int pitch, int rows, int columns)
 {
     constexpr int ACROSS = COLUMNS / WIDTH; // copies of a row
     const int t = threadIdx.x;
@@ -190,15 +190,10 @@ static __device__ __forceinline__ void copy_tile(float *target, const float *sou
         target += t / ACROSS * PITCH + column;
         source += (size_t)(t / ACROSS) * pitch + column;
         rows = column < columns ? rows - t / ACROSS : 0;
-        if (column >= needed_columns)
-            return;
 #pragma unroll
-        for (int row = 0; row < ROWS; row += STEP, source += (size_t)STEP * pitch) {
-            if (row % (8 * STEP) == 0 && row >= needed_rows)
-                break;
+        for (int row = 0; row < ROWS; row += STEP, source += (size_t)STEP * pitch)
             if (ROWS % STEP == 0 || row + t / ACROSS < ROWS)
                 copy<WIDTH>(target + row * PITCH, source, row < rows);
-        }
     } else {
 #pragma unroll
         for (int start = 0; start < ROWS * ACROSS; start += THREADS) {
@@ -238,6 +233,7 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 {
     // Coordinates. A lane has rows m_thread + i * LANES_M.
     const int t = threadIdx.x;
+    const float one = M > 0 ? 1 : 2; // which the compiler does not know
     const int warp = t / 32;
     const int warp_k = warp / WARPS_M;
     const int m_thread = warp % WARPS_M * LANES_M * TM + t / 2 % LANES_M;
@@ -248,9 +244,6 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
     float *As = shared;                    // (stage, row of C, k)
     float *Bs = shared + STAGES * A_STAGE; // (stage, k, column of C)
 
-    // The k that each warp takes of a k-tile: of the last one its share of what there is.
-    const auto share_of = [&](int tile) { return min(WARP_K, (K - tile * BK + 4 * WARPS_K - 1) / (4 * WARPS_K) * 4); };
-
     // The k-tiles begin .. end - 1 of the tile of C that starts at (m0, n0): they write it where `head` is
     // negative, else they add to what that block writes.
     const auto compute = [&](int m0, int n0, int begin, int end, int head) {
@@ -259,10 +252,8 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             if (tile < end) {
                 const int stage = (tile - begin) % STAGES;
                 const int k0 = tile * BK;
-                const int needed = share_of(tile) * WARPS_K;
-                copy_tile<WIDTH, BM, BK, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0, BM,
-                                                  needed);
-                copy_tile<WIDTH, BK, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0, needed, BN);
+                copy_tile<WIDTH, BM, BK, A_PITCH>(As + stage * A_STAGE, A + (size_t)m0 * K + k0, K, M - m0, K - k0);
+                copy_tile<WIDTH, BK, BN, BN>(Bs + stage * B_STAGE, B + (size_t)k0 * N + n0, N, K - k0, N - n0);
             }
             asm volatile("cp.async.commit_group;" ::: "memory");
         };
@@ -271,33 +262,6 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
             load(begin + i);
 
         float sum[TM][TN] = {};
-        const auto multiply_add = [&](const float *a_rows, const float *b_rows) {
-            float a[TM][AK];
-#pragma unroll
-            for (int i = 0; i < TM; ++i)
-                if constexpr (AK == 4)
-                    *(float4 *)a[i] = *(const float4 *)&a_rows[i * LANES_M * A_PITCH];
-                else
-                    *(float2 *)a[i] = *(const float2 *)&a_rows[i * LANES_M * A_PITCH];
-#pragma unroll
-            for (int k = 0; k < AK; ++k) {
-                float b[TN];
-#pragma unroll
-                for (int j = 0; j < TN; j += 4)
-                    *(float4 *)&b[j] = *(const float4 *)&b_rows[k * BN + j * LANES_N];
-                // Walk the products like a snake, down the columns where these are long: two neighbours share an operand,
-                // which the register file then need not deliver twice.
-#pragma unroll
-                for (int step = 0; step < TM * TN; ++step) {
-                    constexpr int LENGTH = TM < 8 ? TN : TM;
-                    const int turn = step / LENGTH;
-                    const int place = turn % 2 ? LENGTH - 1 - step % LENGTH : step % LENGTH;
-                    const int i = TM < 8 ? turn : place;
-                    const int j = TM < 8 ? place : turn;
-                    sum[i][j] += a[i][k] * b[j];
-                }
-            }
-        };
 #pragma unroll 1
         for (int tile = begin; tile < end; ++tile) {
             // Sync: this tile is complete, and nobody reads the stage that is filled next.
@@ -307,17 +271,36 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
 
             // Compute this warp's k: AK at a time of A, whose rows lie along k.
             const int stage = (tile - begin) % STAGES;
-            const int share = share_of(tile);
-            const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + warp_k * share;
-            const float *b_rows = Bs + stage * B_STAGE + warp_k * share * BN + n_thread;
-            if (share == WARP_K && !EVEN)
+            const float *a_rows = As + stage * A_STAGE + m_thread * A_PITCH + warp_k * WARP_K;
+            const float *b_rows = Bs + stage * B_STAGE + warp_k * WARP_K * BN + n_thread;
+#pragma unroll(TURNS)
+            for (int k0 = 0; k0 < WARP_K; k0 += AK) {
+                float a[TM][AK];
 #pragma unroll
-                for (int k = 0; k < WARP_K; k += AK)
-                    multiply_add(a_rows + k, b_rows + k * BN);
-            else
-#pragma unroll 1
-                for (int k = 0; k < share; k += AK)
-                    multiply_add(a_rows + k, b_rows + k * BN);
+                for (int i = 0; i < TM; ++i)
+                    if constexpr (AK == 4)
+                        *(float4 *)a[i] = *(const float4 *)&a_rows[i * LANES_M * A_PITCH + k0];
+                    else
+                        *(float2 *)a[i] = *(const float2 *)&a_rows[i * LANES_M * A_PITCH + k0];
+#pragma unroll
+                for (int k = 0; k < AK; ++k) {
+                    float b[TN];
+#pragma unroll
+                    for (int j = 0; j < TN; j += 4)
+                        *(float4 *)&b[j] = *(const float4 *)&b_rows[(k0 + k) * BN + j * LANES_N];
+#pragma unroll
+                    // Walk the products like a snake, down the columns where these are long: two neighbours share an operand,
+                    // which the register file then need not deliver twice.
+                    for (int step = 0; step < TM * TN; ++step) {
+                        constexpr int LENGTH = TM < 8 ? TN : TM;
+                        const int turn = step / LENGTH;
+                        const int place = turn % 2 ? LENGTH - 1 - step % LENGTH : step % LENGTH;
+                        const int i = TM < 8 ? turn : place;
+                        const int j = TM < 8 ? place : turn;
+                        sum[i][j] += a[i][k] * b[j];
+                    }
+                }
+            }
         }
 
         // Sync, then put the partial sums where the tiles were: (share of k, row, column).
@@ -326,9 +309,9 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
         for (int i = 0; i < TM; ++i)
 #pragma unroll
             for (int j = 0; j < TN; j += 4)
-                // Times alpha here: a sum stored as it is must lie in a row of registers, which the loop pays for.
+                // Times one: a sum stored as it is must lie in a row of registers, which the loop pays for.
                 *(float4 *)&shared[(warp_k * BM + m_thread + i * LANES_M) * SUM_PITCH + n_thread + j * LANES_N] =
-                    make_float4(alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]);
+                    make_float4(one * sum[i][j], one * sum[i][j + 1], one * sum[i][j + 2], one * sum[i][j + 3]);
 #if EVEN
         if (head >= 0 && t == 0) {
             while (*(volatile unsigned *)&written[head] == 0)
@@ -360,6 +343,9 @@ static __device__ __forceinline__ void multiply(int M, int N, int K, real alpha,
                 for (int q = 0; q < WIDTH; ++q)
                     total[q] += part[q];
             }
+#pragma unroll
+            for (int q = 0; q < WIDTH; ++q)
+                total[q] *= alpha;
             real *c = C + (size_t)(m0 + m) * N + n0 + n;
             if (head >= 0) {
                 add<WIDTH>(c, total);
