@@ -39,11 +39,13 @@ SIZES = {
 }
 #: Rungs worth trying and values of their parameters, by the most elements of C up to which they are.
 _SPLIT: Tried = {name: {} for name in ("splitk_16x32", "splitk_32x64", "splitk_64x64", "splitk_64x128")}
-_ODD: Tried = {"splitk_44x64": {}, "splitk_64x64_even": {}, "streamk_8x8_tall": {}}
+_FEW: Tried = {name: {} for name in ("few_rows", "few_rows_six", "few_rows_four", "few_rows_two")}
+_SHIFTED: Tried = {f"shifted_{rows}x64": {} for rows in (72, 80, 96, 160)}
+_ODD: Tried = {"splitk_44x64": {}, "splitk_64x64_even": {}, "streamk_8x8_tall": {}, **_SHIFTED}
 _SMALL: Tried = {"streamk_8x8": {}, "streamk_8x8_square": {}, "packed_8x8": {}, "packed_8x8_square": {}}
 _LARGE: Tried = {"streamk_8x16": {}, "packed_8x16": {}}
 CANDIDATES: tuple[tuple[int, Tried], ...] = (
-    (30_000, {"few_rows": {}, "splitk_8x32": {}, "splitk_16x32": {}}),
+    (30_000, {**_FEW, "splitk_8x32": {}, "splitk_16x32": {}}),
     (
         120_000,
         {"splitk_8x32": {}, "splitk_16x32": {}, "splitk_32x64": {}, "streamk_8x8": {}, "packed_8x8": {}},

@@ -53,12 +53,11 @@ rung = 631
 title = "160x64 tiles, rows shifted on their way"
 idea = "The same for a C of about 1090x1090: four warps down a tile, and two shares of k instead of four."
 after = "shifted_96x64"
-change = "Each element of B that a block reads serves more rows: global_load_sectors fall, and so does the number of blocks."
+change = "Each element of B that a block reads serves more rows, and grid_blocks fall."
 bottleneck = "That of shifted_72x64."
 parameters = { TM = 10, WARPS_M = 4, BK = 32 }
 
 [variants.moves]
-global_load_sectors = "falls"
 grid_blocks = "falls"
 
 [launch]
@@ -242,7 +241,8 @@ template <bool OF_A, int ROWS, int COLUMNS> struct Carried {
 
 // Add up all warps' sums of a tile of C, of four neighbours at once where rows of C are whole vectors, and write them.
 template <typename Vector>
-static __device__ __forceinline__ void write_back(const float *sums, int rows, int columns, int pitch, float beta, float *C)
+static __device__ __forceinline__ void write_back(const float *sums, int rows, int columns, int pitch, float alpha,
+                                                  float beta, float *C)
 {
     constexpr int WIDTH = sizeof(Vector) / sizeof(float);
 #pragma unroll 4
@@ -263,13 +263,12 @@ static __device__ __forceinline__ void write_back(const float *sums, int rows, i
                 total[q] += part[q];
         }
         float *c = C + (size_t)m * pitch + n;
-        if (beta != 0) {
-            float old[WIDTH];
+        float old[WIDTH] = {};
+        if (beta != 0)
             *(Vector *)old = *(const Vector *)c;
 #pragma unroll
-            for (int q = 0; q < WIDTH; ++q)
-                total[q] += beta * old[q];
-        }
+        for (int q = 0; q < WIDTH; ++q)
+            total[q] = beta == 0 ? alpha * total[q] : alpha * total[q] + beta * old[q];
         *(Vector *)c = *(Vector *)total;
     }
 }
@@ -335,8 +334,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int j = 0; j < TN; j += 4)
             *(float4 *)&b[set][j] = *(const float4 *)&b_row[j * LANES_N];
 #pragma unroll
-        for (int i = 0; i < FOURS * 4; i += 4)
+        for (int i = 0; i + 4 <= TM; i += 4)
             *(float4 *)&a[set][i] = *(const float4 *)&a_row[i * LANES_M];
+        if constexpr (TM % 4 >= 2)
+            *(float2 *)&a[set][TM / 4 * 4] = *(const float2 *)&a_row[TM / 4 * 4 * LANES_M];
+        if constexpr (TM % 2 == 1)
+            a[set][TM - 1] = a_row[TM / 4 * 4 * LANES_M + TM % 4 - 1];
     };
     const int a_thread = (3 + warp_k * WARP_K) * A_PITCH + warp_m * 16 * FOURS + lane_m * 4;
     const int b_thread = A_STAGE + 4 + warp_k * WARP_K * B_PITCH + lane_n * 4;
@@ -393,17 +396,18 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 
     // Sync, then put the partial sums where the tiles were: (share of k, row, column).
+    const float one = M > 0 ? 1 : 2; // which the compiler does not know
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < TM; ++i)
 #pragma unroll
         for (int j = 0; j < TN; j += 4)
-            // Times alpha here: a sum stored as it is must lie in a row of registers, which the loop pays for.
+            // Times one: a sum stored as it is must lie in a row of registers, which the loop pays for.
             *(float4 *)&shared[(warp_k * BM + warp_m * LANES_M * TM + row_of(lane_m, i)) * SUM_PITCH + lane_n * 4 + j * LANES_N] =
-                make_float4(alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]);
+                make_float4(one * sum[i][j], one * sum[i][j + 1], one * sum[i][j + 2], one * sum[i][j + 3]);
     __syncthreads();
     if (N % 4 == 0 && (size_t)C % 16 == 0)
-        write_back<float4>(shared, M - m0, N - n0, N, beta, C + (size_t)m0 * N + n0);
+        write_back<float4>(shared, M - m0, N - n0, N, alpha, beta, C + (size_t)m0 * N + n0);
     else
-        write_back<float>(shared, M - m0, N - n0, N, beta, C + (size_t)m0 * N + n0);
+        write_back<float>(shared, M - m0, N - n0, N, alpha, beta, C + (size_t)m0 * N + n0);
 }
