@@ -225,7 +225,8 @@ def kill(
             _kill(process, mark, number, victim)
         else:
             allowed = FAULTS[kind]
-            errors += _FAULTS[kind](setup, folder)
+            if process.poll() is None:  # what ended before can lose its files to anybody
+                errors += _FAULTS[kind](setup, folder)
         errors += process.communicate()[1]
         told = told or _rows_told(errors)
         left = _left_behind(mark, setup.gone_s)
