@@ -38,7 +38,7 @@ from gpuprof.measure.request import Request
 from gpuprof.measure.run import Progress, RunOptions, measure
 from gpuprof.reading import read_run
 from gpuprof.results import Run
-from gpuprof.store import ResultsFile
+from gpuprof.store import ResultsFile, write_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -253,6 +253,8 @@ def profile(
     except InputError as error:
         print_written(json_path, aside=piped)
         raise OutputError(error.what, fix=f"Make room, then: gpuprof report {json_path}") from error
+    if not json_path.exists():  # its folder was removed while the page was rendered
+        write_run(run, json_path)
     if not destination.is_named:
         link_latest(json_path.parent)
     if destination.csv is not None:
