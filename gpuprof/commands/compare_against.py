@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from gpuprof import signals
 from gpuprof.commands.compare_place import ComparePlace
 from gpuprof.commands.compare_runs import Outputs, show
+from gpuprof.commands.output import print_written
 from gpuprof.commands.profile import exit_code
 from gpuprof.commands.progress import watch
 from gpuprof.commands.resuming import how_to_go_on
 from gpuprof.commands.texts import build_request
-from gpuprof.console import say, tell
+from gpuprof.console import tell
 from gpuprof.errors import ExitCode, InputError, ToolError
 from gpuprof.kernels.catalog import Ladder, shipped_names
 from gpuprof.kernels.paths import ladder_of
@@ -132,8 +133,7 @@ def _told(
     name = revision if commit.startswith(revision) else f"{revision} ({commit[:9]})"
     compared = compare_runs(*runs, base_name=name, new_name="working tree", force=True)
     status = show([compared], gates, outputs, strict=strict, quiet=quiet)
-    for file in (place.base, place.new):
-        (tell if outputs.prints else say)(f"Wrote {file}")
+    print_written(place.base, place.new, aside=outputs.prints)
     if not runs[1].complete:
         tell("Stopped early: the files hold what was measured until then.")
         tell(f"  {how_to_go_on(place.folder)}")

@@ -13,8 +13,8 @@ import typer
 from gpuprof import __version__
 from gpuprof.commands.compare_runs import Outputs
 from gpuprof.commands.options import Force, Quiet
-from gpuprof.commands.output import print_written
-from gpuprof.errors import ExitCode, InputError, ResultsError, ToolError, nearest_file
+from gpuprof.commands.output import page_packages, print_written
+from gpuprof.errors import ExitCode, InputError, ResultsError, nearest_file
 
 if TYPE_CHECKING:
     from gpuprof.comparison.fleet import Fleet
@@ -137,10 +137,6 @@ def _show(fleet: "Fleet", outputs: Outputs, *, quiet: bool) -> None:
 
 
 def _page(fleet: "Fleet", tool: "Tool") -> str:
-    try:
+    with page_packages():
         from gpuprof.report.fleet_html import render_fleet_html
-    except ModuleNotFoundError as error:
-        raise ToolError(
-            f"The page needs the package {error.name}, which is not installed.", fix="Install it."
-        ) from error
     return render_fleet_html(fleet, tool)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing reports and tables, and naming what was written on the last lines."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from gpuprof import signals
@@ -12,6 +14,21 @@ from gpuprof.results import Run
 
 #: What stands for standard output where a file may be named.
 STANDARD_OUTPUT = Path("-")
+
+
+@contextmanager
+def page_packages() -> Iterator[None]:
+    """Around the import of what renders a page: a missing package is named.
+
+    Raises:
+        ToolError: A package that rendering needs is missing.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ToolError(
+            f"The page needs the package {error.name}, which is not installed.", fix="Install it."
+        ) from error
 
 
 def page_of(run: Run) -> str:

@@ -18,7 +18,7 @@ from gpuprof.bounds import with_bounds, without_impossible_time
 from gpuprof.errors import GpuprofError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, lines_of_another
-from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout, worth_another_try
 from gpuprof.measure.protocol import Count, Counted, Open, Opened, OpenExecutor
 from gpuprof.results import Measurement
 
@@ -138,8 +138,7 @@ class Counting:
             return _uncounted(job.measurement, why), None
         except (WorkerDied, GpuprofError, KeyboardInterrupt) as error:
             self._discard(worker)
-            taken = isinstance(error, WorkerDied) and error.taken
-            if taken and tries < TRIES_WHEN_TAKEN and not self._closed:
+            if worth_another_try(error, tries) and not self._closed:
                 return self._count(job, None, tries + 1)
             return _uncounted(job.measurement, f"the process that counted it was lost: {error}"), None
         return _counted(job.measurement, answer, self._request), worker

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from gpuprof.errors import GpuprofError
 from gpuprof.measure.case import Case
-from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout, worth_another_try
 from gpuprof.measure.protocol import Explain, Explained, Open, Opened, OpenExecutor
 from gpuprof.measure.symptoms import Question, Symptom
 from gpuprof.measure.transport import Worker
@@ -97,8 +97,7 @@ class Explainer:
             )
         except (WorkerDied, WorkerTimeout, GpuprofError) as error:
             self._discard()
-            taken = lane is None and isinstance(error, WorkerDied) and error.taken
-            if taken and tries < TRIES_WHEN_TAKEN and not self._closed:
+            if lane is None and worth_another_try(error, tries) and not self._closed:
                 return self.explain(case, measurement, question, opened, None, tries + 1)
             lost = f"the process that was to explain it was lost: {error}"
             return replace(measurement, explanation_reason=lost), False

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parent's side of a worker process: start it, ask it, and notice when it hangs or dies."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -54,6 +55,16 @@ class WorkerTimeout(Exception):
         self.compiling = compiling
 
 
+def worth_another_try(error: BaseException, tries: int) -> bool:
+    """Whether what ended a request may have nothing to do with it: its process was taken from outside.
+
+    Args:
+        error: What ended it.
+        tries: How often the request was made, this time included.
+    """
+    return isinstance(error, WorkerDied) and error.taken and tries < TRIES_WHEN_TAKEN
+
+
 def child_environment() -> dict[str, str]:
     """The environment in which a child finds the modules that this process finds, and no others.
 
@@ -76,14 +87,14 @@ class WorkerProcess:
     """
 
     def __init__(self, request: Open | OpenExecutor, patience_s: float = _OPEN_TIMEOUT_S) -> None:
-        for tries in range(1, TRIES_WHEN_TAKEN + 1):
+        for tries in itertools.count(1):
             self._start()
             try:
                 self.opened: Opened = self.ask(request, patience_s)
                 return
             except (WorkerDied, WorkerTimeout) as error:
                 self.close()
-                if isinstance(error, WorkerTimeout) or not error.taken or tries == TRIES_WHEN_TAKEN:
+                if not worth_another_try(error, tries):
                     raise BackendUnavailable(f"The worker process could not start: {error}.") from error
             except BaseException:
                 self.close()

@@ -15,7 +15,7 @@ from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
 from gpuprof.measure.pending import Pending
-from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerTimeout
+from gpuprof.measure.process import WorkerDied, WorkerTimeout, worth_another_try
 from gpuprof.measure.protocol import Measure, Open, Opened, Prepare
 from gpuprof.measure.symptoms import Question
 from gpuprof.measure.transport import HERE, PlaceLost, Transport, Worker, WorkerVanished
@@ -212,7 +212,7 @@ class _Lane:
         except WorkerDied as death:
             self._discard()
             vanished = isinstance(death, WorkerVanished) and index not in self._attempts
-            again = vanished or not fresh or (death.taken and tries < TRIES_WHEN_TAKEN)
+            again = vanished or not fresh or worth_another_try(death, tries)
             if again and not self._closed:
                 # An earlier case, the compilation of a later one, the machine or somebody else may be to
                 # blame: once more.

@@ -16,7 +16,7 @@ from gpuprof.bounds import with_bounds
 from gpuprof.errors import GpuprofError
 from gpuprof.machine import usable_cores
 from gpuprof.measure.case import Case, unmeasured
-from gpuprof.measure.process import TRIES_WHEN_TAKEN, WorkerDied, WorkerProcess, WorkerTimeout
+from gpuprof.measure.process import WorkerDied, WorkerProcess, WorkerTimeout, worth_another_try
 from gpuprof.measure.protocol import Build, Built, Count, Counted, OpenExecutor, Prepare
 from gpuprof.results import Measurement
 
@@ -211,8 +211,7 @@ class Crew:
             return self._lost(worker, "it takes too long")
         except (WorkerDied, GpuprofError, KeyboardInterrupt) as error:
             lost = self._lost(worker, f"its process was lost: {error}")
-            taken = isinstance(error, WorkerDied) and error.taken
-            if taken and tries < TRIES_WHEN_TAKEN and not self._closed:
+            if worth_another_try(error, tries) and not self._closed:
                 return self._asked(None, case, ask, tries + 1)
             return lost
 
