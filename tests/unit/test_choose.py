@@ -3,6 +3,8 @@
 """Headers that choose a kernel by size and device: how they are read, what they pick, and what runs."""
 
 import itertools
+import math
+import random
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -278,6 +280,34 @@ def test_shipped_choice_fits_every_size_on_every_card(device):
             chosen.id,
             problem,
         )
+
+
+def sizes_of_every_shape(device, count=400):
+    """Sizes (M, N, K) of every shape, most with a C of a few tiles for each SM, where choices change."""
+    rng = random.Random(device.name)
+    for _ in range(count):
+        elements = device.sm_count * 2 ** rng.uniform(5, 17)
+        wide = 2 ** rng.uniform(-1, 1) if rng.random() < 0.7 else 2 ** rng.uniform(-8, 8)
+        m, n, k = math.sqrt(elements / wide), math.sqrt(elements * wide), 2 ** rng.uniform(4, 13)
+        step = rng.choice((1, 1, 4, 64))
+        yield tuple(step * max(1, round(extent / step)) for extent in (m, n, k))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("device", cards(), ids=lambda device: device.name)
+def test_shipped_choice_fits_sizes_of_every_shape(device, dtype):
+    kernel = find_kernel("gemm", "by_size")
+    met = set()
+    for m, n, k in sizes_of_every_shape(device):
+        problem = replace(Gemm(m, n, k), dtype=dtype)
+        chosen = choose(kernel, problem, device)
+        shape = configure(chosen, problem, chosen.launch.block, {}, device)
+        assert shape.launches[0].dynamic_shared_bytes <= device.shared_bytes_per_block_optin, (
+            chosen.id,
+            problem,
+        )
+        met.add(chosen.id)
+    assert len(met) >= (4 if device.capability >= (8, 0) and dtype == "f32" else 1)
 
 
 def test_shipped_choice_changes_with_the_size():

@@ -75,7 +75,7 @@ because = "Likewise: on an H200 it is 6 % faster than splitk_44x64 at 769, and 9
 
 [[choose]]
 kernel = "shifted_96x64"
-when = "arch >= 80 and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 2304 and cdiv(M, 96) * cdiv(N, 64) <= sm_count and cdiv(M, 96) * cdiv(N, 64) * 10 >= 9 * sm_count and cdiv(M, 96) * cdiv(N, 64) * 92160 <= 17 * M * N"
+when = "(arch == 80 or arch == 87 or 90 <= arch < 120) and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 2304 and cdiv(M, 96) * cdiv(N, 64) <= sm_count and cdiv(M, 96) * cdiv(N, 64) * 10 >= 9 * sm_count and cdiv(M, 96) * cdiv(N, 64) * 92160 <= 17 * M * N"
 because = "Likewise: on an H200 it is 19 % faster than packed_8x8_square at 833, and 6 % at 1153x640x2050."
 
 [[choose]]

@@ -86,6 +86,10 @@ condition = "arch >= 80"
 because = "{id} copies with cp.async, which needs compute capability 8.0"
 
 [[require]]
+condition = "arch == 80 or arch == 87 or 90 <= arch < 120 or block_x // 32 * LANES_M * TM * (LANES_N * TN + 4) * real_bytes <= 101376"
+because = "{id} adds up its shares of k in more shared memory than the 99 KiB per block of compute capability 8.6, 8.9 and 12"
+
+[[require]]
 condition = "K * LANES_M * TM * WARPS_M < 8589934592 and N * BK < 8589934592"
 because = "{id} counts vectors from a tile's first row in 32 bits"
 
