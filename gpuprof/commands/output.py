@@ -8,9 +8,10 @@ from pathlib import Path
 
 from gpuprof import signals
 from gpuprof.console import say, tell
-from gpuprof.errors import PATH_ERRORS, InputError, ToolError, reason
+from gpuprof.errors import PATH_ERRORS, InputError, OutputError, ToolError, reason
 from gpuprof.files import check_writable, replace_text
 from gpuprof.results import Run
+from gpuprof.store import write_run
 
 #: What stands for standard output where a file may be named.
 STANDARD_OUTPUT = Path("-")
@@ -58,6 +59,28 @@ def write_report(run: Run, path: Path) -> None:
     text = page_of(run)
     signals.postpone()
     write_file(path, text)
+
+
+def write_report_beside(run: Run, results: Path, page: Path, *, aside: bool = False) -> None:
+    """Render a run whose results file is written, and see to it that both stand there at the end.
+
+    Args:
+        run: The run.
+        results: Its results file.
+        page: Where the report goes.
+        aside: Whether standard output holds a file, as in `print_written`.
+
+    Raises:
+        OutputError: The report cannot be written; the results file has been named.
+        ToolError: A package that rendering needs is missing.
+    """
+    try:
+        write_report(run, page)
+    except InputError as error:
+        print_written(results, aside=aside)
+        raise OutputError(error.what, fix=f"Make room, then: gpuprof report {results}") from error
+    if not results.exists():  # its folder was removed while the page was rendered
+        write_run(run, results)
 
 
 def write_file(path: Path, text: str) -> None:

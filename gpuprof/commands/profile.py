@@ -19,7 +19,7 @@ from gpuprof.commands.output import (
     check_report_path,
     check_table_path,
     print_written,
-    write_report,
+    write_report_beside,
 )
 from gpuprof.commands.progress import watch
 from gpuprof.commands.rendering import write_csv
@@ -38,7 +38,7 @@ from gpuprof.measure.request import Request
 from gpuprof.measure.run import Progress, RunOptions, measure
 from gpuprof.reading import read_run
 from gpuprof.results import Run
-from gpuprof.store import ResultsFile, write_run
+from gpuprof.store import ResultsFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -248,13 +248,7 @@ def profile(
     written = [json_path, html_path, *reports]
     if not quiet:
         _print(run, aside=piped)
-    try:
-        write_report(run, html_path)
-    except InputError as error:
-        print_written(json_path, aside=piped)
-        raise OutputError(error.what, fix=f"Make room, then: gpuprof report {json_path}") from error
-    if not json_path.exists():  # its folder was removed while the page was rendered
-        write_run(run, json_path)
+    write_report_beside(run, json_path, html_path, aside=piped)
     if not destination.is_named:
         link_latest(json_path.parent)
     if destination.csv is not None:

@@ -10,12 +10,13 @@ from pathlib import Path
 from gpuprof import signals
 from gpuprof.commands.browser import open_report
 from gpuprof.commands.latest import RUNS, link_latest
-from gpuprof.commands.output import print_written, write_report
+from gpuprof.commands.output import print_written, write_report_beside
+from gpuprof.commands.resuming import tell_rescue
 from gpuprof.commands.search_progress import watch_search
 from gpuprof.commands.texts import choose_kernels, choose_references, parse_values
 from gpuprof.commands.tune_writing import check_sources, found_by, write_found
 from gpuprof.console import tell
-from gpuprof.errors import ExitCode, InputError, did_you_mean
+from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_writable
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
@@ -101,13 +102,17 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
         watch_search(quiet=outputs.quiet) as watcher,
         Tuner(plan, watcher, argv=argv, keep=place.keep, earlier=place.earlier) as tuner,
     ):
-        run = tuner.search()
+        try:
+            run = tuner.search()
+        except OutputError as error:
+            fix = f"What was written before is in {place.json}: make room, and the same command goes on."
+            raise OutputError(error.what, fix=fix) from error
     if not outputs.quiet:
         from gpuprof.report.shown import show_run
 
         show_run(run, file=sys.stdout)
     written = [place.json, place.json.with_name(REPORT_NAME)]
-    write_report(run, written[1])
+    write_report_beside(run, *written)
     if outputs.directory is None:
         link_latest(place.json.parent)
     if outputs.write and run.complete:
@@ -118,6 +123,9 @@ def run_search(asked: Asked, options: RunOptions, outputs: Outputs, argv: tuple[
     print_written(*written)
     if outputs.browser:
         open_report(written[1])
+    if place.is_elsewhere:
+        tell(f"gpuprof: {place.asked_for} could not be written: the files above hold the search.")
+        return ExitCode.ENVIRONMENT
     if not run.complete:
         tell("Stopped early: the best until then is kept, and the same command goes on from there.")
         return ExitCode.INTERRUPTED
@@ -218,8 +226,10 @@ class _Place:
         self._problem = problem
         self._name = name
         self._earlier: Continued | None = None
-        self.json = (outputs.directory or RUNS / f"tune-{name}") / RESULTS_NAME
-        check_writable(self.json, force=True)
+        self._file: ResultsFile | None = None
+        #: Where the results are asked for.
+        self.asked_for = (outputs.directory or RUNS / f"tune-{name}") / RESULTS_NAME
+        check_writable(self.asked_for, force=True)
 
     def earlier(self, run: Run) -> tuple[Measurement, ...]:
         """What was measured before in the same search; the place moves on where another search has it.
@@ -230,23 +240,34 @@ class _Place:
         if self._outputs.force:
             return ()
         number = 2
-        while self.json.exists():
-            self._earlier = find_earlier(self.json, run, self._problem)
+        while self.asked_for.exists():
+            self._earlier = find_earlier(self.asked_for, run, self._problem)
             if not self._earlier.why_not:
                 count = len(self._earlier.cases)
-                tell(
-                    f"Going on from {self.json}: {count} {'point is' if count == 1 else 'points are'} known."
-                )
+                points = "point is" if count == 1 else "points are"
+                tell(f"Going on from {self.asked_for}: {count} {points} known.")
                 return self._earlier.cases
             if self._outputs.directory is not None:
                 raise InputError(
-                    f"{self.json} exists already, and {self._earlier.why_not}.",
+                    f"{self.asked_for} exists already, and {self._earlier.why_not}.",
                     fix="Name another place with -o, or add --force to replace it.",
                 )
-            self.json = RUNS / f"tune-{self._name}-{number}" / RESULTS_NAME
+            self.asked_for = RUNS / f"tune-{self._name}-{number}" / RESULTS_NAME
             number += 1
         return ()
 
     def keep(self, run: Run) -> ResultsFile:
         """Open the results file."""
-        return ResultsFile(self.json, run, replace=self._outputs.force or self._earlier is not None)
+        replace = self._outputs.force or self._earlier is not None
+        self._file = ResultsFile(self.asked_for, run, replace=replace, on_rescue=tell_rescue)
+        return self._file
+
+    @property
+    def json(self) -> Path:
+        """Where the results are: elsewhere than they were asked for, if there was no room."""
+        return self._file.place if self._file else self.asked_for
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether they could not stay where they were asked for."""
+        return self.json != self.asked_for

@@ -1,0 +1,115 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A search whose folder goes away, or whose disk is full: nothing measured is lost, and it is said."""
+
+import errno
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from synthetic_runs import tuned_run
+
+from gpuprof import store
+from gpuprof.commands import output, tune
+from gpuprof.errors import ExitCode, OutputError
+from gpuprof.measure.run import RunOptions
+from gpuprof.reading import read_run
+
+FOUND = tuned_run()
+
+
+class Found:
+    """A search that has found everything already, and keeps it."""
+
+    def __init__(self, plan, watcher, *, argv, keep, earlier):
+        self._keep = keep
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *ended):
+        self._file.close()
+
+    def search(self):
+        self._file = self._keep(replace(FOUND, cases=(), complete=False))
+        for case in FOUND.cases:
+            self._file.append(case)
+        self._file.finish(FOUND)
+        return FOUND
+
+
+@pytest.fixture
+def search(scale, tmp_path, monkeypatch):
+    """Runs the command in this process, around a search that has found everything."""
+    monkeypatch.setattr(tune, "Tuner", Found)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(store.tempfile, "tempdir", str(tmp_path / "temporary"))
+
+    def run():
+        asked = tune.Asked((str(scale),), (), sizes="512")
+        return tune.run_search(asked, RunOptions(device="sim:h200"), tune.Outputs(Path("out")), ("tune",))
+
+    return run
+
+
+def test_folder_that_is_removed_while_the_page_is_rendered_comes_back_whole(search, monkeypatch):
+    real = output.page_of
+
+    def page_of(run):
+        shutil.rmtree("out")
+        return real(run)
+
+    monkeypatch.setattr(output, "page_of", page_of)
+    assert search() == ExitCode.CASES_FAILED  # what was found says nothing of ties
+    assert sorted(os.listdir("out")) == ["report.html", "results.json"]
+    assert read_run(Path("out/results.json")) == FOUND
+
+
+def test_page_that_cannot_be_written_leaves_the_results_and_says_how_to_make_it(search, monkeypatch, capfd):
+    def refuse(path, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(output, "replace_text", refuse)
+    with pytest.raises(OutputError) as caught:
+        search()
+    assert "Cannot write out/report.html: No space left on device" in caught.value.what
+    assert caught.value.fix == "Make room, then: gpuprof report out/results.json"
+    assert "Wrote out/results.json" in capfd.readouterr().out
+    assert read_run(Path("out/results.json")) == FOUND
+
+
+def full_disk(monkeypatch, *folders):
+    real = os.pwrite
+
+    def write(descriptor, content, offset):
+        if os.readlink(f"/proc/self/fd/{descriptor}").startswith(folders) and offset:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(descriptor, content, offset)
+
+    monkeypatch.setattr(store.os, "pwrite", write)
+
+
+def test_rows_that_had_to_move_are_shown_where_they_are(search, monkeypatch, capfd, tmp_path):
+    full_disk(monkeypatch, str(tmp_path / "out"))
+    monkeypatch.setattr(store.ResultsFile, "finish", lambda file, run: None)
+    assert search() == ExitCode.ENVIRONMENT
+    told = capfd.readouterr()
+    (place,) = (tmp_path / "temporary").glob("*/results.json")
+    assert f"its rows are in {place}" in told.err
+    assert "out/results.json could not be written: the files above hold the search." in told.err
+    assert f"Wrote {place}\nWrote {place.with_name('report.html')}" in told.out
+    assert read_run(place).cases == FOUND.cases
+
+
+def test_search_without_any_room_says_where_what_it_wrote_is(search, monkeypatch, tmp_path):
+    full_disk(monkeypatch, str(tmp_path))
+    monkeypatch.setattr(store.tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(OutputError) as caught:
+        search()
+    assert "there is no room in" in caught.value.what
+    assert caught.value.fix == (
+        "What was written before is in out/results.json: make room, and the same command goes on."
+    )
