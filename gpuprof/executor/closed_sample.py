@@ -13,11 +13,13 @@ from where it has stored one to where it stores the next, and a little before, s
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from gpuprof.executor.memory.grid_trace import GridTrace
 
-#: Two stores of a block belong together if less than this part of its way lies between them.
-_GAP = 1 / 64
+#: Two stores of a block belong together if less than this part of its way lies between them, or less than
+#: that of the longest way between two: who stores in pieces pauses for less than a tile takes.
+_GAP, _PAUSE = 1 / 64, 1 / 4
 #: How long before its interval a block already runs with values: a part of the interval, and so many passes
 #: of each warp through a basic block. Pipelines of eight stages and more are filled anew in less.
 _AHEAD, _AHEAD_PASSES = 1 / 8, 128
@@ -95,6 +97,8 @@ def choose_elements(trace: GridTrace, outputs: Sequence[int]) -> ClosedSample | 
         for block, time in stores:
             needs[block] = max(_burst(trace, block, time)[1], needs.get(block, 0))
         (alone if len(needs) == 1 else shared).append(_closed(trace, needs))
+    if trace.overlooks:  # whatever a block had stored by then may have been taken
+        alone, shared = ([one.throughout() for one in found] for found in (alone, shared))
     alone, shared = (sorted(found, key=lambda one: one.cost)[:_CANDIDATES] for found in (alone, shared))
     if not alone or not shared:
         return next(iter(alone or shared), None)
@@ -139,7 +143,8 @@ def _part(trace: GridTrace, block: int, horizon: int, valued: int | None) -> Blo
 def _burst(trace: GridTrace, block: int, time: int) -> tuple[int, int]:
     """Return when a block's stores around a time end, and when those before them did; 0 for never."""
     times = sorted({when for known in trace.maps.values() for when in known.times_of(block)})
-    gap = times[-1] * _GAP if times else 0
+    ways = [then - before for before, then in pairwise([0, *times])]
+    gap = max(times[-1] * _GAP, max(ways) * _PAUSE) if times else 0
     first = last = time
     for when in times:
         if last < when <= last + gap:

@@ -280,15 +280,16 @@ class _Run:
     def to_the_end(self) -> None:
         """Run all blocks of the sample, or as far as the guide wants."""
         count, per_batch = self.sample.count, self.template.blocks_per_batch()
-        if self.guide is not None and self.guide.most_together is not None:
-            per_batch = min(per_batch, self.guide.most_together)
         if self.guide is not None and not self.guide.moves_values and count <= per_batch * _STRETCHED:
             per_batch = count
-        for first in range(0, count, per_batch):
-            last = min(first + per_batch, count)
+        first = 0
+        while first < count:
+            most = self.guide.most_together(first) if self.guide is not None else None
+            last = min(first + min(per_batch, most or per_batch), count)
             self._waiting.append(self._begun(first, last))
-            self._go_round(Help.OTHERS if count > per_batch else Help.NOBODY)
+            self._go_round(Help.OTHERS if last - first < count else Help.NOBODY)
             self._until_few_wait(_MOST_WAITING)
+            first = last
         self._until_few_wait(0)
         self._races.finish()
 

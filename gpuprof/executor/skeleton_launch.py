@@ -6,14 +6,16 @@ The first launch runs every block, but only its skeleton: where it goes, what it
 The second runs a closed sample, in which nobody waits for a block that is not there.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuprof.executor.closed_sample import ClosedSample
+from gpuprof.executor.closed_sample import BlockPart, ClosedSample
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault
 from gpuprof.executor.grid_launch import Argument, LaunchResult, launch
@@ -26,8 +28,10 @@ from gpuprof.executor.memory.thread_order import ThreadOrder
 from gpuprof.executor.sampling import Sample, Stratum
 from gpuprof.executor.steps.batch import MOST_PERIODS, Batch, EndOfSample
 
-#: Blocks of a sample that are run one by one. All may wait for each other.
-_FEW_BLOCKS = 12
+#: Batches of a sample, of which each may wait for all others.
+_FEW_BATCHES = 12
+#: What a batch takes however few blocks it has, in blocks.
+_BATCH_COSTS = 8
 
 
 class TooMuchWork(Exception):
@@ -93,10 +97,11 @@ class GridLaunch:
             ValueNeeded: A block reads what was stored without its value.
         """
         trace = GridTrace(len(sample.parts), self._warps)
-        guide = _AsFarAsWanted(self.program, trace, sample)
+        batches = _batches(sample)
+        guide = _AsFarAsWanted(self.program, trace, batches)
         x, y, _ = self.grid
         strata = []
-        for part in sample.parts:
+        for part in chain.from_iterable(batches):
             index = (part.block % x, part.block // x % y, part.block // (x * y))
             first, second, third = (range(i, i + 1) for i in index)
             strata.append(Stratum((first, second, third), 1))
@@ -135,6 +140,38 @@ class GridLaunch:
         )
 
 
+def _batches(sample: ClosedSample) -> list[list[BlockPart]]:
+    """Return the blocks that shall run together: of many, those that come about as far; a few one by one.
+
+    All of a batch run until the last of them has come far enough. Where they differ in when they wait, each
+    one alone costs less, since it repeats itself.
+    """
+    parts = sorted(sample.parts, key=lambda part: (part.horizon, part.block))
+    costs = _BATCH_COSTS
+    while len(cuts := _cuts([part.horizon for part in parts], costs)) > _FEW_BATCHES:
+        costs *= 2
+    batches = [parts[first:last] for first, last in pairwise([0, *cuts])]
+    for batch in sorted(batches, key=len):
+        if len(batches) + len(batch) - 1 <= _FEW_BATCHES:
+            batches.remove(batch)
+            batches += [[part] for part in batch]
+    # In the order of the launch: who stops before it has released a lock must not come first.
+    ordered = [sorted(batch, key=lambda part: part.block) for batch in batches]
+    return sorted(ordered, key=lambda batch: batch[0].block)
+
+
+def _cuts(horizons: Sequence[int], costs: int) -> list[int]:
+    """Return where the batches end that take least, of blocks that come so far, in rising order."""
+    ends = [end for end in range(1, len(horizons)) if horizons[end] > horizons[end - 1]] + [len(horizons)]
+    best: dict[int, tuple[int, list[int]]] = {0: (0, [])}
+    for end in ends:
+        best[end] = min(
+            (taken + horizons[end - 1] * (end - first + costs), [*before, end])
+            for first, (taken, before) in best.items()
+        )
+    return best[len(horizons)][1]
+
+
 class _Traced:
     """A guide that keeps a trace of what its batches do."""
 
@@ -144,6 +181,10 @@ class _Traced:
         self._timed = frozenset(program.timed)
         #: The time of each block of a batch, by the batch's first block.
         self._now: dict[int, NDArray[np.int64]] = {}
+
+    def most_together(self, first: int) -> int | None:
+        """As a guide does."""
+        return None
 
     def follow(self, batch: Batch, first: int) -> None:
         """Keep the trace of a batch, too."""
@@ -175,7 +216,6 @@ class _Traced:
 class _WithoutValues(_Traced):
     """Runs the skeleton of every block; nothing is judged."""
 
-    most_together: int | None = None
     moves_values = False
 
     def __init__(self, program: Program, trace: GridTrace, most_steps: float) -> None:
@@ -226,16 +266,20 @@ class _AsFarAsWanted(_Traced):
 
     moves_values = True
 
-    def __init__(self, program: Program, trace: GridTrace, sample: ClosedSample) -> None:
+    def __init__(self, program: Program, trace: GridTrace, batches: list[list[BlockPart]]) -> None:
         super().__init__(program, trace)
+        parts = list(chain.from_iterable(batches))
         self._horizon, self._begin, self._ahead = (
-            np.array([getattr(part, name) for part in sample.parts]) for name in ("horizon", "begin", "ahead")
+            np.array([getattr(part, name) for part in parts]) for name in ("horizon", "begin", "ahead")
         )
+        self._ends = list(accumulate(map(len, batches)))
         #: Of each batch, by its first block: the lanes that lived when it was looked at last, and until when
         #: nothing changes in how its blocks run.
         self._seen: dict[int, tuple[Mask, NDArray[np.int64]]] = {}
-        # Blocks that differ in when they wait cost less one by one, since each repeats itself.
-        self.most_together: int | None = 1 if len(sample.parts) <= _FEW_BLOCKS else None
+
+    def most_together(self, first: int) -> int:
+        """As a guide does."""
+        return self._ends[bisect_right(self._ends, first)] - first
 
     def begin(self, batch: Batch, first: int, buffers: list[Buffer]) -> None:
         """As a guide does."""

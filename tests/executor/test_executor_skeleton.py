@@ -8,6 +8,7 @@ import waiting_sources as sources
 from executor_harness import compile_cuda
 
 from gpuprof.executor import (
+    ClosedSample,
     FaultKind,
     GlobalMemory,
     GridLaunch,
@@ -17,7 +18,9 @@ from gpuprof.executor import (
     choose_elements,
     launch,
     load_program,
+    skeleton_launch,
 )
+from gpuprof.executor.closed_sample import BlockPart
 
 RANDOM = np.random.default_rng(5)
 
@@ -70,6 +73,13 @@ CASES = {
     ),
     "lock": (sources.LOCK, [floats(9 * 64), zeros(1), np.zeros(64, np.float32)], (), (9, 1, 1), 2),
     "stream": (sources.stream(), *STREAM),
+    "packed": (
+        sources.PACKED,
+        [floats(90 * 65), nothing(90 * 64), zeros(1), nothing(3 * 64)],
+        (90,),
+        (40, 1, 1),
+        3,
+    ),
     "copy engine": (
         sources.COPIED,
         [floats(5 * 64), zeros(5), np.zeros(64, np.float32)],
@@ -143,6 +153,52 @@ def test_a_closed_sample_finishes_what_the_whole_grid_computes(case):
     assert finished.any()
     np.testing.assert_array_equal(got[finished], expected[finished])
     assert len(sample.parts) <= np.prod(case.grid)
+
+
+def test_what_the_copy_engine_took_from_others_is_computed_with_values():
+    case = Case(*CASES["packed"])
+    _, trace, _ = case.traced()
+    assert trace.overlooks
+    _, _, sample = case.sampled()
+    assert len(sample.parts) == 40
+    assert {part.ahead for part in sample.parts} == {0}
+    assert not Case(*CASES["copy engine"]).traced()[1].overlooks  # it took what was there before the launch
+
+
+def test_blocks_that_go_far_keep_the_others_waiting_in_no_batch(monkeypatch):
+    case, together = Case(*CASES["packed"]), []
+    begin = skeleton_launch._AsFarAsWanted.begin
+    monkeypatch.setattr(
+        skeleton_launch._AsFarAsWanted,
+        "begin",
+        lambda guide, batch, *rest: (together.append(batch.blocks), begin(guide, batch, *rest)),
+    )
+    case.sampled()
+    assert sum(together) == 40
+    assert max(together) >= 37
+    assert 2 <= len(together) <= 12
+
+
+@pytest.mark.parametrize(
+    ("horizons", "expected"),
+    [
+        ([10] * 30, [30]),
+        ([10] * 30 + [1000], [30, 1]),
+        ([1000] + [10] * 30, [1, 30]),
+        ([10, 400, 10_000], [1, 1, 1]),
+        ([10] * 12, [1] * 12),
+        ([10] * 20 + [12] * 20, [40]),
+        ([2**i for i in range(60)], None),
+    ],
+)
+def test_blocks_run_together_that_come_about_as_far(horizons, expected):
+    parts = tuple(BlockPart(block, horizon, 0, 0) for block, horizon in enumerate(horizons))
+    batches = skeleton_launch._batches(ClosedSample(parts))
+    assert sorted(part.block for batch in batches for part in batch) == list(range(len(horizons)))
+    assert [batch[0].block for batch in batches] == sorted(batch[0].block for batch in batches)
+    assert len(batches) <= 12
+    if expected:
+        assert [len(batch) for batch in batches] == expected
 
 
 def test_elements_that_blocks_share_are_sampled_and_such_that_are_one_blocks_own():

@@ -21,18 +21,27 @@ SHARED, RAGGED = Gemm(256, 512, 128), Gemm(200, 300, 100)
 LONG = Gemm(1536, 4096, 64)
 
 
-def run(problem: Gemm, *, blocks: int | None, wrong: tuple[str, str] | None = None) -> Findings:
-    """Run the stream-K GEMM, perhaps with something in its source replaced."""
-    kernel = find_kernel("gemm", "streamk_8x16")
+def run(
+    problem: Gemm,
+    *,
+    blocks: int | None,
+    wrong: tuple[str, str] | None = None,
+    name: str = "streamk_8x16",
+) -> Findings:
+    """Run a stream-K GEMM, perhaps with something in its source, or in what it includes, replaced."""
+    kernel = find_kernel("gemm", name)
     if wrong:
-        assert wrong[0] in kernel.source
-        kernel = replace(kernel, source=kernel.source.replace(*wrong))
+        texts = {"": kernel.source, **kernel.headers}
+        changed = {file: text.replace(*wrong) for file, text in texts.items()}
+        assert changed != texts
+        kernel = replace(kernel, source=changed.pop(""), headers=changed)
     shape = configure(kernel, problem, kernel.launch.block, {}, CARD)
     assert shape.launches[0].cooperative
     options = compiler_options("sm_90", shape.defines, kernel.compile_options)
-    compiled = compile_source(kernel.source, kernel.file_name, kernel.entry, options)
+    (entry,) = {launch.entry for launch in shape.launches}
+    compiled = compile_source(kernel.source, kernel.file_name, entry, options, kernel.headers)
     backend = SimBackend(CARD, seed=0, blocks=blocks)
-    return backend.run(kernel, problem, shape, {kernel.entry: compiled})
+    return backend.run(kernel, problem, shape, {entry: compiled})
 
 
 @cache
@@ -94,3 +103,22 @@ def test_a_part_that_is_added_twice_is_incorrect():
     found = run(SHARED, blocks=6, wrong=("add4(c, value);", "add4(c, value), add4(c, value);"))
     assert found.outcome == "incorrect"
     assert "checked elements" in found.reason
+
+
+#: Rows of A and of B are packed by all blocks before the copy engine takes them.
+PACKED = Gemm(130, 517, 201)
+
+
+def test_what_all_blocks_pack_is_there_for_the_few_that_are_verified():
+    whole = run(PACKED, blocks=0, name="packed_8x8")
+    found = run(PACKED, blocks=6, name="packed_8x8")
+    assert (whole.outcome, found.outcome) == ("ok", "ok")
+    differ = {name for name, counter in found.counters.items() if counter != whole.counters[name]}
+    assert differ <= {"l1_passes"}  # how often blocks look whether the others have come, is nobody's to say
+    assert 0 < found.verification.checked_elements < 130 * 517
+
+
+def test_a_row_that_is_packed_wrong_is_incorrect():
+    wrong = ("to[p][j * 32] = values[p][j];", "to[p][j * 32] = 2 * values[p][j];")
+    found = run(PACKED, blocks=6, wrong=wrong, name="packed_8x8")
+    assert found.outcome == "incorrect"

@@ -100,6 +100,7 @@ class WaitingGrid:
         sample = choose_elements(self._trace, outputs)
         if sample is None:
             raise NotConclusive(self.counted.lane_instructions)
+        self._trace.keep_only(outputs)
         return sample
 
     def verify(self, references: References, unread: float | None) -> Verification:
@@ -126,6 +127,7 @@ class WaitingGrid:
         return found
 
     def _run(self, sample: ClosedSample, references: References, unread: float | None) -> Verification:
+        del self.memory, self.buffers  # there may not be room for both
         self.memory, self.buffers = self._fresh(unread)
         try:
             trace = self.launch.with_values(self._arguments(self.memory, self.buffers), self.memory, sample)

@@ -8,7 +8,7 @@ few blocks that are then run with values, tells which elements have had all thei
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,23 +61,31 @@ class Taken:
 class StoreMap:
     """Who stored to each element of one buffer.
 
+    Args:
+        buffer: The buffer.
+        blocks: Blocks of the launch.
+        in_full: Whether it is asked who stored, and when; else only how often, and whether values.
+
     Attributes:
         times: How many instructions stored to each element.
         probes: Elements of which every store is remembered: its block, by its number in the launch, and when.
     """
 
-    def __init__(self, buffer: Buffer, blocks: int) -> None:
+    def __init__(self, buffer: Buffer, blocks: int, *, in_full: bool) -> None:
         self._inside = buffer.size // buffer.item_bytes
         # Padded as the buffer is, for a view of any access size.
         elements = self._inside + 16
         self.times: NDArray[np.uint16] = np.zeros(elements, dtype=np.uint16)
         self._marks: NDArray[np.uint8] = np.zeros(elements, dtype=np.uint8)
         self.probes: dict[int, list[tuple[int, int]]] = {}
-        for i in range(min(_PROBES, self._inside)):
-            self.probes[int((i * _STRIDE + 0.01) % 1.0 * self._inside)] = []
-        self._marks[list(self.probes)] = _PROBED
-        self._writer = np.zeros(elements, dtype=np.min_scalar_type(blocks))
-        self._event: NDArray[np.uint16] | NDArray[np.uint32] = np.zeros(elements, dtype=np.uint16)
+        self._in_full = in_full
+        known = elements if in_full else 0
+        self._writer = np.zeros(known, dtype=np.min_scalar_type(blocks))
+        self._event: NDArray[np.uint16] | NDArray[np.uint32] = np.zeros(known, dtype=np.uint16)
+        if in_full:
+            for i in range(min(_PROBES, self._inside)):
+                self.probes[int((i * _STRIDE + 0.01) % 1.0 * self._inside)] = []
+            self._marks[list(self.probes)] = _PROBED
         #: The first block of each event's batch, and when its blocks stored; -1 for those that did not.
         self._events: list[tuple[int, Numbers]] = []
 
@@ -98,19 +106,22 @@ class StoreMap:
             np.add.at(self.times, elements, _ONCE)
         else:
             self.times[elements] += 1
-        number, each = len(self._events), len(elements) // len(blocks)
-        if number == 1 << 16:
-            self._event = self._event.astype(np.uint32)
-        owners = np.repeat((blocks + first + 1).astype(self._writer.dtype), each)
-        self._writer[elements], self._event[elements] = owners, number
-        storing = np.bincount(blocks, minlength=len(now)) > 0
-        self._events.append((first, np.where(storing, now, -1)))
+        each = len(elements) // len(blocks)
         marks = self._marks[elements]
         if hollow.all():
             self._marks[elements] = marks | _HOLLOW
         elif hollow.any() or (not combines and (marks & _HOLLOW).any()):
             kept = marks if combines else marks & _PROBED
             self._marks[elements] = np.where(np.repeat(hollow[blocks], each), marks | _HOLLOW, kept)
+        if not self._in_full:
+            return
+        number = len(self._events)
+        if number == 1 << 16:
+            self._event = self._event.astype(np.uint32)
+        owners = np.repeat((blocks + first + 1).astype(self._writer.dtype), each)
+        self._writer[elements], self._event[elements] = owners, number
+        storing = np.bincount(blocks, minlength=len(now)) > 0
+        self._events.append((first, np.where(storing, now, -1)))
         for place in np.flatnonzero(marks & _PROBED).tolist():
             block = int(blocks[place // each])
             self.probes[int(elements[place])].append((block + first, int(now[block])))
@@ -153,10 +164,13 @@ class GridTrace:
 
     Attributes:
         hollow: Whether no values move at present.
-        in_full: Whether every value that decides anything must be there.
+        in_full: Whether it is of the whole grid: every value that decides anything must be there, and who
+            takes from whom is kept.
         trusted: For each block whether what it stores counts.
         maps: Of each buffer that was stored to, who did, by its address.
         takes: For each block, by its number in the launch, what it read that others had stored, in order.
+        overlooks: Whether the copy engine took what was stored, which `takes` has nothing of: of any value
+            that came from another block only what told that it is there.
     """
 
     def __init__(self, blocks: int, warps: int) -> None:
@@ -164,6 +178,7 @@ class GridTrace:
         self.warps = warps
         self.hollow = False
         self.in_full = False
+        self.overlooks = False
         self.trusted: Bools = np.ones(blocks, dtype=np.bool_)
         self.maps: dict[int, StoreMap] = {}
         self.takes: defaultdict[int, list[Taken]] = defaultdict(list)
@@ -173,6 +188,11 @@ class GridTrace:
     def follow(self, first: int, clock: Clock) -> None:
         """From now on a batch that begins with block number `first` tells the time."""
         self._clocks[first] = clock
+
+    def keep_only(self, addresses: Sequence[int]) -> None:
+        """Forget what was done to all buffers but those at these addresses."""
+        self.maps = {address: self.maps[address] for address in addresses if address in self.maps}
+        self.takes.clear()
 
     def store(
         self,
@@ -186,7 +206,7 @@ class GridTrace:
     ) -> None:
         """Threads store `size` bytes each at `place`, in units of that size."""
         if buffer.address not in self.maps:
-            self.maps[buffer.address] = StoreMap(buffer, self.blocks)
+            self.maps[buffer.address] = StoreMap(buffer, self.blocks, in_full=self.in_full)
         elements, _ = buffer.elements_at(place, size)
         blocks, now = who // order.block_threads - order.first, self._clocks[order.first]()
         hollow = ~self.trusted[order.first : order.first + len(now)] | self.hollow
@@ -201,10 +221,10 @@ class GridTrace:
             ValueNeeded: The value decides something, and is not there.
         """
         known = self.maps.get(buffer.address)
-        if known is None:
+        if known is None or not self.in_full:
             return
         elements, each = buffer.elements_at(place, size)
-        if self.in_full and not self.hollow and known.is_hollow(elements):
+        if not self.hollow and known.is_hollow(elements):
             raise ValueNeeded(buffer.name, line)
         writers, events = known.writers(elements)
         blocks = who // order.block_threads
@@ -219,6 +239,8 @@ class GridTrace:
 
     def take_turns(self, order: ThreadOrder, place: Numbers, who: Numbers) -> None:
         """Threads update `place` in one instruction, in turn: each finds what the one before it left."""
+        if not self.in_full:
+            return
         by_place = np.argsort(place, kind="stable")
         blocks = (who // order.block_threads)[by_place]
         same = np.diff(place[by_place]) == 0

@@ -85,12 +85,13 @@ class Guide(Protocol):
     """Decides how a batch runs: with values, or as its skeleton.
 
     Attributes:
-        most_together: Blocks of a batch at most; None for no limit but memory.
         moves_values: Whether any batch runs with values.
     """
 
-    most_together: int | None
     moves_values: bool
+
+    def most_together(self, first: int) -> int | None:
+        """Return how many blocks from number `first` on a batch may have; None for no limit but memory."""
 
     def begin(self, batch: "Batch", first: int, buffers: list[Buffer]) -> None:
         """A batch is about to begin with block number `first` of the launch.

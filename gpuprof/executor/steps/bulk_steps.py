@@ -76,6 +76,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
         to = in_shared(batch, item.line, mask, to, length, remote=True)
         if batch.hollow:
             batch.bulk.bring(columns, mask, length)
+            _overlook(batch, _first(start, mask))
             return
         for column, part in by_number(columns, mask):
             pattern = batch.bulk.pattern(to, length, part)
@@ -131,6 +132,7 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
         for tensor, to, length, coordinates, of_map in operands.boxes(batch, mask, rank, remote=True):
             if batch.hollow:
                 batch.bulk.bring(columns, of_map, length)
+                _overlook(batch, tensor.address)
                 continue
             for column, part in by_number(columns, of_map):
                 pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes)
@@ -145,6 +147,21 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
                 copy(batch, part, rank)
 
     return step
+
+
+def _overlook(batch: Batch, address: int) -> None:
+    """Remember that a copy without values took from where blocks had stored, if they had."""
+    trace = batch.trace
+    if trace is not None and not trace.overlooks:
+        buffer = batch.memory.holding(address, address + 1)
+        trace.overlooks = buffer is not None and buffer.address in trace.maps
+
+
+def _first(values: Lanes, mask: Mask) -> int:
+    """Return the value of the first lane in a set that is not empty."""
+    lanes, _ = np.broadcast_arrays(mask.lanes, values)
+    place = np.unravel_index(int(lanes.argmax()), lanes.shape)
+    return int(np.broadcast_to(values, lanes.shape)[place])
 
 
 def _box(
