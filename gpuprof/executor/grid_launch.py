@@ -372,8 +372,8 @@ class _Run:
         self.remark = self.remark or _remark(batch) or self._remark_on_luck(batch)
         if batch.remote is not None:
             self.remote |= {self.template.program.sites[site].family for site in batch.remote.sites}
-        batch.close()
         self._done += batch.blocks * batch.layout.blocks
+        batch.close()
         if self.progress is not None:
             self.progress(self._done, self.sample.count * batch.layout.blocks)
 

@@ -253,9 +253,8 @@ class Batch:
                 self.shared.bits.content[:, start : start + count] = 0
 
     def close(self) -> None:
-        """Let go of what refers back here, so that memory is free at once, not when Python next collects."""
-        for name in ("races", "copies", "bulk", "bulk_stores", "products"):
-            vars(self).pop(name, None)
+        """Let go of everything: parts refer back here, and Python looks for such rings only now and then."""
+        vars(self).clear()
 
     def count_stored(self, buffer: Buffer, per_block: Counts) -> None:
         """Count bytes stored to a buffer, of shape (blocks or 1,), if anybody wants to know."""
