@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.closed_sample import BlockPart, ClosedSample
 from gpuprof.executor.decode import Program
 from gpuprof.executor.faults import FaultKind, KernelFault
-from gpuprof.executor.grid_launch import Argument, LaunchResult, launch
+from gpuprof.executor.grid_launch import DEFAULT_BUDGET, Argument, LaunchResult, launch
 from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.grid_trace import GridTrace, TracedShadow
@@ -32,6 +32,11 @@ from gpuprof.executor.steps.batch import MOST_PERIODS, Batch, EndOfSample
 _FEW_BATCHES = 12
 #: What a batch takes however few blocks it has, in blocks.
 _BATCH_COSTS = 8
+
+
+#: Instructions of a batch, those of turns that are passed over among them. What keeps it from going on for ever
+#: is how many steps it may take, or how far it is wanted.
+_BUDGET = 1000 * DEFAULT_BUDGET
 
 
 class TooMuchWork(Exception):
@@ -70,7 +75,7 @@ class GridLaunch:
         Args:
             args: As for `launch`.
             memory: As for `launch`; what is stored as a float does not get there.
-            most_steps: Steps of single lanes that this may take.
+            most_steps: Steps of single lanes that this may take; turns that are passed over take none.
 
         Returns:
             What the launch counts, and who did what to global memory.
@@ -132,6 +137,7 @@ class GridLaunch:
             memory,
             self.dynamic_shared_bytes,
             sample or "all",
+            instruction_budget=_BUDGET,
             cooperative=self.cooperative,
             multiprocessors=self.multiprocessors,
             watched_loops=self.watched_loops,
@@ -246,17 +252,6 @@ class _WithoutValues(_Traced):
         """
         self.passed(batch, block, mask)
         self._left -= self._lengths[block] * mask.total_threads
-        if self._left < 0:
-            raise TooMuchWork
-
-    def let_pass(self, batch: Batch, time: NDArray[np.int64], threads: NDArray[np.int64]) -> None:
-        """As a guide does.
-
-        Raises:
-            TooMuchWork: There have been too many steps.
-        """
-        super().let_pass(batch, time, threads)
-        self._left -= float(np.array(self._lengths) @ threads)
         if self._left < 0:
             raise TooMuchWork
 
