@@ -38,12 +38,14 @@ class BlockPart:
         horizon: How far it must come, by its own time.
         begin: From when on what it stores counts; past the horizon where nothing does.
         ahead: From when on it runs with values: a little before, since loads run ahead.
+        early: Until when it runs with values at first, and what it stores counts; 0 for not at all.
     """
 
     block: int
     horizon: int
     begin: int
     ahead: int
+    early: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class ClosedSample:
     @property
     def cost(self) -> float:
         """What it takes to run them, in basic blocks with values."""
-        return sum(part.horizon - _SAVED * min(part.ahead, part.horizon) for part in self.parts)
+        skipped = (max(0, min(part.ahead, part.horizon) - part.early) for part in self.parts)
+        return sum(part.horizon for part in self.parts) - _SAVED * sum(skipped)
 
     def together_with(self, other: "ClosedSample") -> "ClosedSample":
         """Return a sample that is both."""
@@ -71,12 +74,13 @@ class ClosedSample:
                 max(mine.horizon, part.horizon),
                 min(mine.begin, part.begin),
                 min(mine.ahead, part.ahead),
+                max(mine.early, part.early),
             )
         return ClosedSample(tuple(parts[block] for block in sorted(parts)))
 
     def throughout(self) -> "ClosedSample":
         """Return the same blocks with values from their beginning."""
-        return ClosedSample(tuple(replace(part, begin=0, ahead=0) for part in self.parts))
+        return ClosedSample(tuple(replace(part, begin=0, ahead=0, early=0) for part in self.parts))
 
 
 def choose_elements(trace: GridTrace, outputs: Sequence[int]) -> ClosedSample | None:
@@ -97,8 +101,8 @@ def choose_elements(trace: GridTrace, outputs: Sequence[int]) -> ClosedSample | 
         for block, time in stores:
             needs[block] = max(_burst(trace, block, time)[1], needs.get(block, 0))
         (alone if len(needs) == 1 else shared).append(_closed(trace, needs))
-    if trace.overlooks:  # whatever a block had stored by then may have been taken
-        alone, shared = ([one.throughout() for one in found] for found in (alone, shared))
+    if trace.overlooks:
+        alone, shared = ([_with_overlooked(trace, one) for one in found] for found in (alone, shared))
     alone, shared = (sorted(found, key=lambda one: one.cost)[:_CANDIDATES] for found in (alone, shared))
     if not alone or not shared:
         return next(iter(alone or shared), None)
@@ -125,6 +129,27 @@ def _closed(trace: GridTrace, needs: dict[int, int]) -> ClosedSample:
     return ClosedSample(
         tuple(_part(trace, block, reached[block], valued.get(block)) for block in sorted(reached))
     )
+
+
+def _with_overlooked(trace: GridTrace, sample: ClosedSample) -> ClosedSample:
+    """Return a sample that also has right what its blocks may have taken without the trace's notice.
+
+    That is whatever one had stored when it told another that it is there.
+    """
+    horizons = {part.block: part.horizon for part in sample.parts}
+    told: dict[int, list[int]] = {block: [0] for block in horizons}
+    for block, horizon in horizons.items():
+        for taken in trace.takes.get(block, ()):
+            if taken.time <= horizon:
+                told[taken.writer].append(taken.stored)
+    parts = []
+    for part in sample.parts:
+        if part.ahead > part.horizon:  # of no value so far
+            parts.append(replace(part, begin=0, ahead=0))
+        else:
+            early = max(time for time in told[part.block] if time < max(part.begin, 1))
+            parts.append(replace(part, early=early))
+    return ClosedSample(tuple(parts))
 
 
 def _part(trace: GridTrace, block: int, horizon: int, valued: int | None) -> BlockPart:

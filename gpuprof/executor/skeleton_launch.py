@@ -34,8 +34,8 @@ _FEW_BATCHES = 12
 _BATCH_COSTS = 8
 
 
-#: Instructions of a batch, those of turns that are passed over among them. What keeps it from going on for ever
-#: is how many steps it may take, or how far it is wanted.
+#: Instructions of a batch, those of turns that are passed over among them. What keeps it from going on for
+#: ever is how many steps it may take, or how far it is wanted.
 _BUDGET = 1000 * DEFAULT_BUDGET
 
 
@@ -264,8 +264,9 @@ class _AsFarAsWanted(_Traced):
     def __init__(self, program: Program, trace: GridTrace, batches: list[list[BlockPart]]) -> None:
         super().__init__(program, trace)
         parts = list(chain.from_iterable(batches))
-        self._horizon, self._begin, self._ahead = (
-            np.array([getattr(part, name) for part in parts]) for name in ("horizon", "begin", "ahead")
+        self._horizon, self._begin, self._ahead, self._early = (
+            np.array([getattr(part, name) for part in parts])
+            for name in ("horizon", "begin", "ahead", "early")
         )
         self._ends = list(accumulate(map(len, batches)))
         #: Of each batch, by its first block: the lanes that lived when it was looked at last, and until when
@@ -292,13 +293,14 @@ class _AsFarAsWanted(_Traced):
         if seen is not None and seen[0] is batch.live and (now < seen[1]).all():
             return
         chosen = slice(first, first + batch.blocks)
-        marks = np.stack([self._horizon[chosen] + 1, self._begin[chosen], self._ahead[chosen]])
+        early, ahead = self._early[chosen], self._ahead[chosen]
+        marks = np.stack([self._horizon[chosen] + 1, self._begin[chosen], ahead, early + 1])
         self._seen[first] = batch.live, np.where(marks > now, marks, np.iinfo(np.int64).max).min(axis=0)
         living = batch.live.active_warps.any(axis=(1, 2))
         if not (living & (now <= self._horizon[chosen])).any():
             raise EndOfSample
-        self.trace.trusted[chosen] = now >= self._begin[chosen]
-        batch.skeletal = bool((now < self._ahead[chosen]).all())
+        self.trace.trusted[chosen] = (now >= self._begin[chosen]) | (now <= early)
+        batch.skeletal = bool(((now < ahead) & (now > early)).all())
         if batch.skeletal and batch.races.judges:
             batch.races.dismiss()  # what is not seen cannot be judged later on
 

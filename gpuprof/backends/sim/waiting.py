@@ -31,8 +31,8 @@ from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.problems.wrong_places import describe_places
 from gpuprof.results import Verification
 
-#: Steps of single lanes that a grid may take without values: some ten seconds.
-_MOST_STEPS = 8e9
+#: Steps of single lanes that a grid may take without values: some thirty seconds.
+_MOST_STEPS = 2e10
 #: Blocks that a remark names.
 _NAMED = 4
 
