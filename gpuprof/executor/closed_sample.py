@@ -25,6 +25,8 @@ _GAP, _PAUSE = 1 / 64, 1 / 4
 _AHEAD, _AHEAD_PASSES = 1 / 8, 128
 #: What a basic block without values costs less than one with them, as a part of it.
 _SAVED = 3 / 4
+#: When nothing of a block matters.
+_NEVER = 1 << 62
 #: Candidates of each sort, by what they cost.
 _CANDIDATES = 8
 
@@ -144,18 +146,15 @@ def _with_overlooked(trace: GridTrace, sample: ClosedSample) -> ClosedSample:
                 told[taken.writer].append(taken.stored)
     parts = []
     for part in sample.parts:
-        if part.ahead > part.horizon:  # of no value so far
-            parts.append(replace(part, begin=0, ahead=0))
-        else:
-            early = max(time for time in told[part.block] if time < max(part.begin, 1))
-            parts.append(replace(part, early=early))
+        early = max(time for time in told[part.block] if time < max(part.begin, 1))
+        parts.append(replace(part, early=early))
     return ClosedSample(tuple(parts))
 
 
 def _part(trace: GridTrace, block: int, horizon: int, valued: int | None) -> BlockPart:
     """Return a block that comes to its horizon, and that has right what it stores until `valued`."""
     if valued is None:
-        return BlockPart(block, horizon, horizon + 1, horizon + 1)
+        return BlockPart(block, horizon, _NEVER, _NEVER)
     before, _ = _burst(trace, block, valued)
     ahead = before - int((valued - before) * _AHEAD) - _AHEAD_PASSES * trace.warps
     return (

@@ -161,7 +161,7 @@ def test_what_the_copy_engine_took_from_others_is_computed_with_values():
     assert trace.overlooks
     _, _, sample = case.sampled()
     assert len(sample.parts) == 40
-    assert {part.ahead for part in sample.parts} == {0}
+    assert all(part.ahead == 0 or part.early > 0 for part in sample.parts)
     assert not Case(*CASES["copy engine"]).traced()[1].overlooks  # it took what was there before the launch
 
 
