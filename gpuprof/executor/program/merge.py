@@ -13,7 +13,7 @@ are not loaded again. Which accesses merge is read off the machine code that ptx
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
@@ -36,6 +36,8 @@ _TOUCHING = frozenset(
 #: Of them those behind which shared memory may hold something else.
 _CHANGING = _TOUCHING - {"ld", "ldmatrix", "shfl"}
 _ELSEWHERE = frozenset({"global", "local", "param", "const"})
+#: A word of shared memory: the operand that its address is told from, the distance, and its bytes.
+_Word = tuple[Operand, int, int]
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,9 @@ def _power_of_two_in(value: int) -> int:
 
 def _without_repeated_loads(body: list[Instruction]) -> list[Instruction]:
     """Replace loads of words that registers hold already by moves."""
-    held: dict[tuple[Operand, int, int], Reg] = {}
+    held: dict[_Word, Reg] = {}
+    #: The words that each register holds, or held, or is the address of.
+    about: defaultdict[str, set[_Word]] = defaultdict(set)
     items: list[Instruction] = []
     for position, item in enumerate(body):
         access = _access(item, position, "ld", ("v2", "v4"))
@@ -186,17 +190,20 @@ def _without_repeated_loads(body: list[Instruction]) -> list[Instruction]:
         items += moves or [item]
         if item.opcode[0] in _CHANGING and not _ELSEWHERE & set(item.opcode):
             held.clear()
+            about.clear()
         written = reads_and_writes(item)[1]
-        if held:
-            held = {
-                place: register
-                for place, register in held.items()
-                if register.name not in written and not _is_in(place[0], written)
-            }
+        for name in written:
+            for word in about.pop(name, ()):
+                if word in held and (held[word].name == name or _is_in(word[0], (name,))):
+                    del held[word]
         if access is not None and not moves and not _is_in(access.base, written):
             for number, value in enumerate(access.values):
                 if isinstance(value, Reg):
-                    held[access.base, access.offset + number * access.size, access.size] = value
+                    word = access.base, access.offset + number * access.size, access.size
+                    held[word] = value
+                    for operand in (access.base, value):
+                        if isinstance(operand, Reg):
+                            about[operand.name].add(word)
     return items
 
 
@@ -204,9 +211,7 @@ def _is_in(operand: Operand, names: Collection[str]) -> bool:
     return isinstance(operand, Reg) and operand.name in names
 
 
-def _moves(
-    item: Instruction, access: "_Access", held: Mapping[tuple[Operand, int, int], Reg]
-) -> list[Instruction]:
+def _moves(item: Instruction, access: "_Access", held: Mapping[_Word, Reg]) -> list[Instruction]:
     """Return the moves that stand for a load; none if not all of its words are held."""
     size, opcode = access.size, ("mov", f"b{8 * access.size}")
     sources = [held.get((access.base, access.offset + i * size, size)) for i in range(len(access.values))]
