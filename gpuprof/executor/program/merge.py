@@ -117,21 +117,19 @@ class _Alignments:
     ) -> None:
         self.known: dict[str, int] = {}
         self._symbols, self._fixed, self._carried = symbols, fixed, carried or {}
-        definitions = [item for item in body if len(reads_and_writes(item)[1]) > 0]
+        known = self.known
+        definitions = [(item, names) for item in body if (names := reads_and_writes(item)[1])]
         changed = True
         while changed:
             changed = False
+            for item, names in definitions:
+                result = self._result(item)
+                for name in names:
+                    found = min(known.get(name, _ENOUGH), result)
+                    if known.get(name) != found:
+                        known[name], changed = found, True
             # What is known to be a multiple of 1 only can get no weaker.
-            definitions = [
-                item
-                for item in definitions
-                if any(self.known.get(name) != 1 for name in reads_and_writes(item)[1])
-            ]
-            for item in definitions:
-                for name in reads_and_writes(item)[1]:
-                    found = min(self.known.get(name, _ENOUGH), self._result(item))
-                    if self.known.get(name) != found:
-                        self.known[name], changed = found, True
+            definitions = [each for each in definitions if any(known[name] != 1 for name in each[1])]
 
     def _of(self, operand: Operand) -> int:
         if isinstance(operand, Reg):
