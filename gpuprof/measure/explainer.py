@@ -67,13 +67,7 @@ class Explainer:
         self._closed = False
 
     def explain(
-        self,
-        case: Case,
-        measurement: Measurement,
-        question: Question,
-        opened: Opened,
-        lane: Worker | None,
-        tries: int = 1,
+        self, case: Case, measurement: Measurement, question: Question, opened: Opened, lane: Worker | None
     ) -> tuple[Measurement, bool]:
         """The measurement with what explains it.
 
@@ -83,22 +77,13 @@ class Explainer:
             question: What to look for.
             opened: What its worker opened.
             lane: That worker, where it lives and is the executor itself.
-            tries: How often that was asked, this one included.
 
         Returns:
             The measurement, and whether the worker that was asked is still there.
         """
-        start = time.monotonic()
         try:
-            worker = lane or self._own_worker(opened)
-            left = self._seconds - (time.monotonic() - start)
-            answer: Explained = worker.ask(
-                Explain(case, question, max(left - _MARGIN_S, 1.0)), max(left, 1.0)
-            )
+            answer = self._ask(case, question, opened, lane)
         except (WorkerDied, WorkerTimeout, GpuprofError) as error:
-            self._discard()
-            if lane is None and worth_another_try(error, tries) and not self._closed:
-                return self.explain(case, measurement, question, opened, None, tries + 1)
             lost = f"the process that was to explain it was lost: {error}"
             return replace(measurement, explanation_reason=lost), False
         if answer.explanation is None:
@@ -117,6 +102,29 @@ class Explainer:
         """End the process; an explanation that is under way ends too."""
         self._closed = True
         self._discard()
+
+    def _ask(self, case: Case, question: Question, opened: Opened, lane: Worker | None) -> Explained:
+        """The answer; a process of this explainer's that is taken from outside is replaced, in the same time.
+
+        Raises:
+            GpuprofError: The process cannot be opened.
+            WorkerDied: It ended instead.
+            WorkerTimeout: The time was over.
+        """
+        end = time.monotonic() + self._seconds
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                worker = lane or self._own_worker(opened)
+                left = end - time.monotonic()
+                request = Explain(case, question, max(left - _MARGIN_S, 1.0))
+                answer: Explained = worker.ask(request, max(left, 1.0))
+                return answer
+            except (WorkerDied, WorkerTimeout, GpuprofError) as error:
+                self._discard()
+                if lane is not None or self._closed or not worth_another_try(error, tries):
+                    raise
 
     def _own_worker(self, opened: Opened) -> WorkerProcess:
         if self._closed:

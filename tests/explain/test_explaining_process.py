@@ -14,9 +14,11 @@ from planted_kernels import FOLDER, PLANTED, SIZE, check_row
 import gpuprof
 from gpuprof.devices.cards import load_card
 from gpuprof.kernels.paths import ladder_of
+from gpuprof.measure import explainer as explainer_module
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.explainer import Explainer, question_of
-from gpuprof.measure.protocol import Open, Opened
+from gpuprof.measure.process import WorkerDied
+from gpuprof.measure.protocol import Explained, Open, Opened
 from gpuprof.measure.smaller_sizes import smaller_problems
 from gpuprof.measure.symptoms import Question
 from gpuprof.measure.time_limit import OutOfTime, time_limit
@@ -115,6 +117,52 @@ def test_an_explanation_that_takes_too_long_costs_nothing_of_the_row(row):
     assert not lives
     assert explained.explanation_reason.startswith("the process that was to explain it was lost: ")
     assert replace(explained, explanation_reason=measured.explanation_reason) == measured
+
+
+@pytest.mark.parametrize(
+    ("deaths", "taken", "explained"), [(0, True, True), (2, True, True), (3, True, False), (1, False, False)]
+)
+def test_a_process_that_is_taken_from_outside_is_asked_again(row, monkeypatch, deaths, taken, explained):
+    case, measured = row
+    asked = []
+
+    class Process:
+        def __init__(self, request, patience_s):
+            assert patience_s == 20
+
+        def ask(self, request, timeout_s):
+            asked.append(timeout_s)
+            if len(asked) <= deaths:
+                raise WorkerDied("it was killed by SIGKILL", taken=taken)
+            return Explained(None, "nothing was found")
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(explainer_module, "WorkerProcess", Process)
+    explainer = Explainer(Open("0", None, 0, 0.1), seconds=20)
+    opened = Opened(load_card("h200"), "gpu", None, {}, 1 << 30)
+    found, lives = explainer.explain(case, measured, Question("wrong"), opened, None)
+    assert lives == explained
+    assert ("nothing was found" in found.explanation_reason) == explained
+    assert len(asked) == (deaths + 1 if explained else min(deaths, 3))
+    assert max(asked) <= 20  # all in the time of one
+
+
+def test_the_worker_that_ran_a_case_is_not_asked_twice(row):
+    case, measured = row
+    asked = []
+
+    class Lane:
+        def ask(self, request, timeout_s):
+            asked.append(request)
+            raise WorkerDied("it was killed by SIGKILL", taken=True)
+
+    opened = Opened(load_card("h200"), "sim", None, {}, 1 << 30)
+    explainer = Explainer(Open("sim", None, 0, 0.1))
+    found, lives = explainer.explain(case, measured, Question("wrong", as_run=True), opened, Lane())
+    assert (len(asked), lives) == (1, False)
+    assert "it was killed by SIGKILL" in found.explanation_reason
 
 
 def test_a_run_that_ends_keeps_the_row_as_it_was_measured(row):
