@@ -372,10 +372,11 @@ class _Run:
         self.remark = self.remark or _remark(batch) or self._remark_on_luck(batch)
         if batch.remote is not None:
             self.remote |= {self.template.program.sites[site].family for site in batch.remote.sites}
-        self._done += batch.blocks * batch.layout.blocks
+        of_cluster = batch.layout.blocks
+        self._done += batch.blocks * of_cluster
         batch.close()
         if self.progress is not None:
-            self.progress(self._done, self.sample.count * batch.layout.blocks)
+            self.progress(self._done, self.sample.count * of_cluster)
 
     def _remark_on_luck(self, batch: Batch) -> str:
         """Say where lanes of a warp find what the card's order of them decides; empty where they do not."""
