@@ -251,7 +251,7 @@ class Touch:
         """
         row, column = hit
         block, warp, lane = int(self.block[row]), int(self.warp[row]), int(self.lane[row])
-        if 0 < met < SETTLED and int(warp_of(np.int32(met))) == warp:
+        if 0 < met < SETTLED and warp_of(np.array([met], dtype=np.int32))[0] == warp:
             if self.lead[0] > 1:
                 warp += 1
             elif self.lead[1] > 1 and met == warp * 32 + lane + 1:
