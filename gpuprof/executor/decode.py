@@ -30,6 +30,7 @@ from gpuprof.executor.program.flow import (
     read_before_written,
     reads_and_writes,
 )
+from gpuprof.executor.program.guesses import checked_guesses
 from gpuprof.executor.program.loops import (
     Loop,
     WaitingLoop,
@@ -374,7 +375,8 @@ class _Decoder:
         addresses |= self.functions
         known = {v.name for v in self.variables} | set(placed)
         slots = Slots(function, addresses, known, self.shared.offsets.keys())
-        self.coder = Coder(slots, placed, _passing(flow), start)
+        guesses = checked_guesses(item for block in flow for item in block.items)
+        self.coder = Coder(slots, placed, _passing(flow), start, guesses)
         self.flow = flow
 
     def program(self, text: str) -> Program:

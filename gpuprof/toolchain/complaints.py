@@ -72,6 +72,11 @@ def no_such_kernel(program: Program, file_name: str, entry: str, log: str, why: 
             f"{file_name} defines no kernel {entry}: there is no __global__ function in it.", log=log
         )
     near = functions[0]
+    if near.name == wanted and _UNDEFINED.search(why):
+        left_out = "the preprocessor leaves it out: a condition around it does not hold"
+        fix = "Define what its #if, #ifdef or #ifndef asks for: define in the header, or -D NAME[=VALUE]."
+        what = f"{file_name} has a kernel {wanted} in line {near.line}, but {left_out}."
+        return CompileError(what, log=log, fix=fix)
     reason = f": {why}" if near.name.rpartition("::")[2] == wanted.rpartition("::")[2] and why else ""
     listed = ", ".join(map(_described, functions[:_MOST_LISTED]))
     more = f" and {len(functions) - _MOST_LISTED} more" if len(functions) > _MOST_LISTED else ""

@@ -126,6 +126,39 @@ def test_read_write_race_in_lockstep_is_still_a_race():
     assert "thread number 1" in str(fault)
 
 
+@pytest.mark.parametrize(
+    ("warps", "index", "sync", "reader", "writer"),
+    [
+        (1, "0", "", 1, "thread number 0"),
+        (1, "5", "", 0, "thread number 5"),
+        (2, "0", "", 32, "thread number 0"),
+        (2, "0", "__syncwarp();", 32, "a thread of warp 0"),
+        (2, "threadIdx.x % 32", "", 32, "thread number 0"),
+        (2, "threadIdx.x % 32", "__syncwarp();", 32, "a thread of warp 0"),
+        (2, "40", "", 0, "thread number 40"),
+    ],
+)
+@pytest.mark.parametrize("waits", [False, True], ids=["barriers", "mbarriers"])
+def test_read_by_all_names_another_thread_than_the_writer(warps, index, sync, reader, writer, waits):
+    own = "threadIdx.x < 32" if "%" in index else f"threadIdx.x == {index}"
+    waiting = """__shared__ unsigned long long bar;
+    const unsigned at = (unsigned)__cvta_generic_to_shared(&bar);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at) : "memory");
+    __syncthreads();"""
+    source = f"""extern "C" __global__ void k(float *out) {{
+    __shared__ float tile[64];
+    {waiting if waits else ""}
+    if ({own}) tile[threadIdx.x] = threadIdx.x;
+    {sync}
+    asm volatile("" ::: "memory"); // or a thread would keep what it wrote
+    out[threadIdx.x] = tile[{index}]; // planted
+}}"""
+    fault = caught(source, FLOATS, block=(32 * warps, 1, 1))
+    assert (fault.kind, fault.source_line) == (FaultKind.SHARED_RACE, line_of(source, "planted"))
+    assert fault.thread == (reader, 0, 0)
+    assert f"which {writer} wrote" in fault.detail
+
+
 @pytest.mark.parametrize("sync", ["__syncthreads();", "__syncwarp();"])
 def test_a_barrier_orders_them(sync):
     (out,), _ = run_cuda(RACE.replace("SYNC", sync), FLOATS)

@@ -105,6 +105,23 @@ def test_complaint_about_a_kernels_name_is_about_the_one_in_the_log(complaint, r
     assert absent.what.startswith("k.cu defines no kernel first. ")
 
 
+def test_kernel_that_the_preprocessor_leaves_out_is_said_to_be_there():
+    source = """__global__ void other() {}
+#ifdef FAST
+__global__ void k() {}
+#endif
+namespace n { __global__ void in() {} }
+"""
+    log = '__nv_name_map(1): error: identifier "%s" is undefined\n  name expression: "%s"'
+    error = explain(program(source), "k.cu", ["k"], STATUS, log % ("k", "k"))
+    left_out = "the preprocessor leaves it out: a condition around it does not hold"
+    assert error.what == f"k.cu has a kernel k in line 3, but {left_out}."
+    assert "-D NAME" in error.fix
+    elsewhere = explain(program(source), "k.cu", ["in"], STATUS, log % ("in", "in"))
+    assert elsewhere.what.startswith('k.cu defines no kernel in: identifier "in" is undefined. ')
+    assert elsewhere.fix == 'Set entry in the header, for example entry = "n::in".'
+
+
 def test_kernels_that_there_are_stand_nearest_first_and_eight_at_most():
     def listed(count):
         source = "".join(f"__global__ void kernel{i}() {{}}\n" for i in range(count))

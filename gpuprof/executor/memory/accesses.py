@@ -242,11 +242,21 @@ class Touch:
         settled = self.settled[np.where(known, held - SETTLED, 0)]
         return np.asarray(known & ((settled & mine) == mine))
 
-    def position(self, hit: Hit) -> tuple[tuple[int, int, int], int]:
-        """Return ((block, warp, lane), byte address) of a hit."""
+    def position(self, hit: Hit, met: int = 0) -> tuple[tuple[int, int, int], int]:
+        """Return ((block, warp, lane), byte address) of a hit.
+
+        Args:
+            hit: The hit.
+            met: The owner that it met. Of the threads that a row stands for, another one is named.
+        """
         row, column = hit
-        where = (int(self.block[row]), int(self.warp[row]), int(self.lane[row]))
-        return where, int(self.start[row]) + column * self.granule
+        block, warp, lane = int(self.block[row]), int(self.warp[row]), int(self.lane[row])
+        if 0 < met < SETTLED and warp_of(np.array([met], dtype=np.int32))[0] == warp:
+            if self.lead[0] > 1:
+                warp += 1
+            elif self.lead[1] > 1 and met == warp * 32 + lane + 1:
+                lane += 1
+        return (block, warp, lane), int(self.start[row]) + column * self.granule
 
     def at(self, owners: Owners, hit: Hit) -> int:
         """Return who touched the granule of a hit."""

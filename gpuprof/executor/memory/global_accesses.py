@@ -17,6 +17,8 @@ class Manner(Enum):
     """How an instruction touches global memory; the value is what a message calls it."""
 
     READ = "reads"
+    #: A plain load whose value an atomic compare-and-swap of the same word checks (`program.guesses`).
+    GUESS = "reads for a compare-and-swap"
     WRITE = "writes"
     #: A plain store of the value that another thread has stored without order.
     REPEATED = "writes the same to"
@@ -32,25 +34,26 @@ class Manner(Enum):
     @property
     def writes(self) -> bool:
         """Whether it changes memory."""
-        return self is not Manner.READ and self not in STRONG_READS
+        return self not in (Manner.READ, Manner.GUESS, *STRONG_READS)
 
 
 NEAR_READS = (Manner.NEAR_READ, Manner.NEAR_RELAXED_READ)
 RELAXED_READS = (Manner.RELAXED_READ, Manner.NEAR_RELAXED_READ)
 STRONG_READS = (Manner.STRONG_READ, Manner.RELAXED_READ, *NEAR_READS)
-STRONG = (*STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE)
+STRONG = (Manner.GUESS, *STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE)
 
 #: What each manner may not meet without order: with threads of any block, and of other blocks.
 CONFLICTS: dict[Manner, tuple[tuple[Manner, ...], tuple[Manner, ...]]] = {
     Manner.READ: ((Manner.REPEATED, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
-    Manner.WRITE: ((Manner.READ, *STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE), ()),
+    Manner.GUESS: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
+    Manner.WRITE: ((Manner.READ, *STRONG), ()),
     Manner.STRONG_READ: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
     Manner.RELAXED_READ: ((Manner.REPEATED,), (Manner.NEAR_WRITE,)),
     **dict.fromkeys(NEAR_READS, ((Manner.REPEATED,), (Manner.STRONG_WRITE, Manner.NEAR_WRITE))),
     Manner.STRONG_WRITE: ((Manner.READ, Manner.REPEATED), (*NEAR_READS, Manner.NEAR_WRITE)),
     Manner.NEAR_WRITE: (
         (Manner.READ, Manner.REPEATED),
-        (*STRONG_READS, Manner.STRONG_WRITE, Manner.NEAR_WRITE),
+        STRONG,
     ),
 }
 

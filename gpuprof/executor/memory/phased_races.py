@@ -224,7 +224,7 @@ class PhasedInterval(ProxiedInterval):
         for owners in (self.writer, self.updater):
             if hit := touch.conflict(owners):
                 text = f"{verb} {{0}}, which {self.name_at(touch, owners, hit)} wrote"
-                self.found(FaultKind.SHARED_RACE, touch, hit, text)
+                self.found(FaultKind.SHARED_RACE, touch, hit, text, met=touch.at(owners, hit))
         if hit := first_hit(~touch.held(self.written)):
             text = f"{verb} {{0}}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)

@@ -302,8 +302,8 @@ class Interval:
             self.found(FaultKind.ASYNC_COPY, touch, hit, "reads {0}, to which a copy is still in flight")
         for owners in (self.writer, self.updater):
             if hit := touch.conflict(owners):
-                who = self.name_at(touch, owners, hit)
-                self.found(FaultKind.SHARED_RACE, touch, hit, f"reads {{0}}, which {who} wrote")
+                text = f"reads {{0}}, which {self.name_at(touch, owners, hit)} wrote"
+                self.found(FaultKind.SHARED_RACE, touch, hit, text, met=touch.at(owners, hit))
         if hit := first_hit(~touch.held(self.written)):
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, "reads {0}, which was never written")
         touch.put_owner(self.reader)
@@ -336,9 +336,17 @@ class Interval:
         """Return what a message calls who touched the granule of a hit."""
         return name_of(touch.at(owners, hit), self.layout)
 
-    def found(self, kind: FaultKind, touch: Touch, hit: Hit, text: str, changed: Bools | None = None) -> None:
-        """Report what is wrong at a hit; `text` says it, with {0} for the byte."""
-        position, address = touch.position(hit)
+    def found(
+        self,
+        kind: FaultKind,
+        touch: Touch,
+        hit: Hit,
+        text: str,
+        changed: Bools | None = None,
+        met: int = 0,
+    ) -> None:
+        """Report what is wrong at a hit; `text` says it, with {0} for the byte, and `met` is who else."""
+        position, address = touch.position(hit, met)
         if changed is not None and len(changed) > 1 and len(self.written) == 1:
             # All blocks do the same, but not with the same values: name one whose values differ.
             lanes = np.broadcast_to(changed, (len(changed), touch.warps, 32))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the decoders of all instructions share: operands, destinations, predicates and counting sites."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,7 @@ class Coder:
             all others are written whole, without sparing idle lanes.
         shared_start: Address of the first byte of the kernel's own shared memory. Accesses subtract it, so
             that behind them a byte's number is its place in that memory.
+        guesses: `id` of each plain load whose value a compare-and-swap checks.
         sites: Instructions counted by themselves, so far.
         shared_granule: Bytes of the smallest access that may go to shared memory, so far.
         phased: Whether any instruction needs mbarriers or the copy engine.
@@ -49,6 +50,7 @@ class Coder:
     parameters: dict[str, int]
     passing: set[str]
     shared_start: int = 0
+    guesses: Collection[int] = ()
     sites: list[Site] = field(default_factory=list)
     shared_granule: int = 16
     phased: bool = False

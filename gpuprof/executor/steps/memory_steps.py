@@ -318,7 +318,7 @@ def address_reader(coder: Coder, item: Instruction, memory: Mem) -> Callable[[Ba
     return lambda batch: reinterpret(batch.registers[slot], wide)
 
 
-def _manner(item: Instruction, kind: str) -> Manner:
+def _manner(coder: Coder, item: Instruction, kind: str) -> Manner:
     """Return how an instruction touches memory; kind is "load", "store" or "atomic"."""
     if kind == "atomic":
         return Manner.NEAR_WRITE if is_for_its_block(item) else Manner.STRONG_WRITE
@@ -329,7 +329,9 @@ def _manner(item: Instruction, kind: str) -> Manner:
         return Manner.NEAR_READ if kind == "load" else Manner.NEAR_WRITE
     if STRONG & set(item.opcode):
         return Manner.STRONG_READ if kind == "load" else Manner.STRONG_WRITE
-    return Manner.READ if kind == "load" else Manner.WRITE
+    if kind == "load":
+        return Manner.GUESS if id(item) in coder.guesses else Manner.READ
+    return Manner.WRITE
 
 
 def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str) -> Space:
@@ -347,7 +349,7 @@ def space_of(coder: Coder, item: Instruction, memory: Mem, size: int, kind: str)
     name = next((part for part in item.opcode[1:] if part in _SPACES), "generic")
     if name in ("shared", "generic"):
         coder.shared_granule = min(coder.shared_granule, size)
-    line, offset, manner = item.line, memory.offset, _manner(item, kind)
+    line, offset, manner = item.line, memory.offset, _manner(coder, item, kind)
     remote = name == "generic" or names_cluster(item)
     parts = next((int(word[1:]) for word in item.opcode if word in ("v2", "v4", "v8")), 1)
 

@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Plain loads of a word whose value a compare-and-swap of the same word checks.
+
+The usual way to make an atomic operation that the hardware lacks reads the word, works out what should stand
+there, and swaps that in if the word is still what was read. What the load found is a guess: were it old, the
+swap would fail and bring the right value. So such a load may meet the swaps of others without an order.
+"""
+
+from collections.abc import Iterable
+
+from gpuprof.executor.program.flow import reads_and_writes
+from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Operand, Reg, Sym
+
+#: Spaces that no compare-and-swap goes to.
+_ELSEWHERE = {"const", "param", "nc"}
+#: What makes the same of the same operands; these alone tell that two addresses are one.
+_PURE = {"add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "cvt"}
+#: Says nothing about the place that an address names.
+_COPIES = {"mov", "cvta"}
+
+
+def checked_guesses(items: Iterable[Instruction]) -> set[int]:
+    """Return the loads whose value a compare-and-swap of the same word compares with.
+
+    Args:
+        items: The instructions of a function.
+
+    Returns:
+        `id` of each such load.
+    """
+    items = list(items)
+    swaps = [item for item in items if item.opcode[0] == "atom" and "cas" in item.opcode]
+    if not swaps:
+        return set()
+    writers: dict[str, list[Instruction]] = {}
+    for item in items:
+        for name in reads_and_writes(item)[1]:
+            writers.setdefault(name, []).append(item)
+    places = _Places(writers)
+    found: set[int] = set()
+    for swap in swaps:
+        memory, compared = swap.operands[1], swap.operands[2]
+        if isinstance(memory, Mem) and isinstance(compared, Reg):
+            wanted = places.of(memory), _bits(swap)
+            found |= {
+                id(item)
+                for item in _copied(compared.name, writers)
+                if _loads(item) and (places.of(item.operands[1]), _bits(item)) == wanted
+            }
+    return found
+
+
+def _loads(item: Instruction) -> bool:
+    return item.opcode[0] == "ld" and not _ELSEWHERE & set(item.opcode) and isinstance(item.operands[0], Reg)
+
+
+def _bits(item: Instruction) -> str:
+    return item.opcode[-1].lstrip("bsuf")
+
+
+def _copied(name: str, writers: dict[str, list[Instruction]]) -> list[Instruction]:
+    """Return the instructions, moves apart, whose results may be what a register holds."""
+    found, pending, seen = [], [name], {name}
+    while pending:
+        for item in writers.get(pending.pop(), ()):
+            if item.opcode[0] != "mov":
+                found.append(item)
+                continue
+            more = set(reads_and_writes(item)[0]) - seen
+            seen |= more
+            pending += more
+    return found
+
+
+class _Places:
+    """Numbers for what addresses are made of: the same for two that are made alike."""
+
+    def __init__(self, writers: dict[str, list[Instruction]]) -> None:
+        self._writers = writers
+        self._registers: dict[str, int] = {}
+        self._numbers: dict[object, int] = {}
+
+    def of(self, operand: Operand) -> tuple[int, int]:
+        """Return the number of an address's base and its distance from there."""
+        assert isinstance(operand, Mem)
+        return self._number(operand.base), operand.offset
+
+    def _number(self, operand: Operand) -> int:
+        if isinstance(operand, Reg):
+            if operand.name not in self._registers:
+                self._registers[operand.name] = self._new(operand)  # as long as it is being looked at
+                self._registers[operand.name] = self._made(operand)
+            return self._registers[operand.name]
+        if isinstance(operand, Mem):
+            return self._new(("memory", *self.of(operand)))
+        return self._new(operand)
+
+    def _made(self, register: Reg) -> int:
+        writers = self._writers.get(register.name, [])
+        if len(writers) != 1 or writers[0].guard is not None:
+            return self._new(register)
+        item = writers[0]
+        if item.opcode[0] in _COPIES and isinstance(item.operands[1], Reg | Imm | Sym):
+            return self._number(item.operands[1])
+        if item.opcode[0] in _PURE and "cc" not in item.opcode and item.operands[0] == register:
+            return self._new((item.opcode, *(self._number(operand) for operand in item.operands[1:])))
+        if item.opcode[0] == "ld" and "param" in item.opcode:
+            return self._number(item.operands[1])
+        return self._new(register)
+
+    def _new(self, what: object) -> int:
+        return self._numbers.setdefault(what, len(self._numbers))
