@@ -144,7 +144,8 @@ def _read_sizes(reader: TableReader, dimensions: tuple[str, ...]) -> str:
     try:
         parse_sizes(text, dimensions, "default_sizes")
     except InputError as error:
-        raise reader.error("default_sizes", f"is {text!r}: {error}") from error
+        what = error.what.removeprefix("default_sizes ").rstrip(".")
+        raise reader.error("default_sizes", what, error.fix) from error
     return text
 
 
