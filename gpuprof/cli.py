@@ -19,7 +19,7 @@ from gpuprof.commands.gating import FailOn, Strict
 from gpuprof.commands.options import Force, NcuPath, Open, Quiet, measuring_command
 from gpuprof.commands.settings import ConfiguredCommand
 from gpuprof.commands.tune_options import tune
-from gpuprof.errors import ExitCode, GpuprofError, reason
+from gpuprof.errors import ExitCode, GpuprofError, InputError, reason
 from gpuprof.kernels.catalog import shipped_ladder, shipped_names, shipped_operation
 
 if TYPE_CHECKING:
@@ -242,6 +242,7 @@ def main() -> None:
 def _run() -> int:
     """Run the command that the arguments name; its exit status."""
     try:
+        _refuse_empty(sys.argv[1:])
         return int(_command()(standalone_mode=False) or ExitCode.OK)
     except _CLICK_ERROR as error:
         return _usage_error(error)
@@ -259,6 +260,18 @@ def _run() -> int:
         where = f" ({os.fsdecode(error.filename)})" if isinstance(error.filename, str | bytes) else ""
         console.tell(f"gpuprof: The system refused what gpuprof needs: {reason(error)}{where}.")
         return ExitCode.ENVIRONMENT
+
+
+def _refuse_empty(arguments: list[str]) -> None:
+    """Refuse an argument of nothing, what a shell makes of a variable that is not set."""
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        option, equals, value = argument.partition("=")
+        if argument and not (option.startswith("--") and equals and not value):
+            continue
+        of = option if equals else before if before.startswith("-") else "An argument"
+        raise InputError(
+            f"{of} is empty.", fix="Give it a value, or leave it out: is a shell's variable unset?"
+        )
 
 
 def _command() -> Any:

@@ -119,6 +119,10 @@ class TableReader:
         self.fix = fix
         self._taken: set[str] = set()
 
+    @property
+    def _kind(self) -> str:
+        return "the file" if self.where.endswith(".toml") else "the header"
+
     def __contains__(self, key: str) -> bool:
         return key in self.table
 
@@ -131,7 +135,9 @@ class TableReader:
         self._taken.add(key)
         if key not in self.table:
             if default is None:
-                raise HeaderError(f"{self._at(key)}: the header lacks {self.name}{key}.", fix=self.fix)
+                raise HeaderError(
+                    f"{self._at(key)}: {self._kind} lacks {self.name}{key}.", fix=self._to_add(key)
+                )
             return default
         value = self.table.pop(key)
         if kind is float and is_integer(value) and abs(value) < 2**63:
@@ -191,6 +197,23 @@ class TableReader:
         """
         return HeaderError(f"{self._at(key)}: {self.name}{key} {problem}.", fix=fix)
 
+    def _to_add(self, key: str) -> str:
+        """What to do about a missing field: of a table that the example lacks, only what to write in it."""
+        if not self.path or f"[{self.name.rstrip('.')}]" in self.fix:
+            return self.fix
+        table = ".".join(part for part in self.path if isinstance(part, str))
+        listed = isinstance(self.path[-1], int)
+        return f"Write {key} = … under [[{table}]]." if listed else f"Write {key} = … under [{table}]."
+
+    def _those_known(self) -> str:
+        """What a table within the header takes: one of the header's own fields may stand too far down."""
+        if not self.path or not self._taken:
+            return ""
+        return (
+            f"{self.name.rstrip('.')} takes {', '.join(sorted(self._taken))}; "
+            f"fields of {self._kind} itself stand above its first [table]."
+        )
+
     def _at(self, key: str) -> str:
         """The file, with the line of a field where that is known."""
         path = (*self.path, *key.split("."))
@@ -204,5 +227,7 @@ class TableReader:
         """
         for key in self.table:
             near = difflib.get_close_matches(key, self._taken, n=1)
-            fix = f"Did you mean {self.name}{near[0]}?" if near else ""
-            raise HeaderError(f"{self._at(key)}: the header has an unknown field {self.name}{key}.", fix=fix)
+            fix = f"Did you mean {self.name}{near[0]}?" if near else self._those_known()
+            raise HeaderError(
+                f"{self._at(key)}: {self._kind} has an unknown field {self.name}{key}.", fix=fix
+            )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from gpuprof.commands.tables_shown import add_row, is_narrow, open_console, show
+from gpuprof.commands.tables_shown import add_row, fit, open_console, show
 from gpuprof.console import say_lines
 from gpuprof.devices.cards import card_names, load_card
 from gpuprof.devices.device import Device
@@ -19,16 +19,13 @@ def print_devices() -> None:
     """The GPUs that the driver shows, then the cards of the bundled table."""
     console = open_console()
     found, reason = _devices_here()
-    narrow = is_narrow(console)
     numbered = {str(number): device for number, device in enumerate(found)}
     if found:
-        show(console, _device_table("GPUs here", numbered, narrow=narrow))
+        _show_devices(console, "GPUs here", numbered)
     else:
         console.print(one_line(f"No GPU here: {reason}"), markup=False)
     console.print()
-    show(
-        console, _device_table("Known cards, executed on the CPU: theoretical peaks", _cards(), narrow=narrow)
-    )
+    _show_devices(console, "Known cards, executed on the CPU: theoretical peaks", _cards())
 
 
 def print_measured_rates() -> None:
@@ -109,18 +106,30 @@ def _rate_table(title: str, device: Device) -> object:
     return table
 
 
-def _device_table(title: str, devices: Mapping[str, Device], *, narrow: bool) -> object:
+def _show_devices(console: Any, title: str, devices: Mapping[str, Device]) -> None:
     from rich.table import Table
 
+    rows = [
+        {"--device": selector, **{name: write(device) for name, write in _COLUMNS.items()}}
+        for selector, device in devices.items()
+    ]
+    fitted = fit(console.width, rows, _DISPENSABLE, {"name": _NARROWEST_NAME})
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
-    table.add_column("--device", no_wrap=True)
-    table.add_column("name", overflow="fold", min_width=11)
-    columns = {name: write for name, write in _COLUMNS.items() if not (narrow and name in _DISPENSABLE)}
-    for name in columns:
-        table.add_column(name, justify="left" if name == "arch" else "right", no_wrap=True)
-    for selector, device in devices.items():
-        add_row(table, selector, device.name, *(write(device) for write in columns.values()))
-    return table
+    for name in fitted.columns:
+        folds = name == "name"
+        left = name in ("--device", "name", "arch")
+        table.add_column(
+            name,
+            justify="left" if left else "right",
+            no_wrap=not folds,
+            overflow="fold" if folds else "ellipsis",
+            min_width=_NARROWEST_NAME if folds else None,
+        )
+    for row in rows:
+        add_row(table, *(row[name] for name in fitted.columns))
+    show(console, table)
+    if remark := fitted.remark():
+        console.print(remark, style="dim", markup=False)
 
 
 def _known(value: float | None, digits: int) -> str:
@@ -128,10 +137,14 @@ def _known(value: float | None, digits: int) -> str:
 
 
 _COLUMNS: dict[str, Callable[[Device], str]] = {
+    "name": lambda device: device.name,
     "arch": lambda device: device.arch,
     "SMs": lambda device: str(device.sm_count),
     "memory": lambda device: f"{device.memory_bytes / 2**30:.0f} GiB",
     "GB/s": lambda device: _known(device.peak_bandwidth_gbps, 0),
     "FP32 TFLOP/s": lambda device: _known(device.peak_fp32_gflops and device.peak_fp32_gflops / 1e3, 1),
 }
-_DISPENSABLE = ("arch", "memory")
+#: What narrow terminals leave out, first that which goes first.
+_DISPENSABLE = ("arch", "memory", "SMs", "FP32 TFLOP/s", "name")
+#: Columns of a terminal in which a name can still be read.
+_NARROWEST_NAME = 11

@@ -3,11 +3,10 @@
 """`gpuprof list`: the ladders that come with gpuprof."""
 
 import json
-import textwrap
 from collections.abc import Callable
 from typing import Any
 
-from gpuprof.commands.tables_shown import add_row, is_narrow, open_console, show
+from gpuprof.commands.tables_shown import add_row, fit, open_console, show
 from gpuprof.console import say_lines
 from gpuprof.kernels.catalog import Ladder, shipped_ladder, shipped_names
 from gpuprof.kernels.kernel import Kernel
@@ -67,24 +66,24 @@ def _kernel_record(kernel: Kernel) -> dict[str, Any]:
 
 def _print_ladder(ladder: Ladder) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     console = open_console()
     title = f"gpuprof {ladder.operation.name}"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, title_style="bold")
-    narrow = is_narrow(console)
-    columns = [column for column in _COLUMNS if not (narrow and column in _DISPENSABLE)]
-    for column in columns:
-        table.add_column(
-            column, overflow="fold" if column == "idea" else "ellipsis", no_wrap=column != "idea"
-        )
-    for kernel in ladder.kernels:
-        add_row(table, *(_COLUMNS[column](kernel) for column in columns))
+    rows = [{column: write(kernel) for column, write in _COLUMNS.items()} for kernel in ladder.kernels]
+    fitted = fit(console.width, rows, _DISPENSABLE, {"idea": _NARROWEST_IDEA})
+    for column in fitted.columns:
+        folds = column == "idea"
+        table.add_column(column, overflow="fold" if folds else "ellipsis", no_wrap=not folds)
+    for row in rows:
+        add_row(table, *(row[column] for column in fitted.columns))
     show(console, table)
-    console.print("* any block with --block", style="dim")
+    notes = [fitted.remark(), "* any block with --block" if "block" in fitted.columns else ""]
     for study in dict.fromkeys(kernel.study for kernel in ladder.kernels if kernel.study.citation):
-        cited = f"Study {study.name}: {study.citation} {study.url}".strip()
-        for line in textwrap.wrap(one_line(cited), console.width):
-            console.print(line, style="dim", markup=False)
+        notes.append(f"Study {study.name}: {study.citation} {study.url}".strip())
+    for note in filter(None, notes):
+        show(console, Text(one_line(note), style="dim"))
     console.print()
 
 
@@ -102,4 +101,7 @@ _COLUMNS: dict[str, Callable[[Kernel], str]] = {
     "types": lambda kernel: "/".join(kernel.dtypes) or "varies",
     "idea": lambda kernel: kernel.idea or kernel.title,
 }
-_DISPENSABLE = ("study", "types")
+#: What narrow terminals leave out, first that which goes first.
+_DISPENSABLE = ("study", "types", "published as", "block")
+#: Columns of a terminal in which an idea can still be read.
+_NARROWEST_IDEA = 16

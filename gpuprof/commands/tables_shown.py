@@ -4,6 +4,8 @@
 
 import shutil
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gpuprof.console import say_lines
@@ -11,8 +13,8 @@ from gpuprof.text import one_line
 
 #: Width of a pipe, which has none of its own.
 _PIPE_COLUMNS = 110
-#: Below this a table leaves out what a reader can do without.
-_NARROW = 80
+#: Blanks between two columns.
+_GAP = 2
 
 
 def add_row(table: Any, *cells: str) -> None:
@@ -30,9 +32,63 @@ def open_console() -> Any:
     return Console(width=columns, highlight=False)
 
 
-def is_narrow(console: Any) -> bool:
-    """Whether tables leave out what a reader can do without."""
-    return bool(console.width < _NARROW)
+@dataclass(frozen=True)
+class Fitted:
+    """What of a table a terminal has room for.
+
+    Args:
+        columns: Those that are shown, in order.
+        hidden: The others.
+        whole_width: How wide a terminal would show all.
+    """
+
+    columns: tuple[str, ...]
+    hidden: tuple[str, ...]
+    whole_width: int
+
+    def remark(self) -> str:
+        """Which columns are left out; empty where none is."""
+        if not self.hidden:
+            return ""
+        return f"- hidden at this width: {', '.join(self.hidden)}; {self.whole_width} columns show all"
+
+
+def fit(
+    width: int,
+    rows: Sequence[Mapping[str, str]],
+    dispensable: Sequence[str],
+    folded: Mapping[str, int],
+) -> Fitted:
+    """Leave out whole columns where not all fit, so that no cell is cut.
+
+    Args:
+        width: Columns of the terminal.
+        rows: Cells by the heading of their column.
+        dispensable: What may go, first that which goes first.
+        folded: Columns whose text may go on in the next line, with the width that they need at least.
+    """
+    from rich.cells import cell_len
+
+    needed = {
+        name: min(
+            max(cell_len(one_line(text)) for text in (name, *(row[name] for row in rows))),
+            folded.get(name, sys.maxsize),
+        )
+        for name in rows[0]
+    }
+    hidden: list[str] = []
+
+    def taken() -> int:
+        shown = [cells for name, cells in needed.items() if name not in hidden]
+        return sum(shown) + _GAP * (len(shown) - 1)
+
+    whole = taken()
+    for name in dispensable:
+        if taken() <= width:
+            break
+        hidden.append(name)
+    shown = tuple(name for name in needed if name not in hidden)
+    return Fitted(shown, tuple(name for name in needed if name in hidden), whole)
 
 
 def show(console: Any, table: Any) -> None:

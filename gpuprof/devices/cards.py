@@ -64,7 +64,7 @@ def load_card(name: str) -> Device:
     names = ", ".join(nearest or card_names())
     raise InputError(
         f"gpuprof's table has no card {name!r}.",
-        fix=f"The nearest names are {names}." if nearest else f"The cards are {names}.",
+        fix=f"The nearest: {names}." if nearest else f"The cards are {names}.",
     )
 
 

@@ -8,6 +8,7 @@ differ in their parameters only: each is a `[[variants]]` entry.
 """
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,6 +120,11 @@ def read_kernels(
     """
     found = header_span(source)
     if found is None:
+        if (line := _open_header(source)) is not None:
+            raise HeaderError(
+                f"{path}:{line}: the header that starts here has no end.",
+                fix="Write */ on a line of its own between the header and the code.",
+            )
         raise HeaderError(
             f"{path} has no /*gpuprof … */ header at its top.", fix=_how_to_start(asked, find_operation)
         )
@@ -220,6 +226,12 @@ def header_span(source: str) -> tuple[int, int] | None:
     return None if end < 0 else (opening.end(), end)
 
 
+def _open_header(source: str) -> int | None:
+    """The line on which a header begins that nothing ends; None where there is none."""
+    closed = header_span(f"{source}*/")
+    return None if closed is None else source[: closed[0]].count("\n") + 1
+
+
 def _without_comments(code: str) -> str:
     """Code without its comments; what follows an open comment is part of it."""
     parts, position = [], 0
@@ -237,9 +249,11 @@ def _without_comments(code: str) -> str:
 
 
 def _read_operation(reader: TableReader, find_operation: FindOperation, asked: Operation | None) -> Operation:
-    key = "operation" if "operation" in reader or asked is not None else "problem"
-    if "problem" in reader:
-        key = "problem"
+    key = "problem" if "problem" in reader else "operation"
+    path = Path(reader.where)
+    if asked is None and (path.parent / "operation.toml").is_file():
+        folder = shlex.quote(str(path.parent))
+        reader.fix = f"An operation.toml stands beside it: gpuprof run {folder} -k {shlex.quote(path.stem)}"
     name = reader.take(key, str, asked.name if asked else None)
     if declares_operation(reader):
         return read_operation(reader, name, title_key="operation_title")
@@ -251,7 +265,9 @@ def _read_operation(reader: TableReader, find_operation: FindOperation, asked: O
         raise
     except InputError as error:
         what = f"is {name!r}: {error.what[:1].lower()}{error.what[1:].rstrip('.')}"
-        raise reader.error(key, what, error.fix) from error
+        own = f" If a folder declares it: gpuprof run FOLDER -k {shlex.quote(path.name)}"
+        fix = error.fix if error.fix.startswith("Did you mean") else error.fix + own
+        raise reader.error(key, what, fix) from error
     reader.fix = minimal_header(operation)
     return operation
 
@@ -422,7 +438,9 @@ def _read_options(reader: TableReader, operation: Operation) -> Mapping[str, str
 def _read_integers(reader: TableReader, key: str) -> Mapping[str, int]:
     values = reader.take(key, dict, {})
     for name, value in values.items():
-        if not is_identifier(name) or not is_integer(value) or abs(value) >= 2**63:
+        if not is_identifier(name):
+            raise reader.error(f"{key}.{name}", "must be a name of letters, digits and _, as C takes it")
+        if not is_integer(value) or abs(value) >= 2**63:
             raise reader.error(f"{key}.{name}", f"must name an integer, not {value!r}")
     return cast("Mapping[str, int]", values)
 

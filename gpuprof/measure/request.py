@@ -23,6 +23,10 @@ from gpuprof.text import Extent, format_extent
 
 #: Largest extent: kernels take sizes as 32-bit integers, and tile arithmetic needs headroom above them.
 MAX_EXTENT = 2**31 - 2**16
+#: What to do where a kernel without parameters is given one.
+NO_PARAMETERS = (
+    "It has none: write NAME = VALUE under [parameters] in its header, and use NAME in its source."
+)
 #: Sets of parameters of one kernel in one run: each is compiled, proved and measured.
 MOST_VARIANTS = 256
 
@@ -117,7 +121,7 @@ def select(kernel: Kernel, params: Mapping[str, Sequence[int]], name: str) -> Se
     for parameter in params:
         if parameter not in kernel.parameters:
             known = ", ".join(f"{key} (now {value})" for key, value in kernel.parameters.items())
-            fix = f"It has {known}." if known else "It has none."
+            fix = f"It has {known}." if known else NO_PARAMETERS
             fix = did_you_mean(parameter, kernel.parameters, fix)
             if parameter in kernel.constants:
                 fix = f"{parameter} is a constant of its source. {fix}"

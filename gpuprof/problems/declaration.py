@@ -46,7 +46,10 @@ def load_operation(path: Path) -> Operation:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except PATH_ERRORS as error:
-        raise HeaderError(f"Cannot read the operation {path}: {reason(error)}.") from error
+        raise HeaderError(
+            f"Cannot read the operation {path}: {reason(error)}.",
+            fix="gpuprof run takes .cu files, or a folder with operation.toml; docs/operations.md shows one.",
+        ) from error
     reader = TableReader(read_toml(text, str(path)), Place(str(path), text), fix=_EXAMPLE)
     operation = read_operation(reader, reader.take("name", str))
     reader.finish()
@@ -141,7 +144,8 @@ def _read_sizes(reader: TableReader, dimensions: tuple[str, ...]) -> str:
     try:
         parse_sizes(text, dimensions, "default_sizes")
     except InputError as error:
-        raise reader.error("default_sizes", f"is {text!r}: {error}") from error
+        what = error.what.removeprefix("default_sizes ").rstrip(".")
+        raise reader.error("default_sizes", what, error.fix) from error
     return text
 
 

@@ -23,18 +23,20 @@ def parse_sizes(text: str, names: tuple[str, ...], option: str = "--sizes") -> t
         InputError: A size is malformed or negative.
     """
     shape = "x".join(map(str.upper, names))
+    how = f"Write 4096 or {shape}, as numbers." if len(names) > 1 else "Write a number, such as 4096."
     sizes = []
-    for item in split_list(text, option):
+    for written in split_list(text, option, lower=False):
+        item = written.lower()
         if item.startswith("-") or "x-" in item:
-            raise InputError(f"{option} {item!r} is negative.", fix="A size is at least 1.")
+            raise InputError(f"{option} {written!r} is negative.", fix="A size is at least 1.")
         if not is_size(item):
-            raise InputError(f"{option} {item!r} is not a size.", fix=f"Write 4096 or {shape}, as numbers.")
+            raise InputError(f"{option} {written!r} is not a size.", fix=how)
         extents = tuple(map(int, item.split("x")))
         if len(extents) == 1:
             extents *= len(names)
         if len(extents) != len(names):
             raise InputError(
-                f"{option} {item!r} has {len(extents)} extents; this problem has {len(names)}: {shape}.",
+                f"{option} {written!r} has {len(extents)} extents; this problem has {len(names)}: {shape}.",
                 fix=f"Write one number or {shape}." if len(names) > 1 else "Write one number.",
             )
         sizes.append(extents)

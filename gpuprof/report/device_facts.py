@@ -89,12 +89,17 @@ def device_facts(device: Device) -> tuple[tuple[str, str], ...]:
             "Measured copy bandwidth",
             numbers.gbps(copy)
             if copy
-            else f"not measured: {device.measured_copy_bandwidth_reason or 'no reason was recorded'}",
+            else f"not measured: {device.measured_copy_bandwidth_reason or _no_copy(device)}",
         ),
         ("Theoretical float32 peak", _known(device.peak_fp32_gflops, numbers.gflops)),
         ("Theoretical float64 peak", _known(device.peak_fp64_gflops, numbers.gflops)),
         *((("Measured rates", device.measured_rates_reason),) if device.measured_rates_reason else ()),
     )
+
+
+def _no_copy(device: Device) -> str:
+    """Why nothing was copied on a device whose record does not say so."""
+    return "no reason was recorded" if device.source == "driver" else "there was no GPU to copy on"
 
 
 def _known(value: float | None, write: Callable[[float], str]) -> str:

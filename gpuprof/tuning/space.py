@@ -14,7 +14,7 @@ from gpuprof.kernels.candidates import BLOCK
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, check_block, configure
 from gpuprof.measure.case import Case
-from gpuprof.measure.request import Selection
+from gpuprof.measure.request import NO_PARAMETERS, Selection
 from gpuprof.problems.problem import Problem
 from gpuprof.results import OTHER_REASONS, Measurement, TunedPoint
 from gpuprof.text import Extent, format_extent
@@ -226,7 +226,7 @@ def _check_names(selections: Sequence[Selection], wanted: Wanted) -> None:
     for name in wanted.values:
         if name not in known:
             who = kernels[0].id if len(kernels) == 1 else "None of the kernels"
-            has = f"There are {', '.join(known)}." if known else "They have none."
+            has = f"There are {', '.join(known)}." if known else NO_PARAMETERS
             verb = "has no" if len(kernels) == 1 else "has a"
             raise InputError(f"{who} {verb} parameter {name!r}.", fix=did_you_mean(name, known, has))
     if wanted.blocks and not any(kernel.launch.any_block for kernel in kernels):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gpuprof.devices.cards import card_names, cards, device_for_arch, granularity, load_card
 from gpuprof.devices.device import Device, parse_arch
 from gpuprof.errors import InputError
+from gpuprof.report.device_facts import device_facts
 
 DOCUMENT = tomllib.loads(resources.files("gpuprof.devices").joinpath("cards.toml").read_text("utf-8"))
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120")
@@ -60,6 +61,11 @@ def test_peaks_are_the_published_ones(name):
     assert device.peak_fp64_gflops > 0
     assert device.source == "table"
     assert device.measured_copy_bandwidth_gbps is None
+
+
+def test_report_says_why_nothing_was_copied_on_a_card_of_the_table():
+    facts = dict(device_facts(load_card("h200")))
+    assert facts["Measured copy bandwidth"] == "not measured: there was no GPU to copy on"
 
 
 def test_h200_is_what_a_driver_reports():

@@ -296,7 +296,11 @@ def test_mistake_gets_its_sentence_and_nothing_is_measured(tmp_path, arguments, 
         (["gemm", "--device", "0", "--arch", "sm_90"], "--arch does not go with a real GPU"),
         (["gemm", *NONE, "--sizes", "9" * 5000], "--sizes"),
         (["gemm", "--device", "9" * 5000], "is not a device."),
-        (["gemm", "-k", "naive", *NONE, "--block", ""], "--block '' has an empty entry."),
+        (["gemm", "-k", "naive", *NONE, "--block", ""], "--block is empty."),
+        (["gemm", *NONE, "--sizes="], "--sizes is empty."),
+        (["gemm", "-k", "naive", *NONE, "-o", ""], "-o is empty."),
+        (["report", ""], "An argument is empty."),
+        (["gemm", *NONE, "--sizes", "12O"], "--sizes '12O' is not a size."),
     ],
 )
 def test_mistake_beyond_the_command_line_gets_its_sentence_too(tmp_path, arguments, words):

@@ -261,7 +261,7 @@ def test_without_dask_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ToolError) as error:
         sites_in("local:1", "sim")
-    assert "gpuprof[cluster]" in error.value.fix
+    assert "pip install '.[cluster]' in gpuprof's checkout" in error.value.fix
 
 
 def test_doctor_tells_of_a_cluster(cluster, capsys):

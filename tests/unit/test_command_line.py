@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from rich.cells import cell_len
 from unit_support import gpuprof, write_transpose_kernel
 
 from gpuprof import load
@@ -333,13 +334,24 @@ def test_did_you_mean():
 # Colour and width.
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("columns", [40, 60, 80, 120])
 @pytest.mark.parametrize("arguments", [["list", "softmax"], ["devices"], ["report", "r.json"]])
 def test_nothing_is_wider_than_the_terminal(measured, arguments, columns):
     process = gpuprof(*arguments, cwd=measured, environment={"COLUMNS": str(columns), "TERM": "dumb"})
     assert process.returncode == ExitCode.OK
     assert "\x1b" not in process.stdout
     assert max(len(line) for line in process.stdout.splitlines()) <= columns
+    assert "…" not in process.stdout  # no cell is cut: whole columns are left out
+
+
+def test_narrow_list_names_what_it_hides_and_breaks_no_address(tmp_path):
+    narrow = gpuprof("list", "gemm", cwd=tmp_path, environment={"COLUMNS": "60", "TERM": "dumb"}).stdout
+    assert "- hidden at this width: published as, study, types; " in narrow
+    assert "float4_multi           16x16" in narrow
+    wide = gpuprof("list", "gemm", cwd=tmp_path, environment={"COLUMNS": "110", "TERM": "dumb"}).stdout
+    assert "hidden" not in wide
+    assert "https://www.zywvvd.com/notes/study/deep-learning/speed-up/cuda-shared-memory" in wide
+    assert all(cell_len(line) <= 110 for line in wide.splitlines())
 
 
 @pytest.mark.parametrize("command", list(typer.main.get_command(app).commands))

@@ -162,7 +162,11 @@ def test_default_of_a_scalar_may_be_any_number_that_its_type_holds(read, kind, d
         ('["rows", "columns"]\ndefault', '["rows", "x"]\ndefault', "names 'x', which something else"),
         ('["rows", "columns"]\ndefault', '["rows", "threads"]\ndefault', "'threads', which formulas use"),
         ("scalars.s]", "scalars.u]", "names 'u', which formulas use"),
-        ('"8x16,32"', '"8x16x2"', "default_sizes is '8x16x2': .* has 3 extents"),
+        (
+            '"8x16,32"',
+            '"8x16x2"',
+            "default_sizes '8x16x2' has 3 extents; this problem has 2: ROWSxCOLUMNS\\. W",
+        ),
         ('dtype = "f64"', 'dtype = "f80"', r"arrays\.y\.dtype is 'f80', not real or one of f32"),
         ('["rows", "columns"]\nrole', "[]\nrole", r"arrays\.y\.shape must be one to five formulas"),
         ('["rows", "columns"]\nrole', '["1", "1", "1", "1", "1", "1"]\nrole', "one to five formulas"),

@@ -152,13 +152,18 @@ def test_line_comments_may_stand_before_the_header():
         "/* plain */",
         "int x;\n" + MINIMAL["gemm"],
         "/*gpuprofile */",
-        "/*gpuprof\ntitle='x'",
     ],
 )
 def test_missing_header_names_the_command_that_writes_one(source):
     error = refusal(source, "transpose")
     assert error.what == f"{PATH} has no /*gpuprof … */ header at its top."
     assert error.fix == "gpuprof new transpose START.cu writes a file to start from, with such a header."
+
+
+def test_header_without_an_end_is_told_so_where_it_starts():
+    error = refusal("// one\n/*gpuprof\ntitle='x'\n__global__ void mine() {}", "transpose")
+    assert error.what == f"{PATH}:2: the header that starts here has no end."
+    assert "Write */" in error.fix
 
 
 def test_missing_header_of_no_known_operation_leads_to_one_that_declares_its_own():
@@ -182,7 +187,7 @@ def test_value_that_breaks_the_parser_is_not_toml(value):
 @pytest.mark.parametrize("field", ["problem", "arguments", "block", "grid"])
 def test_missing_field_is_named_and_the_example_shown(field):
     error = refusal(header(**{field: ""}))
-    where = f"launch.{field}" if field in ("block", "grid") else field
+    where = {"block": "launch.block", "grid": "launch.grid", "problem": "operation"}.get(field, field)
     assert said(error) == f"{PATH}: the header lacks {where}."
     assert "/*gpuprof" in error.fix
     assert ('operation = "gemm"' in error.fix) == (field != "problem")
@@ -190,6 +195,39 @@ def test_missing_field_is_named_and_the_example_shown(field):
 
 def test_file_without_a_title_is_called_by_its_id():
     assert parse_kernel(header(title=""), PATH).title == "mine"
+
+
+@pytest.mark.parametrize(
+    ("extra", "fix"),
+    [
+        ("[[require]]\nbecause = 'x'", "Write condition = … under [[require]]."),
+        ("[workspace.partial]\ndtype = 'i32'", "Write shape = … under [workspace.partial]."),
+        ("[[variants]]\ntitle = 'x'", "Write id = … under [[variants]]."),
+    ],
+)
+def test_missing_field_of_a_table_that_the_example_lacks_is_all_that_is_asked_for(extra, fix):
+    assert refusal(MINIMAL["gemm"].replace("*/", f"{extra}\n*/", 1)).fix == fix
+
+
+def test_field_of_the_header_that_stands_in_a_table_is_told_where_it_belongs():
+    error = refusal(MINIMAL["gemm"].replace("*/", "rung = 3\n*/", 1))
+    assert said(error) == f"{PATH}: the header has an unknown field launch.rung."
+    assert error.fix.startswith("launch takes any_block, block, ")
+    assert error.fix.endswith("; fields of the header itself stand above its first [table].")
+
+
+def test_kernel_beside_an_operation_is_told_how_its_folder_runs(tmp_path):
+    (tmp_path / "operation.toml").touch()
+    with pytest.raises(HeaderError) as caught:
+        parse_kernel(header(problem=""), tmp_path / "mine.cu")
+    assert caught.value.what.endswith("the header lacks operation.")
+    assert caught.value.fix.endswith(f": gpuprof run {tmp_path} -k mine")
+
+
+def test_operation_that_is_not_shipped_may_be_that_of_a_folder():
+    error = refusal(header(problem='operation = "saxpy"'))
+    assert error.fix.endswith(" If a folder declares it: gpuprof run FOLDER -k mine.cu")
+    assert refusal(header(problem='operation = "transpse"')).fix == "Did you mean transpose?"
 
 
 def test_header_without_an_operation_is_of_the_one_asked_for():
@@ -260,7 +298,7 @@ def test_missing_launch_section_is_named():
         (header(extra="parameters = { TILE = 'x' }"), "parameters.TILE must name an integer, not 'x'"),
         (header(extra="parameters = { TILE = 1.5 }"), "parameters.TILE must name an integer"),
         (header(extra="parameters = { TILE = true }"), "parameters.TILE must name an integer, not True"),
-        (header(extra="parameters = { 'T-ILE' = 3 }"), "parameters.T-ILE must name an integer"),
+        (header(extra="parameters = { 'T-ILE' = 3 }"), "parameters.T-ILE must be a name of letters"),
         (header(extra="require = 'M > 3'"), "require must be a list"),
         (header(extra="require = ['M > 3']"), "require"),
         (header(extra="require = [3]"), "require"),

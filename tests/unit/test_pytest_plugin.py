@@ -218,7 +218,7 @@ def test_scale(gpuprof):
         "--gpuprof-device=sim:h20",
     )
     text = result.stdout.str()
-    assert "InputError: gpuprof's table has no card 'h20'. The nearest names are h200" in text
+    assert "InputError: gpuprof's table has no card 'h20'. The nearest: h200" in text
     assert "measure(gpuprof)" in text
     assert "site-packages" not in text
     assert "process.py" not in text

@@ -60,6 +60,8 @@ def test_good_sizes(text, names, sizes):
         ("12 34", GEMM, "--sizes '12 34' is not a size.", "Write 4096 or MxNxK, as numbers."),
         ("١٢", GEMM, "--sizes '١٢' is not a size.", "Write 4096 or MxNxK, as numbers."),
         ("128;256", GEMM, "--sizes '128;256' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("12O", GEMM, "--sizes '12O' is not a size.", "Write 4096 or MxNxK, as numbers."),
+        ("abc", ("n",), "--sizes 'abc' is not a size.", "Write a number, such as 4096."),
         ("abc", TRANSPOSE, "--sizes 'abc' is not a size.", "Write 4096 or NXxNY, as numbers."),
         (
             "1x2",

@@ -25,7 +25,7 @@ _HEARTBEAT_S = 60.0
 _CONNECT_S = 20.0
 #: What Dask calls a scheduler by: a protocol, which may be left out, a host and a port.
 _ADDRESS = re.compile(r"(?:[a-z]+://)?(?:[\w.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
-MISSING_FIX = "Install it with gpuprof's extra: pip install 'gpuprof[cluster]'."
+MISSING_FIX = "Install it with gpuprof's extra: pip install '.[cluster]' in gpuprof's checkout."
 
 
 @dataclass(frozen=True, slots=True)
