@@ -16,6 +16,8 @@ from gpuprof.measure.protocol import Open, Opened, Refused, decode, encode
 from gpuprof.measure.transport import PlaceLost, WorkerVanished
 
 _POLL_S = 0.1
+#: How long a reply may be on its way until it is asked whether the worker that has it is still there.
+_FETCH_S = 5.0
 #: How long opening may take: drivers on cold machines are slow.
 _OPEN_S = 180.0
 #: How long a worker that vanished is given to come back.
@@ -168,8 +170,15 @@ class ClusterWorker:
         return answer
 
     def _reply(self, future: Any) -> remote.Reply:
-        if future.status == "finished":
-            reply = future.result()
+        while future.status == "finished":
+            try:
+                reply = future.result(timeout=_FETCH_S)
+            except TimeoutError:  # it is slow, or went with the worker that has it
+                signals.check()
+                if self._closed.is_set():
+                    raise WorkerDied("the run ends") from None
+                self._check_presence()
+                continue
             assert isinstance(reply, remote.Reply)
             return reply
         signals.check()
