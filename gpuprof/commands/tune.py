@@ -270,4 +270,4 @@ class _Place:
     @property
     def is_elsewhere(self) -> bool:
         """Whether they could not stay where they were asked for."""
-        return self.json != self.asked_for
+        return self._file is not None and self._file.is_elsewhere

@@ -32,8 +32,6 @@ from gpuprof.executor.steps.batch import MOST_PERIODS, Batch, EndOfSample
 _FEW_BATCHES = 12
 #: What a batch takes however few blocks it has, in blocks.
 _BATCH_COSTS = 8
-
-
 #: Instructions of a batch, those of turns that are passed over among them. What keeps it from going on for
 #: ever is how many steps it may take, or how far it is wanted.
 _BUDGET = 1000 * DEFAULT_BUDGET
@@ -213,7 +211,7 @@ class _Traced:
         """As a guide does."""
         return MOST_PERIODS
 
-    def let_pass(self, batch: Batch, time: NDArray[np.int64], threads: NDArray[np.int64]) -> None:
+    def let_pass(self, batch: Batch, time: NDArray[np.int64]) -> None:
         """As a guide does."""
         now = self._now[batch.order.first]
         now += time

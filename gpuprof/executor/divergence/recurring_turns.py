@@ -366,7 +366,7 @@ class _Counts:
             loop.repeat(periods, self._loops[number])
         for number, group in batch.shared_groups.items():
             group.repeat(periods, self._groups.get(number, {}))
-        batch.guide.let_pass(batch, passed, threads)
+        batch.guide.let_pass(batch, passed)
         return threads
 
 

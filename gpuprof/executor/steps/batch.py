@@ -115,16 +115,12 @@ class Guide(Protocol):
     def most_periods(self, batch: "Batch", passed: NDArray[np.int64]) -> int:
         """Return how often so much time of each block may pass before anything changes in how it runs."""
 
-    def let_pass(self, batch: "Batch", time: NDArray[np.int64], threads: NDArray[np.int64]) -> None:
+    def let_pass(self, batch: "Batch", time: NDArray[np.int64]) -> None:
         """Turns are passed over, because they are known.
 
         Args:
             batch: The batch.
             time: The time of each block that they would take.
-            threads: How many threads would run each basic block.
-
-        Raises:
-            EndOfSample: Nothing more of the batch is to be run.
         """
 
 

@@ -5,7 +5,7 @@
 import numpy as np
 
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.masks import Mask
+from gpuprof.executor.lanes.masks import WARP, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.global_memory import moved_dtype
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
@@ -76,7 +76,7 @@ def _load(coder: Coder, item: Instruction) -> Step:
         to = in_shared(batch, item.line, mask, to, length, remote=True)
         if batch.hollow:
             batch.bulk.bring(columns, mask, length)
-            _overlook(batch, _first(start, mask))
+            _overlook(batch, int(np.broadcast_to(start, (batch.blocks, batch.warps, WARP))[mask.first()]))
             return
         for column, part in by_number(columns, mask):
             pattern = batch.bulk.pattern(to, length, part)
@@ -155,13 +155,6 @@ def _overlook(batch: Batch, address: int) -> None:
     if trace is not None and not trace.overlooks:
         buffer = batch.memory.holding(address, address + 1)
         trace.overlooks = buffer is not None and buffer.address in trace.maps
-
-
-def _first(values: Lanes, mask: Mask) -> int:
-    """Return the value of the first lane in a set that is not empty."""
-    lanes, _ = np.broadcast_arrays(mask.lanes, values)
-    place = np.unravel_index(int(lanes.argmax()), lanes.shape)
-    return int(np.broadcast_to(values, lanes.shape)[place])
 
 
 def _box(

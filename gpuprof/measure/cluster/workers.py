@@ -150,10 +150,7 @@ class ClusterWorker:
         future.add_done_callback(lambda _: done.set())
         try:
             while not done.wait(_POLL_S):
-                signals.check()
-                if self._closed.is_set():
-                    raise WorkerDied("the run ends")
-                self._check_presence()
+                self._check_worth_waiting()
             reply = self._reply(future)
         finally:
             future.release()
@@ -174,10 +171,7 @@ class ClusterWorker:
             try:
                 reply = future.result(timeout=_FETCH_S)
             except TimeoutError:  # it is slow, or went with the worker that has it
-                signals.check()
-                if self._closed.is_set():
-                    raise WorkerDied("the run ends") from None
-                self._check_presence()
+                self._check_worth_waiting()
                 continue
             assert isinstance(reply, remote.Reply)
             return reply
@@ -186,7 +180,10 @@ class ClusterWorker:
             raise WorkerDied(f"the cluster's worker failed: {future.exception()!r}")
         raise WorkerVanished(self._seat.connection.lost or self._vanished)
 
-    def _check_presence(self) -> None:
+    def _check_worth_waiting(self) -> None:
+        signals.check()
+        if self._closed.is_set():
+            raise WorkerDied("the run ends")
         if not self._seat.connection.is_there(self._address):
             raise WorkerVanished(self._seat.connection.lost or self._vanished)
 
