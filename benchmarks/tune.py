@@ -23,6 +23,7 @@ from tune_live import live
 from tune_strategies import Trace, strategies
 from tune_table import SPACES, Recording, Table, count_rest, read_table, record
 
+from gpuprof.tuning.estimate import estimated_us
 from gpuprof.tuning.ties import bound_of
 
 #: Timings after which a search is looked at.
@@ -91,7 +92,6 @@ def _ranking(table: Table) -> str:
     ]
     if len(both) < 3:
         return "Bounds are not recorded."
-    bounds, times = map(_ranks, zip(*both, strict=True))
     fastest = min(time for _, time in both)
     # Bounds alone do not tell the order of equals: it is drawn.
     rng = random.Random(0)
@@ -100,11 +100,24 @@ def _ranking(table: Table) -> str:
         rng.shuffle(both)
         lowest = sorted(both, key=lambda pair: pair[0])[:_BUDGET]
         shares.append(fastest / min(time for _, time in lowest))
+    guesses = [
+        (guess, time_us)
+        for one, time_us in held
+        if (guess := estimated_us(one, table.device)) is not None and time_us is not None
+    ]
+    lowest = sorted(guesses)[:_BUDGET]
     return (
-        f"Of {len(both):,} bounds the rank correlation with times is"
-        f" {statistics.correlation(bounds, times):.2f}; the {_BUDGET} lowest hold one of"
-        f" {statistics.median(shares):.3f} of the best of these (median over the orders of equals)."
+        f"Of {len(both):,} bounds the rank correlation with times is {_correlation(both):.2f}; the {_BUDGET}"
+        f" lowest hold one of {statistics.median(shares):.3f} of the best of these (median over the orders of"
+        f" equals). Of the estimates that a search begins from it is {_correlation(guesses):.2f}, and"
+        f" {fastest / min(time for _, time in lowest):.3f}."
     )
+
+
+def _correlation(pairs: list[tuple[float, float]]) -> float:
+    """The rank correlation of two figures."""
+    one, other = map(_ranks, zip(*pairs, strict=True))
+    return statistics.correlation(one, other)
 
 
 def _ranks(values: tuple[float, ...]) -> list[float]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuprof.devices.device import Device
 from gpuprof.tuning.built import Built, resident_warps
+from gpuprof.tuning.estimate import estimated_us
 from gpuprof.tuning.search import scaled
 from gpuprof.tuning.surrogate import Vector, completed
 from gpuprof.tuning.work import work_of
@@ -56,7 +57,24 @@ def bounded(points: Sequence[Built], features: Vector, guess: Vector) -> Vector:
         features: As of `features_of`.
         guess: What is thought of each without counts, as a logarithm.
     """
-    known = np.array([math.nan if one.bound_us is None else math.log(one.bound_us) for one in points])
+    return _carried_on([one.bound_us for one in points], features, guess)
+
+
+def estimated(points: Sequence[Built], device: Device, features: Vector, guess: Vector) -> Vector:
+    """The logarithm of what every point may take, by its own counts or as those of the counted ones suggest.
+
+    Args:
+        points: All of a search.
+        device: What they run on.
+        features: As of `features_of`.
+        guess: What is thought of each without counts, as a logarithm.
+    """
+    return _carried_on([estimated_us(one, device) for one in points], features, guess)
+
+
+def _carried_on(times_us: Sequence[float | None], features: Vector, guess: Vector) -> Vector:
+    """Logarithms of times, also of points that have none."""
+    known = np.array([math.nan if us is None else math.log(us) for us in times_us])
     if np.isnan(known).all():
         return guess
     found: Vector = completed(scaled(features), known[:, None])[:, 0]

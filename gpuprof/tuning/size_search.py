@@ -14,7 +14,7 @@ from gpuprof.measure.case import Case
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Measurement, Tuned
 from gpuprof.tuning.built import Built
-from gpuprof.tuning.features import bounded, features_of, sketch, with_work
+from gpuprof.tuning.features import bounded, estimated, features_of, sketch, with_work
 from gpuprof.tuning.search import PROMISING, Search
 from gpuprof.tuning.space import Candidate, Point, Space, rule_out
 from gpuprof.tuning.ties import bound_of, tied_by_bound, tied_by_time, value_of
@@ -120,7 +120,12 @@ class SizeSearch:
         features, guess = features_of(built, self._device), sketch(built, self._device)
         first = [index for index, point in enumerate(self._points) if point in self._defaults]
         promising = PROMISING if any(one.bound_us for one in built) else 1.0
-        prior = bounded(built, features, guess)
+        # What is asked for is a time where times decide, else a bound.
+        prior = (
+            estimated(built, self._device, features, guess)
+            if self._timed
+            else bounded(built, features, guess)
+        )
         self._search = Search(with_work(built, features), prior, first, self._seed, promising)
         for point, measurement in self.measured.items():
             self._tell(point, measurement)

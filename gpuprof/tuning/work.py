@@ -73,7 +73,7 @@ def _bounds(one: Built, parts: Sequence[str], small_us: float) -> list[float]:
 
 def _accesses(one: Built) -> list[float]:
     """How a warp's accesses are cut, how many it makes, and how much is under way at a time."""
-    counts, warps = _counts(one), _warps(one)
+    counts, warps = counts_of(one), warps_of(one)
     row = [math.log1p(counts.get(name, 0.0) / max(1.0, counts.get(over, 0.0))) for name, over in _RATIOS]
     row += [math.log1p(counts.get(name, 0.0) / warps) for name in _OF_WARPS]
     # What a warp asks for before it waits: all of its loads, or those between two barriers.
@@ -85,12 +85,13 @@ def _accesses(one: Built) -> list[float]:
 def _pipes(counted: Sequence[Built]) -> Vector:
     """Instructions of each pipe: two kernels of one bound differ in what else their warps do."""
     names = [f"pipe_{pipe}_instructions" for pipe in PIPES]
-    counts = np.array([[_counts(one).get(name, 0.0) for name in names] for one in counted])
+    counts = np.array([[counts_of(one).get(name, 0.0) for name in names] for one in counted])
     found: Vector = np.log(counts + _FEW * counts.max(axis=0) + 1)
     return found
 
 
-def _counts(one: Built) -> dict[str, float]:
+def counts_of(one: Built) -> dict[str, float]:
+    """A point's exact counts that are known."""
     return {
         name: float(counter.value)
         for name, counter in one.measurement.executor_counters.items()
@@ -105,7 +106,7 @@ def _both(bound: Bound | None) -> tuple[float, float]:
     return bound.least_us, bound.most_us or bound.least_us
 
 
-def _warps(one: Built) -> float:
+def warps_of(one: Built) -> float:
     """Warps of all launches."""
     launches = one.candidate.shape.launches
     return sum(math.prod(each.grid) * math.ceil(math.prod(each.block) / WARP_LANES) for each in launches)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-#: The least of two seeds that is asked of each space. The median of random points is 0.98, 0.87 and 0.95.
-LEAST = {"softmax": 0.98, "gemm": 0.88, "transpose": 0.92}
+#: The least of two seeds that is asked. The median of random points is 0.98, 0.87 and 0.95.
+LEAST = 0.98
 
 
-@pytest.mark.parametrize("space", LEAST)
+@pytest.mark.parametrize("space", ["softmax", "gemm", "transpose"])
 def test_twenty_timings_come_close_to_the_best_of_a_thousand_recorded_points(space, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from tune_strategies import own
@@ -23,6 +23,6 @@ def test_twenty_timings_come_close_to_the_best_of_a_thousand_recorded_points(spa
     for seed in range(2):
         trace = own(table, 20, seed)
         assert len(trace) == 20
-        assert table.best_us / min(trace) >= LEAST[space]
+        assert table.best_us / min(trace) >= LEAST
     for name in ("tune_strategies", "tune_table"):
         sys.modules.pop(name)
