@@ -40,9 +40,9 @@ SIZES = {
 #: Rungs worth trying and values of their parameters, by the most elements of C up to which they are.
 _SPLIT: Tried = {name: {} for name in ("splitk_16x32", "splitk_32x64", "splitk_64x64", "splitk_64x128")}
 _FEW: Tried = {name: {} for name in ("few_rows", "few_rows_six", "few_rows_four", "few_rows_two")}
-_SHIFTED: Tried = {f"shifted_{rows}x64": {} for rows in (72, 80, 96, 160)}
-_ODD: Tried = {"splitk_44x64": {}, "splitk_64x64_even": {}, "streamk_8x8_tall": {}, **_SHIFTED}
-_SMALL: Tried = {"streamk_8x8": {}, "streamk_8x8_square": {}, "packed_8x8": {}, "packed_8x8_square": {}}
+_ODD: Tried = {"splitk_44x64": {}, "splitk_64x64_even": {}, "streamk_8x8_tall": {}, "shifted_80x64": {}}
+_REALIGNED: Tried = {"realigned_8x8": {}, "realigned_8x8_alone": {}}
+_SMALL: Tried = {"streamk_8x8": {}, "streamk_8x8_square": {}, "packed_8x8": {}, **_REALIGNED}
 _LARGE: Tried = {"streamk_8x16": {}, "packed_8x16": {}}
 CANDIDATES: tuple[tuple[int, Tried], ...] = (
     (30_000, {**_FEW, "splitk_8x32": {}, "splitk_16x32": {}}),
@@ -51,7 +51,7 @@ CANDIDATES: tuple[tuple[int, Tried], ...] = (
         {"splitk_8x32": {}, "splitk_16x32": {}, "splitk_32x64": {}, "streamk_8x8": {}, "packed_8x8": {}},
     ),
     (1_700_000, {**_SPLIT, **_ODD, **_SMALL, **_LARGE}),
-    (5_000_000, {"streamk_8x8": {}, "packed_8x8": {}, **_LARGE, "streamk_12x16": {}}),
+    (5_000_000, {"streamk_8x8": {}, "packed_8x8": {}, "realigned_8x8": {}, **_LARGE, "streamk_12x16": {}}),
     (sys.maxsize, {**_LARGE, "streamk_12x16": {}}),
 )
 _CHOOSER = "by_size"

@@ -34,6 +34,7 @@ class TensorMapSpec:
         strides: Expressions for the elements from one to the next along each dimension but the first; those
             of an array without gaps when empty.
         steps: Expressions: of how many elements along each dimension a copy takes one; 1 when empty.
+        start: Expression for the number of the array's element that the map begins with; 0 when empty.
         fill: What elements outside the array are loaded as: one of `FILLS`.
     """
 
@@ -43,12 +44,19 @@ class TensorMapSpec:
     extents: tuple[str, ...] = ()
     strides: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+    start: tuple[str, ...] = ()
     fill: str = "zero"
 
     @property
     def lists(self) -> dict[str, tuple[str, ...]]:
         """The expressions, by field."""
-        return {"box": self.box, "extents": self.extents, "strides": self.strides, "steps": self.steps}
+        return {
+            "box": self.box,
+            "extents": self.extents,
+            "strides": self.strides,
+            "steps": self.steps,
+            "start": self.start,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,7 @@ class TensorMap:
         swizzle_bytes: As in `TensorMapSpec`.
         steps: Likewise, one for each dimension or none.
         fills_nan: Whether what lies outside the array is loaded as NaN, and not as zeros.
+        start_bytes: From the array's first element to the one that the map begins with.
     """
 
     argument: str
@@ -76,6 +85,7 @@ class TensorMap:
     swizzle_bytes: int = 0
     steps: tuple[int, ...] = ()
     fills_nan: bool = False
+    start_bytes: int = 0
 
 
 def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, TensorMapSpec]:
@@ -103,11 +113,14 @@ def read_tensor_maps(reader: TableReader, arrays: Iterable[str]) -> dict[str, Te
             wanted = len(box) - (field == "strides")
             if texts and len(texts) != wanted:
                 raise entry.error(field, f"must be {wanted} expressions, as box has {len(box)}")
+        start = entry.take("start", str, "")
         fill = entry.take("fill", str, "zero")
         if fill not in FILLS:
             raise entry.error("fill", f"is {fill!r}, not one of {', '.join(FILLS)}")
         entry.finish()
-        maps[name] = TensorMapSpec(described, tuple(box), swizzle, **lists, fill=fill)
+        maps[name] = TensorMapSpec(
+            described, tuple(box), swizzle, **lists, start=(start,) if start else (), fill=fill
+        )
     return maps
 
 
@@ -155,6 +168,7 @@ def _map_of(
     box, item_bytes = lists["box"], ELEMENT_TYPES[array.dtype].nbytes
     extents = lists["extents"] or _extents(argument, array, len(box))
     strides = lists["strides"] or tuple(accumulate(extents[:-1], mul))
+    start = lists["start"][0] if lists["start"] else 0
     made = TensorMap(
         argument,
         array.name,
@@ -165,8 +179,9 @@ def _map_of(
         spec.swizzle_bytes,
         lists["steps"],
         spec.fill == "nan",
+        start * item_bytes,
     )
-    _check_array(made, array, strides)
+    _check_array(made, array, (1, *strides), start)
     _check_box(made, item_bytes)
     return made
 
@@ -182,7 +197,7 @@ def _extents(argument: str, array: ArraySpec, dimensions: int) -> tuple[int, ...
     return (*reversed(inner if dimensions > 1 else ()), prod(outer))
 
 
-def _check_array(made: TensorMap, array: ArraySpec, strides: tuple[int, ...]) -> None:
+def _check_array(made: TensorMap, array: ArraySpec, strides: tuple[int, ...], start: int) -> None:
     if any(extent < 1 for extent in made.extents):
         raise CaseSkipped(
             f"The extents of {made.argument} are {_times(made.extents)}; each must be positive."
@@ -193,7 +208,12 @@ def _check_array(made: TensorMap, array: ArraySpec, strides: tuple[int, ...]) ->
             f"The copy engine needs rows that start at multiples of {GRANULE_BYTES} bytes; those of"
             f" {made.array} are {wrong} bytes apart."
         )
-    last = sum((extent - 1) * stride for extent, stride in zip(made.extents, (1, *strides), strict=True))
+    if made.start_bytes % GRANULE_BYTES or start < 0:
+        raise CaseSkipped(
+            f"{made.argument} begins {made.start_bytes} bytes behind the first element of {made.array}; it"
+            f" must be a multiple of {GRANULE_BYTES}."
+        )
+    last = start + sum((extent - 1) * stride for extent, stride in zip(made.extents, strides, strict=True))
     if last >= array.elements:
         raise CaseSkipped(
             f"The last element that {made.argument} describes is number {last}, counted from 0, and"

@@ -25,10 +25,9 @@ SIZES = {
     "streamk_8x8_tall": "512x128x64",
     "splitk_44x64": "88x256x128",
     "splitk_64x64_even": "576x512x64",
-    "shifted_72x64": "576x64x128",
     "shifted_80x64": "720x64x128",
-    "shifted_96x64": "480x64x128",
-    "shifted_160x64": "480x64x128",
+    "realigned_8x8": "257x257x65",
+    "realigned_8x8_alone": "257x257x530",
     "dmma_64x64_even": "576x512x64",
 }
 

@@ -43,7 +43,7 @@ def encode_tensor_map(tensor_map: TensorMap, address: int) -> Any:
         api.cuTensorMapEncodeTiled(
             getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[tensor_map.dtype]}"),
             len(tensor_map.extents),
-            api.CUdeviceptr(address),
+            api.CUdeviceptr(address + tensor_map.start_bytes),
             [api.cuuint64_t(extent) for extent in tensor_map.extents],
             # One dimension has no stride, but the driver refuses a list without any.
             [api.cuuint64_t(stride) for stride in tensor_map.stride_bytes or (0,)],

@@ -119,7 +119,7 @@ def arguments_of(
 def descriptor_of(made: TensorMap, address: int) -> TensorDescriptor:
     """A tensor map as the executor takes it, of an array at an address."""
     return TensorDescriptor(
-        address=address,
+        address=address + made.start_bytes,
         element=_PTX_TYPES[made.dtype],
         extents=made.extents,
         strides=made.stride_bytes,

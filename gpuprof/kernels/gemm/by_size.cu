@@ -64,24 +64,14 @@ when = "90 <= arch < 120 and K % 4 == 0 and N % 4 == 0 and K > 256 and 32 <= N a
 because = "Where half of a tile of 128 columns would be empty: on an H200 it is 31 % faster than splitk_32x64 at 4096x64x4096, 74 % faster than streamk_8x8_square at 8192x64x8192 and 65 % at 4096x32x4096. At 4096x96x4096 both compute as much and streamk_8x8_square is 10 % faster."
 
 [[choose]]
-kernel = "shifted_72x64"
-when = "arch >= 80 and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 1024 and cdiv(M, 72) * cdiv(N, 64) <= sm_count and cdiv(M, 72) * cdiv(N, 64) * 10 >= 9 * sm_count and cdiv(M, 72) * cdiv(N, 64) * 69120 <= 17 * M * N"
-because = "Rows of any length, where its tiles are one wave and a seventh larger than C at most: on an H200 it is 8 % faster than any other rung at 705 and 737. At 1025x511x2047 packed_8x8 is 9 % faster."
+kernel = "realigned_8x8_alone"
+when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 500 and M * N >= 2450 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 5 <= sm_count and cdiv(M, 128) * cdiv(N, 128) * 163840 <= 13 * M * N"
+because = "Rows of any length in few tiles of 128x128: on an H200 it is 5 % faster than splitk_64x64 at 577 (25 tiles). At 641 (36, two fifths larger than C) it is 11 % slower."
 
 [[choose]]
 kernel = "shifted_80x64"
-when = "arch >= 80 and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 2048 and cdiv(M, 80) * cdiv(N, 64) <= sm_count and cdiv(M, 80) * cdiv(N, 64) * 10 >= 9 * sm_count and cdiv(M, 80) * cdiv(N, 64) * 76800 <= 17 * M * N"
-because = "Likewise: on an H200 it is 6 % faster than splitk_44x64 at 769, and 9 % faster than packed_8x8 at 900x701x1501."
-
-[[choose]]
-kernel = "shifted_96x64"
-when = "(arch == 80 or arch == 87 or 90 <= arch < 120) and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 2304 and cdiv(M, 96) * cdiv(N, 64) <= sm_count and cdiv(M, 96) * cdiv(N, 64) * 10 >= 9 * sm_count and cdiv(M, 96) * cdiv(N, 64) * 92160 <= 17 * M * N"
-because = "Likewise: on an H200 it is 19 % faster than packed_8x8_square at 833, and 6 % at 1153x640x2050."
-
-[[choose]]
-kernel = "shifted_160x64"
-when = "arch >= 80 and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 2048 and cdiv(M, 160) * cdiv(N, 64) <= sm_count and cdiv(M, 160) * cdiv(N, 64) * 10 >= 9 * sm_count and cdiv(M, 160) * cdiv(N, 64) * 153600 <= 17 * M * N"
-because = "Likewise: on an H200 it is 4 % faster than packed_8x8_square at 1057 and 1089, and 5 % at 1111; at 1000x1111x1003, where its tiles are a sixth larger than C, 7 % slower."
+when = "arch >= 80 and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 2048 and cdiv(M, 80) * cdiv(N, 64) <= sm_count and cdiv(M, 80) * cdiv(N, 64) * 10 >= 9 * sm_count and cdiv(M, 80) * cdiv(N, 64) * 76800 <= 17 * M * N and (arch < 90 or cdiv(M, 128) * cdiv(N, 128) * 163840 > 13 * M * N)"
+because = "Rows of any length, where its tiles are one wave and a seventh larger than C at most, and those of 128x128 three tenths: on an H200 it is 4 % faster than any other rung at 769."
 
 [[choose]]
 kernel = "splitk_44x64"
@@ -109,14 +99,19 @@ when = "arch >= 80 and (K % 4 != 0 or N % 4 != 0) and K <= 512 and M * N > 3900 
 because = "Rows of any length and little k, where its tiles compute a tenth more than C has at most: on an H200 it is 16 % faster than splitk_32x64 and 64 % faster than packed_8x8 at 131x5003x257, and 21 % faster than splitk_64x128 at 129x4097x65."
 
 [[choose]]
-kernel = "splitk_64x64_even"
-when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 1024 and M * N >= 2450 * sm_count and M * N <= 5000 * sm_count and cdiv(M, 64) * cdiv(N, 64) * 40960 <= M * N * 13"
-because = "Rows of any length without the time to pack them: on an H200 it is 4 % faster than packed_8x8 at 705; at 833 (5257) it is 5 % slower than packed_8x8_square."
+kernel = "realigned_8x8_alone"
+when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 256 and M * N >= 3700 * sm_count and cdiv(M, 128) * cdiv(N, 128) * cdiv(K, 16) <= 24 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N"
+because = "Rows of any length with at most 24 k-tiles of a tile of 128x128 an SM: on an H200 it is 5 to 10 % faster than any other rung at 705, 833 and 865 (20 an SM), and 3 % slower than with two blocks to an SM at 929 (29)."
 
 [[choose]]
-kernel = "packed_8x8_square"
-when = "90 <= arch < 120 and K > 256 and M * N <= 12000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) < cdiv(M, 64) * cdiv(N, 256) and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N"
-because = "Rows of any length, where fewer tiles of 128x128 than of 64x256 make up C: on an H200 it is 3 % faster than packed_8x8 at 1111 and 7 % at 1000x1111x1003."
+kernel = "realigned_8x8"
+when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 256 and M * N <= 34000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N and cdiv(M, 64) * cdiv(N, 256) * 6 > cdiv(M, 128) * cdiv(N, 128) * 5"
+because = "Rows of any length without packing them first: on an H200 it is 5 to 8 % faster than packed_8x8 at 961, 1001, 1023, 1111, 1333 and 1401, and 1 % at 2049. At 1201 packed_8x8 is 1 % faster."
+
+[[choose]]
+kernel = "splitk_64x64_even"
+when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 1024 and M * N >= 2450 * sm_count and M * N <= 5000 * sm_count and cdiv(M, 64) * cdiv(N, 64) * 40960 <= M * N * 13"
+because = "Rows of any length without the time to pack them: on an H200 it is 4 % faster than packed_8x8 at 705."
 
 [[choose]]
 kernel = "packed_8x8"

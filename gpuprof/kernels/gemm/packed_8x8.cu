@@ -1,35 +1,18 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
+title = "Smaller tiles, rows packed first"
 problem = "gemm"
+rung = 575
+idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, all blocks first copy them to rows that do, and go on as streamk_8x8 once all have."
+after = "streamk_8x8"
+change = "Any M, N and K, for one more pass over A and B: next to nothing where K is long. C is added to element by element through shared memory, so that global_atomic_requests rise."
+bottleneck = "That of streamk_8x8; in small matrices the copying before it, for which all blocks wait."
 entry = "streamk_8x8"
 arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C", "A", "B", "A_packed", "B_packed"]
 
-[[variants]]
-id = "packed_8x8"
-rung = 575
-title = "Smaller tiles, rows packed first"
-idea = "The copy engine takes rows that start at multiples of 16 bytes. Where those of A or B do not, all blocks first copy them to rows that do, and go on as streamk_8x8 once all have."
-after = "streamk_8x8"
-change = "Any M, N and K, for one more pass over A and B: next to nothing where K is long. C is written element by element through shared memory, so that global_store_requests rise."
-bottleneck = "That of streamk_8x8; in small matrices the copying before it, for which all blocks wait."
-parameters = { BM = 64 }
-
-[variants.moves]
-global_store_requests = "rises"
-ffma_thread_instructions = "stays"
-
-[[variants]]
-id = "packed_8x8_square"
-rung = 577
-title = "Square tiles, rows packed first"
-idea = "The same with tiles of 128x128, for C that those of 64x256 fit badly."
-after = "packed_8x8"
-change = "A tile's other shape, as in streamk_8x8_square; ffma_thread_instructions stay where both fit."
-bottleneck = "That of packed_8x8."
-parameters = { BM = 128 }
-
-[variants.moves]
+[moves]
+global_atomic_requests = "rises"
 ffma_thread_instructions = "stays"
 
 [workspace.A_packed]

@@ -326,7 +326,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             __syncthreads();
         }
 #ifdef ANY_N
-        write_back(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, beta, is_head, C);
+        const auto write = [&](auto one) {
+            each_element(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, C, shared + STAGES * STAGE_BYTES, one);
+        };
+        if (is_head)
+            write([&](float *target, float value, bool exists) {
+                if (exists)
+                    *target = beta == 0 ? value : value + beta * *target;
+            });
+        else
+            write(add);
 #else
 #pragma unroll
         for (int i = 0; i < TM; ++i) {

@@ -9,7 +9,7 @@ arguments = ["M", "N", "K", "alpha", "A_map", "B_map", "beta", "C"]
 id = "streamk_8x8"
 rung = 565
 title = "Smaller tiles, an even share"
-idea = "Stream-K for C of a few tiles to an SM, or of fewer tiles than SMs: 8x8 outputs per thread make tiles of 64x256, and two blocks to an SM hide each other's waits. All blocks of a tile add to it at once, as soon as its first one has written."
+idea = "Stream-K for C of a few tiles to an SM, or of fewer tiles than SMs: 8x8 outputs per thread make tiles of 64x256, and two blocks to an SM hide each other's waits. All multiply a slice of C by beta first, and then add the pieces of tiles that they have computed, in any order."
 after = "streamk_8x16"
 change = "Twice as many tiles, of which less lies beyond a small C, and no chain of waiting blocks where many share a tile. Four loads for 64 FMAs instead of six for 128: shared_load_wavefronts rise, registers_per_thread fall."
 bottleneck = "Shared-memory loads in large matrices, in small ones the adding up of a tile's pieces."
@@ -149,6 +149,10 @@ static __device__ __forceinline__ void wait(unsigned barrier, int parity)
                  "r"(parity)
                  : "memory");
 }
+static __device__ __forceinline__ void prefetch(const TensorMap *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
 static __device__ __forceinline__ void copy_box(unsigned target, const TensorMap *map, int column, int row,
                                                 unsigned barrier)
 {
@@ -164,6 +168,7 @@ static __device__ __forceinline__ void add4(float4 *target, float4 v)
                  : "memory");
 }
 
+#include "scale_first.cuh"
 #ifdef ANY_N
 #include "pack_rows.cuh"
 #include "write_any_n.cuh" // in the place of the vectors below
@@ -171,9 +176,6 @@ static __device__ __forceinline__ void add4(float4 *target, float4 v)
 #else
 #define TO_PACK
 #endif
-
-// Set by each block once it has begun a tile that others go on with: how many of them have not seen it yet.
-static __device__ unsigned written[1024];
 
 extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     streamk_8x8(int M, int N, int K, float alpha, const __grid_constant__ TensorMap A_map,
@@ -197,7 +199,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     const int last = (int)(total * (blockIdx.x + 1) / gridDim.x);
     const int tiles = last - first;
     const auto piece_before = [&](int end) { return max(first, (end - 1) / depth * depth); };
-    const auto block_of = [&](int k_tile) { return (int)(((k_tile + 1LL) * gridDim.x - 1) / total); };
 
     // Shared memory: STAGES stages; for each a barrier that counts the bytes which have arrived, and one for all
     // that counts the threads which have turned their pieces of A.
@@ -206,6 +207,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     const unsigned stages = (unsigned)__cvta_generic_to_shared(shared);
     const unsigned arrived = (unsigned)__cvta_generic_to_shared(barriers);
     const unsigned turned = arrived + 8 * STAGES;
+    if (t == 32)
+        prefetch(&A_map);
+    if (t == 33)
+        prefetch(&B_map);
     if (t == 0) {
         for (int stage = 0; stage < STAGES; ++stage)
             asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(arrived + 8 * stage) : "memory");
@@ -217,24 +222,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     pack_rows(M, N, K, A, B, A_packed, B_packed);
 #endif
 
-    // Fetch the share's next k-tile: one thread tells the barrier what to expect and starts two copies. The warps take
-    // turns at it, so that none falls behind. All threads keep count, which costs them nothing: the numbers are the
-    // same in a whole warp.
-    int fetched_to = last; // where the piece begins that was begun last
-    int left = 0;          // k-tiles of it that are still to be fetched
-    int next_k = 0;
-    int next_m = 0;
-    int next_n = 0;
+    // Fetch the share's k-tiles, by number in the order in which they are walked: one thread tells the barrier what to
+    // expect and starts two copies. The warps take turns at it, so that none falls behind.
+    const int newest = piece_before(last); // where the piece begins that comes first
     const auto fetch = [&](int tile) {
-        if (left == 0) {
-            const int begin = piece_before(fetched_to);
-            left = fetched_to - begin;
-            fetched_to = begin;
-            next_k = begin % depth * BK;
-            next_m = begin / depth / tiles_n * BM;
-            next_n = begin / depth % tiles_n * BN;
-        }
         if (t == tile % WARPS * 32) {
+            const int behind = tile - (last - newest); // the first piece
+            const int k_tile = behind < 0 ? newest + tile : max(first, newest - (behind / depth + 1) * depth) + behind % depth;
+            const int next_k = k_tile % depth * BK;
+            const int next_m = k_tile / depth / tiles_n * BM;
+            const int next_n = k_tile / depth % tiles_n * BN;
             const unsigned barrier = arrived + 8 * (tile % STAGES);
             const unsigned stage = stages + tile % STAGES * STAGE_BYTES;
             asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
@@ -243,8 +240,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
             copy_box(stage, &A_map, next_k, next_m, barrier);
             copy_box(stage + 2 * A_BYTES, &B_map, next_n, next_k, barrier);
         }
-        next_k += BK;
-        --left;
     };
 
     // Turn: a piece of A's tile is 32 rows by 4 k. A lane reads four k of its row, which arrived as neighbours, and
@@ -281,6 +276,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
     const int b_first = 2 * A_BYTES + n_thread * 4;
     for (int tile = 0; tile < min(tiles, STAGES - 1); ++tile)
         fetch(tile);
+    scale_slice(M, N, beta, C);
     wait(arrived, 0);
 #pragma unroll
     for (int i = 0; i < TURNS; ++i)
@@ -315,94 +311,51 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
             if (more)
                 wait(arrived + 8 * ((tile + 1) % STAGES), (tile + 1) / STAGES % 2);
 
-            // Compute STEP values of k at a time, and turn a piece of the next tile meanwhile.
-            unsigned from = after + turn_from;
-            unsigned to = next + turn_to;
-#pragma unroll 1
-            for (int i = 0; i < TURNS; ++i) {
-                const float4 piece = load4(from);
+            const unsigned from = after + turn_from;
+            const unsigned to = next + turn_to;
+            float4 piece;
 #pragma unroll
-                for (int k = 0; k < STEP; ++k) {
-                    load((k + 1) % 2, a_row + (k + 1) * BM * 4, b_row + (k + 1) * BN * 4);
-                    multiply(k % 2);
-                    if (k == STEP / 2)
-                        store_turned(to, piece);
-                }
-                a_row += STEP * BM * 4;
-                b_row += STEP * BN * 4;
-                from += TURN_ROWS * BK * 4;
-                to += TURN_ROWS * 4;
-            }
-            arrive();
-#pragma unroll
-            for (int k = 0; k < BK - TURNS * STEP; ++k) {
-                if (k == BK - TURNS * STEP - 1) {
-                    // Sync before the last k, whose operands are in registers: once all warps have turned their pieces
-                    // of the next tile, they are done with the tile before this one, and its stage may fill again.
+            for (int k = 0; k < BK; ++k) {
+                if (k == BK - 1) {
                     if (more)
                         wait(turned, (tile + 1) % 2);
                     if (tile + STAGES - 1 < tiles)
                         fetch(tile + STAGES - 1);
                     __syncwarp();
-                    a_row = after + a_first - (k + 1) * BM * 4;
-                    b_row = after + b_first - (k + 1) * BN * 4;
-                }
-                load((k + 1) % 2, a_row + (k + 1) * BM * 4, b_row + (k + 1) * BN * 4);
+                    load((k + 1) % 2, after + a_first, after + b_first);
+                } else
+                    load((k + 1) % 2, a_row + (k + 1) * BM * 4, b_row + (k + 1) * BN * 4);
+                if (k % STEP == 0 && k / STEP < TURNS)
+                    piece = load4(from + k / STEP * TURN_ROWS * BK * 4);
                 multiply(k % 2);
+                if (k % STEP == STEP / 2 && k / STEP < TURNS)
+                    store_turned(to + k / STEP * TURN_ROWS * 4, piece);
+                if (k == STEP * TURNS - 1)
+                    arrive();
             }
             a_row = after + a_first;
             b_row = after + b_first;
         }
 
-        // Write back. Whoever has a tile's first k-tiles computes them before all its others and writes C anew; the
-        // others wait for that and add to it.
-        const bool is_head = begin % depth == 0;
-        const bool is_tail = end % depth == 0;
-        const int tile_begin = begin / depth * depth;
+        // Add this piece to its tile of C.
+        if (end == last)
+            wait_until_scaled();
         const int m0 = begin / depth / tiles_n * BM;
         const int n0 = begin / depth % tiles_n * BN;
-        if (!is_head) {
-            if (t == 0) {
-                const int head = block_of(tile_begin);
-                while (*(volatile unsigned *)&written[head] == 0)
-                    ;
-                atomicSub(&written[head], 1); // the last one leaves it ready for the next launch
-                __threadfence();
-            }
-            __syncthreads();
-        }
 #ifdef ANY_N
-        write_back(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, beta, is_head, C);
+        each_element(sum, m0 + m_thread, n0 + n_thread, M, N, alpha, C, shared + STAGES * STAGE_BYTES, add);
 #else
 #pragma unroll
         for (int i = 0; i < TM; ++i) {
             const int row = m0 + m_thread + i / 4 * 4 * LANES_M + i % 4;
-            if (row >= M)
-                continue;
 #pragma unroll
             for (int j = 0; j < TN; j += 4) {
                 const int col = n0 + n_thread + j * LANES_N;
-                if (col >= N)
-                    continue;
-                float4 *c = (float4 *)(C + (size_t)row * N + col);
-                const float4 value =
-                    make_float4(alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]);
-                if (is_head && beta == 0)
-                    *c = value;
-                else if (is_head) {
-                    const float4 old = *c;
-                    *c = make_float4(value.x + beta * old.x, value.y + beta * old.y, value.z + beta * old.z,
-                                     value.w + beta * old.w);
-                } else
-                    add4(c, value);
+                if (col < N && row < M)
+                    add4((float4 *)(C + (size_t)row * N + col),
+                         make_float4(alpha * sum[i][j], alpha * sum[i][j + 1], alpha * sum[i][j + 2], alpha * sum[i][j + 3]));
             }
         }
 #endif
-        if (is_head && !is_tail) {
-            __threadfence();
-            __syncthreads();
-            if (t == 0)
-                *(volatile unsigned *)&written[blockIdx.x] = block_of(tile_begin + depth - 1) - blockIdx.x;
-        }
     }
 }

@@ -1,63 +1,18 @@
 // SPDX-FileCopyrightText: The gpuprof developers
 // SPDX-License-Identifier: Apache-2.0
 /*gpuprof
+title = "80x64 tiles, rows shifted on their way"
 problem = "gemm"
-entry = "shifted"
-arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
-
-[[variants]]
-id = "shifted_72x64"
-rung = 627
-title = "72x64 tiles, rows shifted on their way"
-idea = "Rows that start anywhere, without packing them first and without a copy for each element: vectors of 16 bytes are read where they start, and their elements stored in shared memory as far to the left as the row starts behind them. Nine rows a thread fit a C of about 720x720 in one wave of tiles, one to an SM."
+rung = 628
+idea = "Rows that start anywhere, without packing them first and without a copy for each element: vectors of 16 bytes are read where they start, and their elements stored in shared memory as far to the left as the row starts behind them. Ten rows a thread fit a C of about 770x770 in one wave of tiles, one to an SM."
 after = "splitk_64x64"
 change = "A row's vectors pass through registers, a quarter as many reads as there are elements: async_copy_sectors fall. A is turned on its way, so that a thread's rows are neighbours, too."
 bottleneck = "Latency: the eight warps of an SM read, compute and store at about the same time."
-parameters = { TM = 9 }
+entry = "shifted"
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
 
-[variants.moves]
+[moves]
 async_copy_sectors = "falls"
-grid_blocks = "falls"
-
-[[variants]]
-id = "shifted_80x64"
-rung = 628
-title = "80x64 tiles, rows shifted on their way"
-idea = "The same with ten rows a thread, for a C of which they make one wave."
-after = "shifted_72x64"
-change = "A tenth more of C per block, with as many loads of B: shared_load_wavefronts fall where tiles are full."
-bottleneck = "That of shifted_72x64."
-parameters = { TM = 10 }
-
-[variants.moves]
-shared_load_wavefronts = "falls"
-grid_blocks = "falls"
-
-[[variants]]
-id = "shifted_96x64"
-rung = 629
-title = "96x64 tiles, rows shifted on their way"
-idea = "The same with twelve rows a thread, in three whole groups of four."
-after = "shifted_80x64"
-change = "A fifth more of C per block, of no more vectors of A: shared_load_wavefronts fall."
-bottleneck = "That of shifted_72x64."
-parameters = { TM = 12 }
-
-[variants.moves]
-shared_load_wavefronts = "falls"
-grid_blocks = "falls"
-
-[[variants]]
-id = "shifted_160x64"
-rung = 631
-title = "160x64 tiles, rows shifted on their way"
-idea = "The same for a C of about 1090x1090: four warps down a tile, and two shares of k instead of four."
-after = "shifted_96x64"
-change = "Each element of B that a block reads serves more rows, and grid_blocks fall."
-bottleneck = "That of shifted_72x64."
-parameters = { TM = 10, WARPS_M = 4, BK = 32 }
-
-[variants.moves]
 grid_blocks = "falls"
 
 [launch]
@@ -71,7 +26,7 @@ LANES_M = 4
 LANES_N = 8
 
 [parameters]
-TM = 9        # rows of C per thread
+TM = 10       # rows of C per thread
 TN = 8        # columns of C per thread
 WARPS_M = 2   # warps along the rows of a tile; the others share out k
 BK = 64       # k per tile
