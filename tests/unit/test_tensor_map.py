@@ -45,6 +45,8 @@ def test_header_declares_a_tensor_map():
         (GOOD + '\nsteps = ["2"]', r"tensor_maps\.tiles\.steps must be 2 expressions"),
         (GOOD + '\nextents = ["K", "Q"]', r"'Q' uses 'Q'; known are "),
         (GOOD + '\nfill = "one"', r"tensor_maps\.tiles\.fill is 'one', not one of zero, nan"),
+        (GOOD + '\nstart = "Q"', r"'Q' uses 'Q'; known are "),
+        (GOOD + "\nstart = 4", r"tensor_maps\.tiles\.start must be a str, not 4"),
         ('box = ["16", "16"]', r"lacks tensor_maps\.tiles\.array"),
         (GOOD.replace('"A"', '["A", "D"]'), r"tensor_maps\.tiles\.array is 'D', not one of A, B, C"),
         (GOOD.replace('"A"', "[]"), r"tensor_maps\.tiles\.array is empty; it may hold A, B, C"),
@@ -121,6 +123,42 @@ def test_a_map_may_describe_workspace():
     text = 'array = "partial"\nbox = ["16", "4"]\n[workspace.partial]\nshape = ["M", "2 * N"]'
     (made,) = maps_of(parse(text), Gemm(12, 20, 36))
     assert (made.array, made.extents) == ("partial", (40, 12))
+
+
+#: Every fourth row of A from the second one on: it begins up to three elements before that row.
+FOURTH = """array = "A"
+box = ["16", "4"]
+start = "K // 4 * 4"
+extents = ["K + K % 4", "cdiv(M - 1, 4)"]
+strides = ["4 * K"]"""
+
+
+@pytest.mark.parametrize("k", [32, 33, 34, 35])
+@pytest.mark.parametrize("m", [2, 5, 6, 9])
+def test_a_map_may_begin_within_an_array(m, k):
+    (made,) = maps_of(parse(FOURTH), Gemm(m, 20, k))
+    assert made.start_bytes == k // 4 * 16
+    # Its last element is that of the last such row.
+    last_row = (m - 2) // 4 * 4 + 1
+    assert made.start_bytes + made.stride_bytes[0] * (made.extents[1] - 1) + 4 * made.extents[0] == 4 * k * (
+        last_row + 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ('"K // 4 * 4"', '"K"'),
+            "tiles begins 132 bytes behind the first element of A; it must be a multiple of 16",
+        ),
+        (('"K // 4 * 4"', '"-4"'), "tiles begins -16 bytes behind"),
+        (('"K // 4 * 4"', '"K // 4 * 4 + 4"'), "describes is number 201, counted from 0, and A has 198"),
+    ],
+)
+def test_a_map_that_begins_elsewhere_is_refused(change, message):
+    with pytest.raises(CaseSkipped, match=message):
+        maps_of(parse(FOURTH.replace(*change)), Gemm(6, 20, 33))
 
 
 PACKED = """array = ["A", "packed"]
