@@ -115,5 +115,5 @@ def test_a_kernel_for_special_shapes_is_skipped_at_others(measure, name, size):
 def test_only_rows_that_need_it_are_packed(measure, size, rows):
     measurement = measure("packed_8x8", size)
     assert measurement.outcome == "ok", measurement.reason
-    # A warp stores a short row that it packs at once; one stores zeros to C, and a thread resets two counters.
+    # A warp stores a row that it packs at once; one stores zeros to C, and a thread resets two counters.
     assert measurement.counters["global_store_requests"].value == 1 + 2 + rows
