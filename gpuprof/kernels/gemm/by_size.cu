@@ -65,7 +65,7 @@ because = "Where half of a tile of 128 columns would be empty: on an H200 it is 
 
 [[choose]]
 kernel = "realigned_8x8_alone"
-when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 500 and M * N >= 2450 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 5 <= sm_count and cdiv(M, 128) * cdiv(N, 128) * 163840 <= 13 * M * N"
+when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 500 and K <= 1024 and M * N >= 2450 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 5 <= sm_count and cdiv(M, 128) * cdiv(N, 128) * 163840 <= 13 * M * N"
 because = "Rows of any length in few tiles of 128x128: on an H200 it is 5 % faster than splitk_64x64 at 577 (25 tiles). At 641 (36, two fifths larger than C) it is 11 % slower."
 
 [[choose]]
@@ -77,6 +77,11 @@ because = "Rows of any length, where its tiles are one wave and a seventh larger
 kernel = "splitk_44x64"
 when = "arch >= 80 and K <= 1024 and M * N >= 2450 * sm_count and (cdiv(M, 44) * cdiv(N, 64) <= sm_count and cdiv(M, 44) * cdiv(N, 64) * 10 >= 9 * sm_count or cdiv(M, 44) * cdiv(N, 64) <= 2 * sm_count and cdiv(M, 44) * cdiv(N, 64) * 10 >= 17 * sm_count)"
 because = "Where its tiles are one wave, or two blocks for each SM, but for a tenth or so: on an H200 it is 21 % faster than splitk_64x64 at 576 (126 tiles), 20 % faster than any other rung at 832 (247), and at 801 it takes 39.5 us and shifted_96x64 40.4. At 640 (150) it is 27 % slower than splitk_64x64."
+
+[[choose]]
+kernel = "splitk_44x64"
+when = "arch >= 80 and K <= 1024 and M * N >= 1900 * sm_count and cdiv(M, 32) * cdiv(N, 64) > sm_count and cdiv(M, 44) * cdiv(N, 64) <= sm_count and cdiv(M, 44) * cdiv(N, 64) * 10 >= 8 * sm_count"
+because = "Where tiles of 32x64 are more than one wave and these are not: on an H200 it is 13 % faster than any other rung at 521 and 545."
 
 [[choose]]
 kernel = "splitk_64x64"
@@ -107,6 +112,16 @@ because = "Rows of any length with at most 24 k-tiles of a tile of 128x128 an SM
 kernel = "realigned_8x8"
 when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 256 and M * N <= 34000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N and cdiv(M, 64) * cdiv(N, 256) * 6 > cdiv(M, 128) * cdiv(N, 128) * 5"
 because = "Rows of any length without packing them first: on an H200 it is 5 to 8 % faster than packed_8x8 at 961, 1001, 1023, 1111, 1333 and 1401, and 1 % at 2049. At 1201 packed_8x8 is 1 % faster."
+
+[[choose]]
+kernel = "realigned_8x8_alone"
+when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 1024 and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 5 <= sm_count and cdiv(M, 128) * cdiv(N, 128) * 8192 <= M * N"
+because = "Few tiles, up to twice as large as C, with much k: on an H200 it is 24 % faster than splitk_16x32 at 301x301x3001."
+
+[[choose]]
+kernel = "realigned_8x8"
+when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 1024 and M * N <= 12000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 7800 <= M * N and cdiv(M, 64) * cdiv(N, 256) * 6 > cdiv(M, 128) * cdiv(N, 128) * 5"
+because = "Likewise: on an H200 it is 40 % faster than splitk_32x64 at 65x4097x4097, where half of each tile is empty."
 
 [[choose]]
 kernel = "splitk_64x64_even"
