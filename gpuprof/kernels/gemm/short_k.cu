@@ -1,0 +1,357 @@
+// SPDX-FileCopyrightText: The gpuprof developers
+// SPDX-License-Identifier: Apache-2.0
+/*gpuprof
+problem = "gemm"
+entry = "short_k"
+arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]
+
+[[variants]]
+id = "short_k_44x96"
+rung = 623
+title = "44x96 tiles, all of k at once, rows where they start"
+idea = "For little k: a block asks for all that it will read at once, in vectors of 16 bytes although rows start anywhere. Rows of B lie in shared memory as far apart, modulo four, as in global memory, so that whole vectors stay whole; a warp's lanes are neighbours in a row of C, and its rows of A all start alike."
+after = "splitk_44x64"
+change = "A quarter of the copies, and two shares of k to add up where there were four: shared_load_wavefronts and async_copy_sectors fall. Rows of C are written from registers."
+bottleneck = "Latency: the launch, one round trip to DRAM, and too few warps to hide each other's waits."
+parameters = { TM = 11, TN = 3 }
+launch = { block = [256] }
+
+[variants.moves]
+grid_blocks = "falls"
+
+[[variants]]
+id = "short_k_36x128"
+rung = 624
+title = "36x128 tiles, all of k at once, rows where they start"
+idea = "The same with nine rows and four columns a thread, where these leave fewer tiles or fewer of them half empty."
+after = "short_k_44x96"
+change = "A thread has 36 sums where it had 33."
+bottleneck = "That of short_k_44x96."
+parameters = { TM = 9, TN = 4 }
+launch = { block = [256] }
+
+[variants.moves]
+registers_per_thread = "rises"
+
+[launch]
+block = [256]
+any_block = true
+grid = ["cdiv(N, LANES * TN * WARPS_N)", "cdiv(M, TM * WARPS_M)"]
+dynamic_shared_bytes = "(K * (TM * WARPS_M + LANES * TN * WARPS_N + 4 + N % 4) + 12 + (block_x // (LANES * WARPS_M * WARPS_N) - 1) * TM * WARPS_M * LANES * TN * WARPS_N) * real_bytes"
+
+[constants]
+LANES = 32 # all along a row of C
+
+[parameters]
+TM = 11      # rows of C per thread
+TN = 3       # columns of C per thread
+WARPS_M = 4  # warps along the columns of a tile
+WARPS_N = 1  # and along its rows; the others share out k
+PARTS = 1    # of B, one behind the other along k, each computed as soon as it is there
+
+[candidates]
+TM = [6, 7, 8, 9, 10, 11, 12, 13, 16]
+TN = [2, 3, 4]
+WARPS_N = [1, 2]
+PARTS = [1, 2, 4]
+block = [[128], [256], [384], [512]]
+
+[[require]]
+condition = "arch >= 80"
+because = "{id} copies with cp.async, which needs compute capability 8.0"
+
+[[require]]
+condition = "K <= 256"
+because = "{id} keeps all of its operands in shared memory: K must be at most 256"
+
+[[require]]
+condition = "block_x >= 128 and block_y == 1 and block_z == 1"
+because = "{id} needs four warps in x"
+
+[[require]]
+condition = "WARPS_M > 0 and WARPS_M % 4 == 0 and WARPS_N > 0 and block_x % (32 * WARPS_M * WARPS_N) == 0"
+because = "{id} gives a warp every fourth row of A, and has as many warps for each share of k"
+
+[[require]]
+condition = "TM > 0 and TN > 0 and PARTS > 0"
+because = "{id} needs TM, TN and PARTS"
+*/
+
+#define THREADS BLOCK_X
+#define WARPS_K (THREADS / LANES / (WARPS_M * WARPS_N)) // each takes its own k
+#define BM (TM * WARPS_M)                               // rows of C per block
+#define BN (LANES * TN * WARPS_N)                       // columns of C per block
+#define VECTORS (BN / 4 + 1)                            // that a row of B's tile touches, wherever it starts
+#define WARPS (THREADS / 32)
+#define K_STEP (4 * WARPS_K)
+
+// Start copying the vector `at`, `at` + 1, … of a matrix to shared memory, whose elements are numbered begin .. end - 1 from
+// the start of a vector on. What does not exist becomes zero.
+static __device__ __forceinline__ void copy(float *target, const float *vectors, int at, int begin, int end)
+{
+    const unsigned address = (unsigned)__cvta_generic_to_shared(target);
+    if (at >= begin && at <= end - 4)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(vectors + at) : "memory");
+    else // once or twice in a matrix
+#pragma unroll 1
+        for (int i = 0; i < 4; ++i) {
+            const bool exists = at + i >= begin && at + i < end;
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address + 4 * i),
+                         "l"(vectors + (exists ? at + i : begin)), "r"(exists ? 4 : 0)
+                         : "memory");
+        }
+}
+
+// Computes a thread's sums. Its rows of A are a runtime distance apart, and so are its rows of B: each has an address in
+// shared memory of its own, which moves on along k.
+struct Sums {
+    float sum[TM][TN];
+    float a[2][TM][4]; // operands of four k and of the next four
+    float b[2][4][TN];
+    unsigned a_rows[TM];
+    unsigned b_rows[4];
+    unsigned b_step; // bytes of K_STEP rows of B
+
+    __device__ __forceinline__ Sums() : sum{} {}
+
+    // From a_first and b_first on, this thread's first row of A and first column of B, both at the first k.
+    __device__ __forceinline__ void start(const float *a_first, int a_pitch, const float *b_first, int b_pitch)
+    {
+#pragma unroll
+        for (int i = 0; i < TM; ++i) {
+            a_rows[i] = (unsigned)__cvta_generic_to_shared(a_first + i * WARPS_M * a_pitch);
+            asm volatile("" : "+r"(a_rows[i])); // or each would be computed anew from the first one
+        }
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+            b_rows[q] = (unsigned)__cvta_generic_to_shared(b_first + q * b_pitch);
+            asm volatile("" : "+r"(b_rows[q]));
+        }
+        b_step = K_STEP * b_pitch * 4;
+    }
+    __device__ __forceinline__ void advance(bool moves)
+    {
+        const unsigned a_step = moves ? K_STEP * 4 : 0;
+        const unsigned step = moves ? b_step : 0;
+#pragma unroll
+        for (int i = 0; i < TM; ++i)
+            a_rows[i] += a_step;
+#pragma unroll
+        for (int q = 0; q < 4; ++q)
+            b_rows[q] += step;
+    }
+    static __device__ __forceinline__ float load1(unsigned address)
+    {
+        float value;
+        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address));
+        return value;
+    }
+    __device__ __forceinline__ void load(int set)
+    {
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+#pragma unroll
+            for (int j = 0; j < TN; ++j)
+                b[set][q][j] = load1(b_rows[q] + j * (LANES * 4));
+            if (q == 0)
+#pragma unroll
+                for (int i = 0; i < TM; ++i)
+                    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                                 : "=f"(a[set][i][0]), "=f"(a[set][i][1]), "=f"(a[set][i][2]), "=f"(a[set][i][3])
+                                 : "r"(a_rows[i]));
+        }
+    }
+    // Walk the products like a snake: two neighbours always share an operand, which the register file then need not
+    // deliver twice.
+    __device__ __forceinline__ void multiply(int set, int q)
+    {
+#pragma unroll
+        for (int j = 0; j < TN; ++j)
+#pragma unroll
+            for (int i = 0; i < TM; ++i) {
+                const int i_snake = (q * TN + j) % 2 ? TM - 1 - i : i;
+                sum[i_snake][j] += a[set][i_snake][q] * b[set][q][j];
+            }
+    }
+    __device__ __forceinline__ void multiply(int set)
+    {
+#pragma unroll
+        for (int q = 0; q < 4; ++q)
+            multiply(set, q);
+    }
+    // Three k at most, one by one, for where a row's vectors do not start or end.
+    __device__ __forceinline__ void run_single(int count)
+    {
+#pragma unroll 1
+        for (int k = 0; k < count; ++k) {
+#pragma unroll
+            for (int j = 0; j < TN; ++j)
+                b[0][0][j] = load1(b_rows[0] + j * (LANES * 4));
+#pragma unroll
+            for (int i = 0; i < TM; ++i) {
+                a[0][i][0] = load1(a_rows[i]);
+                a_rows[i] += 4;
+            }
+            b_rows[0] = b_rows[1];
+            b_rows[1] = b_rows[2];
+            multiply(0, 0);
+        }
+    }
+    // Four k from k on, from k + K_STEP on, … that end at `end` or before it; returns the k that comes next.
+    __device__ __forceinline__ int run(int k, int end)
+    {
+        if (k + 4 > end)
+            return k;
+        load(0);
+        bool more;
+#pragma unroll 1
+        do {
+            k += K_STEP;
+            more = k + 4 <= end;
+            advance(more); // after the last ones any operands will do
+            load(1);
+            multiply(0);
+            if (!more)
+                break;
+            k += K_STEP;
+            more = k + 4 <= end;
+            advance(more);
+            load(0);
+            multiply(1);
+        } while (more);
+        advance(true);
+        return k;
+    }
+};
+
+// The parts from PART on: as each arrives, compute what it completes. Returns the k that comes next.
+template <int PART> static __device__ __forceinline__ int run_parts(Sums &sums, int k, int K)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PARTS - 1 - PART) : "memory");
+    __syncthreads();
+    k = sums.run(k, K * (PART + 1) / PARTS);
+    if constexpr (PART + 1 < PARTS)
+        k = run_parts<PART + 1>(sums, k, K);
+    return k;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    short_k(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
+{
+    // Coordinates. A warp has every WARPS_M-th row of A's tile: as these are whole vectors apart, they all start equally far
+    // behind the start of one.
+    const int t = threadIdx.x;
+    const int lane = t % LANES;
+    const int warp_m = t / LANES % WARPS_M;
+    const int warp_n = t / LANES / WARPS_M % WARPS_N;
+    const int warp_k = t / LANES / (WARPS_M * WARPS_N);
+    const int m0 = blockIdx.y * BM;
+    const int n0 = blockIdx.x * BN;
+    const int n_thread = warp_n * LANES * TN + lane; // + LANES per column
+
+    // Shared memory. What is whole vectors apart in global memory is so here, too: rows of A lie as they do there, and rows
+    // of B are as far apart modulo 4.
+    extern __shared__ __align__(16) float shared[];
+    const float *a_tile = A + (size_t)m0 * K;
+    const int a_shift = (size_t)a_tile / 4 % 4; // of the tile's first element behind the start of a vector
+    const int b_shift = (size_t)B / 4 % 4;
+    const int b_pitch = BN + 4 + N % 4;
+    float *As = shared;
+    float *Bs = As + BM * K + 4;
+    float *parts = Bs + K * b_pitch + 4; // of sums: (share of k, row, column)
+
+    // Load: ask for everything. What lies beyond the last row or column is replaced by what exists: it counts for nothing
+    // that is stored. A's tile is in one piece.
+    {
+        const float *vectors = a_tile - a_shift;
+        const int begin = m0 == 0 ? a_shift : 0;
+        const int end = min(M - m0, BM + 1) * K + a_shift;
+#pragma unroll 4
+        for (int i = t * 4; i < BM * K + 4; i += THREADS * 4)
+            copy(As + i, vectors, i < end ? i : 0, begin, end);
+    }
+    // A warp reads every WARPS-th row of B's tile: these, too, all start alike.
+    {
+        const float *vectors = B - b_shift;
+        const int end = K * N + b_shift;
+        const int warp = t / 32;
+        int k = warp;
+#pragma unroll 1
+        for (int part = 0; part < PARTS; ++part) {
+            const int last = K * (part + 1) / PARTS;
+#pragma unroll 4
+            for (; k < last; k += WARPS) {
+                const int row = b_shift + k * N + n0;
+#pragma unroll
+                for (int piece = 0; piece < VECTORS; piece += 32) {
+                    const int v = (piece + t % 32) * 4;
+                    const int n = v - row % 4; // its first column in the tile
+                    if (n < BN)
+                        copy(Bs + (b_shift + k * b_pitch) / 4 * 4 + v, vectors, row / 4 * 4 + (n < N - n0 ? v : 0), b_shift, end);
+                }
+            }
+            asm volatile("cp.async.commit_group;" ::: "memory");
+        }
+    }
+
+    // Compute. Vectors along this warp's rows of A start at k = first, first + 4, …; the warps that share out k take turns.
+    const int first = min(-(a_shift + warp_m * K) & 3, K);
+    const float *a_first = As + a_shift + warp_m * K;
+    const float *b_first = Bs + b_shift + n_thread;
+    Sums sums;
+    sums.start(a_first + first + warp_k * 4, K, b_first + (first + warp_k * 4) * b_pitch, b_pitch);
+    int rest = K - run_parts<0>(sums, first + warp_k * 4, K);
+#pragma unroll 1
+    for (int turn = 0; turn < 2; ++turn) {
+        sums.run_single(rest);
+        rest = turn == 0 && warp_k == WARPS_K - 1 ? first : 0;
+        if (rest > 0)
+            sums.start(a_first, K, b_first, b_pitch);
+    }
+#pragma unroll
+    for (int i = 0; i < TM; ++i)
+#pragma unroll
+        for (int j = 0; j < TN; ++j)
+            sums.sum[i][j] *= alpha;
+
+    // Sync: each share of k hands over its sums of those rows that another share adds up.
+    const int m_thread = warp_m; // + WARPS_M per row
+    if constexpr (WARPS_K > 1) {
+#pragma unroll
+        for (int i = 0; i < TM; ++i) {
+            const int owner = i * WARPS_K / TM;
+            if (warp_k != owner)
+#pragma unroll
+                for (int j = 0; j < TN; ++j)
+                    parts[((warp_k < owner ? warp_k : warp_k - 1) * BM + m_thread + i * WARPS_M) * BN + n_thread + j * LANES] =
+                        sums.sum[i][j];
+        }
+        __syncthreads();
+    }
+
+    // Write back, a warp 32 neighbours at a time.
+#pragma unroll
+    for (int owner = 0; owner < WARPS_K; ++owner)
+        if (warp_k == owner) {
+            real *c = C + (size_t)(m0 + m_thread) * N + n0 + n_thread;
+            const auto exists = [&](int i, int j) { return m0 + m_thread + i * WARPS_M < M && n0 + n_thread + j * LANES < N; };
+#pragma unroll
+            for (int i = 0; i < TM; ++i)
+                if (i * WARPS_K / TM == owner)
+#pragma unroll
+                    for (int j = 0; j < TN; ++j) {
+#pragma unroll
+                        for (int w = 0; w < WARPS_K - 1; ++w)
+                            sums.sum[i][j] += parts[(w * BM + m_thread + i * WARPS_M) * BN + n_thread + j * LANES];
+                        if (beta != 0 && exists(i, j))
+                            sums.sum[i][j] += beta * c[(size_t)i * WARPS_M * N + j * LANES];
+                    }
+#pragma unroll
+            for (int i = 0; i < TM; ++i)
+                if (i * WARPS_K / TM == owner)
+#pragma unroll
+                    for (int j = 0; j < TN; ++j)
+                        if (exists(i, j))
+                            c[(size_t)i * WARPS_M * N + j * LANES] = sums.sum[i][j];
+        }
+}
