@@ -85,22 +85,34 @@ because = "{id} needs TM, TN and PARTS"
 #define WARPS (THREADS / 32)
 #define K_STEP (4 * WARPS_K)
 
-// Start copying the vector `at`, `at` + 1, … of a matrix to shared memory, whose elements are numbered begin .. end - 1 from
-// the start of a vector on. What does not exist becomes zero.
-static __device__ __forceinline__ void copy(float *target, const float *vectors, int at, int begin, int end)
-{
-    const unsigned address = (unsigned)__cvta_generic_to_shared(target);
-    if (at >= begin && at <= end - 4)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(vectors + at) : "memory");
-    else // once or twice in a matrix
+// What a block copies of a matrix: vectors of 16 bytes, and one by one the elements of those that do not lie wholly in it.
+struct Matrix {
+    const float *vectors; // the start of the vector that the matrix, or the tile, starts in
+    int begin, end;       // the elements that exist, counted from there
+
+    __device__ __forceinline__ bool has(int at) const
+    {
+        return at >= begin && at <= end - 4;
+    }
+    // Start copying the vector of elements `at` to `at + 3`, which exist.
+    __device__ __forceinline__ void copy(float *target, int at) const
+    {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(target)),
+                     "l"(vectors + at)
+                     : "memory");
+    }
+    // Start copying those of the elements that exist; the others become zero.
+    __device__ __forceinline__ void copy_elements(float *target, int at) const
+    {
 #pragma unroll 1
         for (int i = 0; i < 4; ++i) {
             const bool exists = at + i >= begin && at + i < end;
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address + 4 * i),
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(target + i)),
                          "l"(vectors + (exists ? at + i : begin)), "r"(exists ? 4 : 0)
                          : "memory");
         }
-}
+    }
+};
 
 // Computes a thread's sums. Its rows of A are a runtime distance apart, and so are its rows of B: each has an address in
 // shared memory of its own, which moves on along k.
@@ -120,7 +132,7 @@ struct Sums {
 #pragma unroll
         for (int i = 0; i < TM; ++i) {
             a_rows[i] = (unsigned)__cvta_generic_to_shared(a_first + i * WARPS_M * a_pitch);
-            asm volatile("" : "+r"(a_rows[i])); // or each would be computed anew from the first one
+            asm volatile("" : "+r"(a_rows[i])); // else each would be computed anew from the first one
         }
 #pragma unroll
         for (int q = 0; q < 4; ++q) {
@@ -140,26 +152,27 @@ struct Sums {
         for (int q = 0; q < 4; ++q)
             b_rows[q] += step;
     }
-    static __device__ __forceinline__ float load1(unsigned address)
+    __device__ __forceinline__ void load_a(int set)
     {
-        float value;
-        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address));
-        return value;
+#pragma unroll
+        for (int i = 0; i < TM; ++i)
+            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                         : "=f"(a[set][i][0]), "=f"(a[set][i][1]), "=f"(a[set][i][2]), "=f"(a[set][i][3])
+                         : "r"(a_rows[i]));
+    }
+    __device__ __forceinline__ void load_b(int set, int q)
+    {
+#pragma unroll
+        for (int j = 0; j < TN; ++j)
+            asm volatile("ld.shared.f32 %0, [%1];" : "=f"(b[set][q][j]) : "r"(b_rows[q] + j * (LANES * 4)));
     }
     __device__ __forceinline__ void load(int set)
     {
+        load_b(set, 0);
+        load_a(set);
 #pragma unroll
-        for (int q = 0; q < 4; ++q) {
-#pragma unroll
-            for (int j = 0; j < TN; ++j)
-                b[set][q][j] = load1(b_rows[q] + j * (LANES * 4));
-            if (q == 0)
-#pragma unroll
-                for (int i = 0; i < TM; ++i)
-                    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                                 : "=f"(a[set][i][0]), "=f"(a[set][i][1]), "=f"(a[set][i][2]), "=f"(a[set][i][3])
-                                 : "r"(a_rows[i]));
-        }
+        for (int q = 1; q < 4; ++q)
+            load_b(set, q);
     }
     // Walk the products like a snake: two neighbours always share an operand, which the register file then need not
     // deliver twice.
@@ -179,23 +192,18 @@ struct Sums {
         for (int q = 0; q < 4; ++q)
             multiply(set, q);
     }
-    // Three k at most, one by one, for where a row's vectors do not start or end.
-    __device__ __forceinline__ void run_single(int count)
+    // Of the next four k only the from-th to the one before the to-th: a row does not start or end with its vectors.
+    __device__ __forceinline__ void run_some(int from, int to)
     {
-#pragma unroll 1
-        for (int k = 0; k < count; ++k) {
 #pragma unroll
-            for (int j = 0; j < TN; ++j)
-                b[0][0][j] = load1(b_rows[0] + j * (LANES * 4));
+        for (int q = 0; q < 4; ++q)
+            if (q >= from && q < to)
+                load_b(0, q);
+        load_a(0);
 #pragma unroll
-            for (int i = 0; i < TM; ++i) {
-                a[0][i][0] = load1(a_rows[i]);
-                a_rows[i] += 4;
-            }
-            b_rows[0] = b_rows[1];
-            b_rows[1] = b_rows[2];
-            multiply(0, 0);
-        }
+        for (int q = 0; q < 4; ++q)
+            if (q >= from && q < to)
+                multiply(0, q);
     }
     // Four k from k on, from k + K_STEP on, … that end at `end` or before it; returns the k that comes next.
     __device__ __forceinline__ int run(int k, int end)
@@ -235,7 +243,7 @@ template <int PART> static __device__ __forceinline__ int run_parts(Sums &sums, 
     return k;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     short_k(int M, int N, int K, real alpha, const real *A, const real *B, real beta, real *C)
 {
     // Coordinates. A warp has every WARPS_M-th row of A's tile: as these are whole vectors apart, they all start equally far
@@ -263,50 +271,83 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     // Load: ask for everything. What lies beyond the last row or column is replaced by what exists: it counts for nothing
     // that is stored. A's tile is in one piece.
     {
-        const float *vectors = a_tile - a_shift;
-        const int begin = m0 == 0 ? a_shift : 0;
-        const int end = min(M - m0, BM + 1) * K + a_shift;
-#pragma unroll 4
-        for (int i = t * 4; i < BM * K + 4; i += THREADS * 4)
-            copy(As + i, vectors, i < end ? i : 0, begin, end);
+        Matrix a = {a_tile - a_shift, m0 == 0 ? a_shift : 0, min(M - m0, BM + 1) * K + a_shift};
+        asm volatile("" : "+l"(a.vectors)); // else each address would be computed anew from A
+        bool others = false;
+#pragma unroll 1
+        for (int start = t * 4; start < BM * K + 4; start += 4 * THREADS * 4)
+#pragma unroll
+            for (int i = start; i < start + 4 * THREADS * 4; i += THREADS * 4) {
+                const int at = i < a.end ? i : 0;
+                if (a.has(at) && i < BM * K + 4)
+                    a.copy(As + i, at);
+                others |= !a.has(at);
+            }
+        if (others) // once or twice in a matrix
+#pragma unroll 1
+            for (int i = t * 4; i < BM * K + 4; i += THREADS * 4)
+                if (const int at = i < a.end ? i : 0; !a.has(at))
+                    a.copy_elements(As + i, at);
     }
     // A warp reads every WARPS-th row of B's tile: these, too, all start alike.
     {
-        const float *vectors = B - b_shift;
-        const int end = K * N + b_shift;
+        Matrix b = {B - b_shift, b_shift, K * N + b_shift};
+        asm volatile("" : "+l"(b.vectors));
         const int warp = t / 32;
-        int k = warp;
-#pragma unroll 1
-        for (int part = 0; part < PARTS; ++part) {
-            const int last = K * (part + 1) / PARTS;
-#pragma unroll 4
-            for (; k < last; k += WARPS) {
-                const int row = b_shift + k * N + n0;
+        const int shift = (b_shift + warp * N) % 4;
 #pragma unroll
-                for (int piece = 0; piece < VECTORS; piece += 32) {
-                    const int v = (piece + t % 32) * 4;
-                    const int n = v - row % 4; // its first column in the tile
-                    if (n < BN)
-                        copy(Bs + (b_shift + k * b_pitch) / 4 * 4 + v, vectors, row / 4 * 4 + (n < N - n0 ? v : 0), b_shift, end);
+        for (int part = 0; part < PARTS; ++part) {
+            const int before = (K * part / PARTS + WARPS - 1 - warp) / WARPS; // of this warp's rows
+            const int last = K * (part + 1) / PARTS;
+#pragma unroll
+            for (int piece = 0; piece < VECTORS; piece += 32) {
+                const int v = (piece + lane) * 4;
+                if (v - shift >= BN) // its first column in the tile
+                    continue;
+                const int k0 = warp + before * WARPS;
+                const int at0 = b_shift + k0 * N - shift + n0 + (v - shift < N - n0 ? v : 0);
+                float *target0 = Bs + b_shift + k0 * b_pitch - shift + v;
+                bool others = false;
+                int at = at0;
+                float *target = target0;
+#pragma unroll 1
+                for (int start = k0; start < last; start += 4 * WARPS)
+#pragma unroll
+                    for (int k = start; k < start + 4 * WARPS; k += WARPS, at += WARPS * N, target += WARPS * b_pitch) {
+                        if (b.has(at) && k < last)
+                            b.copy(target, at);
+                        others |= !b.has(at) && k < last;
+                    }
+                if (others) {
+                    at = at0;
+                    target = target0;
+#pragma unroll 1
+                    for (int k = k0; k < last; k += WARPS, at += WARPS * N, target += WARPS * b_pitch)
+                        if (!b.has(at))
+                            b.copy_elements(target, at);
                 }
             }
             asm volatile("cp.async.commit_group;" ::: "memory");
         }
     }
 
-    // Compute. Vectors along this warp's rows of A start at k = first, first + 4, …; the warps that share out k take turns.
-    const int first = min(-(a_shift + warp_m * K) & 3, K);
+    // Compute. Vectors along this warp's rows of A start at k = -shift, 4 - shift, …; the warps that share out k take turns.
+    // Those that have less than four k of these rows, one in front and one at the end, come last.
+    const int shift = (a_shift + warp_m * K) % 4;
     const float *a_first = As + a_shift + warp_m * K;
     const float *b_first = Bs + b_shift + n_thread;
+    const bool has_first = shift > 0 && warp_k == 0;
+    int k = 4 * warp_k - shift + (has_first ? K_STEP : 0);
     Sums sums;
-    sums.start(a_first + first + warp_k * 4, K, b_first + (first + warp_k * 4) * b_pitch, b_pitch);
-    int rest = K - run_parts<0>(sums, first + warp_k * 4, K);
+    sums.start(a_first + k, K, b_first + k * b_pitch, b_pitch);
+    k = run_parts<0>(sums, k, K);
 #pragma unroll 1
-    for (int turn = 0; turn < 2; ++turn) {
-        sums.run_single(rest);
-        rest = turn == 0 && warp_k == WARPS_K - 1 ? first : 0;
-        if (rest > 0)
-            sums.start(a_first, K, b_first, b_pitch);
+    for (int left = has_first ? 2 : 1; left > 0; --left) {
+        if (k < K)
+            sums.run_some(max(-k, 0), K - k);
+        k = -shift;
+        if (left > 1)
+            sums.start(a_first + k, K, b_first + k * b_pitch, b_pitch);
     }
 #pragma unroll
     for (int i = 0; i < TM; ++i)
