@@ -61,6 +61,14 @@ condition = "arch >= 80"
 because = "{id} copies with cp.async, which needs compute capability 8.0"
 
 [[require]]
+condition = "arch == 80 or arch == 87 or 90 <= arch < 120 or (K * (TM * WARPS_M + LANES * TN * WARPS_N + 4 + N % 4) + 12 + (block_x // (LANES * WARPS_M * WARPS_N) - 1) * TM * WARPS_M * LANES * TN * WARPS_N) * real_bytes <= 101376"
+because = "{id} keeps all of its operands in more shared memory than the 99 KiB per block of compute capability 8.6, 8.9 and 12"
+
+[[require]]
+condition = "K * N < 2147483648"
+because = "{id} counts the elements of B in 32 bits"
+
+[[require]]
 condition = "K <= 256"
 because = "{id} keeps all of its operands in shared memory: K must be at most 256"
 
@@ -152,27 +160,21 @@ struct Sums {
         for (int q = 0; q < 4; ++q)
             b_rows[q] += step;
     }
-    __device__ __forceinline__ void load_a(int set)
+    // The a_rows from the from-th to the one before the to-th.
+    __device__ __forceinline__ void load_a(int set, int from, int to)
     {
 #pragma unroll
         for (int i = 0; i < TM; ++i)
-            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                         : "=f"(a[set][i][0]), "=f"(a[set][i][1]), "=f"(a[set][i][2]), "=f"(a[set][i][3])
-                         : "r"(a_rows[i]));
+            if (i >= from && i < to)
+                asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                             : "=f"(a[set][i][0]), "=f"(a[set][i][1]), "=f"(a[set][i][2]), "=f"(a[set][i][3])
+                             : "r"(a_rows[i]));
     }
     __device__ __forceinline__ void load_b(int set, int q)
     {
 #pragma unroll
         for (int j = 0; j < TN; ++j)
             asm volatile("ld.shared.f32 %0, [%1];" : "=f"(b[set][q][j]) : "r"(b_rows[q] + j * (LANES * 4)));
-    }
-    __device__ __forceinline__ void load(int set)
-    {
-        load_b(set, 0);
-        load_a(set);
-#pragma unroll
-        for (int q = 1; q < 4; ++q)
-            load_b(set, q);
     }
     // Walk the products like a snake: two neighbours always share an operand, which the register file then need not
     // deliver twice.
@@ -186,11 +188,15 @@ struct Sums {
                 sum[i_snake][j] += a[set][i_snake][q] * b[set][q][j];
             }
     }
-    __device__ __forceinline__ void multiply(int set)
+    // Multiply four k, and between them load the operands of those that follow.
+    __device__ __forceinline__ void multiply_and_load(int set)
     {
 #pragma unroll
-        for (int q = 0; q < 4; ++q)
+        for (int q = 0; q < 4; ++q) {
+            load_a(set ^ 1, q * TM / 4, (q + 1) * TM / 4);
+            load_b(set ^ 1, q);
             multiply(set, q);
+        }
     }
     // Of the next four k only the from-th to the one before the to-th: a row does not start or end with its vectors.
     __device__ __forceinline__ void run_some(int from, int to)
@@ -199,7 +205,7 @@ struct Sums {
         for (int q = 0; q < 4; ++q)
             if (q >= from && q < to)
                 load_b(0, q);
-        load_a(0);
+        load_a(0, 0, TM);
 #pragma unroll
         for (int q = 0; q < 4; ++q)
             if (q >= from && q < to)
@@ -210,22 +216,23 @@ struct Sums {
     {
         if (k + 4 > end)
             return k;
-        load(0);
+        load_a(0, 0, TM);
+#pragma unroll
+        for (int q = 0; q < 4; ++q)
+            load_b(0, q);
         bool more;
 #pragma unroll 1
         do {
             k += K_STEP;
             more = k + 4 <= end;
             advance(more); // after the last ones any operands will do
-            load(1);
-            multiply(0);
+            multiply_and_load(0);
             if (!more)
                 break;
             k += K_STEP;
             more = k + 4 <= end;
             advance(more);
-            load(0);
-            multiply(1);
+            multiply_and_load(1);
         } while (more);
         advance(true);
         return k;
@@ -266,7 +273,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const int b_pitch = BN + 4 + N % 4;
     float *As = shared;
     float *Bs = As + BM * K + 4;
-    float *parts = Bs + K * b_pitch + 4; // of sums: (share of k, row, column)
 
     // Load: ask for everything. What lies beyond the last row or column is replaced by what exists: it counts for nothing
     // that is stored. A's tile is in one piece.
@@ -295,7 +301,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         asm volatile("" : "+l"(b.vectors));
         const int warp = t / 32;
         const int shift = (b_shift + warp * N) % 4;
-#pragma unroll
+#pragma unroll 1
         for (int part = 0; part < PARTS; ++part) {
             const int before = (K * part / PARTS + WARPS - 1 - warp) / WARPS; // of this warp's rows
             const int last = K * (part + 1) / PARTS;
@@ -356,43 +362,55 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             sums.sum[i][j] *= alpha;
 
     // Sync: each share of k hands over its sums of those rows that another share adds up.
-    const int m_thread = warp_m; // + WARPS_M per row
+    int mine = BM * K + 4 + K * b_pitch + 4 + warp_m * BN + n_thread; // in shared memory, behind B: (share, row, column)
+    asm volatile("" : "+r"(mine)); // else each address would be computed anew from K
     if constexpr (WARPS_K > 1) {
 #pragma unroll
         for (int i = 0; i < TM; ++i) {
             const int owner = i * WARPS_K / TM;
+            const int share = WARPS_K == 2 ? 0 : warp_k < owner ? warp_k : warp_k - 1;
             if (warp_k != owner)
 #pragma unroll
                 for (int j = 0; j < TN; ++j)
-                    parts[((warp_k < owner ? warp_k : warp_k - 1) * BM + m_thread + i * WARPS_M) * BN + n_thread + j * LANES] =
-                        sums.sum[i][j];
+                    shared[mine + (share * BM + i * WARPS_M) * BN + j * LANES] = sums.sum[i][j];
         }
         __syncthreads();
     }
 
     // Write back, a warp 32 neighbours at a time.
+    long long pitch = (long long)WARPS_M * N;
+    asm volatile("" : "+l"(pitch)); // else each address would be computed anew from C
 #pragma unroll
     for (int owner = 0; owner < WARPS_K; ++owner)
         if (warp_k == owner) {
-            real *c = C + (size_t)(m0 + m_thread) * N + n0 + n_thread;
-            const auto exists = [&](int i, int j) { return m0 + m_thread + i * WARPS_M < M && n0 + n_thread + j * LANES < N; };
+            const int i0 = (owner * TM + WARPS_K - 1) / WARPS_K; // its rows
+            const int i1 = ((owner + 1) * TM + WARPS_K - 1) / WARPS_K;
+            const int rows = M - m0 - warp_m;
+            const int columns = N - n0 - n_thread;
+            real *first = C + (size_t)(m0 + warp_m + i0 * WARPS_M) * N + n0 + n_thread;
+            // Add up all shares of k.
 #pragma unroll
-            for (int i = 0; i < TM; ++i)
-                if (i * WARPS_K / TM == owner)
+            for (int w = 0; w < WARPS_K - 1; ++w)
 #pragma unroll
-                    for (int j = 0; j < TN; ++j) {
-#pragma unroll
-                        for (int w = 0; w < WARPS_K - 1; ++w)
-                            sums.sum[i][j] += parts[(w * BM + m_thread + i * WARPS_M) * BN + n_thread + j * LANES];
-                        if (beta != 0 && exists(i, j))
-                            sums.sum[i][j] += beta * c[(size_t)i * WARPS_M * N + j * LANES];
-                    }
-#pragma unroll
-            for (int i = 0; i < TM; ++i)
-                if (i * WARPS_K / TM == owner)
+                for (int i = i0; i < i1; ++i)
 #pragma unroll
                     for (int j = 0; j < TN; ++j)
-                        if (exists(i, j))
-                            c[(size_t)i * WARPS_M * N + j * LANES] = sums.sum[i][j];
+                        sums.sum[i][j] += shared[mine + (w * BM + i * WARPS_M) * BN + j * LANES];
+            if (beta != 0) {
+                const real *c = first;
+#pragma unroll
+                for (int i = i0; i < i1; ++i, c += pitch)
+#pragma unroll
+                    for (int j = 0; j < TN; ++j)
+                        if (i * WARPS_M < rows && j * LANES < columns)
+                            sums.sum[i][j] += beta * c[j * LANES];
+            }
+            real *c = first;
+#pragma unroll
+            for (int i = i0; i < i1; ++i, c += pitch)
+#pragma unroll
+                for (int j = 0; j < TN; ++j)
+                    if (i * WARPS_M < rows && j * LANES < columns)
+                        c[j * LANES] = sums.sum[i][j];
         }
 }
