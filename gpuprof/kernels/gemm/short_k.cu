@@ -61,8 +61,8 @@ condition = "arch >= 80"
 because = "{id} copies with cp.async, which needs compute capability 8.0"
 
 [[require]]
-condition = "arch == 80 or arch == 87 or 90 <= arch < 120 or (K * (TM * WARPS_M + LANES * TN * WARPS_N + 4 + N % 4) + 12 + (block_x // (LANES * WARPS_M * WARPS_N) - 1) * TM * WARPS_M * LANES * TN * WARPS_N) * real_bytes <= 101376"
-because = "{id} keeps all of its operands in more shared memory than the 99 KiB per block of compute capability 8.6, 8.9 and 12"
+condition = "(K * (TM * WARPS_M + LANES * TN * WARPS_N + 4 + N % 4) + 12 + (block_x // (LANES * WARPS_M * WARPS_N) - 1) * TM * WARPS_M * LANES * TN * WARPS_N) * real_bytes <= 101376 + 65536 * (arch == 80 or arch == 87) + 131072 * (90 <= arch < 120)"
+because = "{id} keeps all of its operands in more shared memory than a block has: 99 KiB, 163 with compute capability 8.0 and 8.7, 227 with 9 to 11"
 
 [[require]]
 condition = "K * N < 2147483648"
