@@ -211,10 +211,11 @@ struct Sums {
             if (q >= from && q < to)
                 multiply(0, q);
     }
-    // Four k from k on, from k + K_STEP on, … that end at `end` or before it; returns the k that comes next.
+    // Twice four k, from k on and from k + K_STEP on, as often as these end at `end` or before it. Returns the k that comes
+    // next. Always two, so that the loop has no way out between them, behind which the loads would be put off.
     __device__ __forceinline__ int run(int k, int end)
     {
-        if (k + 4 > end)
+        if (k + K_STEP + 4 > end)
             return k;
         load_a(0, 0, TM);
 #pragma unroll
@@ -223,15 +224,11 @@ struct Sums {
         bool more;
 #pragma unroll 1
         do {
-            k += K_STEP;
-            more = k + 4 <= end;
-            advance(more); // after the last ones any operands will do
+            advance(true);
             multiply_and_load(0);
-            if (!more)
-                break;
-            k += K_STEP;
-            more = k + 4 <= end;
-            advance(more);
+            k += 2 * K_STEP;
+            more = k + K_STEP + 4 <= end;
+            advance(more); // after the last ones any operands will do
             multiply_and_load(1);
         } while (more);
         advance(true);
@@ -338,7 +335,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     }
 
     // Compute. Vectors along this warp's rows of A start at k = -shift, 4 - shift, …; the warps that share out k take turns.
-    // Those that have less than four k of these rows, one in front and one at the end, come last.
+    // What is left of them comes last, and the vector that the rows start in.
     const int shift = (a_shift + warp_m * K) % 4;
     const float *a_first = As + a_shift + warp_m * K;
     const float *b_first = Bs + b_shift + n_thread;
@@ -347,11 +344,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     Sums sums;
     sums.start(a_first + k, K, b_first + k * b_pitch, b_pitch);
     k = run_parts<0>(sums, k, K);
+    int end = K;
 #pragma unroll 1
     for (int left = has_first ? 2 : 1; left > 0; --left) {
-        if (k < K)
+#pragma unroll 1
+        for (; k < end; k += K_STEP) {
             sums.run_some(max(-k, 0), K - k);
+            sums.advance(true);
+        }
         k = -shift;
+        end = 0;
         if (left > 1)
             sums.start(a_first + k, K, b_first + k * b_pitch, b_pitch);
     }
