@@ -11,13 +11,14 @@ rung = 623
 title = "44x96 tiles, all of k at once, rows where they start"
 idea = "For little k: a block asks for all that it will read at once, in vectors of 16 bytes although rows start anywhere. Rows of B lie in shared memory as far apart, modulo four, as in global memory, so that whole vectors stay whole; a warp's lanes are neighbours in a row of C, and its rows of A all start alike."
 after = "splitk_44x64"
-change = "A quarter of the copies, and two shares of k to add up where there were four: shared_load_wavefronts and async_copy_sectors fall. Rows of C are written from registers."
+change = "A quarter of the copies where rows start anywhere, no k beyond the last one, and two shares of it to add up where there were four; rows of C are written from registers. Larger tiles of fewer sums a thread: grid_blocks and registers_per_thread fall."
 bottleneck = "Latency: the launch, one round trip to DRAM, and too few warps to hide each other's waits."
 parameters = { TM = 11, TN = 3 }
 launch = { block = [256] }
 
 [variants.moves]
 grid_blocks = "falls"
+registers_per_thread = "falls"
 
 [[variants]]
 id = "short_k_36x128"
@@ -25,13 +26,13 @@ rung = 624
 title = "36x128 tiles, all of k at once, rows where they start"
 idea = "The same with nine rows and four columns a thread, where these leave fewer tiles or fewer of them half empty."
 after = "short_k_44x96"
-change = "A thread has 36 sums where it had 33."
+change = "Wider tiles: grid_blocks fall where rows are long."
 bottleneck = "That of short_k_44x96."
 parameters = { TM = 9, TN = 4 }
 launch = { block = [256] }
 
 [variants.moves]
-registers_per_thread = "rises"
+grid_blocks = "falls"
 
 [launch]
 block = [256]
