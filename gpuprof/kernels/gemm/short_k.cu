@@ -51,7 +51,7 @@ WARPS_N = 1  # and along its rows; the others share out k
 PARTS = 1    # of B, one behind the other along k, each computed as soon as it is there
 
 [candidates]
-TM = [6, 7, 8, 9, 10, 11, 12, 13, 16]
+TM = [6, 7, 8, 9, 10, 11, 12, 13]
 TN = [2, 3, 4]
 WARPS_N = [1, 2]
 PARTS = [1, 2, 4]
