@@ -36,11 +36,13 @@ SIZES = {
     " 256x256x16384 1x4096x4096 4096x4096x64 131x5003x257"
     " 1x1024x1024 2x4096x4096 4x8192x2048 8192x64x8192",
     "held out": "67x1000x3 223 295x1999x77 577 641 705 801 897 961 1153x640x2050 3333 7777",
+    "held out later": "521 545 737 833 865 929 1057 1201 900x701x1501 301x301x3001 65x4097x4097 301x1777x97",
 }
 #: Rungs worth trying and values of their parameters, by the most elements of C up to which they are.
 _SPLIT: Tried = {name: {} for name in ("splitk_16x32", "splitk_32x64", "splitk_64x64", "splitk_64x128")}
 _FEW: Tried = {name: {} for name in ("few_rows", "few_rows_six", "few_rows_four", "few_rows_two")}
-_ODD: Tried = {"splitk_44x64": {}, "splitk_64x64_even": {}, "streamk_8x8_tall": {}, "shifted_80x64": {}}
+_ODD: Tried = {"splitk_44x64": {}, "splitk_64x64_even": {}, "shifted_80x64": {}}
+_FLAT: Tried = {"short_k_44x96": {}, "short_k_52x96": {}, "streamk_8x8_tall": {}}
 _REALIGNED: Tried = {"realigned_8x8": {}, "realigned_8x8_alone": {}}
 _SMALL: Tried = {"streamk_8x8": {}, "streamk_8x8_square": {}, "packed_8x8": {}, **_REALIGNED}
 _LARGE: Tried = {"streamk_8x16": {}, "packed_8x16": {}}
@@ -50,7 +52,8 @@ CANDIDATES: tuple[tuple[int, Tried], ...] = (
         120_000,
         {"splitk_8x32": {}, "splitk_16x32": {}, "splitk_32x64": {}, "streamk_8x8": {}, "packed_8x8": {}},
     ),
-    (1_700_000, {**_SPLIT, **_ODD, **_SMALL, **_LARGE}),
+    (700_000, {**_SPLIT, **_ODD, **_FLAT, **_SMALL}),
+    (1_700_000, {"splitk_44x64": {}, "splitk_64x64": {}, "splitk_64x128": {}, **_FLAT, **_SMALL, **_LARGE}),
     (5_000_000, {"streamk_8x8": {}, "packed_8x8": {}, "realigned_8x8": {}, **_LARGE, "streamk_12x16": {}}),
     (sys.maxsize, {**_LARGE, "streamk_12x16": {}}),
 )

@@ -28,6 +28,8 @@ USUAL = {
     **dict.fromkeys(("few_rows", "few_rows_six", "few_rows_four", "few_rows_two"), "4x4096x4096"),
     "streamk_8x8_tall": "4096x64x4096",
     "splitk_64x64_even": "769",
+    "short_k_44x96": "129x4097x65",
+    "short_k_52x96": "129x4097x65",
     "dmma_64x64_even": "768",
 }
 #: Their values follow from their shape, or they hand over to others.

@@ -13,7 +13,7 @@ idea = "For little k: a block asks for all that it will read at once, in vectors
 after = "splitk_44x64"
 change = "A quarter of the copies where rows start anywhere, no k beyond the last one, and two shares of it to add up where there were four; rows of C are written from registers. Larger tiles of fewer sums a thread: grid_blocks and registers_per_thread fall."
 bottleneck = "Latency: the launch, one round trip to DRAM, and too few warps to hide each other's waits."
-parameters = { TM = 11, TN = 3 }
+parameters = { PARTS = 2 }
 launch = { block = [256] }
 
 [variants.moves]
@@ -21,14 +21,14 @@ grid_blocks = "falls"
 registers_per_thread = "falls"
 
 [[variants]]
-id = "short_k_36x128"
+id = "short_k_52x96"
 rung = 624
-title = "36x128 tiles, all of k at once, rows where they start"
-idea = "The same with nine rows and four columns a thread, where these leave fewer tiles or fewer of them half empty."
+title = "52x96 tiles, all of k at once, rows where they start"
+idea = "The same with thirteen rows a thread, for a C of which these tiles are one wave and those of 44x96 are not."
 after = "short_k_44x96"
-change = "Wider tiles: grid_blocks fall where rows are long."
+change = "A sixth more rows a thread: grid_blocks fall."
 bottleneck = "That of short_k_44x96."
-parameters = { TM = 9, TN = 4 }
+parameters = { TM = 13 }
 launch = { block = [256] }
 
 [variants.moves]
