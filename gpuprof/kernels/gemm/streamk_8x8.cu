@@ -33,19 +33,6 @@ parameters = { BM = 128 }
 [variants.moves]
 ffma_thread_instructions = "stays"
 
-[[variants]]
-id = "streamk_8x8_tall"
-rung = 568
-title = "Tall tiles, an even share"
-idea = "The same for C of few columns: tiles of 256x64. At 4096x64x4096 those of 128x128 compute twice what C has."
-after = "streamk_8x8_square"
-change = "A tile's other shape; three stages instead of four, because more of a stage is A, of which it holds two copies. ffma_thread_instructions stay where both shapes fit."
-bottleneck = "That of streamk_8x8."
-parameters = { BM = 256, STAGES = 3 }
-
-[variants.moves]
-ffma_thread_instructions = "stays"
-
 [tensor_maps.A_map]
 array = "A"
 box = ["BK", "BM"]
@@ -65,12 +52,12 @@ cooperative = true
 BK = 16  # k per tile
 
 [parameters]
-BM = 64       # rows of C per block: 64, 128 or 256; columns are 16384 / BM
+BM = 64       # rows of C per block: 64 or 128; columns are 16384 / BM
 STAGES = 4
 SM_BLOCKS = 2 # blocks to an SM
 
 [candidates]
-BM = [64, 128, 256]
+BM = [64, 128]
 STAGES = [3, 4]
 SM_BLOCKS = [1, 2]
 
@@ -83,12 +70,8 @@ condition = "STAGES >= 3"
 because = "{id} needs three STAGES or more: one is computed from, one is turned, one fills"
 
 [[require]]
-condition = "BM == 64 or BM == 128 or BM == 256"
-because = "{id} needs BM 64, 128 or 256"
-
-[[require]]
-condition = "BM < 256 or N <= 192 and 4 * N <= M"
-because = "{id} has tiles of 256x64 for a tall C of 192 columns at most"
+condition = "BM == 64 or BM == 128"
+because = "{id} needs BM 64 or 128"
 
 [[require]]
 condition = "SM_BLOCKS > 0 and sm_count * SM_BLOCKS <= 1024"
@@ -111,7 +94,7 @@ because = "streamk_8x8 fills 192 KiB of shared memory per SM, more than compute 
 #define LANES_M 8    // a warp's lanes: 8 along M by 4 along N
 #define LANES_N 4
 #define WARPS_N (BN / (LANES_N * TN))
-#define STEP (BM == 256 ? 2 : 4) // values of k between two turns of the inner loop, which leave some of a tile's
+#define STEP 4       // values of k from one turn to the next
 #define CHUNKS (BK / 4)
 #define TURNS (BM / 32 * CHUNKS / WARPS)   // pieces of A's tile, 32 rows by 4 k, that each warp turns
 #define TURN_ROWS (WARPS / CHUNKS * 32)    // rows from one of a warp's pieces to its next
@@ -311,12 +294,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, SM_BLOCKS)
             if (more)
                 wait(arrived + 8 * ((tile + 1) % STAGES), (tile + 1) / STAGES % 2);
 
+            // Compute, and turn pieces of the next tile meanwhile.
             const unsigned from = after + turn_from;
             const unsigned to = next + turn_to;
             float4 piece;
 #pragma unroll
             for (int k = 0; k < BK; ++k) {
                 if (k == BK - 1) {
+                    // Sync before the last k, whose operands are in registers: once all warps have turned their pieces
+                    // of the next tile, they are done with the tile before this one, and its stage may fill again.
                     if (more)
                         wait(turned, (tile + 1) % 2);
                     if (tile + STAGES - 1 < tiles)
