@@ -76,7 +76,7 @@ because = "Rows of any length, where its tiles are one wave and a seventh larger
 [[choose]]
 kernel = "splitk_44x64"
 when = "arch >= 80 and K <= 1024 and M * N >= 2450 * sm_count and (cdiv(M, 44) * cdiv(N, 64) <= sm_count and cdiv(M, 44) * cdiv(N, 64) * 10 >= 9 * sm_count or cdiv(M, 44) * cdiv(N, 64) <= 2 * sm_count and cdiv(M, 44) * cdiv(N, 64) * 10 >= 17 * sm_count)"
-because = "Where its tiles are one wave, or two blocks for each SM, but for a tenth or so: on an H200 it is 21 % faster than splitk_64x64 at 576 (126 tiles), 20 % faster than any other rung at 832 (247), and at 801 it takes 39.5 us and shifted_96x64 40.4. At 640 (150) it is 27 % slower than splitk_64x64."
+because = "Where its tiles are one wave, or two blocks for each SM, but for a tenth or so: on an H200 it is 21 % faster than splitk_64x64 at 576 (126 tiles), 20 % faster than any other rung at 832 (247), and at 801 it takes 39.5 us and realigned_8x8_alone 40.4. At 640 (150) it is 27 % slower than splitk_64x64."
 
 [[choose]]
 kernel = "splitk_44x64"
