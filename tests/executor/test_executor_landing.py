@@ -8,6 +8,7 @@ from executor_harness import run_cuda
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuprof.executor.faults import KernelFault
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.landing import (
     Landing,
@@ -168,6 +169,32 @@ def test_a_tail_arrives_with_zeros_behind_it(length):
     counted = tuple(result.counters[f"async_copy_{name}"] for name in names)
     wavefronts = {16: 4, 4: 4 + 4, 0: 5 + 4}[length]
     assert counted == (1, 16, 512 if length else 496, wavefronts)
+
+
+_AT_THE_END = """
+extern "C" __global__ void copy(const int *in, int *out, int bytes)
+{
+    __shared__ __align__(16) int tile[128];
+    const unsigned to = (unsigned)__cvta_generic_to_shared(tile + 4 * threadIdx.x);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(in + 4 * threadIdx.x),
+                 "r"(min(16, max(0, bytes - 16 * (int)threadIdx.x))));
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    for (int i = 0; i < 4; ++i)
+        out[4 * threadIdx.x + i] = tile[4 * threadIdx.x + i];
+}"""
+
+
+@pytest.mark.parametrize("length", [512, 508, 500, 336, 12, 4, 1])
+def test_what_a_copy_does_not_read_need_not_exist(length):
+    given = np.arange(1, length + 1, dtype=np.uint8)
+    (_, out), result = run_cuda(_AT_THE_END, given, np.full(128, -1, np.int32), scalars=(np.int32(length),))
+    assert out.array().view(np.uint8).tolist() == [*given.tolist(), *[0] * (512 - length)]
+    assert result.counters["async_copy_requests"] == 1
+
+
+def test_a_copy_that_reads_a_byte_too_many_is_a_fault():
+    with pytest.raises(KernelFault, match="at byte 500 of array 0, which has 500 bytes"):
+        run_cuda(_AT_THE_END, np.zeros(500, np.uint8), np.zeros(128, np.int32), scalars=(np.int32(501),))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -208,6 +208,7 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
     to_shared = SharedSpace(Request(shared_site, item.line, size.bits, place, events=()))
     events = set() if past_cache else {Event.SECTORS}
     from_global = GlobalSpace(Request(global_site, item.line, size.bits, source.offset, events=events))
+    parts = _PartialRead(from_global, size.bits)
     memo: LandingMemo = {}
     of_zeros: LandingMemo = {}
     read_target, read_source = address_reader(coder, item, target), address_reader(coder, item, source)
@@ -230,9 +231,11 @@ def async_copy(coder: Coder, item: Instruction) -> Step:
             lanes = mask.lanes & (valid > 0)
             reading = mask if np.array_equal(lanes, mask.lanes) else mask.of(lanes)
         values: Lanes = np.zeros((1, 1, 1), dtype=moved_dtype(size.bits))
-        if not reading.empty:
-            values = from_global.read(batch, start, reading)
         whole = reading.lanes if valid is None else reading.lanes & (valid >= size.bits)
+        if valid is not None and not np.array_equal(whole, reading.lanes):
+            values = parts.read(batch, start, reading, np.where(reading.lanes, valid, 0))
+        elif not reading.empty:
+            values = from_global.read(batch, start, reading)
         pieces = Pieces(start + source.offset, to + target.offset, mask, reading.lanes, whole)
         moving = batch.landings.get(to_shared.request)
         if moving is None:
@@ -260,6 +263,38 @@ def _copied_bytes(coder: Coder, item: Instruction, size: int) -> Callable[[Batch
         return coder.reader(given, ARITHMETIC["u32"], item)
     ignores = coder.predicate(given, item)
     return lambda batch: np.where(ignores(batch), np.uint32(0), np.uint32(size))
+
+
+class _PartialRead:
+    """Reads a vector in global memory of which some lanes want the first bytes alone, and zeros behind them.
+
+    It counts as one access, as the hardware's does. Bytes that are not wanted need not exist.
+    """
+
+    def __init__(self, whole: GlobalSpace, size: int) -> None:
+        self._whole, self._size = whole, size
+        request = replace(whole.request, site=None)
+        self._vector = GlobalSpace(request)
+        self._bytes = [
+            GlobalSpace(replace(request, size=1, offset=request.offset + place)) for place in range(size)
+        ]
+
+    def read(self, batch: Batch, address: Lanes, mask: Mask, length: Lanes) -> Lanes:
+        """Read the first `length` bytes of each lane."""
+        self._whole.count(batch, address, mask)
+        shape = np.broadcast_shapes(mask.lanes.shape, length.shape, address.shape)
+        content = np.zeros((*shape, self._size), dtype=np.uint8)
+        whole = np.broadcast_to(mask.lanes & (length >= self._size), shape)
+        if whole.any():
+            read = np.broadcast_to(self._vector.read(batch, address, mask.of(whole)), shape)
+            content[whole] = np.ascontiguousarray(read)[..., None].view(np.uint8)[whole]
+        for place, space in enumerate(self._bytes):
+            lanes = np.broadcast_to(mask.lanes & (length > place), shape) & ~whole
+            if not lanes.any():
+                break
+            read = np.broadcast_to(space.read(batch, address, mask.of(lanes)), shape)
+            content[lanes, place] = read.view(np.uint8)[lanes]
+        return content.view(moved_dtype(self._size))[..., 0]
 
 
 def _truncated(values: Lanes, length: Lanes, size: int) -> Lanes:
