@@ -71,7 +71,7 @@ because = "Rows of any length in few tiles of 128x128: on an H200 it is 5 % fast
 [[choose]]
 kernel = "shifted_80x64"
 when = "arch >= 80 and (K % 4 != 0 or N % 4 != 0) and K > 256 and K <= 2048 and cdiv(M, 80) * cdiv(N, 64) <= sm_count and cdiv(M, 80) * cdiv(N, 64) * 10 >= 9 * sm_count and cdiv(M, 80) * cdiv(N, 64) * 76800 <= 17 * M * N and (arch < 90 or cdiv(M, 128) * cdiv(N, 128) * 163840 > 13 * M * N)"
-because = "Rows of any length, where its tiles are one wave and a seventh larger than C at most, and those of 128x128 three tenths: on an H200 it is 4 % faster than any other rung at 769."
+because = "Rows of any length, where its tiles are one wave and a seventh larger than C at most, and those of 128x128 three tenths: on an H200 it is 2 % faster than any other rung at 769 and 785."
 
 [[choose]]
 kernel = "splitk_44x64"
@@ -101,12 +101,12 @@ because = "Where there is much work for a C of a few tiles to an SM: on an H200 
 [[choose]]
 kernel = "short_k_44x96"
 when = "arch >= 80 and (K % 4 != 0 or N % 4 != 0) and K >= 32 and K <= 80 and cdiv(M, 44) * cdiv(N, 96) <= sm_count and cdiv(M, 44) * cdiv(N, 96) * 10 >= 8 * sm_count and cdiv(M, 44) * cdiv(N, 96) * 42240 <= 12 * M * N"
-because = "Rows of any length and very little k, where its tiles are one wave: on an H200 it is 22 to 30 % faster than splitk_44x64 at 129x4097x65."
+because = "Rows of any length and very little k, where its tiles are one wave: on an H200 it is 27 to 31 % faster than splitk_44x64 at 129x4097x65."
 
 [[choose]]
 kernel = "short_k_52x96"
 when = "arch >= 80 and (K % 4 != 0 or N % 4 != 0) and K >= 32 and K <= 80 and cdiv(M, 52) * cdiv(N, 96) <= sm_count and cdiv(M, 52) * cdiv(N, 96) * 10 >= 8 * sm_count and cdiv(M, 52) * cdiv(N, 96) * 49920 <= 12 * M * N"
-because = "Likewise: on an H200 it is 8 % faster than splitk_44x64 at 295x1999x77. At 301x1777x97 it is 6 % slower."
+because = "Likewise: on an H200 it is 5 to 7 % faster than splitk_44x64 at 295x1999x77. At 301x1777x97 it is 2 to 6 % slower."
 
 [[choose]]
 kernel = "splitk_44x64"
@@ -116,12 +116,12 @@ because = "Rows of any length and little k, where its tiles compute a tenth more
 [[choose]]
 kernel = "realigned_8x8_alone"
 when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 256 and M * N >= 3700 * sm_count and cdiv(M, 128) * cdiv(N, 128) * cdiv(K, 16) <= 24 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N"
-because = "Rows of any length with at most 24 k-tiles of a tile of 128x128 an SM: on an H200 it is 5 to 10 % faster than any other rung at 705, 833 and 865 (20 an SM), and 3 % slower than with two blocks to an SM at 929 (29)."
+because = "Rows of any length with at most 24 k-tiles of a tile of 128x128 an SM: on an H200 it is 3 to 5 % faster than with two blocks to an SM at 705, 833 and 865 (20 an SM), and 3 % slower at 929 (29)."
 
 [[choose]]
 kernel = "realigned_8x8"
 when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 256 and M * N <= 34000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 32768 <= 3 * M * N and cdiv(M, 64) * cdiv(N, 256) * 6 > cdiv(M, 128) * cdiv(N, 128) * 5"
-because = "Rows of any length without packing them first: on an H200 it is 5 to 8 % faster than packed_8x8 at 961, 1001, 1023, 1111, 1333 and 1401, and 1 % at 2049. At 1201 packed_8x8 is 1 % faster."
+because = "Rows of any length without packing them first: on an H200 it is 5 to 11 % faster than packed_8x8 at 961, 1001, 1023, 1111, 1333 and 1401, and 1 % at 2049. At 1201 packed_8x8 is 1 % faster."
 
 [[choose]]
 kernel = "realigned_8x8_alone"
@@ -131,7 +131,7 @@ because = "Few tiles, up to twice as large as C, with much k: on an H200 it is 2
 [[choose]]
 kernel = "realigned_8x8"
 when = "90 <= arch < 120 and (K % 4 != 0 or N % 4 != 0) and K > 1024 and M * N <= 12000 * sm_count and M * N * K >= 1900000 * sm_count and cdiv(M, 128) * cdiv(N, 128) * 7800 <= M * N and cdiv(M, 64) * cdiv(N, 256) * 6 > cdiv(M, 128) * cdiv(N, 128) * 5"
-because = "Likewise: on an H200 it is 40 % faster than splitk_32x64 at 65x4097x4097, where half of each tile is empty."
+because = "Likewise: on an H200 it is 37 % faster than splitk_32x64 at 65x4097x4097, where half of each tile is empty."
 
 [[choose]]
 kernel = "splitk_64x64_even"
