@@ -142,7 +142,8 @@ def test_run_that_is_stopped_ends_its_workers_and_writes_its_files(tmp_path, num
     time.sleep(0.05)
     command.send(signal.SIGINT, whole_group)
     output, errors, left = command.end()
-    assert command.process.returncode == STATUS[number]
+    # On a busy machine both may wait to be handled, and Python takes the one with the lower number first.
+    assert command.process.returncode in (STATUS[number], STATUS[signal.SIGINT])
     assert "Stopped early: the files hold what was measured until then." in errors
     assert "Traceback" not in errors
     assert output.splitlines()[-2:] == ["Wrote out/results.json", "Wrote out/report.html"]
