@@ -17,6 +17,8 @@ import pytest
 from executor_harness import compile_cuda
 
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program
+from gpuprof.executor.program.ptx import Reg
+from gpuprof.executor.steps.coding import Coder
 from gpuprof.toolchain.cuda_headers import find_cuda_headers
 
 CORES = Path(__file__).parent / "tensor_cores"
@@ -97,6 +99,26 @@ def test_bits_are_the_cards(name):
     wrong = np.flatnonzero(ours != card)
     first = [(int(i), hex(ours[i]), hex(card[i])) for i in wrong[:4]]
     assert not wrong.size, f"{wrong.size} of {card.size} words differ: {first}"
+
+
+@pytest.mark.parametrize("name", products())
+def test_bits_are_the_same_however_registers_lie_in_memory(name, monkeypatch):
+    target = Coder.target
+
+    def moving_target(coder, operand, item):
+        write = target(coder, operand, item)
+        if not isinstance(operand, Reg):
+            return write
+        slot = coder.slots.register(operand.name, item.line)
+
+        def moving(batch, value, mask):
+            write(batch, value, mask)
+            batch.registers[slot] = np.asfortranarray(batch.registers[slot])
+
+        return moving
+
+    monkeypatch.setattr(Coder, "target", moving_target)
+    assert (executed.__wrapped__(name)[0] == ANSWERS[name]).all()
 
 
 @pytest.mark.parametrize("name", cases())
