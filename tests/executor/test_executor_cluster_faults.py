@@ -106,7 +106,7 @@ PLANTED = {
     meet();""",
         "    wait(&full, 0); // the fence\n",
         FaultKind.ASYNC_COPY,
-        r"reads byte \d+ .* to which a bulk copy or an asynchronous store is still in flight",
+        r"reads byte \d+ .* to which the copy that line \d+ started is still in flight",
     ),
     "barrier before others use an mbarrier": (
         """

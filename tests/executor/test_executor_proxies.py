@@ -155,7 +155,7 @@ PAIRS = [
         "the source is overwritten only when it has been read",
         f"{WRITE} {FENCE} {BARRIER} {SEND} {BARRIER} tile[t].x = 0; // again",
         (WAIT_READ + " }", "}"),
-        *(COPY, AGAIN, 0, 0, "which a bulk copy still reads"),
+        *(COPY, AGAIN, 0, 0, "still reads"),
     ),
     Pair(
         "the thread that overwrites is ordered with the one that waited",

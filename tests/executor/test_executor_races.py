@@ -67,7 +67,7 @@ class Rule:
             return None
         touched = list(step.touched(self.block))
         reads = step.access is Access.READ
-        if reads and any(byte in self.flying for _, byte, _ in touched):
+        if any(byte in self.flying for _, byte, _ in touched):
             return FaultKind.ASYNC_COPY
         if any(self._races(step.access, *one) for one in touched):
             return FaultKind.SHARED_RACE

@@ -119,7 +119,7 @@ def test_operands_must_not_be_overwritten_before_the_wait():
     fault, line = wrong(products()["f16_columns8"], WAIT, "tile[t] = 0; // early\n" + WAIT)
     assert (fault.kind, fault.thread, fault.address) == (FaultKind.ASYNC_COPY, (0, 0, 0), 0)
     assert "// early" in line
-    assert "which a wgmma still reads" in fault.detail
+    assert "which the wgmma of line" in fault.detail
 
 
 def test_a_block_must_wait_before_it_ends():

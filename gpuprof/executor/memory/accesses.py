@@ -210,6 +210,16 @@ class Touch:
             self._flat = self.rows * granules + self.granules
         return self._flat
 
+    def repeated(self) -> Hit | None:
+        """Return the first granule that an earlier row touches too."""
+        rows, columns = self.granules.shape
+        if rows < 2:
+            return None
+        _, first = np.unique(self.flat(int(self.granules.max()) + 1), return_index=True)
+        again = np.ones(rows * columns, dtype=np.bool_)
+        again[first] = False
+        return first_hit(again.reshape(rows, columns))
+
     def conflict(self, owners: Owners, *, only: Bools | None = None) -> Hit | None:
         """Return the first touched granule that another thread, not ordered with this one, has touched.
 
@@ -263,7 +273,7 @@ class Touch:
         row, column = hit
         return int(owners[self.block[row], self.granules[row, column]])
 
-    def put(self, where: Bools, value: bool) -> None:
+    def put(self, where: NDArray[T], value: int) -> None:
         """Set every touched granule."""
         where[self.rows, self.granules] = value
 

@@ -37,12 +37,13 @@ class PhasedInterval(ProxiedInterval):
     """Shared memory between two barriers, where mbarriers order accesses too."""
 
     #: Also: the serial of the bulk copy in flight to a granule, how many bulk copies still read it, and how
-    #: many products of matrices.
+    #: many products of matrices; and the source line of the last of these that began.
     LASTING: ClassVar[dict[str, Any]] = {
         **ProxiedInterval.LASTING,
         "flight": np.int64,
         "sourced": np.int16,
         "multiplied": np.int16,
+        "source_line": np.int32,
     }
     #: Also: the serial of the bulk copy that arrived, if not everybody has waited for it; and the warps that
     #: wrote, read and atomically updated a granule, as bits, when they did so last, and when that was last
@@ -64,6 +65,7 @@ class PhasedInterval(ProxiedInterval):
     flight: NDArray[np.int64]
     sourced: NDArray[np.int16]
     multiplied: NDArray[np.int16]
+    source_line: NDArray[np.int32]
     landed: NDArray[np.int64]
     writing_warps: NDArray[np.uint32]
     reading_warps: NDArray[np.uint32]
@@ -140,13 +142,10 @@ class PhasedInterval(ProxiedInterval):
                 self._start(self.touch(entry), -1)
             case Access.SOURCE, _:
                 touch = self.touch(entry)
-                self._source(touch, "starts a bulk copy of")
-                np.add.at(self.sourced, (touch.rows, touch.granules), 1)
+                self._source(touch, "starts a bulk copy of", self.sourced)
                 self._was_read(touch)
             case Access.MULTIPLIED, _:
-                touch = self.touch(entry)
-                self._source(touch, "multiplies")
-                np.add.at(self.multiplied, (touch.rows, touch.granules), 1)
+                self._source(self.touch(entry), "multiplies", self.multiplied)
             case Access.PRODUCT, _:
                 touch = self.touch(entry)
                 np.subtract.at(self.multiplied, (touch.rows, touch.granules), 1)
@@ -170,14 +169,14 @@ class PhasedInterval(ProxiedInterval):
 
     def read(self, touch: Touch) -> None:
         """Judge a read."""
-        self._check_copies(touch, "reads")
+        self._check_landed(touch, "reads")
         self._take_over(touch, self.reader, self.reading_warps)
         super().read(touch)
         self._mark(touch, self.reading_warps, self.read_time)
 
     def write(self, touch: Touch) -> None:
         """Judge a write, an atomic operation, the start of a cp.async, or an operation on an mbarrier."""
-        self._check_copies(touch, "writes")
+        self._check_landed(touch, "writes")
         self._check_sources(touch, "writes")
         if touch.entry.access in TOGETHER:
             self._take_over(touch, self.updater, self.updating_warps)
@@ -198,10 +197,11 @@ class PhasedInterval(ProxiedInterval):
             sign: -1 of a reduction: several of them may be under way to one place.
         """
         text = f"starts {_name_of(touch)} to"
-        flight = touch.held(self.flight)
-        if hit := first_hit(flight != 0 if sign > 0 else flight > 0):
-            self.found(FaultKind.ASYNC_COPY, touch, hit, f"{text} {{0}}, to which one is still in flight")
+        self.require_landed(touch, f"{text} {{0}}", touch.held(self.flight) < 0 if sign < 0 else None)
+        self._check_landed(touch, text)
         self._check_sources(touch, text)
+        if sign > 0 and (hit := touch.repeated()):
+            self.found(FaultKind.SHARED_RACE, touch, hit, f"{text} {{0}}, to which another thread starts one")
         for owners, did in ((self.reader, "read"), (self.writer, "wrote"), (self.updater, "wrote")):
             if hit := touch.conflict(owners):
                 who = self.name_at(touch, owners, hit)
@@ -216,11 +216,13 @@ class PhasedInterval(ProxiedInterval):
             getattr(self, name)[place] = 0
         serial = touch.entry.pattern.serial
         self.flight[place] = sign * serial
+        self.in_flight[place] = touch.entry.line + 1
         self._observers.pop(serial, None)
 
-    def _source(self, touch: Touch, verb: str) -> None:
+    def _source(self, touch: Touch, verb: str, counted: NDArray[np.int16]) -> None:
         """A bulk copy from shared memory, or a product, begins: its bytes must stay as they are."""
-        self._check_copies(touch, verb)
+        self.require_landed(touch, f"{verb} {{0}}")
+        self._check_landed(touch, verb)
         for owners in (self.writer, self.updater):
             if hit := touch.conflict(owners):
                 text = f"{verb} {{0}}, which {self.name_at(touch, owners, hit)} wrote"
@@ -229,6 +231,8 @@ class PhasedInterval(ProxiedInterval):
             text = f"{verb} {{0}}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
         self.require_fence(touch, f"{verb} {{0}}")
+        np.add.at(counted, (touch.rows, touch.granules), 1)
+        touch.put(self.source_line, touch.entry.line)
 
     def _observe(self, signal: Signal, touch: Touch) -> None:
         """Threads waited for a bulk copy that has arrived: they may use its bytes."""
@@ -243,7 +247,8 @@ class PhasedInterval(ProxiedInterval):
         landed = touch.held(self.landed)
         changed = arriving | (landed == serial)
         self.landed[place] = np.where(changed, 0 if observers.all() else serial, landed)
-        self.flight[place] = np.where(arriving, 0, touch.held(self.flight))
+        for table in (self.flight, self.in_flight):
+            table[place] = np.where(arriving, 0, touch.held(table))
         self.written[place] |= arriving
 
     def _release(self, signal: Signal) -> None:
@@ -355,12 +360,8 @@ class PhasedInterval(ProxiedInterval):
         if settled.any():
             warps[place] = np.where(settled, 0, warps[place])
 
-    def _check_copies(self, touch: Touch, verb: str) -> None:
-        """Nobody may touch a copy's bytes before waiting for it."""
-        if hit := first_hit(touch.held(self.flight) != 0):
-            what = "a bulk copy" + " or an asynchronous store" * self.layout.several
-            text = f"{verb} {{0}}, to which {what} is still in flight"
-            self.found(FaultKind.ASYNC_COPY, touch, hit, text)
+    def _check_landed(self, touch: Touch, verb: str) -> None:
+        """Nobody may touch the bytes of a bulk copy that arrived before waiting for it."""
         landed = touch.held(self.landed)
         if not landed.any():
             return
@@ -386,10 +387,11 @@ class PhasedInterval(ProxiedInterval):
         self.report(Verdict(FaultKind.ASYNC_COPY, touch.entry.line, position, address, text))
 
     def _check_sources(self, touch: Touch, verb: str) -> None:
-        if hit := first_hit(touch.held(self.sourced) > 0):
-            self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a bulk copy still reads")
-        if hit := first_hit(touch.held(self.multiplied) > 0):
-            self.found(FaultKind.ASYNC_COPY, touch, hit, f"{verb} {{0}}, which a wgmma still reads")
+        for counted, what in ((self.sourced, "bulk copy"), (self.multiplied, "wgmma")):
+            if hit := first_hit(touch.held(counted) > 0):
+                line = touch.at(self.source_line, hit)
+                text = f"{verb} {{0}}, which the {what} of line {line} still reads"
+                self.found(FaultKind.ASYNC_COPY, touch, hit, text)
 
     def _was_read(self, touch: Touch) -> None:
         touch.put_owner(self.reader)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.cluster_layout import LONE_BLOCK, ClusterLayout
-from gpuprof.executor.lanes.masks import Bools
+from gpuprof.executor.lanes.masks import Bools, first_true
+from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import (
     ORDERED,
     SETTLED,
@@ -36,7 +37,7 @@ from gpuprof.executor.memory.accesses import (
     warp_of,
 )
 from gpuprof.executor.memory.repeated_pieces import RepeatedPieces, copied_state, ends_piece
-from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedPattern
+from gpuprof.executor.memory.shared_memory import ChunkPattern, SharedMemory, SharedPattern, differ
 
 #: Accesses that several threads may make at once.
 TOGETHER = (Access.ATOMIC, Access.MBARRIER)
@@ -129,6 +130,17 @@ class RaceDetector:
         if ends_piece(self.log):
             self._judge_piece()
 
+    def require_kept(self, shared: SharedMemory, pattern: SharedPattern, values: Lanes, line: int) -> None:
+        """Report a lane whose store another lane of the same access has just overwritten by another value."""
+        if not pattern.collides:
+            return
+        lost = differ(shared.load(pattern), values) & pattern.mask.lanes
+        if lost.any():
+            position = first_true(lost)
+            where, start = self.layout.byte(int(np.broadcast_to(pattern.address, lost.shape)[position]))
+            detail = f"writes {where}, and so does another thread, with another value"
+            self.report(Verdict(FaultKind.SHARED_RACE, line, position, start, detail))
+
     def dismiss(self) -> None:
         """From now on judge nothing: what happened so far is judged, what is going on is not."""
         self.barrier()
@@ -200,8 +212,9 @@ class Interval:
     Arrays have shape (1, granules) while all blocks do the same, else (blocks, granules).
     """
 
-    #: What outlives a barrier: was a granule ever written, and is a copy to it in flight.
-    LASTING: ClassVar[dict[str, Any]] = {"written": np.bool_, "in_flight": np.bool_}
+    #: What outlives a barrier: was a granule ever written, and one more than the source line of the copy that
+    #: is in flight to it, of whatever kind; 0 where none is.
+    LASTING: ClassVar[dict[str, Any]] = {"written": np.bool_, "in_flight": np.int32}
     #: What a barrier settles: who wrote it, who read it, and who did an atomic operation on it.
     PASSING: ClassVar[dict[str, Any]] = {"writer": np.int32, "reader": np.int32, "updater": np.int32}
 
@@ -209,7 +222,7 @@ class Interval:
     layout: ClusterLayout = LONE_BLOCK
 
     written: Bools
-    in_flight: Bools
+    in_flight: NDArray[np.int32]
     writer: Owners
     reader: Owners
     updater: Owners
@@ -264,7 +277,7 @@ class Interval:
         if entry.access is Access.READ:
             self.read(touch)
         elif entry.access is Access.LANDED:
-            touch.put(self.in_flight, False)
+            touch.put(self.in_flight, 0)
             touch.put(self.written, True)
             touch.put_owner(self.writer)
         else:
@@ -298,8 +311,7 @@ class Interval:
 
     def read(self, touch: Touch) -> None:
         """Judge a read."""
-        if hit := first_hit(touch.held(self.in_flight)):
-            self.found(FaultKind.ASYNC_COPY, touch, hit, "reads {0}, to which a copy is still in flight")
+        self.require_landed(touch, "reads {0}")
         for owners in (self.writer, self.updater):
             if hit := touch.conflict(owners):
                 text = f"reads {{0}}, which {self.name_at(touch, owners, hit)} wrote"
@@ -311,6 +323,7 @@ class Interval:
     def write(self, touch: Touch) -> None:
         """Judge a write, an atomic operation, the start of a copy, or an operation on an mbarrier."""
         access, changed = touch.entry.access, touch.entry.changed
+        self.require_landed(touch, "starts a copy to {0}" if access is Access.COPY else "writes {0}")
         if hit := touch.conflict(self.reader):
             who = self.name_at(touch, self.reader, hit)
             self.found(FaultKind.SHARED_RACE, touch, hit, f"writes {{0}}, which {who} read")
@@ -330,7 +343,23 @@ class Interval:
             text = "changes {0}, which was never written"
             self.found(FaultKind.UNINITIALISED_SHARED, touch, hit, text)
         touch.put_owner(self.updater if together else self.writer)
-        touch.put(self.in_flight if access is Access.COPY else self.written, True)
+        if access is Access.COPY:
+            touch.put(self.in_flight, touch.entry.line + 1)
+        else:
+            touch.put(self.written, True)
+
+    def require_landed(self, touch: Touch, text: str, spared: Bools | None = None) -> None:
+        """Report a place to which a copy is in flight: when it lands, and before or after what, is open.
+
+        Args:
+            touch: What is touched: not even the copy's own thread may do so, nor start another one there.
+            text: What it does, with {0} for the byte.
+            spared: Which of the touched granules do not matter.
+        """
+        flying = touch.held(self.in_flight)
+        if hit := first_hit(flying != 0 if spared is None else (flying != 0) & ~spared):
+            text += f", to which the copy that line {int(flying[hit]) - 1} started is still in flight"
+            self.found(FaultKind.ASYNC_COPY, touch, hit, text)
 
     def name_at(self, touch: Touch, owners: Owners, hit: Hit) -> str:
         """Return what a message calls who touched the granule of a hit."""

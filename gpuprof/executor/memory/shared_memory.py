@@ -319,3 +319,11 @@ class SharedMemory:
             old.dtype
         )
         return old
+
+
+def differ(a: Lanes, b: Lanes) -> Bools:
+    """Compare raw elements bit by bit: shape as they broadcast."""
+    if a.dtype.itemsize < 16:
+        return np.asarray(a != b)
+    a, b = (np.ascontiguousarray(x)[..., None].view(np.uint64) for x in (a, b))
+    return np.asarray((a != b).any(axis=-1))

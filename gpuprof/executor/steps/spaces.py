@@ -23,7 +23,7 @@ from gpuprof.executor.memory.coalescing import Footprint, MovingFootprint, Patte
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.grid_trace import ValueNeeded
-from gpuprof.executor.memory.shared_memory import Apply, SharedPattern
+from gpuprof.executor.memory.shared_memory import Apply, SharedPattern, differ
 from gpuprof.executor.memory.windows import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.steps.batch import Batch
 from gpuprof.executor.steps.distributed_shared import ClusterAccess, note_remote
@@ -351,17 +351,10 @@ class SharedSpace:
             batch.shared_order.write(
                 pattern, values, self.request.line, self.request.manner, self.request.parts
             )
-        changed = _differ(batch.shared.load(pattern), values)
+        changed = differ(batch.shared.load(pattern), values)
         batch.shared.store(pattern, values)
         batch.races.record(Access.WRITE, pattern, self.request.line, changed)
-        if pattern.collides:
-            overwritten = _differ(batch.shared.load(pattern), values) & mask.lanes
-            if overwritten.any():
-                position = first_true(overwritten)
-                place = int(np.broadcast_to(pattern.address, overwritten.shape)[position])
-                where, start = batch.layout.byte(place)
-                detail = f"writes {where}, and so does another thread, with another value"
-                batch.fault(FaultKind.SHARED_RACE, detail, self.request.line, position, start)
+        batch.races.require_kept(batch.shared, pattern, values, self.request.line)
 
     def update(
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
@@ -428,15 +421,7 @@ class SharedSpace:
 
 def _failed(old: Lanes, lanes: Bools, expected: Lanes | None) -> Bools | None:
     """Return which of these lanes of an atomic operation found another value than they expected."""
-    return None if expected is None else _differ(old[lanes], expected.view(old.dtype)[lanes])
-
-
-def _differ(a: Lanes, b: Lanes) -> Bools:
-    """Compare raw elements bit by bit: shape as they broadcast."""
-    if a.dtype.itemsize < 16:
-        return np.asarray(a != b)
-    a, b = (np.ascontiguousarray(x)[..., None].view(np.uint64) for x in (a, b))
-    return np.asarray((a != b).any(axis=-1))
+    return None if expected is None else differ(old[lanes], expected.view(old.dtype)[lanes])
 
 
 @dataclass
