@@ -486,7 +486,8 @@ class Measurement:
         block: Threads of a block in x, y and z; of several launches, of the one with the most threads.
         grid: Blocks in x, y and z; None when the case ended before its launch was worked out.
         params: Values of the kernel's parameters.
-        outcome: How it ended; `skipped` is what a kernel or the device rules out beforehand.
+        outcome: How it ended; `skipped` is what a kernel or the device rules out beforehand, and
+            what the executor has no time for.
         source_hash: Of the source that ran; empty where none did: for a library, and where no choice could be
             made.
         device: Number of its device in `devices`.

@@ -3,6 +3,7 @@
 """The commands that measure: measure a ladder, show it, write its files."""
 
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -270,7 +271,12 @@ def profile(
         tell(f"  {how_to_go_on(json_path)}")
         return ExitCode.INTERRUPTED
     held = hold(run, gates, strict=strict, quiet=quiet, aside=piped)
-    return exit_code(run) or held
+    status = exit_code(run) or held
+    if not quiet:
+        words = Counter(status_of(run, case).word for case in run.cases)
+        counts = ", ".join(f"{number} {word}" for word, number in words.items())
+        tell(f"Ended with status {status}, of {len(run.cases)} cases: {counts}.")
+    return status
 
 
 def _print(run: Run, *, aside: bool) -> None:

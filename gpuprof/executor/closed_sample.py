@@ -29,6 +29,9 @@ _SAVED = 3 / 4
 _NEVER = 1 << 62
 #: Candidates of each sort, by what they cost.
 _CANDIDATES = 8
+#: How much more elements of both sorts may cost than one that several blocks have a part in: where blocks
+#: wait for each other, one that is a single block's by chance may take nearly all of them far along.
+_MOST_DEARER = 2
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,8 @@ def choose_elements(trace: GridTrace, outputs: Sequence[int]) -> ClosedSample | 
     if not alone or not shared:
         return next(iter(alone or shared), None)
     pairs = [one.together_with(other) for one in shared for other in alone]
-    return min(pairs, key=lambda pair: (pair.cost, len(pair.parts)))
+    pair = min(pairs, key=lambda pair: (pair.cost, len(pair.parts)))
+    return pair if pair.cost <= _MOST_DEARER * shared[0].cost else shared[0]
 
 
 def _closed(trace: GridTrace, needs: dict[int, int]) -> ClosedSample:

@@ -10,7 +10,6 @@ for as long as there is time.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from math import prod
 from time import monotonic
 
 from gpuprof.backends.base import Functions
@@ -18,11 +17,11 @@ from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.backends.sim.suspects import blocks_at_the_ends, blocks_near
 from gpuprof.backends.sim.traced import REPETITIONS, TracedCase
 from gpuprof.errors import CaseFailure, CaseSkipped, CompileError
-from gpuprof.executor import WARP, Sample
+from gpuprof.executor import Sample
 from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.shape import LaunchShape, configure
 from gpuprof.measure.case import Case, resolve
-from gpuprof.measure.smaller_sizes import smaller_problems
+from gpuprof.measure.smaller_sizes import expected_instructions, smaller_problems
 from gpuprof.measure.symptoms import CAUSES, Question
 from gpuprof.measure.time_limit import OutOfTime, time_limit
 from gpuprof.problems.formulas import ExpressionError
@@ -32,8 +31,6 @@ from gpuprof.results import Explanation
 #: Work up to which a size is run whole without looking further: instructions of single lanes, very roughly.
 #: It takes a second or two.
 _AFFORDABLE = 5e7
-#: What a thread that has nothing to do takes, and a floating-point operation with what belongs to it.
-_PER_LANE, _PER_FLOP = 20, 3
 #: Bytes of arrays that are made for an explanation.
 _MOST_BYTES = 4 << 30
 #: Where the device hung: instructions of one batch after which a loop may be taken for endless, and seconds
@@ -112,7 +109,7 @@ class _Search:
         room = min(_MOST_BYTES, self._backend.memory_budget_bytes)
         fits = self._backend.problem_bytes(case.problem) <= room
         # A loop that does not end costs least with few threads.
-        if fits and _work(case.problem, shape) <= _AFFORDABLE and question.symptom != "hang":
+        if fits and expected_instructions(case.problem, shape) <= _AFFORDABLE and question.symptom != "hang":
             self._look(kernel, case.problem, shape, whole, REPETITIONS)
             return
         repetitions = REPETITIONS
@@ -174,7 +171,7 @@ class _Search:
         for problem in smaller_problems(self._case.problem):
             try:
                 shape = configure(kernel, problem, self._case.block, self._case.params, self._backend.device)
-                work = _work(problem, shape)
+                work = expected_instructions(problem, shape)
             except (CaseSkipped, ExpressionError):
                 continue
             several = all(
@@ -203,12 +200,6 @@ def _hanging(traced: TracedCase, samples: Samples) -> Explanation | None:
         return explanation
     more = min(_MANY_INSTRUCTIONS, int(_FEW_INSTRUCTIONS * _SURER_S / (monotonic() - start)))
     return explanation if more < 2 * _FEW_INSTRUCTIONS else traced.explain(samples, budget=more)
-
-
-def _work(problem: Problem, shape: LaunchShape) -> float:
-    """What executing a case takes, in instructions of single lanes, very roughly."""
-    lanes = sum(prod(one.grid) * -(-prod(one.block) // WARP) * WARP for one in shape.launches)
-    return _PER_LANE * lanes + _PER_FLOP * problem.flops
 
 
 def _listed(items: Sequence[str]) -> str:

@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 
 from gpuprof import signals
 from gpuprof.devices.device import Device
-from gpuprof.errors import CaseSkipped
+from gpuprof.errors import CaseSkipped, GpuprofError
+from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, credited, resolve, unmeasured
 from gpuprof.measure.counting import Counting, OnCounted
 from gpuprof.measure.explainer import TURNED_OFF, Explainer, question_of
 from gpuprof.measure.pending import Pending
 from gpuprof.measure.process import WorkerDied, WorkerTimeout, worth_another_try
 from gpuprof.measure.protocol import Measure, Open, Opened, Prepare
+from gpuprof.measure.smaller_sizes import expected_instructions
 from gpuprof.measure.symptoms import Question
 from gpuprof.measure.transport import HERE, PlaceLost, Transport, Worker, WorkerVanished
 from gpuprof.results import Measurement, Outcome
@@ -25,6 +27,9 @@ OnCase = Callable[[int, Measurement], None]
 #: How soon a request to end the run is noticed, and how long the lanes are given to leave.
 _POLL_S = 0.1
 _FAREWELL_S = 5.0
+#: Instructions of single lanes that the executor gets through in a second on the busiest of machines; a
+#: twentieth of what an idle one does. A case of fewer that does not end is taken to run for ever.
+_EXECUTED_PER_S = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +211,7 @@ class _Lane:
             answer = worker.ask(Measure(case), self._options.timeout_s, compile_s=compile_s)
         except WorkerTimeout as timeout:
             self._discard()
-            measurement = self._out_of_time(case, opened.device, compiling=timeout.compiling)
+            measurement = self._out_of_time(case, opened, compiling=timeout.compiling)
             if timeout.compiling:  # the executor has nothing to run either
                 return measurement, None, opened
         except WorkerDied as death:
@@ -231,13 +236,19 @@ class _Lane:
             measurement = replace(measurement, remarks=(*measurement.remarks, told))
         return measurement, question_of(measurement, opened.backend, died=died), opened
 
-    def _out_of_time(self, case: Case, device: Device, *, compiling: bool) -> Measurement:
+    def _out_of_time(self, case: Case, opened: Opened, *, compiling: bool) -> Measurement:
+        limit = self._options.timeout_s
+        if not compiling and opened.backend == "sim" and _is_much(case, opened.device, limit):
+            reason = (
+                f"Not counted: the executor did not get through it within {limit:g} s, which tells nothing"
+                " about the kernel. Allow more with --timeout, or choose a smaller --sizes."
+            )
+            return ended(case, opened.device, "skipped", reason, "the executor had no time for it")
+        did, option = "end", "--timeout"
         if compiling:
             did, limit, option = "compile", self._options.compile_timeout_s, "--compile-timeout"
-        else:
-            did, limit, option = "end", self._options.timeout_s, "--timeout"
         reason = f"The case did not {did} within {limit:g} s and was stopped. Allow more with {option}."
-        return ended(case, device, "timeout", reason)
+        return ended(case, opened.device, "timeout", reason)
 
     def _explained(
         self, index: int, measurement: Measurement, question: Question, opened: Opened
@@ -262,9 +273,20 @@ class _Lane:
             self._worker = None
 
 
-def ended(case: Case, device: Device, outcome: Outcome, reason: str) -> Measurement:
+def _is_much(case: Case, device: Device, seconds: float) -> bool:
+    """Whether a case may take the executor so long though its kernel does come to an end."""
+    try:
+        resolved, kernel = resolve(case, device)
+        shape = configure(kernel, resolved.problem, resolved.block, resolved.params, device)
+    except GpuprofError:
+        return False
+    return expected_instructions(resolved.problem, shape) > seconds * _EXECUTED_PER_S
+
+
+def ended(
+    case: Case, device: Device, outcome: Outcome, reason: str, why: str = "the case did not end"
+) -> Measurement:
     """A case that brought nothing home."""
-    why = "the case did not end"
     if case.is_reference:
         return unmeasured(case, None, outcome, reason, why)
     try:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Smaller problems of the same character: what goes wrong at one size is looked for at these.
+"""How much a case asks of the executor, and smaller problems of the same character to look at instead.
 
 What a size does to a kernel is decided by what is left over behind its last full tile, and by whether there
 is more than one block. So each extent keeps its remainder by a power of two, and the smaller ones come first.
@@ -8,12 +8,23 @@ is more than one block. So each extent keeps its remainder by a power of two, an
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
+from gpuprof.bounds.parts import WARP_LANES
+from gpuprof.kernels.shape import LaunchShape
 from gpuprof.problems.coded import GIVEN
 from gpuprof.problems.problem import Problem
 
 #: Tiles by which the remainders stay, and how many full ones remain, from the cheapest on.
 _STEPS = ((32, 1), (64, 1), (128, 1), (256, 1), (256, 2), (256, 4), (256, 16), (256, 64), (256, 256))
+#: What a thread that has nothing to do takes, and a floating-point operation with what belongs to it.
+_PER_LANE, _PER_FLOP = 20, 3
+
+
+def expected_instructions(problem: Problem, shape: LaunchShape) -> float:
+    """What executing every block of a case takes, in instructions of single lanes, very roughly."""
+    lanes = sum(prod(one.grid) * -(-prod(one.block) // WARP_LANES) * WARP_LANES for one in shape.launches)
+    return _PER_LANE * lanes + _PER_FLOP * problem.flops
 
 
 def smaller_problems(problem: Problem) -> Iterator[Problem]:

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that will not end, in the compiler or on the device, cost their own row only."""
 
+from dataclasses import replace
+
 from gpuprof import Source, profile
+from gpuprof.commands.profile import exit_code
 
 HEADER = """/*gpuprof
 title = "{name}"
@@ -58,6 +61,17 @@ def test_kernels_that_do_not_end_are_rows_whatever_they_print_and_the_next_is_me
     assert (prints.outcome, good.outcome) == ("timeout", "ok")
     assert prints.reason == "The case did not end within 8 s and was stopped. Allow more with --timeout."
     assert hangs.outcome in ("failed", "timeout")  # the executor sees that nothing will change
+
+
+def test_case_that_the_executor_has_no_time_for_is_not_counted_and_no_failure():
+    kernels = [kernel("prints", 1, 'while (in) printf("%d\\n", x);')]
+    run = profile(kernels, sizes=[(2048, 2048), (32, 32)], device="sim:h200", timeout_s=4.0, explain=False)
+    large, small = run.cases
+    assert large.outcome == "skipped"
+    assert large.reason.startswith("Not counted: the executor did not get through it within 4 s")
+    assert small.outcome == "timeout"  # so little work takes this long only where it never ends
+    good = replace(large.record, outcome="ok")
+    assert exit_code(replace(run.record, cases=(large.record, good))) == 0
 
 
 def test_kernels_that_do_their_worst_are_rows_and_the_next_is_measured():

@@ -547,6 +547,7 @@ def test_compiling_writes_both_files_and_names_them_last(compiled):
     assert process.returncode == ExitCode.OK, process.stderr
     said(process)
     assert process.stdout.splitlines()[-2:] == ["Wrote out/results.json", "Wrote out/report.html"]
+    assert process.stderr.splitlines()[-1].startswith("Ended with status 0, of ")
     assert sorted(path.name for path in (directory / "out").iterdir()) == ["report.html", "results.json"]
 
 
