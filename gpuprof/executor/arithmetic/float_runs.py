@@ -14,7 +14,8 @@ instructions of a tape its bits cannot matter.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from functools import reduce
+from operator import attrgetter, or_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,14 +68,15 @@ class Tape:
     targets: int = 0
     needs: list[frozenset[int]] = field(default_factory=list)
     _items: list[_Item] = field(default_factory=list)
-    #: By value: what it depends on, and whether it is given, bit for bit.
-    _cones: list[frozenset[int]] = field(default_factory=list)
+    #: By value: what it depends on, as a set of bits (source n is bit 2n, place n bit 2n + 1), and whether it is
+    #: given, bit for bit.
+    _cones: list[int] = field(default_factory=list)
     _given: list[bool] = field(default_factory=list)
 
     def source(self) -> int:
         """Read the next array; return the value's number."""
         self.sources += 1
-        value = self._value(frozenset({self.sources - 1}), given=True)
+        value = self._value(1 << 2 * (self.sources - 1), given=True)
         self._items.append(_Item(LOAD, (value,), (self.sources - 1,)))
         return value
 
@@ -94,7 +96,7 @@ class Tape:
         Returns:
             The number of each value.
         """
-        values = [self._value(frozenset({-1 - place}), given=True) for _ in range(count)]
+        values = [self._value(2 << 2 * place, given=True) for _ in range(count)]
         if count == VECTOR:
             self._items.append(_Item(SHARED_VECTOR, tuple(values), (place, displacement)))
         else:
@@ -104,7 +106,7 @@ class Tape:
 
     def compute(self, operation: str, operands: Sequence[int]) -> int:
         """Compute a value from others, by a name in `OPERATIONS` or `fma`; return its number."""
-        value = self._value(frozenset().union(*(self._cones[x] for x in operands)), given=False)
+        value = self._value(reduce(or_, (self._cones[x] for x in operands)), given=False)
         if operation == "fma":
             *factors, addend = operands
             self._items.append(_Item(CHAIN, (value,), (addend, *factors)))
@@ -115,10 +117,10 @@ class Tape:
     def target(self, value: int) -> None:
         """Hand a value out as the next array."""
         self._items.append(_Item(HAND_ON if self._given[value] else STORE, (), (value, self.targets)))
-        self.needs.append(self._cones[value])
+        self.needs.append(_depends_on(self._cones[value]))
         self.targets += 1
 
-    def _value(self, cone: frozenset[int], *, given: bool) -> int:
+    def _value(self, cone: int, *, given: bool) -> int:
         self._cones.append(cone)
         self._given.append(given)
         return len(self._cones) - 1
@@ -177,6 +179,12 @@ class Tape:
                 used.update(_values_taken(item))
                 needed.append(item)
         return needed[::-1]
+
+
+def _depends_on(cone: int) -> frozenset[int]:
+    """Return what a set of bits names: sources from 0 up, places from -1 down."""
+    bits = (bit for bit, digit in enumerate(reversed(f"{cone:b}")) if digit == "1")
+    return frozenset(-1 - bit // 2 if bit % 2 else bit // 2 for bit in bits)
 
 
 def _chained(items: list[_Item]) -> list[_Item]:

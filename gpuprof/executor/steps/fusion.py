@@ -44,6 +44,8 @@ _COLLECTED: dict[tuple[str, ...], str] = {
 }
 #: Below this a call of its own for each is as cheap.
 _FEWEST = 3
+#: Above this a run is cut: what a tape notes of its values grows with the square of its length.
+_MOST = 4096
 _F32 = ARITHMETIC["f32"]
 #: Besides arithmetic, what touches nothing but registers.
 _AMONG_REGISTERS = frozenset({"mov", "cvta", "isspacep", *TABLE})
@@ -67,6 +69,9 @@ def gathered(body: list[Instruction]) -> Iterator[Instruction | list[Instruction
             read.update(reads)
             written.update(writes)
             stays |= is_load
+            if len(group) == _MOST:
+                yield group
+                group, read, written, stays = [], set(), set(), False
             continue
         independent = written.isdisjoint(reads) and written.isdisjoint(writes) and read.isdisjoint(writes)
         if group and not (independent and (not stays or item.opcode[0] in _AMONG_REGISTERS)):
