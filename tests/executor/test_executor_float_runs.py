@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of float32 arithmetic by machine code: what they compute, and what may run before and after them."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from executor_harness import compile_cuda, run_cuda
@@ -241,3 +243,36 @@ def test_a_program_whose_sums_all_run_together_has_one_step_for_them():
 }"""
     program = load_program(compile_cuda(source)[0], "k")
     assert max(len(block.steps) for block in program.blocks) < 20
+
+
+def decoding_peak_bytes(sums: int) -> int:
+    """The most memory that decoding takes of a kernel that adds so many products of different registers."""
+    registers = "".join(f".reg .f32 %a{n};\n" for n in range(sums))
+    lines = "\n".join(f"fma.rn.f32 %f, %a{n}, %a{n}, %f;" for n in range(sums))
+    ptx = f""".version 8.5\n.target sm_90\n.address_size 64
+.visible .entry k(.param .u64 out)\n{{\n{registers}.reg .f32 %f; .reg .b64 %rd;
+{lines}\nld.param.u64 %rd, [out];\nst.global.f32 [%rd], %f;\nret;\n}}"""
+    tracemalloc.start()
+    try:
+        load_program(ptx, "k")
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_of_straight_line_code_grows_with_its_length():
+    assert decoding_peak_bytes(4000) < 6 * decoding_peak_bytes(1000)
+
+
+def test_a_long_run_is_cut_and_computes_the_same(monkeypatch):
+    source = """extern "C" __global__ void k(float *out) {
+        float x = out[threadIdx.x], sum = 0;
+        #pragma unroll
+        for (int i = 0; i < 40; ++i) sum = sum * x + x * i;
+        out[threadIdx.x] = sum; }"""
+    results = []
+    for most in (fusion._MOST, 7):
+        monkeypatch.setattr(fusion, "_MOST", most)
+        (out,), _ = run_cuda(source, np.linspace(0, 1, 32, dtype=np.float32))
+        results.append(out.array().copy())
+    np.testing.assert_array_equal(*results)
