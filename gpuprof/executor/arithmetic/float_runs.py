@@ -68,7 +68,7 @@ class Tape:
     targets: int = 0
     needs: list[frozenset[int]] = field(default_factory=list)
     _items: list[_Item] = field(default_factory=list)
-    #: By value: what it depends on, as a set of bits (source n is bit 2n, place n bit 2n + 1), and whether it is
+    #: By value: what it depends on, in bits (source n is bit 2n, place n bit 2n + 1), and whether it is
     #: given, bit for bit.
     _cones: list[int] = field(default_factory=list)
     _given: list[bool] = field(default_factory=list)
