@@ -4,7 +4,8 @@
 
 The first lines after a kernel's header say it. `// executor:` and `// gpu:` are followed by an outcome and a
 part of the reason; of the GPU also by `refused`, for whatever is no success, and by `honest` for a kernel
-that gains nothing: it is right, and its time is that of the work.
+that gains nothing: it is right, and its time is that of the work; of either by `any`, with why it is not
+known. `// both:` is for both.
 """
 
 import re
@@ -13,9 +14,10 @@ from pathlib import Path
 
 from gpuprof.kernels.catalog import Ladder, load_ladder
 from gpuprof.kernels.kernel import Kernel
+from gpuprof.results import Measurement
 
 FOLDER = Path(__file__).parent / "cheats"
-_SAID = re.compile(r"^// (executor|gpu): ([a-z]+)(?:: ?(.*))?$", re.MULTILINE)
+_SAID = re.compile(r"^// (executor|gpu|both): ([a-z]+)(?:: ?(.*))?$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,12 @@ class Verdict:
 
     outcome: str
     words: str
+
+    def fits(self, measurement: Measurement) -> bool:
+        """Whether a measurement is what was said."""
+        return self.outcome == "any" or (
+            measurement.outcome == self.outcome and self.words in (measurement.reason or "")
+        )
 
 
 @dataclass(frozen=True)
@@ -34,16 +42,17 @@ class Cheat:
     verdicts: dict[str, Verdict]
 
 
+def verdicts_in(source: str) -> dict[str, Verdict]:
+    """What a kernel's source says of itself, by backend."""
+    found = {name: Verdict(outcome, words) for name, outcome, words in _SAID.findall(source)}
+    both = found.pop("both", None)
+    return {"executor": both, "gpu": both} if both else found
+
+
 def ladder() -> Ladder:
     return load_ladder(FOLDER)
 
 
 def cheats() -> list[Cheat]:
     """All of them, in the order of their names."""
-    return [
-        Cheat(
-            kernel,
-            {name: Verdict(outcome, words) for name, outcome, words in _SAID.findall(kernel.source)},
-        )
-        for kernel in ladder().kernels
-    ]
+    return [Cheat(kernel, verdicts_in(kernel.source)) for kernel in ladder().kernels]

@@ -10,6 +10,8 @@ from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.targets import target_of
 
+_REAL = "gpuprof/real.h"
+
 
 def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> Functions:
     """A kernel as one case needs it: its functions by their entries, all of one module.
@@ -24,9 +26,26 @@ def compile_kernel(kernel: Kernel, shape: LaunchShape, arch: str) -> Functions:
         BackendUnavailable: NVRTC is not installed.
     """
     target = target_of(arch, (kernel.source, *kernel.headers.values()))
-    options = compiler_options(target, shape.defines, kernel.compile_options)
-    # The source that says `real` cannot know that a run's type needs a header.
-    types = (element for element in ELEMENT_TYPES.values() if ("real", element.c_type) in shape.defines)
-    options += tuple(f"--pre-include={element.header}" for element in types if element.header)
-    made = compile_entries_cached(kernel.source, kernel.file_name, shape.entries, options, kernel.headers)
+    macros = dict(shape.defines)
+    headers = {**kernel.headers, **_declaring(macros.pop("real", ""))}
+    options = compiler_options(target, tuple(macros.items()), kernel.compile_options)
+    if _REAL in headers:
+        options += (f"--pre-include={_REAL}",)
+    made = compile_entries_cached(kernel.source, kernel.file_name, shape.entries, options, headers)
     return dict(zip(shape.entries, made, strict=True))
+
+
+def _declaring(c_type: str) -> dict[str, str]:
+    """What comes before a source that says `real`: its type, of which the source cannot know the header.
+
+    A macro of that name would rewrite the member `real` of complex numbers too. One that is itself rewrites
+    nothing, and `#ifndef real` finds it.
+    """
+    headers = {element.header for element in ELEMENT_TYPES.values() if element.c_type == c_type} - {""}
+    lines = [
+        *(f"#include <{header}>" for header in headers),
+        f"typedef {c_type} real;",
+        "#define real real",
+        "",
+    ]
+    return {_REAL: "\n".join(lines)} if c_type else {}

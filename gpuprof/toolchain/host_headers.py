@@ -269,7 +269,12 @@ HOST_HEADERS = _all()
 #: What nvcc gives every file, by including its own runtime before it.
 GIVEN_BY_NVCC = "gpuprof_given_by_nvcc.h"
 GIVEN = {
-    GIVEN_BY_NVCC: '#pragma once\n#include "math.h"\nusing uint = unsigned;\nusing ushort = unsigned short;\n'
+    GIVEN_BY_NVCC: (
+        '#pragma once\n#include "limits.h"\n#include "math.h"\n'
+        "using uint = unsigned;\nusing ushort = unsigned short;\n"
+    )
 }
 #: Names of it that NVRTC does not know: a source that uses none of them needs nothing given.
-GIVEN_NAMES = frozenset(("uint", "ushort", *(line.split()[1] for line in _CONSTANTS.splitlines()[::3])))
+GIVEN_NAMES = frozenset(
+    ("uint", "ushort", *(line.split()[1] for line in (_CONSTANTS + _INTEGER_LIMITS).splitlines()[::3]))
+)

@@ -116,7 +116,9 @@ def test_headers_of_the_host_are_harmless_in_any_order(names):
 
 
 def test_what_nvcc_gives_without_being_asked_is_there():
-    source = "__global__ void k(uint *u, ushort s) { *u = s + (M_PI > 3) + (INFINITY > 1) + isnan(NAN); }"
+    source = (
+        "__global__ void k(uint *u, ushort s) { *u = s + (M_PI > 3 && INFINITY > 1) + isnan(NAN) + INT_MAX; }"
+    )
     made = compiled(source)
     assert made.entry == "_Z1kPjt"
     assert not GIVEN_NAMES.intersection(KERNEL.split())
