@@ -18,6 +18,7 @@ from gpuprof.constraints import complaint_about
 from gpuprof.counters import COUNTERS
 from gpuprof.errors import HeaderError, InputError
 from gpuprof.kernels.candidates import read_candidates
+from gpuprof.kernels.compiler_options import ALLOWED_TEXT, refused_option
 from gpuprof.kernels.entries import default_entry, entry_complaint
 from gpuprof.kernels.kernel import NO_LAUNCH, Kernel, Requirement, Study
 from gpuprof.kernels.launch_tables import (
@@ -137,7 +138,7 @@ def read_kernels(
     old = not isinstance(reader.table.get("options", {}), dict)
     if "choose" in reader:
         _refuse_what_the_chosen_brings(reader, (*_OF_THE_CHOSEN, *(["options"] if old else ())))
-    compile_options = reader.strings("options" if old else "compile_options", [])
+    compile_options = _read_compile_options(reader, "options" if old else "compile_options")
     preprocessing = read_preprocessing(reader, path.parent)
     operation = _read_operation(reader, find_operation, asked)
     kernel = replace(_read_kernel(reader, source, path, operation), compile_options=compile_options)
@@ -423,6 +424,14 @@ def _read_own_define(reader: TableReader, kernel: Kernel) -> Mapping[str, str]:
         if name in kernel.parameters or name in kernel.constants:
             raise reader.error(f"define.{name}", "is a parameter of this file")
     return define
+
+
+def _read_compile_options(reader: TableReader, key: str) -> tuple[str, ...]:
+    options = reader.strings(key, [])
+    if (refused := refused_option(options)) is not None:
+        what = f"holds {refused!r}, which no kernel file may ask of the compiler"
+        raise reader.error(key, what, ALLOWED_TEXT)
+    return options
 
 
 def _read_options(reader: TableReader, operation: Operation) -> Mapping[str, str]:
