@@ -7,15 +7,13 @@ from functools import lru_cache
 
 _NO_CODE = re.compile(
     r"""
-    //(?:[^\\\n]|\\.)*                                     # a comment, perhaps continued on the next line
-    | /\*.*?(?:\*/|\Z)
+    (?P<comment>//[^\\\n]*(?:\\.[^\\\n]*)* | /\*.*?(?:\*/|\Z))   # perhaps continued on the next line
     | \bR"(?P<mark>[^\s()\\]{0,16})\(.*?(?:\)(?P=mark)"|\Z)
-    | "(?:[^"\\\n]|\\.)*"?
-    | (?<![0-9A-Fa-f])'(?:[^'\\\n]|\\.)*'?                 # no digit separator: 1'000
+    | "[^"\\\n]*(?:\\.[^"\\\n]*)*"?
+    | (?<![0-9A-Fa-f])'[^'\\\n]*(?:\\.[^'\\\n]*)*'?          # no digit separator: 1'000
     """,
     re.DOTALL | re.VERBOSE,
 )
-_COMMENT = re.compile(r"//(?:[^\\\n]|\\.)*|/\*.*?(?:\*/|\Z)|(?P<text>\"(?:[^\"\\\n]|\\.)*\"?)", re.DOTALL)
 #: A preprocessor directive in masked code, with the lines that continue it.
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\\\n]|\\.)*", re.MULTILINE | re.DOTALL)
 
@@ -33,7 +31,7 @@ def masked(source: str) -> str:
 
 def uncommented(source: str) -> str:
     """A source whose comments are blank and whose strings stay, as include directives need them."""
-    return _COMMENT.sub(lambda match: match["text"] or blank(match[0]), source)
+    return _NO_CODE.sub(lambda match: blank(match[0]) if match["comment"] else match[0], source)
 
 
 def without_directives(code: str) -> str:

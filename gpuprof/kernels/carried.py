@@ -26,6 +26,8 @@ def carried_files(source: str, path: Path, folders: Sequence[Path]) -> Mapping[s
     """Every file that a kernel file may include, conditions not evaluated, by the names that include them.
 
     A name that is found nowhere is left to the compiler: it may be CUDA's, the host's, or under a condition.
+    So is one that leads elsewhere than into the kernel file's own folder and those that are given, links
+    resolved, or to a hidden file: the compiler does not find it either.
 
     Args:
         source: The kernel file's text.
@@ -35,7 +37,8 @@ def carried_files(source: str, path: Path, folders: Sequence[Path]) -> Mapping[s
     Raises:
         HeaderError: A file cannot be read, or they are too large to travel.
     """
-    direct = _places(source, path.parent, folders)
+    find = _Finder(path.parent, folders)
+    direct = find.places(source, path.parent)
     names: dict[Path, str] = {}
     for (name, _), place in direct.items():
         names.setdefault(place, name)
@@ -51,10 +54,9 @@ def carried_files(source: str, path: Path, folders: Sequence[Path]) -> Mapping[s
         if left < 0:
             raise HeaderError(
                 f"{path} includes more than {MOST_BYTES >> 20} MiB of files.",
-                fix="Name a toolkit's or an installed library's folder as an option of the compiler: "
-                'compile_options = ["-I/folder"].',
+                fix="Include less of it.",
             )
-        inner = _places(text, place.parent, folders)
+        inner = find.places(text, place.parent)
         for (name, quoted), other in inner.items():
             if other not in names:
                 wanted = normpath(PurePosixPath(names[place]).parent / name) if quoted else name
@@ -67,28 +69,46 @@ def carried_files(source: str, path: Path, folders: Sequence[Path]) -> Mapping[s
     return {**{name: f'#include "{names[place]}"\n' for name, place in aliases.items()}, **texts}
 
 
-def _places(text: str, folder: Path, folders: Sequence[Path]) -> Places:
-    """Where the files are that a text includes."""
-    includes = included_names(text)
-    places = {}
-    for name in includes.quoted:
-        if (found := _find(name, (folder, *folders))) is not None:
-            places[name, True] = found
-    for name in includes.angled:
-        if (found := _find(name, folders)) is not None:
-            places[name, False] = found
-    return places
+class _Finder:
+    """Finds included files, in some folders and below alone.
+
+    Args:
+        own: The kernel file's folder.
+        folders: Where names are looked for besides those beside the file that includes them.
+    """
+
+    def __init__(self, own: Path, folders: Sequence[Path]) -> None:
+        self._folders = tuple(folders)
+        self._roots = tuple(resolved for folder in (own, *folders) if (resolved := _resolved(folder)))
+
+    def places(self, text: str, folder: Path) -> Places:
+        """Where the files are that a text includes which stands in a folder."""
+        includes = included_names(text)
+        places = {}
+        for name in includes.quoted:
+            if (found := self._find(name, (folder, *self._folders))) is not None:
+                places[name, True] = found
+        for name in includes.angled:
+            if (found := self._find(name, self._folders)) is not None:
+                places[name, False] = found
+        return places
+
+    def _find(self, name: str, folders: Sequence[Path]) -> Path | None:
+        found = (path for folder in folders if (path := _resolved(folder, name)) and self._may_read(path))
+        return next(found, None)
+
+    def _may_read(self, path: Path) -> bool:
+        within = (path.relative_to(root) for root in self._roots if path.is_relative_to(root))
+        return any(not any(part.startswith(".") for part in relative.parts) for relative in within)
 
 
-def _find(name: str, folders: Sequence[Path]) -> Path | None:
-    for folder in folders:
-        try:
-            path = (folder / name).resolve()
-            if path.is_file():
-                return path
-        except PATH_ERRORS:
-            continue
-    return None
+def _resolved(folder: Path, name: str = "") -> Path | None:
+    """A path without links; of a name, only where a file is called so."""
+    try:
+        path = (folder / name).resolve()
+        return path if not name or path.is_file() else None
+    except PATH_ERRORS:
+        return None
 
 
 def _free(name: str, taken: set[str]) -> str:

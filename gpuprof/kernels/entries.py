@@ -9,7 +9,7 @@ from gpuprof.cuda_source.functions import kernel_functions
 
 #: A function's name, namespaces included, and perhaps a template's arguments: constants and types.
 _ENTRY = re.compile(
-    r"(?:::)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*(?:<(?P<arguments>[\w\s:,.<>()*&|^~!?+\-/%=]*)>)?\s*\Z"
+    r"(?:::)?[A-Za-z_]\w*(?: *:: *[A-Za-z_]\w*)* *(?:<(?P<arguments>[\w :,.<>()*&|^~!?+\-/%=]*)>)? *\Z"
 )
 _LONGEST = 500
 

@@ -3,6 +3,7 @@
 """Folders of headers and macros that a kernel file is compiled with, from its header and the command line."""
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -65,7 +66,7 @@ def read_preprocessing(reader: TableReader, folder: Path) -> Preprocessing:
 
     Args:
         reader: The header.
-        folder: That of the kernel file, which `include` is relative to.
+        folder: That of the kernel file, which `include` is relative to and does not lead out of.
 
     Raises:
         HeaderError: One of them is faulty.
@@ -74,6 +75,9 @@ def read_preprocessing(reader: TableReader, folder: Path) -> Preprocessing:
     for path in include:
         if complaint := _folder_complaint(path):
             raise reader.error("include", f"names {str(path)!r}, which {complaint}")
+        if not path.resolve().is_relative_to(folder.resolve()):
+            what = f"names {str(path)!r}, which is no folder below the file's own"
+            raise reader.error("include", what, f"Type it on the command line: -I {shlex.quote(str(path))}")
     return Preprocessing(include, read_define(reader))
 
 
@@ -123,15 +127,14 @@ def prepared(kernel: Kernel, path: Path, header: Preprocessing, command: Preproc
                     f"{path}: {name} is a macro of gpuprof's own.",
                     fix="--dtype and --block decide over them.",
                 )
-    folders = [*command.include, *header.include]
-    own = [folder for folder in folders if not _holds(folder, _OF_CUDA)]
-    # CUDA's own headers are too many to travel: they are read where they stand.
-    installed = tuple(f"--include-path={folder}" for folder in folders if folder not in own)
+    # CUDA's own headers are too many to travel: they are read where they stand, if a person says so.
+    installed = [folder for folder in command.include if _holds(folder, _OF_CUDA)]
+    own = [folder for folder in (*command.include, *header.include) if folder not in installed]
     return replace(
         kernel,
         defines={**header.define, **command.define},
         headers=carried_files(kernel.source, path, own),
-        compile_options=(*kernel.compile_options, *installed),
+        compile_options=(*kernel.compile_options, *(f"--include-path={folder}" for folder in installed)),
     )
 
 

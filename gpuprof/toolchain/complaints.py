@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
+from gpuprof.cuda_source.confined import REFUSED
 from gpuprof.cuda_source.functions import KernelFunction, kernel_functions
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.errors import CompileError
@@ -15,6 +16,8 @@ from gpuprof.toolchain.nvrtc_program import Program
 #: The name under which NVRTC reports on the kernels that are asked for.
 _NAMES = "__nv_name_map"
 _NO_FILE = re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"\n]+)"')
+#: What NVRTC adds to that where it was told of no folder.
+_NO_FOLDERS = " (no directories in search list)"
 _UNDEFINED = re.compile(r'identifier "(?P<name>\w+)" is undefined')
 _NO_MEMBER = re.compile(r'namespace "(?:cuda::)?std" has no member')
 #: How NVIDIA's headers are called, as far as they are for device code.
@@ -24,6 +27,10 @@ _OF_CUDA = re.compile(
 )
 #: Of NVIDIA too, in packages of their own.
 _OTHER_PACKAGES = {"curand": "nvidia-curand", "cutlass/": "nvidia-cutlass", "cute/": "nvidia-cutlass"}
+_CONFINED = (
+    "A kernel includes what stands in its own folder and below, no hidden file, and CUDA's headers; for"
+    " others, type their folder: -I DIR."
+)
 _MOST_LISTED = 8
 
 
@@ -37,7 +44,8 @@ def explain(program: Program, file_name: str, entries: Sequence[str], status: st
         status: NVRTC's word for it.
         log: Its output.
     """
-    errors = [line.strip() for line in log.splitlines() if "error" in line]
+    lines = log.replace(_NO_FOLDERS, "").splitlines()
+    errors = [line.strip() for line in lines if "error" in line]
     own = [line for line in errors if not line.startswith(_NAMES) and not _is_count(line)]
     if own or not errors:
         first = _telling(own) if own else "see the log."
@@ -108,6 +116,8 @@ def _telling(errors: Sequence[str]) -> str:
 
 def _fix_of(program: Program, first: str) -> str:
     """What to do about an error, where gpuprof knows; else nothing."""
+    if REFUSED in first:
+        return _CONFINED
     if match := _NO_FILE.search(first):
         return _about_file(program, match["name"])
     if _NO_MEMBER.search(first) and _lacks_cuda_headers(program):
@@ -128,7 +138,7 @@ def _about_file(program: Program, name: str) -> str:
         if name.startswith(prefix):
             return f"It comes with the package {package}, or a whole toolkit: name its folder with -I DIR."
     return (
-        "It is looked for beside the kernel file, and in the folders of -I DIR and of include in the header."
+        f"It is looked for beside the kernel file, and in the folders of include in the header. {_CONFINED}"
     )
 
 

@@ -24,27 +24,27 @@ def included_files(texts: Iterable[str], options: Sequence[str]) -> dict[Path, b
 
     Args:
         texts: The source, and what is compiled with it.
-        options: The compiler's, of which the include paths are searched after the working directory.
+        options: The compiler's, of which the include paths are searched.
 
     Raises:
         UnknownInclude: A directive names a macro.
     """
-    folders = [Path()]
-    folders += [Path(match["path"]) for option in options if (match := _OPTIONS.match(option))]
+    folders = [Path(match["path"]) for option in options if (match := _OPTIONS.match(option))]
     found: dict[Path, bytes] = {}
-    names = [match["path"] for option in options if (match := _PRE_INCLUDES.match(option))]
-    pending = [(Path(), text) for text in texts]
+    pending: list[tuple[tuple[Path, ...], Sequence[str]]] = [((), _names_in(text)) for text in texts]
+    # These alone are looked for in the working directory too.
+    pending.append(
+        ((Path(),), [match["path"] for option in options if (match := _PRE_INCLUDES.match(option))])
+    )
     while pending:
-        folder, text = pending.pop()
-        names += _names_in(text)
+        beside, names = pending.pop()
         for name in names:
-            for place in dict.fromkeys((folder, *folders)):
+            for place in dict.fromkeys((*beside, *folders)):
                 path = place / name
                 content = None if path in found else _content(path)
                 if content is not None:
                     found[path] = content
-                    pending.append((path.parent, content.decode(errors="replace")))
-        names = []
+                    pending.append(((path.parent,), _names_in(content.decode(errors="replace"))))
     return found
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuprof.cuda_source.confined import confined
 from gpuprof.cuda_source.host_code import device_parts
 from gpuprof.cuda_source.include_names import included_names
 from gpuprof.cuda_source.masking import masked
@@ -47,7 +48,8 @@ def make_program(source: str, carried: Mapping[str, str], options: Sequence[str]
 
     Args:
         source: The whole file.
-        carried: Files of the user's own that it includes, by the names that it uses for them.
+        carried: Files of the user's own that it includes, by the names that it uses for them. The compiler
+            opens no others but those of CUDA and of the folders that the options name.
         options: As the header and `compiler_options` say.
         cuda_major: NVRTC's major version.
     """
@@ -58,6 +60,8 @@ def make_program(source: str, carried: Mapping[str, str], options: Sequence[str]
         texts, left_out = parts.texts, parts.left_out
         if parts.unmarked:
             options.append(DEVICE_BY_DEFAULT[1])
+    # Last, for what is left out leaves other lines.
+    texts = confined(texts, options, carried)
     names = set(_names_in(texts.values()))
     headers = {name: text for name, text in HOST_HEADERS.items() if names}
     code = [masked(text) for text in texts.values()]

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuprof.errors import HeaderError
+from gpuprof.errors import CompileError, HeaderError
 from gpuprof.kernels.catalog import load_kernels
+from gpuprof.kernels.preprocessing import parse_preprocessing
+from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
 HEADER = """/*gpuprof
 title = "Mine"
@@ -79,3 +81,157 @@ def test_the_older_name_of_the_field_is_no_way_around(tmp_path):
 )
 def test_a_header_may_say_how_its_own_code_is_compiled(tmp_path, options):
     assert with_options(tmp_path, options).compile_options == tuple(options)
+
+
+SECRET = "SECRET_TOKEN=abc"
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """A folder of kernels that a stranger wrote, where there are secrets; the working directory holds one."""
+    home = tmp_path / "home"
+    folder = home / "kernels"
+    folder.mkdir(parents=True)
+    for secret in (home / "secret.h", folder / ".env", tmp_path / "cwd" / "secret.h"):
+        secret.parent.mkdir(exist_ok=True)
+        secret.write_text(SECRET)
+    (folder / "link.h").symlink_to("../secret.h")
+    (folder / "near.h").write_text("#pragma once\n__device__ int near_one;\n")
+    monkeypatch.chdir(tmp_path / "cwd")
+    return folder
+
+
+def compiled(kernel, options=()):
+    """What NVRTC says of a kernel as it is compiled anywhere: nothing where it takes it."""
+    given = [*compiler_options("sm_80"), *kernel.compile_options, *options]
+    given += [f"-D{name}={value}" for name, value in kernel.defines.items()]
+    try:
+        compile_source(kernel.source, "mine.cu", kernel.entry, given, kernel.headers)
+    except CompileError as error:
+        return f"{error.what}\n{error.log}\n{error.fix}"
+    return ""
+
+
+WAYS = {
+    "absolute": '#include "{secret}"',
+    "in brackets": "#include <{secret}>",
+    "upwards": '#include "../secret.h"',
+    "upwards in brackets": "#include <../secret.h>",
+    "through a folder": '#include "./../kernels/../secret.h"',
+    "link": '#include "link.h"',
+    "hidden": '#include ".env"',
+    "working directory": '#include "secret.h"',
+    "next": '#include_next "{secret}"',
+    "other words": '#import "{secret}"\n#embed "{secret}"',
+    "macro": '#define WHERE "{secret}"\n#include WHERE',
+    "macro made of text": "#define TEXT(x) #x\n#define WHERE TEXT({secret})\n#include WHERE",
+    "macro with two meanings": '#define AT "near.h"\n#undef AT\n#define AT "{secret}"\n#include AT',
+    "macro on two lines": '#define AT "near.h"\n#undef AT\n#define A\\\nT "{secret}"\n#include AT',
+    "name of the file": '#line 1 "{secret}"\n#include __FILE__',
+    "line joined": '#inc\\\nlude "{secret}"',
+    "line joined behind a blank": '#inc\\ \nlude "{secret}"',
+    "digraph": '%:include "{secret}"',
+    "comments": '/**/#/**/include/**/"{secret}"',
+    "end of a comment": '/*\n*/ #include "{secret}"',
+    "blanks": '\f\v #\tinclude "{secret}"',
+    "no literal": "// R\"(\n#include \"{secret}\"\n// )\"",
+    "no comment": "constexpr char a = '\"'; // /*\n#include \"{secret}\"\n// */",
+    "behind host code": 'int main() { return 0; } #include "{secret}"',
+    "in a nested file": '#include "far.h"',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_no_line_of_a_file_elsewhere_gets_into_a_log(places, way):
+    secret = places.parent / "secret.h"
+    (places / "far.h").write_text(f'#include "{secret}"\n')
+    kernel = kernel_of(places, code=way.replace("{secret}", str(secret)) + "\n" + CODE)
+    said = compiled(kernel)
+    assert "SECRET_TOKEN" not in said
+    assert not any("SECRET_TOKEN" in text for text in kernel.headers.values())
+    assert "type their folder: -I DIR" in said
+
+
+def test_an_older_standard_joins_lines_by_its_trigraph(places):
+    code = f'??=include "{places.parent / "secret.h"}"\n// ??/\n\n' + CODE
+    said = compiled(kernel_of(places, 'compile_options = ["-std=c++14"]', code))
+    assert "SECRET_TOKEN" not in said
+    assert "may not include" in said
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *('__has_include("{secret}")', "__has_include(<{secret}>)", '__has_include("../secret.h")'),
+        *("ASKED", "ASKS({secret})", '__has_include("secret.h")', "__has_include(WHERE)"),
+    ],
+)
+def test_whether_a_file_is_elsewhere_is_not_told(places, question):
+    secret = places.parent / "secret.h"
+    lines = [
+        f'#define WHERE "{secret}"',
+        f'#define ASKED __has_include("{secret}")',
+        "#define ASKS(x) __has_include(x)",
+        f"#if {question.format(secret=secret)}\n#error IT IS THERE\n#endif\n",
+    ]
+    assert "IT IS THERE" not in compiled(kernel_of(places, code="\n".join(lines) + CODE))
+
+
+@pytest.mark.parametrize("entry", ["mine<\\n%:include </etc/passwd>\\n>", "mine<1>\\n"])
+def test_an_entry_stays_on_its_line(tmp_path, entry):
+    text = (HEADER.format(fields="") + CODE).replace('entry = "mine"', f'entry = "{entry}"')
+    (tmp_path / "mine.cu").write_text(text)
+    with pytest.raises(HeaderError, match="entry must name a function"):
+        load_kernels(tmp_path / "mine.cu")
+
+
+@pytest.mark.parametrize("fields", ['include = [".."]', 'include = ["/etc"]', 'include = ["up"]'])
+def test_a_header_names_folders_below_its_own_alone(places, fields):
+    (places / "up").symlink_to("..")
+    with pytest.raises(HeaderError, match="no folder below the file's own") as caught:
+        kernel_of(places, fields)
+    assert "-I " in caught.value.fix
+
+
+def test_a_folder_that_looks_like_cudas_is_searched_like_another(places):
+    (places / "toolkit").mkdir()
+    (places / "toolkit" / "cuda_fp16.h").write_text("")
+    (places / "toolkit" / "evil.h").symlink_to("../../secret.h")
+    kernel = kernel_of(places, 'include = ["toolkit"]', "#include <evil.h>\n" + CODE)
+    assert kernel.compile_options == ()
+    assert "SECRET_TOKEN" not in compiled(kernel)
+
+
+def test_what_a_kernel_may_include_is_found(places):
+    (places / "deep").mkdir()
+    (places / "deep" / "a.h").write_text('#include "../near.h"\n#define A 1\n')
+    (places / "inside.h").symlink_to("deep/a.h")
+    code = """#include "deep/a.h"
+#include "./deep/../inside.h"
+#include "cuda_fp16.h"
+#include <cstdint>
+#define NEAR "near.h"
+#if 0
+#include "/etc/passwd"
+#include "../secret.h"
+#endif
+#if __has_include(<cuda_fp16.h>) && !__has_include("nowhere.h") && defined(__has_include)
+#define TEXT(x) \\
+    #x
+#endif
+__device__ const char *text = TEXT(A) "/* #include <../x> */";
+"""
+    assert compiled(kernel_of(places, code=code + CODE)) == ""
+
+
+def test_folders_that_are_typed_may_be_anywhere(places):
+    typed = places.parent / "lib" / ".hidden"
+    (typed / "deep").mkdir(parents=True)
+    (typed / "mine.h").write_text('#include "deep/other.h"\n')
+    (typed / "deep" / "other.h").write_text('#include "../third.h"\n')
+    (typed / "third.h").write_text("__device__ int found_it;\n")
+    path = places / "mine.cu"
+    path.write_text(HEADER.format(fields="") + "#include <mine.h>\n" + CODE)
+    kernel = load_kernels(path, None, parse_preprocessing([typed], [])).kernels[0]
+    assert compiled(kernel) == ""
+    assert len(kernel.headers) == 3

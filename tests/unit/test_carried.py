@@ -92,14 +92,15 @@ def test_files_of_one_name_in_several_folders_stay_apart(tmp_path, monkeypatch):
 
 
 def test_folders_of_the_command_line_come_before_the_headers_and_after_the_files_own(tmp_path, monkeypatch):
-    home, first, second = tmp_path / "home", tmp_path / "first", tmp_path / "second"
+    home, first = tmp_path / "home", tmp_path / "first"
+    second = home / "second"
     write(home / "mine.h", "#define MINE 1000\n")
     write(first / "mine.h", "#error not this one")
     for number, folder in ((200, first), (500, second)):
         write(folder / "lib" / "number.h", f"#define NUMBER {number}\n")
     write(second / "only.h", "#include <lib/number.h>\n#define ONLY 34\n")
     includes = '#include "mine.h"\n#include <lib/number.h>\n#include <only.h>'
-    path = kernel_file(home, includes, "MINE + NUMBER + ONLY", 'include = ["../second"]')
+    path = kernel_file(home, includes, "MINE + NUMBER + ONLY", 'include = ["second"]')
     command = parse_preprocessing([first], [])
     assert "1234" in ptx_of(path, tmp_path, monkeypatch, command)
     assert "1534" in ptx_of(path, tmp_path, monkeypatch)

@@ -293,7 +293,7 @@ def test_damaged_entry_is_compiled_anew_and_mended(directory, compilations, dama
 INCLUDING = '#include "inc.h"\nextern "C" __global__ void mine(int *out) { *out = VALUE; }'
 
 
-@pytest.mark.parametrize("where", ["working directory", "include path", "nested", "pre-include"])
+@pytest.mark.parametrize("where", ["include path", "nested", "pre-include"])
 def test_changed_include_is_compiled_anew(directory, compilations, tmp_path, monkeypatch, where):
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "folder"
@@ -304,7 +304,7 @@ def test_changed_include_is_compiled_anew(directory, compilations, tmp_path, mon
     elif where == "nested":
         (tmp_path / "inc.h").write_text('#  include "folder/deep/b.h" // here')
         (folder / "deep" / "b.h").write_text("#include <c.h>")
-        options, changing = [*options, f"--include-path={folder}"], folder / "c.h"
+        options, changing = [*options, f"-I{tmp_path}", f"--include-path={folder}"], folder / "c.h"
     elif where == "pre-include":
         options, source = [*options, "--pre-include=inc.h"], source.partition("\n")[2]
     changing.write_text("#define VALUE 12345")
@@ -316,21 +316,20 @@ def test_changed_include_is_compiled_anew(directory, compilations, tmp_path, mon
     assert len(compilations) == 2
 
 
-def test_include_named_by_a_macro_is_never_cached(directory, compilations, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_include_named_by_a_macro_is_never_cached(directory, compilations, tmp_path):
     (tmp_path / "inc.h").write_text("#define VALUE 1")
-    source = INCLUDING.replace('#include "inc.h"', '#define NAME "inc.h"\n#include NAME')
-    compile_cached(source, "mine.cu", "mine", OPTIONS)
-    compile_cached(source, "mine.cu", "mine", OPTIONS)
+    source = INCLUDING.replace('#include "inc.h"', "#define NAME <inc.h>\n#include NAME")
+    options = [*OPTIONS, f"-I{tmp_path}"]
+    compile_cached(source, "mine.cu", "mine", options)
+    compile_cached(source, "mine.cu", "mine", options)
     assert len(compilations) == 2
 
 
-def test_files_that_include_each_other_or_never_end_are_read_once(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_files_that_include_each_other_or_never_end_are_read_once(tmp_path):
     (tmp_path / "a.h").write_text('#include "b.h"\n#include "/dev/zero"')
     (tmp_path / "b.h").write_text('#include "a.h"\n/*\n#include "c.h"\n*/')
     (tmp_path / "c.h").write_text("")
-    assert {path.name for path in included_files(['#include "a.h"'], ())} == {"a.h", "b.h"}
+    assert {path.name for path in included_files(['#include "a.h"'], [f"-I{tmp_path}"])} == {"a.h", "b.h"}
 
 
 def test_entry_that_is_not_text_is_compiled_anew(directory, compilations):

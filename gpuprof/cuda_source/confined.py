@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Sources whose directives lead to no file but those that they may read.
+
+A compiler opens whatever a directive names and quotes its lines in what it complains of. Here a directive
+that could name anything else becomes an `#error`, which matters only where the compiler gets to it. Nothing
+hangs on both reading the text alike: comments are blank before, and every line that could begin with a
+directive is taken for one, in whatever string it may stand.
+"""
+
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from gpuprof.cuda_source.masking import uncommented
+
+#: What the error of a refused directive begins with.
+REFUSED = "a kernel file may not"
+
+#: What joins two lines, and what does so to some compilers and not to others.
+_SPLICE = "\\\n"
+_BLANK_SPLICE = re.compile(r"\\[^\S\n]+\n")
+_TRIGRAPH_SPLICE = re.compile(r"\?\?/(?=[^\S\n]*\n)")
+_LOGICAL_LINE = re.compile(r"(?:[^\\\n]+|\\\n?)*\n?")
+#: A directive's mark, behind what may be blanks to a compiler.
+_DIRECTIVE = re.compile(r"[^!-~]*(?:#|%:|\?\?=)[^!-~]*(?P<word>\w*)(?P<rest>.*)", re.DOTALL)
+_NAME_FILES = ("include", "include_next", "import", "embed", "using", "include_alias")
+_MAY_BE_ONE = re.compile(r"#|%:|\?\?=")
+_DEFINE = re.compile(r"(?:#|%:|\?\?=)[^!-~]*define[^!-~]+(?P<name>\w+)(?P<value>.*)")
+_OPTION = re.compile(r"(?:-D ?|--define-macro=)(?P<name>\w+)=(?P<value>.*)", re.DOTALL)
+_NAME = re.compile(r'\s*(?:"(?P<quoted>[^"\n]*)"|<(?P<angled>[^>\n]*)>)[\s;]*')
+#: Of a macro that no compiler knows by itself, as `__FILE__` is known.
+_MACRO = re.compile(r"\s*(?P<name>[A-Za-z]\w*)\s*", re.ASCII)
+_ASKS = re.compile(
+    r'(?P<word>__has_(?:include|embed)\w*)\s*\((?P<name>\s*(?:"[^"\n]{0,500}"|<[^>\n]{0,500}>)\s*|[^()]*)\)?'
+)
+#: Gives what a directive may say in the place of what it names; None for nothing.
+_Operand = Callable[[str], str | None]
+
+
+def confined(texts: Mapping[str, str], options: Iterable[str], given: Container[str]) -> dict[str, str]:
+    """Texts that are compiled together, with as many lines each as before.
+
+    Args:
+        texts: By name.
+        options: The compiler's: they define macros too.
+        given: Names of files that the compiler is given as text. Others it is left to find in the folders
+            that it is told of, and nowhere else: neither in the working directory nor by a path out of them.
+    """
+    codes = {name: _clear(uncommented(text)) for name, text in texts.items()}
+    values: dict[str, set[str]] = {}
+    for name, value in _definitions(codes.values(), options):
+        values.setdefault(name, set()).add(value.strip())
+    known = {
+        name for name, texts_of in values.items() if all(_operand(text, given) == text for text in texts_of)
+    }
+
+    def operand(text: str) -> str | None:
+        macro = _MACRO.fullmatch(text)
+        return _operand(text, given) if macro is None else text if macro["name"] in known else None
+
+    return {name: "".join(_lines(code, operand)) for name, code in codes.items()}
+
+
+def _operand(text: str, given: Container[str]) -> str | None:
+    """What an include directive may say in the place of a name in quotes or brackets; None for nothing."""
+    match = _NAME.fullmatch(text)
+    if match is None:
+        return None
+    name = match["angled"] or match["quoted"] or ""
+    if name in given:
+        return text
+    path = PurePosixPath(name)
+    inward = path.parts and not path.is_absolute() and ".." not in path.parts
+    # In brackets it is not looked for beside the file that includes it, or in the working directory.
+    if not inward or not re.fullmatch(r"[^<>\\]+", name):
+        return None
+    return text if match["angled"] else f" <{name}>"
+
+
+def _clear(code: str) -> str:
+    """Code whose lines are joined for every compiler alike."""
+    return _TRIGRAPH_SPLICE.sub("?? ", _BLANK_SPLICE.sub(lambda _: _SPLICE, code))
+
+
+def _definitions(codes: Iterable[str], options: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for option in options:
+        if match := _OPTION.fullmatch(option):
+            yield match["name"], match["value"]
+    for code in codes:
+        for line in _LOGICAL_LINE.findall(code):
+            if _MAY_BE_ONE.search(line):
+                for match in _DEFINE.finditer(_without_comments(line.replace(_SPLICE, ""))):
+                    yield match["name"], match["value"]
+
+
+def _lines(code: str, operand: _Operand) -> Iterator[str]:
+    for line in _LOGICAL_LINE.findall(code):
+        new = None
+        if _MAY_BE_ONE.search(line):
+            # What stands behind the end of a comment may begin a line too.
+            heads = line.replace(_SPLICE, "").split("*/")
+            new = next(filter(None, (_in_place_of(head, operand) for head in heads)), None)
+        yield line if new is None else new + "\n" * line.count("\n")
+
+
+def _in_place_of(head: str, operand: _Operand) -> str | None:
+    """What to write where a line would begin so; None to leave it as it is."""
+    match = _DIRECTIVE.match(head)
+    if match is None:
+        return None
+    word, rest = match["word"], _without_comments(match["rest"])
+    if word == "line" or word.isdigit():
+        return " "  # it renames the file, for messages and for __FILE__
+    if word in _NAME_FILES:
+        new = operand(rest) if word == "include" else None
+        if new is None:
+            return f"#error {REFUSED} {word} {_plain(rest)}"
+        return None if new == rest else f"#include{new}"
+    answered = _ASKS.sub(lambda asked: _answered(asked, operand), rest)
+    return None if answered == rest else f"#{word}{answered}".rstrip("\n")
+
+
+def _answered(asked: "re.Match[str]", operand: _Operand) -> str:
+    """A question whether there is a file: left to the compiler, or answered with no."""
+    new = operand(asked["name"]) if _NAME.fullmatch(asked["name"]) else None
+    return "0" if new is None else f"{asked['word']}({new})"
+
+
+def _without_comments(line: str) -> str:
+    *ended, last = line.split("*/")
+    return " ".join((*(part.partition("/*")[0] for part in ended), last))
+
+
+def _plain(text: str) -> str:
+    """A name without what a compiler would read as a literal."""
+    return re.sub(r"[^\w./+-]", " ", text[:200]).strip()
