@@ -3,7 +3,7 @@
 """The chunks that the copy engine moves, thread by thread: all of a request's, and those of some threads."""
 
 import numpy as np
-import pytest
+from each import each
 
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.shared_memory import ChunkPattern
@@ -49,8 +49,7 @@ def listed(pattern, blocks):
     ]
 
 
-@pytest.mark.parametrize("swizzle", SWIZZLES)
-@pytest.mark.parametrize("seed", range(15))
+@each(swizzle=SWIZZLES, seed=range(15))
 def test_chunks_are_those_of_each_threads_stretch(seed, swizzle):
     rng = np.random.default_rng(seed)
     blocks, warps = (int(n) for n in rng.integers(1, 4, 2))
@@ -67,7 +66,7 @@ def test_chunks_are_those_of_each_threads_stretch(seed, swizzle):
         assert pattern.index.tolist() == [one[3] // 16 for one in expected if one[0] == 0]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each(seed=range(30))
 def test_part_of_a_pattern_is_that_of_its_threads(seed):
     rng = np.random.default_rng(seed)
     blocks, warps = (int(n) for n in rng.integers(1, 4, 2))

@@ -4,6 +4,7 @@
 
 import numpy as np
 import pytest
+from each import each
 
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.coalescing import MovingFootprint, footprint
@@ -40,7 +41,7 @@ def by_lane(address: np.ndarray, lanes: np.ndarray, blocks: int, warps: int) -> 
     return np.broadcast_to(address, shape), np.broadcast_to(lanes, shape)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@each(seed=range(150))
 def test_sectors_and_bytes_are_those_of_each_warps_distinct_addresses(seed):
     rng = np.random.default_rng(seed)
     blocks, warps, size = int(rng.integers(1, 5)), int(rng.integers(1, 5)), int(rng.choice(SIZES))
@@ -58,7 +59,7 @@ def test_sectors_and_bytes_are_those_of_each_warps_distinct_addresses(seed):
     assert found.aligned
 
 
-@pytest.mark.parametrize("seed", range(150))
+@each(seed=range(150))
 def test_one_active_lane_off_by_a_byte_is_misaligned(seed):
     """Global accesses need naturally aligned addresses (CUDA Programming Guide)."""
     rng = np.random.default_rng(seed)
@@ -89,7 +90,7 @@ def test_what_is_remembered_of_a_pattern_holds_for_its_alignment_only():
     assert footprint(BASE + (row - BASE) * 2, 0, mask, 4, memo).sectors.tolist() == [8]
 
 
-@pytest.mark.parametrize("seed", range(100))
+@each(seed=range(100))
 def test_what_moves_costs_what_it_would_cost_if_it_were_examined(seed):
     """Addresses that all move alike, that do not, and other lanes: in turn, and all at one instruction."""
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from each import each
 from executor_harness import run_instruction
 from float_formats import FLOATS, same
 
@@ -141,9 +142,8 @@ def test_widening_flushes_what_it_reads():
 INTEGRAL = {"rni": round, "rzi": math.trunc, "rmi": math.floor, "rpi": math.ceil}
 
 
-@pytest.mark.parametrize("mode", INTEGRAL)
-@pytest.mark.parametrize("target", INTEGERS)
 @pytest.mark.parametrize("source", FLOATS)
+@each(target=INTEGERS, mode=INTEGRAL)
 def test_floats_to_integers_round_and_clamp(source, target, mode):
     bits, signed = int(target[1:]), target[0] == "s"
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
@@ -186,9 +186,8 @@ def test_saturation_clamps_to_one_and_makes_nan_zero(kind):
         assert same(FLOATS[kind], result, min(value, 1.0) if value > 0 else 0.0), value
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("target", FLOATS)
 @pytest.mark.parametrize("source", INTEGERS)
+@each(target=FLOATS, mode=MODES)
 def test_integers_to_floats_are_rounded_once(source, target, mode):
     given = numbers(source)
     for value, word in zip(
@@ -199,9 +198,8 @@ def test_integers_to_floats_are_rounded_once(source, target, mode):
         )
 
 
-@pytest.mark.parametrize("saturate", [False, True], ids=["", "sat"])
-@pytest.mark.parametrize("target", INTEGERS)
 @pytest.mark.parametrize("source", INTEGERS)
+@each(target=INTEGERS, saturate=[False, True])
 def test_integers_to_integers_wrap_or_clamp(source, target, saturate):
     bits, signed = int(target[1:]), target[0] == "s"
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)

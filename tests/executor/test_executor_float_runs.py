@@ -6,6 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from each import each
 from executor_harness import compile_cuda, run_cuda
 
 from gpuprof.executor import GlobalMemory, KernelFault, launch, load_program
@@ -34,7 +35,7 @@ def bits(array):
     return np.ascontiguousarray(array).view(np.uint32)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each(seed=range(40))
 def test_a_tape_computes_what_its_instructions_do(seed):
     rng = np.random.default_rng(seed)
     tape, sources, values = Tape(), [], []
@@ -58,7 +59,7 @@ def test_a_tape_computes_what_its_instructions_do(seed):
         assert np.isnan(result[nan]).all()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each(seed=range(60))
 def test_a_tape_loads_from_shared_memory(seed):
     """Single floats, pairs and vectors, of addresses that a warp, a block or all blocks have in common."""
     rng = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ the same.
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
+from each import each
 
 from gpuprof.executor.lanes.masks import Mask
 from gpuprof.executor.memory.global_accesses import Manner
@@ -156,7 +156,7 @@ class History:
         return not (new.manner in strong and old.manner in strong and new.size == old.size)
 
 
-@pytest.mark.parametrize("seed", range(120))
+@each(seed=range(120))
 def test_detector_finds_what_the_rule_finds(seed):
     racing, found = History(seed).play()
     assert bool(racing) == bool(found)

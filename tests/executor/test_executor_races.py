@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from each import each
 from executor_harness import caught, line_of, run_cuda
 
 from gpuprof.executor import FaultKind
@@ -209,7 +210,7 @@ class History:
         return lanes
 
 
-@pytest.mark.parametrize("seed", range(80))
+@each(seed=range(80))
 def test_detector_finds_what_the_rule_finds(seed):
     found, expected = History(seed).play()
     assert found == expected

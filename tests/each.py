@@ -1,0 +1,36 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""Many small cases in one test: `pytest.mark.parametrize` for what is worth no id of its own."""
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterable
+
+
+def each(**values: Iterable[object]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run a test for every combination of values, to the end; a failure names all that failed."""
+
+    def one_test(test: Callable[..., None]) -> Callable[..., None]:
+        listed = {name: list(these) for name, these in values.items()}
+
+        def run(**fixtures: object) -> None:
+            failures = []
+            combinations = list(itertools.product(*listed.values()))
+            for combination in combinations:
+                case = dict(zip(listed, combination, strict=True))
+                try:
+                    test(**case, **fixtures)
+                except Exception as failure:
+                    failure.add_note(f"where {', '.join(f'{name}={value}' for name, value in case.items())}")
+                    failures.append(failure)
+            if len(failures) == 1:
+                raise failures[0]
+            if failures:
+                raise ExceptionGroup(f"{len(failures)} of {len(combinations)} cases", failures)
+
+        asked = inspect.signature(test).parameters.values()
+        run.__name__, run.__doc__, run.__module__ = test.__name__, test.__doc__, test.__module__
+        run.__signature__ = inspect.Signature([one for one in asked if one.name not in listed])
+        return run
+
+    return one_test
