@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from each import each
 from executor_harness import compile_cuda
 
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program
@@ -93,7 +94,7 @@ def test_every_case_has_an_answer():
     assert set(ANSWERS) == set(COUNTED) == set(cases())
 
 
-@pytest.mark.parametrize("name", cases())
+@each(name=cases())
 def test_bits_are_the_cards(name):
     ours, card = executed(name)[0], ANSWERS[name]
     wrong = np.flatnonzero(ours != card)
@@ -121,26 +122,26 @@ def test_bits_are_the_same_however_registers_lie_in_memory(name, monkeypatch):
     assert (executed.__wrapped__(name)[0] == ANSWERS[name]).all()
 
 
-@pytest.mark.parametrize("name", cases())
+@each(name=cases())
 def test_tensor_instructions_are_those_of_the_card(name):
     ours, card = counts(name, TENSOR)
     assert ours == card
     assert bool(ours) == (name not in MOVES)
 
 
-@pytest.mark.parametrize("name", MOVES)
+@each(name=MOVES)
 def test_moves_of_tiles_take_the_cards_wavefronts(name):
     ours, card = counts(name, SHARED)
     assert ours == card
 
 
-@pytest.mark.parametrize("name", FRAGMENTS)
+@each(name=FRAGMENTS)
 def test_fragments_move_by_the_cards_accesses(name):
     ours, card = counts(name, SHARED | GLOBAL)
     assert ours == card
 
 
-@pytest.mark.parametrize("name", products())
+@each(name=products())
 def test_a_product_of_a_warp_is_counted_once(name):
     counters = executed(name)[1].counters
     blocks = cases()[name].grid[0]
