@@ -54,7 +54,7 @@ def read_input(path: Path, encoding: str = "utf-8-sig") -> str:
 
 
 def read_content(path: Path) -> bytes:
-    """All of a file that a user named.
+    """All of a file that a user named, as long as it is when it is opened: a run may be appending to it.
 
     Raises:
         OSError: It cannot be read, or is a device, whose content need have no end.
@@ -62,7 +62,8 @@ def read_content(path: Path) -> bytes:
     mode = path.stat().st_mode
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
         raise OSError(errno.EINVAL, "it is a device, no file", os.fspath(path))
-    return path.read_bytes()
+    with open(path, "rb") as file:
+        return file.read(os.fstat(file.fileno()).st_size or -1)  # a pipe has no size
 
 
 def encoded(text: str) -> bytes:

@@ -26,23 +26,40 @@ class _Requests:
         self.first = 0
         self.first_at = 0.0
         self.count = 0
+        self.arrivals = -1
 
     def take(self, number: int, _frame: FrameType | None) -> None:
         """Note one signal, or end the process where nothing would be lost by it."""
         now = time.monotonic()
         if not self.count:
-            self.first, self.first_at = number, now
+            self.first, self.first_at = self._earliest(number), now
         self.count += 1
         impatient = self.count > 2 and now - self.first_at > _PATIENCE_S
         if impatient or not self.postponed:
             os._exit(128 + self.first)
+
+    def _earliest(self, number: int) -> int:
+        """The signal that came first: of those that wait, Python handles the lowest number first."""
+        try:
+            arrived = os.read(self.arrivals, 4096)
+        except OSError:  # the pipe is somebody else's by now
+            arrived = b""
+        return next((one for one in arrived if one in ENDING), number)
 
 
 _requests = _Requests()
 
 
 def install() -> None:
-    """Take the signals over; one that the parent has this process ignore, as `nohup` does, stays ignored."""
+    """Take the signals over; one that the parent has this process ignore, as `nohup` does, stays ignored.
+
+    Python runs handlers between two of its own instructions, so that several signals may wait while a library
+    works; what it writes to this pipe when each one arrives keeps their order.
+    """
+    _requests.arrivals, told = os.pipe()
+    for end in (_requests.arrivals, told):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _requests.take)

@@ -3,6 +3,7 @@
 """Fixtures shared by all tests: an isolated compile cache, and a GPU where one is wanted."""
 
 import os
+import re
 from pathlib import Path
 
 # Before NumPy starts: its threads fight with those of the tests beside it, and win nothing on small arrays.
@@ -35,6 +36,29 @@ def compile_cache(tmp_path_factory):
 
 #: Files whose tests share what takes long to make: one process runs each of them.
 TOGETHER = ("test_cli.py", "test_paths.py", "test_sim_choose.py", "test_sim_moves.py", "test_streams.py")
+
+
+#: What pyproject.toml has `-m` be.
+QUICK = "not deep"
+
+
+def pytest_configure(config):
+    """A file that is named runs whole, whatever its tier."""
+    named = config.args_source is config.ArgsSource.ARGS and all(
+        ".py" in argument for argument in config.args
+    )
+    if named and config.option.markexpr == QUICK:
+        config.option.markexpr = ""
+
+
+def pytest_ignore_collect(collection_path, config):
+    """A file of which no test will run is not imported either."""
+    if not collection_path.match("test_*.py") or config.option.markexpr not in (QUICK, "deep"):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    if config.option.markexpr == QUICK:
+        return bool(re.search(r"^pytestmark = \[?\s*pytest\.mark\.deep\b", text, re.MULTILINE)) or None
+    return "mark.deep" not in text or None
 
 
 def pytest_collection_modifyitems(items):

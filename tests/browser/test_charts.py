@@ -4,6 +4,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.deep
+
 WIDTHS = (390, 700, 1000, 1400)
 #: How many drawings the chart with most of them has.
 CHOICES = """

@@ -5,7 +5,10 @@
 import pytest
 from page_checks import LOOKS, OVERFLOW, serious
 
-pytestmark = pytest.mark.parametrize("name", ["compared", "compared-sim", "compared-hostile"])
+pytestmark = [
+    pytest.mark.deep,
+    pytest.mark.parametrize("name", ["compared", "compared-sim", "compared-hostile"]),
+]
 
 
 @pytest.mark.parametrize("look", LOOKS)

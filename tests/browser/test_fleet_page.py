@@ -5,6 +5,8 @@
 import pytest
 from page_checks import LOOKS, OVERFLOW, serious
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_nothing_serious_and_nothing_too_wide(visit, look):

@@ -10,6 +10,8 @@ from synthetic_runs import HOSTILE
 
 from gpuprof.text import visible
 
+pytestmark = pytest.mark.deep
+
 ELEMENTS = "document.querySelectorAll('*').length"
 HEIGHT = "document.documentElement.scrollHeight"
 

@@ -13,6 +13,8 @@ import yaml
 from compared_runs import TESTS
 from test_against import git
 
+pytestmark = pytest.mark.deep
+
 CI = TESTS.parent / "samples" / "ci"
 GITHUB = ("github-executor.yml", "github-gpu.yml")
 KERNELS = TESTS.parent / "samples" / "own" / "histogram"

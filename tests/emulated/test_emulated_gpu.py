@@ -11,6 +11,8 @@ import pytest
 
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 SITE = Path(__file__).parent / "site"
 OPERATION = """
 name = "double"

@@ -7,6 +7,8 @@ import os
 import pytest
 from card_process import CardProcess, CardTrouble
 
+pytestmark = pytest.mark.deep
+
 
 class Runs:
     """Instead of a card."""

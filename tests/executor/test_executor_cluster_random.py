@@ -15,6 +15,8 @@ from executor_harness import caught, run_cuda
 
 from gpuprof.executor import FaultKind
 
+pytestmark = pytest.mark.deep
+
 SEEDS = range(16)
 
 SOURCE = """extern "C" __global__ void __cluster_dims__($X, $Y, $Z) k(const int *from, int *values,

@@ -9,6 +9,8 @@ import pytest
 
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, launch, load_program
 
+pytestmark = pytest.mark.deep
+
 #: `D` is a destination, `A`, `B` and `C` are sources, `K` is a literal, `P` and `Q` are predicates, `S` is an
 #: offset in shared memory.
 INSTRUCTIONS = [

@@ -15,6 +15,8 @@ from global_race_sources import PAIRS, N
 
 from gpuprof.executor import FaultKind, GlobalMemory, KernelFault, choose_blocks, launch
 
+pytestmark = pytest.mark.deep
+
 WHERE = re.compile(r"which (?:thread \(.*?\)|another thread) of block \(.*?\) .* in line (\d+)")
 
 

@@ -12,6 +12,8 @@ from gpuprof.executor import GlobalMemory, choose_blocks, launch
 from gpuprof.executor.arithmetic import floats
 from gpuprof.executor.steps import fusion
 
+pytestmark = pytest.mark.deep
+
 GEMMS = {
     "naive": ((32, 32), (), 0),
     "smem_tiled": ((32, 32), (), 2 * 32 * 32 * 4),

@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent / "tensor_cores"))
 from more_products import TESTS, more_products
 from more_runs import executed
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.mark.parametrize("name", [name for name, product in more_products().items() if product.exact])
 def test_products_of_whole_numbers_are_exact(name):

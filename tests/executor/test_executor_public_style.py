@@ -23,6 +23,8 @@ from public_kernels import public_kernels  # noqa: E402  (it finds the rooms bes
 from against_card import compared, counts_of_card, execute, reason_of  # noqa: E402  # isort: skip
 from answers_file import load_answers  # noqa: E402  # isort: skip
 
+pytestmark = pytest.mark.deep
+
 ANSWERS = {path.name: load_answers(path)["answers"] for path in sorted(FOLDER.glob("answers-*.json.xz"))}
 
 

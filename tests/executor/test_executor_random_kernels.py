@@ -19,6 +19,8 @@ from against_card import compared, counts_of_card, execute, reason_of, wrong_bit
 from answers_file import load_answers, save_answers  # noqa: E402
 from kernel_generator import random_kernel  # noqa: E402
 
+pytestmark = pytest.mark.deep
+
 ANSWERS = {
     path.name.partition(".")[0].removeprefix("random-"): load_answers(path)["answers"]
     for path in sorted(DIFFERENTIAL.glob("random-*.json.xz"))

@@ -11,6 +11,8 @@ from gpuprof.executor import GlobalMemory, GridLaunch, TooMuchWork, choose_eleme
 from gpuprof.executor.divergence import recurring_turns
 from gpuprof.executor.divergence.recurring_turns import RecurringTurns
 
+pytestmark = pytest.mark.deep
+
 #: Turns of each block: many, few, some that leave in the middle of a period, and one that makes none.
 TURNS = (200, 200, 37, 3, 0, 199, 101, 160)
 SAME = (200,) * 4

@@ -40,6 +40,8 @@ sys.path.insert(0, str(RULES))
 
 from rules_corpus import POISON, Case, cases, sources  # noqa: E402
 
+pytestmark = pytest.mark.deep
+
 #: The card whose limits apply.
 CARD = load_card("h200")
 #: Instructions of a batch; the longest case that ends well takes a tenth.

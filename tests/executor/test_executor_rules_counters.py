@@ -9,6 +9,8 @@ from test_executor_rules import ANSWERS, cases, modules
 from gpuprof.counters import COUNTERS
 from gpuprof.executor import GlobalMemory, LaunchResult, launch, load_program
 
+pytestmark = pytest.mark.deep
+
 #: The executor's counters, by the metrics that they stand for.
 COUNTED = {
     metric: row.executor

@@ -22,6 +22,8 @@ from gpuprof.executor.memory.tensor_map_encoding import (
     encode_tensor_map,
 )
 
+pytestmark = pytest.mark.deep
+
 _TENSOR = """#define IN const __grid_constant__ Map
 extern "C" __global__ void k(IN map, unsigned *out, int x, int y, int z, int bytes) {
     extern __shared__ __align__(1024) unsigned tile[];

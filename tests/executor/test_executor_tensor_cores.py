@@ -27,6 +27,8 @@ sys.path.insert(0, str(CORES))
 
 from tensor_corpus import POISON, cases, products, sources  # noqa: E402
 
+pytestmark = pytest.mark.deep
+
 ANSWERS = np.load(CORES / "answers-h200.npz")
 COUNTED = json.loads((CORES / "counters-h200.json").read_text())["counters"]
 #: What Nsight Compute calls what the executor counts.

@@ -34,6 +34,8 @@ from on_executor import run  # noqa: E402
 from texture_corpus import cases  # noqa: E402
 from texture_truth import on_cube, slack, value  # noqa: E402
 
+pytestmark = pytest.mark.deep
+
 #: How many of a case's coordinates are reckoned again texel by texel.
 _LOOKED_AT = 256
 _PLANES = ("plane_float", "plane_float4", "plane_uchar4", "plane_int", "plane_level", "line_float")

@@ -19,6 +19,8 @@ sys.path.insert(0, str(Path(__file__).parent / "warpgroups"))
 from wgmma_corpus import IMAGE_BYTES, Wgmma, products
 from wgmma_runs import executed
 
+pytestmark = pytest.mark.deep
+
 _FLOATS = {"f16": np.float16, "f32": np.float32}
 
 

@@ -28,6 +28,8 @@ from gpuprof.machine_code.linking import link  # noqa: E402
 from gpuprof.machine_code.sass import read_machine_code  # noqa: E402
 from gpuprof.machine_code.weighing import Executed  # noqa: E402
 
+pytestmark = pytest.mark.deep
+
 RECORDED = HERE / "machine_code" / "instructions-h200.json.xz"
 #: Share of the cases whose lower bound must be as near as `_NEAR`, and how near that is. Those that are
 #: farther off have ways that the PTX does not show (roots and quotients of machine code), or loops that ptxas

@@ -26,6 +26,8 @@ from gpuprof.machine_code.linking import Link, link  # noqa: E402
 from gpuprof.machine_code.sass import read_machine_code  # noqa: E402
 from gpuprof.machine_code.weighing import Executed  # noqa: E402
 
+pytestmark = pytest.mark.deep
+
 ANSWERS = load_answers(HERE / "machine_code" / "ladder-h200.json.xz")["answers"]
 CASES = [name for name in ANSWERS if not name.startswith("code ")]
 #: Those in which threads wait for other threads, or for copies.

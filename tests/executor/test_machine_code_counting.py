@@ -15,6 +15,8 @@ from gpuprof.machine_code.linking import link
 from gpuprof.machine_code.sass import read_machine_code
 from gpuprof.machine_code.weighing import Executed
 
+pytestmark = pytest.mark.deep
+
 #: Each thread adds up as many floats as the number of its warp says, and a little more.
 UNEVEN = """
 extern "C" __global__ void uneven(const float *in, float *out, int n)

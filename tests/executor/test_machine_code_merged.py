@@ -18,6 +18,8 @@ from gpuprof.toolchain.cache import compile_entries_cached
 from gpuprof.toolchain.nvrtc import compiler_options
 from gpuprof.toolchain.targets import target_of
 
+pytestmark = pytest.mark.deep
+
 SOURCES = {
     "loop": """
         extern "C" __global__ void same(float *x, int n) { for (int i = 0; i < n; i += 32) x[i] += 1; }

@@ -13,6 +13,8 @@ from gpuprof.analysis.ladder import build_ladder
 from gpuprof.cli import app
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 ROOT = Path(__file__).parent.parent.parent
 OWN = ROOT / "samples" / "own"
 PAGE = (ROOT / "docs" / "own-kernels.md").read_text(encoding="utf-8")

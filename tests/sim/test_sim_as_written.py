@@ -11,6 +11,8 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
 
+pytestmark = pytest.mark.deep
+
 SGEMM = """/*gpuprof
 operation = "gemm"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]

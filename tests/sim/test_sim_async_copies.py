@@ -10,6 +10,8 @@ from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 
+pytestmark = pytest.mark.deep
+
 #: Kernel, sizes: requests (None where not noted), sectors and shared wavefronts of its copies, on an H200.
 COUNTED = {
     "whole tiles": ("splitk_64x128", (128, 128, 128), 256, 4096, 1024),

@@ -13,6 +13,8 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
 
+pytestmark = pytest.mark.deep
+
 CHEATS = {cheat.kernel.id: cheat for cheat in cheats()}
 #: What one launch of each block does not show, and what a GPU shows in many; the executor measures no time.
 NEEDS_A_GPU = {"kept_by_input", "knows_the_seed", "wrong_at_the_ninth", "by_the_clock"}

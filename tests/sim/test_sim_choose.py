@@ -15,6 +15,8 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 CHOICES = """/*gpuprof
 title = "Mine"
 problem = "gemm"

@@ -14,6 +14,8 @@ from gpuprof.devices.cards import load_card
 from gpuprof.kernels.shape import configure
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
+pytestmark = pytest.mark.deep
+
 CARD = load_card("h200")
 #: Every tile is several blocks' work, but for the last one of the second: rows and columns are left over.
 SHARED, RAGGED = Gemm(256, 512, 128), Gemm(200, 300, 100)

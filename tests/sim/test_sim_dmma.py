@@ -11,6 +11,8 @@ from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 
+pytestmark = pytest.mark.deep
+
 RUNGS = ("dmma_128x128", "dmma_64x64")
 #: Rows of odd lengths, which are copied by elements, and of even ones; k of less than a tile and of many.
 RAGGED = [(1, 1, 1), (3, 2, 5), (65, 67, 69), (129, 66, 34), (64, 65, 130), (30, 130, 17)]

@@ -12,6 +12,8 @@ from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 
+pytestmark = pytest.mark.deep
+
 F32 = [1e-45, 1e-42, 1e-38, 3e38, -3.4e38]
 F64 = [5e-324, 1e-310, 1.7e308, -1.7e308]
 

@@ -12,6 +12,8 @@ from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 
+pytestmark = pytest.mark.deep
+
 #: Kernels at sizes that fit no tile, in which A, B, both or neither have rows of whole 16-byte pieces; tiles
 #: are shared by several blocks.
 CASES = [

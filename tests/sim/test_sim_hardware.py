@@ -14,6 +14,8 @@ from gpuprof.kernels.catalog import shipped_names
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 
+pytestmark = pytest.mark.deep
+
 COUNTED = json.loads((Path(__file__).parent / "hardware" / "counters.json").read_text())
 #: Loads and stores of neighbouring instructions contend for the shared-memory pipe. Nsight Compute counts the
 #: wavefronts lost so as bank conflicts; what is left without them is what a kernel's addresses decide.

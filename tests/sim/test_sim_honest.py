@@ -15,6 +15,8 @@ from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 from gpuprof.problems.problem import Problem
 
+pytestmark = pytest.mark.deep
+
 TESTS = Path(__file__).parents[1]
 LADDER = load_ladder(TESTS / "honest")
 KERNELS = {kernel.id: kernel for kernel in LADDER.kernels}

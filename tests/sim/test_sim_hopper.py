@@ -7,6 +7,8 @@ from hopper_sources import SCALED_BOXES, WARPGROUP_GEMM
 
 import gpuprof
 
+pytestmark = pytest.mark.deep
+
 
 def case_of(folder, text, sizes, **options):
     path = folder / "mine.cu"

@@ -10,6 +10,8 @@ from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 
+pytestmark = pytest.mark.deep
+
 #: The ends of a warp, of a block, of what a thread takes; lengths that are no multiple of anything.
 SIZES = {
     "reduce": [(1,), (3,), (32,), (33,), (255,), (512,), (1025,), (10_007,)],

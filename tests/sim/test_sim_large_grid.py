@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 from gpuprof.cli import app
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 SOURCE = """/*gpuprof
 title = "One block works"
 problem = "transpose"

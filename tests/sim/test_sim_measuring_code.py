@@ -16,6 +16,8 @@ from gpuprof.problems.check import ErrorBound, compare
 from gpuprof.problems.dtypes import RUN_TYPES, largest, rounded
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
+pytestmark = pytest.mark.deep
+
 GRID, BLOCK = (3, 1, 1), (64, 1, 1)
 
 

@@ -13,6 +13,8 @@ from gpuprof.analysis.ladder import build_ladder
 from gpuprof.cli import app
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 MOVERS = [kernel for kernel in shipped_kernels() if kernel.moves]
 #: The smallest sizes at which all steps of a ladder show: several of the largest tiles, and more elements to
 #: sum than a GPU has threads.

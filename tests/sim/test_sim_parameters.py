@@ -10,6 +10,8 @@ from gpuprof.devices.cards import load_card
 from gpuprof.measure.case import Case
 from gpuprof.measure.execute import Compiler, measure_case
 
+pytestmark = pytest.mark.deep
+
 #: M, N, K: multiples of no tile, and whole tiles only.
 RAGGED, EVEN = (131, 67, 45), (128, 256, 64)
 #: Kernel, parameters, and the block where it follows them.

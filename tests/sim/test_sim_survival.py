@@ -4,8 +4,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from gpuprof import Source, profile
 from gpuprof.commands.profile import exit_code
+
+pytestmark = pytest.mark.deep
 
 HEADER = """/*gpuprof
 title = "{name}"

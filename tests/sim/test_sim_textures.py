@@ -8,6 +8,8 @@ import texture_sources
 
 import gpuprof
 
+pytestmark = pytest.mark.deep
+
 SIM = "sim:h200"
 LEFT_OUT = "this counter leaves out what goes through the kernel's textures or surfaces"
 

@@ -6,6 +6,8 @@ import pytest
 
 import gpuprof
 
+pytestmark = pytest.mark.deep
+
 AXPY = """/*gpuprof
 title = "axpy"
 operation = "axpy"

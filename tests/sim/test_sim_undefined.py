@@ -21,6 +21,8 @@ from gpuprof.kernels.shape import configure
 from gpuprof.measure.case import Case, unmeasured
 from gpuprof.measure.execute import Compiler
 
+pytestmark = pytest.mark.deep
+
 #: Fetches the first column of the tile after the last one, which is nowhere.
 GEMM = """/*gpuprof
 operation = "gemm"

@@ -9,6 +9,8 @@ import pytest
 
 import gpuprof
 
+pytestmark = pytest.mark.deep
+
 GEMM = """/*gpuprof
 operation = "gemm"
 arguments = ["M", "N", "K", "alpha", "A", "B", "beta", "C"]

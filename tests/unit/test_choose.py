@@ -269,6 +269,7 @@ def test_measurement_keeps_the_id_of_the_kernel_that_chose(tmp_path):
 EXTENTS = (1, 4, 17, 64, 128, 300, 1024, 4095, 4096, 16384)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("device", cards(), ids=lambda device: device.name)
 def test_shipped_choice_fits_every_size_on_every_card(device):
     kernel = find_kernel("gemm", "by_size")

@@ -29,6 +29,8 @@ from gpuprof.measure.run import RunOptions, measure
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
 
+pytestmark = pytest.mark.deep
+
 distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
 
 MEMBER = Member("tcp://10.0.0.7:4000", "tcp://10.0.0.7:3999", "seven", "node7", 1, 1)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.deep
+
 FUZZ = Path(__file__).parents[2] / "benchmarks" / "fuzz.py"
 
 

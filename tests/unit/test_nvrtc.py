@@ -28,6 +28,8 @@ from gpuprof.toolchain.nvrtc import (
     supported_archs,
 )
 
+pytestmark = pytest.mark.deep
+
 SHIPPED = [kernel for op in ("gemm", "transpose") for kernel in ladder(op) if not kernel.choices]
 GOOD = 'extern "C" __global__ void mine(int *a)\n{\n    a[threadIdx.x] = NUMBER;\n}\n'
 OPTIONS = compiler_options("sm_90", [("NUMBER", "3")])

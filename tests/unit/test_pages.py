@@ -107,6 +107,7 @@ def test_the_operation_of_the_docs_runs(tmp_path):
     assert gpuprof.profile(alone, sizes=1000, device="sim").cases[0].ok
 
 
+@pytest.mark.deep
 def test_the_examples_for_python_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):

@@ -287,6 +287,7 @@ def test_file_cut_off_before_its_cases_is_refused(run, tmp_path, kept):
         read_run(path)
 
 
+@pytest.mark.deep
 def test_file_cut_off_anywhere_in_its_cases_gives_those_that_are_whole(run, tmp_path):
     run = dataclasses.replace(run, cases=run.cases[:4])
     text = dumps(run)

@@ -24,6 +24,8 @@ from gpuprof.reading import read_run
 from gpuprof.results import CASES_END, dumps
 from gpuprof.store import ResultsFile
 
+pytestmark = pytest.mark.deep
+
 OPTIONS = RunOptions(device="0", timeout_s=30.0, seconds_per_case=0.1, explain=False)
 
 

@@ -18,6 +18,8 @@ from unit_support import write_transpose_kernel
 from gpuprof import signals
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 STATUS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 SIM = ("gemm", "--sizes", "64", "-k", "naive,smem_tiled,reg_2x1", "--device", "sim", "--sim-blocks", "4")
 
@@ -64,9 +66,9 @@ class Command:
         """Python itself starts first, and what interrupts that is Python's."""
         self.wait_for(lambda: self._is_in("SigCgt", signal.SIGTERM))
 
-    def wait_until_taken(self, number):
-        """Of signals that are pending together Python takes the one with the lowest number first."""
-        self.wait_for(lambda: not self._is_in("SigPnd", number) and not self._is_in("ShdPnd", number))
+    def wait_until_workers_are_gone(self):
+        """It ends them once it has taken a signal."""
+        self.wait_for(lambda: self.members() == [str(self.process.pid)])
 
     def _is_in(self, mask, number):
         """Whether a signal is in one of the process's masks, as Linux calls them."""
@@ -89,10 +91,14 @@ class Command:
         try:
             output, errors = self.process.communicate(timeout=60)
         finally:
-            left = [pid for pid in os.listdir("/proc") if pid.isdigit() and self._is_member(pid)]
+            left = self.members()
             for pid in left:
                 os.kill(int(pid), signal.SIGKILL)
         return output, errors, left
+
+    def members(self):
+        """The processes of the group that run."""
+        return [pid for pid in os.listdir("/proc") if pid.isdigit() and self._is_member(pid)]
 
     def _is_member(self, pid):
         try:
@@ -142,10 +148,9 @@ def test_run_that_is_stopped_ends_its_workers_and_writes_its_files(tmp_path, num
     results = tmp_path / "out" / "results.json"
     # As gpuprof reads it: what is appended just then may be seen in part.
     command.wait_for(lambda: results.exists() and len(read_run(results).cases) == 1)
-    # A second request while the files are being written changes nothing.
     command.send(number, whole_group)
-    command.wait_until_taken(number)
-    time.sleep(0.05)
+    command.wait_until_workers_are_gone()
+    # A second request while the files are being written changes nothing.
     command.send(signal.SIGINT, whole_group)
     output, errors, left = command.end()
     assert command.process.returncode == STATUS[number]
@@ -186,6 +191,21 @@ def test_third_request_after_a_while_ends_what_hangs(tmp_path, patience, status)
         "for number in (signal.SIGHUP, signal.SIGINT, signal.SIGINT): signal.raise_signal(number)"
     )
     assert run_script(script, tmp_path).returncode == status
+
+
+def test_the_first_of_two_requests_that_wait_together_decides(tmp_path):
+    script = (
+        "import signal, sys, threading; from gpuprof import signals\n"
+        "signals.install(); signals.postpone()\n"
+        "def request():\n"
+        "    for number in (signal.SIGTERM, signal.SIGINT):\n"
+        "        signal.pthread_kill(threading.get_ident(), number)\n"
+        # Handlers run in the main thread, which gets its turn when the other one has ended.
+        "sys.setswitchinterval(1000)\n"
+        "thread = threading.Thread(target=request); thread.start(); thread.join()\n"
+        "sys.exit(signals.status())"
+    )
+    assert run_script(script, tmp_path).returncode == 143
 
 
 def test_no_request_is_no_status():

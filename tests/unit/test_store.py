@@ -322,6 +322,7 @@ def test_runs_of_one_second_that_name_no_place_get_directories_of_their_own(tmp_
         assert read_run(file.path) == EMPTY
 
 
+@pytest.mark.deep
 def test_concurrent_command_lines_lose_nothing(tmp_path):
     command = [
         sys.executable,
@@ -347,6 +348,7 @@ def test_concurrent_command_lines_lose_nothing(tmp_path):
         assert not name.endswith(".json") or read_run(tmp_path / name).complete
 
 
+@pytest.mark.deep
 def test_concurrent_runs_into_one_place_end_with_one_winner_and_errors(tmp_path):
     command = [
         sys.executable,
@@ -371,6 +373,23 @@ def test_concurrent_runs_into_one_place_end_with_one_winner_and_errors(tmp_path)
     assert read_run(tmp_path / "out" / "results.json").complete
 
 
+def test_what_a_run_appends_while_it_is_read_belongs_to_another_moment(tmp_path, monkeypatch):
+    """Read in two steps, a file would be what stood there first, and behind it what came."""
+    file, looked_up = ResultsFile(tmp_path / "r.json", EMPTY, replace=False), os.fstat
+
+    def grows(descriptor):
+        before = looked_up(descriptor)
+        monkeypatch.setattr(os, "fstat", looked_up)
+        file.append(case(1))
+        return before
+
+    monkeypatch.setattr(os, "fstat", grows)
+    assert read_run(tmp_path / "r.json") == EMPTY
+    assert os.fstat is looked_up
+    assert len(read_run(tmp_path / "r.json").cases) == 1
+
+
+@pytest.mark.deep
 def test_kill_at_any_moment_leaves_a_file_that_can_be_read(tmp_path):
     """The writer is killed while it appends as fast as it can: what was told as done is there."""
     program = (

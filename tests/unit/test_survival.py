@@ -22,6 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import survival  # isort: skip - found on the path that was just extended
 
+pytestmark = pytest.mark.deep
+
 KILLS = int(os.environ.get("GPUPROF_KILLS", "1"))
 
 
