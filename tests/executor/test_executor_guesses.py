@@ -109,6 +109,18 @@ def test_guess_that_a_swap_checks_is_no_race(name, frame, blocks):
     assert totals.array()[:3].tolist() == [values[i::3].sum() for i in range(3)]
 
 
+def test_the_word_may_lie_behind_another_address():
+    source = """extern "C" __global__ void k(int *a, int n) {
+        int old = a[1], seen;
+        do
+            old = atomicCAS(&a[1], seen = old, seen + 2);
+        while (old != seen);
+        atomicAdd(&a[0], 1);
+    }"""
+    (words,), _ = run_cuda(source, np.zeros(2, np.int32), scalars=(0,), grid=(3, 1, 1), block=(64, 1, 1))
+    assert words.array().tolist() == [192, 384]
+
+
 #: What each thread does with ints `a` and `b`; `// meets` marks both lines.
 RACES = {
     "swap of another word": """const int seen = a[1]; // meets

@@ -84,7 +84,24 @@ class _Places:
     def of(self, operand: Operand) -> tuple[int, int]:
         """Return the number of an address's base and its distance from there."""
         assert isinstance(operand, Mem)
-        return self._number(operand.base), operand.offset
+        base: Operand = operand.base
+        offset, seen = operand.offset, set[Operand]()
+        while base not in seen and (further := self._displaced(base)) is not None:
+            seen.add(base)
+            base, offset = further[0], offset + further[1]
+        return self._number(base), offset % (1 << 64)
+
+    def _displaced(self, base: Operand) -> tuple[Operand, int] | None:
+        """Return what an address is a copy of, or lies a constant number of bytes behind."""
+        writers = self._writers.get(base.name, []) if isinstance(base, Reg) else []
+        if len(writers) != 1 or writers[0].guard is not None:
+            return None
+        item = writers[0]
+        if item.opcode[0] in _COPIES and isinstance(item.operands[1], Reg):
+            return item.operands[1], 0
+        if item.opcode[0] == "add" and "cc" not in item.opcode and isinstance(by := item.operands[2], Imm):
+            return item.operands[1], by.bits
+        return None
 
     def _number(self, operand: Operand) -> int:
         if isinstance(operand, Reg):
