@@ -11,10 +11,12 @@ import math
 import random
 from dataclasses import dataclass
 
-from gpuprof.comparison.noise import FLUKES, SESSIONS
+from gpuprof.comparison.noise import SESSIONS
 
 #: Resolution of the clock, in microseconds: medians lie on this grid.
 TICK_US = 0.032
+#: Share of rounds in which a process is slow all by itself.
+FLUKES = 0.01
 #: By how much a round that is slow all by itself is slower on average.
 FLUKE_MEAN = 0.05
 

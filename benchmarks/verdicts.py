@@ -2,52 +2,62 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often `gpuprof compare` is wrong on identical code, and how often it finds a slowdown.
 
-Usage: python benchmarks/verdicts.py [--runs FOLDER …] [--comparisons N] [--rounds N] [--write FILE]
+    python benchmarks/verdicts.py [--recorded FILE …] [--comparisons N] [--rounds N] [--write FILE]
+    python benchmarks/verdicts.py --prior         # the deviations of gpuprof/comparison/noise.py, fitted anew
 
-Without `--runs` the times come from a model of the noise (verdict_noise.py), and the page says so. Each
-folder holds results files of identical code of one card: one of `gpuprof gemm --rounds 32 --sizes 128,1024`,
-or many of a round each. Their rounds are dealt out to a base and a new version, in
-random order, as if both had been measured in turns, and in the order taken, as if one after the other.
-Slowdowns are injected by multiplying the times of the new version.
+Recorded are rounds of identical code (recorded.py), every one of a case against every other. Slowdowns are
+injected by multiplying the times of the new version. Times of many rounds come from a model of the noise
+(verdict_noise.py), and the page says so.
 """
 
 import argparse
+import math
 import random
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
-from verdict_noise import FLUKE_MEAN, KINDS, Kind
+from recorded import FILE, PARTS, Cases, Round, read
+from verdict_noise import FLUKE_MEAN, FLUKES, KINDS, Kind
 
-from gpuprof.comparison.compared import round_medians
-from gpuprof.comparison.judging import ENOUGH_ROUNDS, FEWEST_ROUNDS, judge
-from gpuprof.comparison.noise import FLUKES, SESSIONS
-from gpuprof.errors import GpuprofError
-from gpuprof.reading import read_run
+from gpuprof.comparison.judging import ENOUGH_ROUNDS, Times, judge
+from gpuprof.comparison.noise import CLASSES, PRIOR_DEGREES, SESSIONS, class_of
 
 #: Rounds a side whose power the tables show.
-POWER_ROUNDS = (8, 12, 16, 24)
+POWER_ROUNDS = (4, 8, 16, 24)
 POWER_TRIALS = 1000
-#: What must be found: more of small problems, and of whatever takes less time than this.
-SMALL_US, SMALL_EDGE, SMALL_SLOWDOWN, LARGE_SLOWDOWN = 25.0, 1024, 0.10, 0.02
-
-Cases = dict[tuple, list[float]]
+#: Slowdowns that one round each is to find, by the class of the time.
+SLOWDOWNS = (0.05, 0.08, 0.20)
+#: Standard error of one round from which its samples are said to drift.
+DRIFTS = 0.01
 
 _HEAD = """# How often verdicts are right
 
 Made by `python benchmarks/verdicts.py`; what a verdict is stands in [compare.md](compare.md).
 
-## Simulated
+## Recorded: one round each
 """
-_TOO_FEW = (
-    f"Below {FEWEST_ROUNDS} rounds a side ranks decide nothing, and only large changes are told;"
-    f" {ENOUGH_ROUNDS} are enough for all kinds above."
-)
-_MEASURED = """## Measured
+_SIMULATED = "## Simulated: many rounds"
 
-Rounds of identical code on the cards named, dealt out to a base and a new version. Slowdowns were injected by
-multiplying the new version's times."""
+Pair = tuple[Times, Times]
+
+
+def _recorded_text(cases: Cases) -> str:
+    """What the recorded table shows, and how."""
+    runs = {one.run for rounds in cases.values() for one in rounds}
+    return (
+        f"{len(cases)} cases of identical code from {len(runs)} runs with default options of one round each,"
+        " on several H200s, hours and days apart, by several versions of gpuprof: all that this repository's"
+        " history of `samples/` holds (`benchmarks/recorded.py`). Every run of a case is compared with every"
+        f" other. *Stretches*: the samples of each run are cut into {PARTS}, and every stretch of the one is"
+        " compared with every stretch of the other; these pairs are noisier than whole runs, and no more"
+        " independent. “Wrong” are verdicts other than same or uncertain. The last columns say how often a"
+        " slowdown was found that the new run's times were multiplied by. Cases whose samples drift, as"
+        f" they do where clocks are being held back, by more than {100 * DRIFTS:.0f} % (their own standard"
+        " error), are a row of their own: their first stretch takes another time than their last one."
+    )
 
 
 def _simulated_text(rounds: int) -> str:
@@ -70,7 +80,7 @@ class Tally:
     counts: Counter
 
     @classmethod
-    def of(cls, pairs: Iterator[tuple[list[float], list[float]]]) -> "Tally":
+    def of(cls, pairs: Iterable[Pair]) -> "Tally":
         return cls(Counter(judge(base, new).verdict for base, new in pairs))
 
     @property
@@ -89,7 +99,9 @@ class Tally:
 def simulated(kind: Kind, rounds: int, trials: int, factor: float, seed: int) -> Tally:
     """Verdicts on so many pairs of simulated measurements."""
     rng = random.Random(f"{seed} {kind.name} {rounds} {factor}")
-    return Tally.of((kind.rounds(rounds, rng), kind.rounds(rounds, rng, factor)) for _ in range(trials))
+    return Tally.of(
+        (Times(kind.rounds(rounds, rng)), Times(kind.rounds(rounds, rng, factor))) for _ in range(trials)
+    )
 
 
 def simulation_table(arguments: argparse.Namespace) -> Iterator[str]:
@@ -114,99 +126,106 @@ def simulation_table(arguments: argparse.Namespace) -> Iterator[str]:
     yield f"| **all** | | | **{wrong} of {total:,}** ({100 * wrong / total:.3f} %) | | |{blank}"
 
 
-def rounds_of(folder: Path) -> Cases:
-    """Round medians of every case in a folder's results files, by case and source, in the order taken."""
-    runs = []
-    for path in sorted(folder.rglob("*.json")):
-        try:
-            runs.append(read_run(path))
-        except GpuprofError:
-            continue
-    found: Cases = defaultdict(list)
-    for run in sorted(runs, key=lambda run: run.created_utc):
-        if run.backend != "gpu":
-            continue
-        for case in run.cases:
-            if not case.is_reference and case.source_hash:
-                identity = case.kernel, case.block, tuple(sorted(case.params.items())), case.source_hash
-                device = run.devices[case.device].name
-                found[device, case.problem.edge, case.problem.key, identity] += round_medians(case)
-    return found
+def pairs_of(cases: Cases, *, stretches: bool) -> Iterator[tuple[Pair, str]]:
+    """Every two runs of one case, whole or in stretches, with the row of the table that they belong to."""
+    for rounds in cases.values():
+        for base, new in combinations(rounds, 2):
+            row = row_of(base, new)
+            if not stretches:
+                yield (base.times(), new.times()), row
+                continue
+            for part in range(len(base.parts_us)):
+                for other in range(len(new.parts_us)):
+                    yield (base.times(part), new.times(other)), row
 
 
-def dealt(
-    times: Sequence[float], rounds: int, rng: random.Random, *, in_order: bool
-) -> tuple[list[float], list[float]]:
-    """Two versions of so many rounds each from rounds of one code."""
-    if in_order:
-        start = rng.randrange(len(times) - 2 * rounds + 1)
-        part = list(times[start : start + 2 * rounds])
-    else:
-        part = rng.sample(list(times), 2 * rounds)
-    return part[:rounds], part[rounds:]
+def row_of(base: Round, new: Round) -> str:
+    """How long the case takes, and whether it drifted while it was measured."""
+    if max(base.error, new.error) > DRIFTS:
+        return "drifting"
+    kind = class_of(base.median_us)
+    return {
+        CLASSES[0]: f"below {CLASSES[0].below_us:.0f} µs",
+        CLASSES[1]: f"to {CLASSES[1].below_us:.0f} µs",
+    }.get(kind, "longer")
 
 
-def measured_table(arguments: argparse.Namespace) -> Iterator[str]:
-    """Two rows for each card, one for each way to deal, over all of its cases."""
-    heads = "Wrong | Same | 10 % found, small or short | 2 % found, from 1024"
-    yield f"| Runs of identical code | Cases | Rounds a side | Dealt | {heads} |"
-    yield "|:--|--:|--:|:--|--:|--:|--:|--:|"
-    for folder in arguments.runs:
-        every = rounds_of(folder)
-        # Cases of a few rounds, whose verdict is uncertain anyway, count only where there are no others.
-        cases = {key: times for key, times in every.items() if len(times) >= 2 * FEWEST_ROUNDS}
-        cases = cases or {key: times for key, times in every.items() if len(times) >= 2}
-        if not cases:
-            yield f"| {folder.name}: no case of a GPU with two rounds | | | | | | | |"
-            continue
-        for in_order in (False, True):
-            yield _measured_row(folder.name, cases, arguments, in_order=in_order)
+def recorded_table(cases: Cases) -> Iterator[str]:
+    """Two rows for each order of duration: whole runs, and stretches of them."""
+    found = " | ".join(f"{100 * slowdown:.0f} % found" for slowdown in SLOWDOWNS)
+    yield f"| Time | Pairs | | Wrong | Same | {found} |"
+    yield "|:--|:--|--:|--:|--:|" + "--:|" * len(SLOWDOWNS)
+    for stretches in (False, True):
+        every = list(pairs_of(cases, stretches=stretches))
+        rows = list(dict.fromkeys(row for _, row in sorted(every, key=lambda item: item[0][0].medians_us)))
+        for row in [*rows, "**all**"]:
+            pairs = [pair for pair, of in every if row in (of, "**all**")]
+            identical = Tally.of(pairs)
+            shares = [
+                f"{Tally.of(slowed(pairs, slowdown)).share('regressed'):.1f} %" for slowdown in SLOWDOWNS
+            ]
+            shown = " | ".join(shares if row != "**all**" else [""] * len(shares))
+            yield (
+                f"| {row} | {'stretches' if stretches else 'whole runs'} | {identical.total:,} |"
+                f" {identical.false} | {identical.share('same'):.1f} % | {shown} |"
+            )
 
 
-def _measured_row(name: str, cases: Cases, arguments: argparse.Namespace, *, in_order: bool) -> str:
-    rng = random.Random(arguments.seed)
-    keys = list(cases)
-    picked = [rng.choice(keys) for _ in range(arguments.comparisons)]
-    sides = {key: min(arguments.rounds, len(times) // 2) for key, times in cases.items()}
-    pairs = [(key, *dealt(cases[key], sides[key], rng, in_order=in_order)) for key in picked]
-    identical = Tally.of((base, new) for _, base, new in pairs)
-    power = []
-    for small, factor in ((True, 1 + SMALL_SLOWDOWN), (False, 1 + LARGE_SLOWDOWN)):
-        chosen = [
-            (base, [time * factor for time in new])
-            for key, base, new in pairs
-            if (key[1] < SMALL_EDGE or max(base) < SMALL_US) == small
-        ]
-        tally = Tally.of(iter(chosen))
-        power.append(f"{tally.share('regressed'):.1f} % of {tally.total:,}")
-    fewest, most = min(sides.values()), max(sides.values())
-    side = str(most) if fewest == most else f"{fewest} to {most}"
-    how = "in the order taken" if in_order else "shuffled"
-    return (
-        f"| {name}: {keys[0][0]} | {len(cases)} | {side} | {how} | {identical.false} of {identical.total:,} |"
-        f" {identical.share('same'):.1f} % | {' | '.join(power)} |"
-    )
+def slowed(pairs: Iterable[Pair], slowdown: float) -> Iterator[Pair]:
+    """Pairs whose new version takes longer by so much."""
+    for base, new in pairs:
+        yield base, replace(new, medians_us=[time * (1 + slowdown) for time in new.medians_us])
+
+
+def prior_table(cases: Cases) -> Iterator[str]:
+    """The deviation of each order of duration that makes what was recorded most likely."""
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for (base, new), row in pairs_of(cases, stretches=False):
+        times = base.medians_us[0], new.medians_us[0]
+        offset = abs(base.event_us - new.event_us) / min(times)
+        change = max(0.0, abs(math.log(times[1] / times[0])) - offset)
+        groups.setdefault(row, []).append((change, (base.error**2 + new.error**2) / 2))
+    for row, pairs in groups.items():
+        grid = [0.001 * 1.01**step for step in range(350)]
+        best = max(grid, key=lambda deviation: math.fsum(_likelihood(*pair, deviation) for pair in pairs))
+        yield f"{row}: {best:.4f} from {len(pairs)} pairs"
+    known = ", ".join(f"{kind.deviation}" for kind in CLASSES)
+    yield f"in use: {known}"
+
+
+def _likelihood(change: float, variance: float, deviation: float) -> float:
+    """Of a difference by Student's t, without what does not depend on the deviation; a logarithm."""
+    scale = math.sqrt(2 * (deviation**2 + variance))
+    return -math.log(scale) - (PRIOR_DEGREES + 1) / 2 * math.log1p((change / scale) ** 2 / PRIOR_DEGREES)
 
 
 def page(arguments: argparse.Namespace) -> str:
     """The whole page."""
-    lines = [_HEAD, _simulated_text(arguments.rounds), "", *simulation_table(arguments)]
-    lines += ["", _TOO_FEW]
-    if arguments.runs:
-        lines += ["", _MEASURED, "", *measured_table(arguments)]
+    cases = read_all(arguments.recorded)
+    lines = [_HEAD, _recorded_text(cases), "", *recorded_table(cases), "", _SIMULATED, ""]
+    lines += [_simulated_text(arguments.rounds), "", *simulation_table(arguments)]
     return "\n".join(lines) + "\n"
+
+
+def read_all(files: Sequence[Path]) -> Cases:
+    """Rounds of several files; each knows its cases for itself."""
+    return {f"{file.stem} {name}": rounds for file in files for name, rounds in read(file).items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--runs", nargs="*", type=Path, default=[], metavar="FOLDER")
+    parser.add_argument("--recorded", nargs="+", type=Path, default=[FILE], metavar="FILE")
     parser.add_argument("--comparisons", type=int, default=10_000, metavar="N")
     parser.add_argument("--rounds", type=int, default=ENOUGH_ROUNDS, metavar="N")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--prior", action="store_true")
     parser.add_argument("--write", type=Path, metavar="FILE")
     arguments = parser.parse_args()
+    if arguments.prior:
+        print("\n".join(prior_table(read_all(arguments.recorded))))
+        return
     text = page(arguments)
     if arguments.write:
         arguments.write.write_text(text, encoding="utf-8")

@@ -77,7 +77,7 @@ class ComparedCase:
 
     @property
     def verdict(self) -> str:
-        """`improved`, `same`, `regressed` or `uncertain`."""
+        """`improved`, `same`, `regressed`, `uncertain`, or `unmeasured` where nothing tells."""
         return self.record.verdict
 
     @property
@@ -141,7 +141,7 @@ class Comparison(CaseFinder[ComparedCase]):
 
     @property
     def verdict(self) -> str:
-        """The gravest of the kernels' verdicts: `regressed`, `uncertain`, `improved` or `same`."""
+        """The gravest verdict: `regressed`, `uncertain`, `improved` or `same`; `unmeasured` without any."""
         return self.record.verdict
 
     @property
@@ -206,8 +206,8 @@ class Comparison(CaseFinder[ComparedCase]):
 def compare(base: Runs, new: Runs, *, force: bool = False) -> Comparison:
     """Say which cases regressed, improved or stayed the same from one run to another.
 
-    Verdicts on times need rounds, `profile(rounds=16)`: with fewer than eight a side only large changes are
-    told. Runs without times are compared by their exact bounds and counters.
+    One round a side tells 5 % above 100 us; the more rounds, `profile(rounds=16)`, the smaller a change. Runs
+    without times are compared by their exact bounds and counters.
 
     Args:
         base: What to compare with: a run, a results file, or several of one code, whose samples are rounds.

@@ -109,6 +109,6 @@ def status_of_comparisons(
     """The same of comparisons; without gates, an uncertain verdict is what `--strict` minds."""
     status = status_of_gates([result for held in results for result in held], strict=strict)
     undecided = any(
-        comparison.counts["uncertain"] or not any(comparison.counts.values()) for comparison in comparisons
+        comparison.counts["uncertain"] or comparison.verdict == "unmeasured" for comparison in comparisons
     )
     return UNCERTAIN if status is ExitCode.OK and strict and undecided else status

@@ -13,19 +13,18 @@ from gpuprof.analysis.figure import Figure, Subject
 from gpuprof.analysis.figures import FIGURES, counter_figure
 from gpuprof.analysis.kinds import is_reference, on_host
 from gpuprof.analysis.status import status_of
-from gpuprof.comparison.judging import Judgement, Verdict, judge
+from gpuprof.comparison.judging import Judgement, Verdict, judge, times_of
 from gpuprof.comparison.matching import match
 from gpuprof.comparison.surroundings import Difference, differences
 from gpuprof.errors import InputError
 from gpuprof.results import Measurement, Run
-from gpuprof.statistics import round_medians_us
 from gpuprof.text import format_extent
 
 #: What a verdict rests on: times by round, the exact bound where there are no times, or how the case ended.
 Basis = Literal["time", "bound", "outcome", "nothing"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 #: The same in the order in which they ask for attention.
-ATTENTION: tuple[Verdict, ...] = ("regressed", "improved", "uncertain", "same")
+ATTENTION: tuple[Verdict, ...] = ("regressed", "improved", "uncertain", "unmeasured", "same")
 #: A bound that moves by less is rounding: counts are exact, and no time is claimed.
 _LEAST_BOUND = 0.01
 #: By how much Nsight Compute's counters differ from one run of a kernel to the next.
@@ -148,11 +147,9 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The gravest: regressed, else uncertain, else improved, else same; uncertain without any case."""
-        if not any(self.counts.values()):
-            return "uncertain"
-        order: tuple[Verdict, ...] = ("regressed", "uncertain", "improved")
-        return next((verdict for verdict in order if self.counts[verdict]), "same")
+        """The gravest: regressed, else uncertain, improved or same; unmeasured where nothing was."""
+        order: tuple[Verdict, ...] = ("regressed", "uncertain", "improved", "same")
+        return next((verdict for verdict in order if self.counts[verdict]), "unmeasured")
 
     @property
     def headline(self) -> str:
@@ -165,6 +162,12 @@ class Comparison:
         ]
         return "; ".join(filter(None, (", ".join(words) or "nothing to compare", ", ".join(lists))))
 
+    @property
+    def advice(self) -> str:
+        """What would tell of the times that are uncertain; empty where none is."""
+        needed = max((case.judgement.needed for case in self.cases if case.judgement), default=0)
+        return f"measure both with --rounds {needed}, or in turns by --against" if needed else ""
+
 
 def compare_runs(
     base: Run, new: Run, *, base_name: str = "base", new_name: str = "new", force: bool = False
@@ -176,10 +179,11 @@ def compare_runs(
         new: What to compare.
         base_name: What the user called the base.
         new_name: What the user called the new run.
-        force: Whether to compare what misleads.
+        force: Whether to compare what misleads, and what has nothing in common.
 
     Raises:
-        InputError: The two are of different devices, clocks or ways to measure, and `force` is False.
+        InputError: The two are of different devices, clocks or ways to measure, or have no case in common,
+            and `force` is False.
     """
     found = differences(base, new)
     misleading = [difference for difference in found if difference.misleads]
@@ -190,6 +194,12 @@ def compare_runs(
             fix="Measure both in one way on one device, or add --force to see them side by side.",
         )
     pairs = match(base, new)
+    if not force and not any(pair.base and pair.new for pair in pairs):
+        raise InputError(
+            f"{base_name} and {new_name} have no case in common: the one holds {_held(base)}, the other"
+            f" {_held(new)}.",
+            fix="Measure the same kernels at the same sizes, or add --force to list what each of them has.",
+        )
     return Comparison(
         base_name,
         new_name,
@@ -223,11 +233,10 @@ def name_on_any_device(case: Measurement) -> str:
     return " ".join(parts)
 
 
-def round_medians(case: Measurement) -> list[float]:
-    """The cold median of each round of a case, in microseconds; empty where it has no time."""
-    if case.outcome != "ok" or case.timing is None or case.timing.cold is None:
-        return []
-    return [time for time in round_medians_us(case.timing.cold.rounds_us) if time > 0]
+def _held(run: Run, most: int = 2) -> str:
+    names = [case_name(run, case) for case in run.cases]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most]) or 'none'}{more}"
 
 
 def _compared(base: Subject, new: Subject, other_identity: tuple[str, ...]) -> ComparedCase:
@@ -249,19 +258,25 @@ def _compared(base: Subject, new: Subject, other_identity: tuple[str, ...]) -> C
 
 def _verdict(base: Subject, new: Subject) -> tuple[Verdict, Basis, str, Judgement | None]:
     was, is_now = status_of(base.run, base.case), status_of(new.run, new.case)
-    if was.usable != is_now.usable:
-        if is_now.usable:
-            return "improved", "outcome", f"was {was.word}, now {is_now.word}", None
-        why = new.case.reason or "no reason was recorded"
-        return "regressed", "outcome", f"was {was.word}, now {is_now.word}: {why}", None
-    if not is_now.usable:
-        why = new.case.reason or "no reason was recorded"
-        return "same", "outcome", f"{is_now.word} as before: {why}", None
-    times = round_medians(base.case), round_medians(new.case)
-    if all(times) and base.run.backend == new.run.backend == "gpu":
+    if not (was.usable and is_now.usable):
+        return (*_by_outcome(base, new), None)
+    times = times_of(base.case), times_of(new.case)
+    if all(each.medians_us for each in times) and base.run.backend == new.run.backend == "gpu":
         judgement = judge(*times)
         return judgement.verdict, "time", _of_time(judgement), judgement
     return (*_by_bound(base, new), None)
+
+
+def _by_outcome(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
+    """What became of a case without figures in one of the runs: one that was not run tells no change."""
+    was, is_now = status_of(base.run, base.case), status_of(new.run, new.case)
+    why = (base.case if is_now.usable else new.case).reason or "no reason was recorded"
+    if was == is_now:
+        return "unmeasured", "outcome", f"{is_now.word} as before: {why}"
+    verdict: Verdict = "improved" if is_now.usable else "regressed" if was.usable else "unmeasured"
+    if "skipped" in (was.word, is_now.word):
+        verdict = "unmeasured"
+    return verdict, "outcome", f"was {was.word}, now {is_now.word}: {why}"
 
 
 def _of_time(found: Judgement) -> str:
@@ -272,7 +287,7 @@ def _of_time(found: Judgement) -> str:
             return f"{percent(abs(found.change), signed=False)} {slower} ({interval})"
         case "same":
             return f"a slowdown of {percent(found.detectable, signed=False)} would have been seen"
-    return f"{percent(found.change)} ({interval}); {found.why}"
+    return f"{percent(found.change)} ({interval})"
 
 
 def _by_bound(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
@@ -281,7 +296,7 @@ def _by_bound(base: Subject, new: Subject) -> tuple[Verdict, Basis, str]:
     old, now = figure.value(base), figure.value(new)
     if old is None or now is None:
         why = figure.read(base if old is None else new).reason
-        return "uncertain", "nothing", f"neither times nor bounds to compare: {why}"
+        return "unmeasured", "nothing", f"neither times nor bounds to compare: {why}"
     if on_host(new.run, new.case) or abs(now / old - 1) < _LEAST_BOUND:
         return "same", "bound", f"bound {figure.write(now)} as before, by exact counts; not timed"
     verdict: Verdict = "regressed" if now > old else "improved"
@@ -292,25 +307,29 @@ def _moved(base: Subject, new: Subject) -> Iterator[Moved]:
     names = counters.names_in((base.case, new.case))
     own = [FIGURES[key] for key in EXACT]
     counted = [counter_figure(name) for name in names if name not in EXACT]
-    both_executed = _executed(base.case) and _executed(new.case)
     for figure in (*own, *counted):
         before, after = figure.read(base).value, figure.read(new).value
         if before == after:
             continue
         if before is None or after is None:
-            # What only one side measured says how it was measured, unless both counted all there is.
-            if figure.key in names and both_executed:
+            absent, present = (base.case, new.case) if before is None else (new.case, base.case)
+            if _counts_none(absent, present, figure.key):
                 yield Moved(figure, before, after)
             continue
         if not _is_noise(figure, before, after, base.case, new.case):
             yield Moved(figure, before, after)
 
 
-def _executed(case: Measurement) -> bool:
-    """Whether the executor counted a case."""
-    return any(
-        counter.source == "sim" and counter.value is not None for counter in counters.held(case).values()
-    )
+def _counts_none(absent: Measurement, present: Measurement, name: str) -> bool:
+    """Whether a counter is missing because the executor met nothing of the kind, not for want of measuring.
+
+    The executor leaves out what a kernel does not do; what was not counted stands there with its reason, and
+    what Nsight Compute counted of one version only says how that was measured.
+    """
+    counted = counters.held(present).get(name)
+    if counted is None or counted.source != "sim" or name in counters.held(absent):
+        return False
+    return any(item.source == "sim" and item.value is not None for item in counters.held(absent).values())
 
 
 def _is_noise(

@@ -10,7 +10,8 @@ from gpuprof.analysis.figure import Subject
 from gpuprof.analysis.figures import FIGURES
 from gpuprof.analysis.kinds import on_host
 from gpuprof.comparison.causes import Card, facts_of
-from gpuprof.comparison.compared import name_on_any_device, round_medians
+from gpuprof.comparison.compared import name_on_any_device
+from gpuprof.comparison.judging import times_of
 from gpuprof.results import Measurement, Run
 
 
@@ -110,7 +111,7 @@ class Digester:
             part = str(FIGURES["bound_by"].read(Subject(run, case)).value or "")
             if part:
                 self._told.add((model, key))
-        times = tuple(round_medians(case))
+        times = tuple(times_of(case).medians_us)
         failed = not times and case.outcome not in ("ok", "skipped")
         failure = (case.reason or f"it ended as {case.outcome}") if failed else ""
         return CaseDigest(key, name_on_any_device(case), case.kernel, part, times, failure)

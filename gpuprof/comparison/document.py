@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuprof.analysis.groups import kernel_record
-from gpuprof.comparison.compared import Basis, ComparedCase, Comparison, Moved, round_medians
+from gpuprof.comparison.compared import Basis, ComparedCase, Comparison, Moved
 from gpuprof.comparison.gates import Answer, GateResult
 from gpuprof.comparison.gates import Outcome as GateOutcome
-from gpuprof.comparison.judging import Verdict
+from gpuprof.comparison.judging import Verdict, times_of
 from gpuprof.comparison.surroundings import Difference
 from gpuprof.quantities import Count, Extent, Integer, NonNegative
 from gpuprof.results import BackendName, Measurement, Outcome, Run, Tool
@@ -63,7 +63,6 @@ class TimeChange:
         low: Lower end of its interval.
         high: Upper end.
         detectable: Smallest slowdown that would have been found nine times of ten.
-        by_ranks: Whether the interval comes from these rounds; else from the widest spread that is known.
         base_rounds_us: Median of each round of the base.
         new_rounds_us: Median of each round of the new run.
     """
@@ -72,7 +71,6 @@ class TimeChange:
     low: float
     high: float
     detectable: float
-    by_ranks: bool
     base_rounds_us: tuple[NonNegative, ...]
     new_rounds_us: tuple[NonNegative, ...]
 
@@ -156,7 +154,7 @@ class ComparedWithBase:
 class ComparisonDocument:
     """What `gpuprof compare --json` writes."""
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     tool: Tool
     base: ComparedRun
     comparisons: tuple[ComparedWithBase, ...]
@@ -174,7 +172,7 @@ def document(
     """
     first = comparisons[0]
     return ComparisonDocument(
-        1,
+        2,
         tool,
         _run(first.base_name, first.base),
         tuple(
@@ -190,7 +188,7 @@ def dumps(found: ComparisonDocument) -> str:
 
 def most_rounds(run: Run) -> int:
     """Most rounds that any case of a run was measured in."""
-    return max((len(round_medians(case)) for case in run.cases), default=0)
+    return max((len(times_of(case).medians_us) for case in run.cases), default=0)
 
 
 def _run(name: str, run: Run) -> ComparedRun:
@@ -217,9 +215,9 @@ def _matched(case: ComparedCase) -> CaseDocument:
     found = case.judgement
     time = None
     if found is not None:
-        base, new = (tuple(round_medians(subject.case)) for subject in (case.base, case.new))
+        base, new = (tuple(times_of(subject.case).medians_us) for subject in (case.base, case.new))
         changes = (found.change, found.low, found.high, found.detectable)
-        time = TimeChange(*changes, found.by_ranks, base, new)
+        time = TimeChange(*changes, base, new)
     return _case(
         case.new.run,
         case.new.case,

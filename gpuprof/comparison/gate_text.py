@@ -5,7 +5,7 @@
 gate      = all { "or" all }
 all       = plain { "and" plain }
 plain     = "not" plain | "(" gate ")" | word | operand relation value
-word      = regressed | improved | same | uncertain | missing | new
+word      = regressed | improved | same | uncertain | unmeasured | missing | new
 operand   = NAME | "change" "(" NAME ")"
 relation  = "<" | "<=" | ">" | ">=" | "==" | "!="
 value     = ["+" | "-"] NUMBER [UNIT] | "'" text "'"
@@ -53,7 +53,7 @@ UNITS: dict[str, tuple[float, str]] = {
     "GFLOP/s": (1.0, "GFLOP/s"),
     "TFLOP/s": (1e3, "GFLOP/s"),
 }
-WORDS = ("regressed", "improved", "same", "uncertain", "missing", "new")
+WORDS = ("regressed", "improved", "same", "uncertain", "unmeasured", "missing", "new")
 
 
 @dataclass(frozen=True, slots=True)

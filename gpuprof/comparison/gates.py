@@ -10,7 +10,6 @@ it, and is uncertain in between.
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Literal
 
 from gpuprof.analysis.figure import Figure, Subject
@@ -18,10 +17,8 @@ from gpuprof.analysis.kinds import is_reference
 from gpuprof.comparison.compared import ComparedCase, Comparison, case_name, percent
 from gpuprof.comparison.gate_names import IDENTITY, TIMED, Term, resolve
 from gpuprof.comparison.gate_text import Clause, Condition, Join, Not, Relation, Word, parse_gate, words_in
-from gpuprof.comparison.judging import FEWEST_ROUNDS, Judgement, judge
-from gpuprof.comparison.noise import class_of
+from gpuprof.comparison.judging import Judgement, Times, interval, judge, times_of
 from gpuprof.results import Measurement, Run
-from gpuprof.statistics import round_medians_us
 
 Answer = Literal["yes", "no", "unsure", "unknown"]
 Outcome = Literal["failed", "passed", "uncertain", "not judged"]
@@ -33,8 +30,6 @@ _RELATIONS: dict[Relation, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-#: Standard deviations of the widest known spread that a time of few rounds is taken to be uncertain by.
-_REACH = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,15 +235,9 @@ def _clause(term: Term, case: _Candidate) -> tuple[Answer, str]:
 
 def _timed(term: Term, figure: Figure, value: float, case: Measurement) -> Answer:
     """Whether a figure that follows from a time meets a condition, as far as its rounds can tell."""
-    rounds = _rounds(case, figure)
+    times = _times(case, figure)
     holds = _RELATIONS[term.clause.relation]
-    if len(rounds) >= FEWEST_ROUNDS:
-        # The median lies beyond all of n values once in 2 to the n - 1.
-        middle = median(rounds)
-        ends = [(time / middle) ** TIMED[figure.key] for time in (min(rounds), max(rounds))]
-    else:
-        spread = _REACH * class_of(median(rounds)).widest if rounds else 0.0
-        ends = [1 - spread, 1 + spread]
+    ends = [end ** TIMED[figure.key] for end in interval(times)] if times.medians_us else [1.0]
     answers = {holds(value * end, float(term.value)) for end in ends}
     return "unsure" if len(answers) > 1 else "yes" if answers == {True} else "no"
 
@@ -271,9 +260,9 @@ def _change(term: Term, figure: Figure, case: _Candidate) -> tuple[Answer, str]:
 def _timed_change(term: Term, figure: Figure, case: _Candidate) -> tuple[Answer, str]:
     assert case.base is not None
     assert case.new is not None
-    times = [_rounds(subject.case, figure) for subject in (case.base, case.new)]
-    if not all(times):
-        side = case.base if not times[0] else case.new
+    times = [_times(subject.case, figure) for subject in (case.base, case.new)]
+    if not all(each.medians_us for each in times):
+        side = case.base if not times[0].medians_us else case.new
         return "unknown", f"{figure.phrase}: {figure.read(side).reason or 'not timed'}"
     found = judge(*times)
     low, change, high = sorted(
@@ -296,12 +285,9 @@ def _powered(change: float, power: int) -> float:
     return float((1 + change) ** power - 1)
 
 
-def _rounds(case: Measurement, figure: Figure) -> list[float]:
-    """Median of each round that the figure follows from, in microseconds."""
-    if case.outcome != "ok" or case.timing is None:
-        return []
-    timing = case.timing.warm if figure.key == "warm_us" else case.timing.cold
-    return [] if timing is None else [time for time in round_medians_us(timing.rounds_us) if time > 0]
+def _times(case: Measurement, figure: Figure) -> Times:
+    """The rounds that a figure follows from."""
+    return times_of(case, warm=figure.key == "warm_us")
 
 
 def _cases(held: tuple[Held, ...], most: int = 4) -> str:

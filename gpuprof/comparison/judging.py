@@ -3,34 +3,62 @@
 """Whether a kernel became faster: a verdict from the spread between rounds, and what it could have seen.
 
 Within one process samples agree far better than processes do with each other, so an interval from one run
-says little about the next one. What varies is the round; its median is one observation. Two sets of them are
-compared by ranks (`ranks`), on logarithms, because noise is a share of the time.
+says little about the next one. What varies is the round; its median is one observation, on logarithms,
+because noise is a share of the time.
+
+One round says nothing of the spread between rounds, a few say little. So the spread is what recorded runs had
+(`noise`), which counts as so many degrees of freedom, together with what these rounds have: the more of them
+there are, the more they say of it themselves. This is the moderated t of G. K. Smyth, "Linear models and
+empirical Bayes methods for assessing differential expression in microarray experiments" (Statistical
+Applications in Genetics and Molecular Biology 3, 2004). The middle is the mean without the eighth of the
+rounds at either end, its error that of K. K. Yuen, "The two-sample trimmed t for unequal population
+variances" (Biometrika 61, 1974): now and then a round is slow by itself, and short kernels take one of two
+times by where their arrays lie.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, median
+from statistics import NormalDist, fmean, median
+from statistics import variance as variance_of
 from typing import Literal
 
-from gpuprof.comparison.noise import SESSIONS, TimeClass, class_of
-from gpuprof.comparison.ranks import fewest_each, shift
+from gpuprof.comparison.noise import PRIOR_DEGREES, SESSIONS, TimeClass, class_of
+from gpuprof.results import Measurement
+from gpuprof.statistics import percentile, round_medians_us
 
-Verdict = Literal["improved", "same", "regressed", "uncertain"]
+Verdict = Literal["improved", "same", "regressed", "uncertain", "unmeasured"]
 
 #: How often a verdict on identical code may be wrong, faster and slower together. A ladder has tens of cases:
 #: by Bonferroni's inequality at most one comparison of 50 cases in a hundred holds a false one.
 ALPHA = 0.0002
-#: Rounds a side below which no order of times is unlikely enough.
-FEWEST_ROUNDS = fewest_each(ALPHA)
 #: Rounds a side with which slowdowns of 2 % above 25 us and 10 % below are found: see docs/compare.md.
 ENOUGH_ROUNDS = 16
-#: Standard errors by which a change must exceed what identical code was seen to do, where rounds are too few.
-_BEYOND = 5.0
+_MOST_ROUNDS = 100
+#: One round of so many is left out at either end.
+_TRIMMED = 8
+#: Stretches of a round's samples, in the order taken, between which its time may drift.
+_STRETCHES = 4
 #: How often a change that is called detectable is to be found; with what is estimated, nine times of ten.
-_POWER = 0.95
-_Z_POWER = NormalDist().inv_cdf(_POWER)
+_Z_POWER = NormalDist().inv_cdf(0.95)
 _Z_ALPHA = NormalDist().inv_cdf(1 - ALPHA / 2)
+#: Standard error of a median over that of a mean, and the quartiles' distance of normal values.
+_MEDIAN, _QUARTILES = math.sqrt(math.pi / 2), 1.349
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """How long a case took, and what is known of how well that was measured.
+
+    Args:
+        medians_us: Median of each round, above 0; none where it was not timed.
+        error: Standard error of such a median as its samples show it, as a share.
+        event_us: What was taken off each time for the events themselves.
+    """
+
+    medians_us: Sequence[float]
+    error: float = 0.0
+    event_us: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +74,7 @@ class Judgement:
         high: Upper end.
         detectable: Smallest slowdown that would have been found nine times of ten.
         rounds: Rounds of the base and of the new one.
-        by_ranks: Whether the interval comes from these rounds; else from the widest spread that is known.
-        why: What the verdict is for want of, where it is uncertain.
+        needed: Rounds a side that would tell where it is uncertain; otherwise 0.
     """
 
     verdict: Verdict
@@ -56,45 +83,134 @@ class Judgement:
     high: float
     detectable: float
     rounds: tuple[int, int]
-    by_ranks: bool
-    why: str = ""
+    needed: int = 0
 
 
-def judge(base_us: Sequence[float], new_us: Sequence[float]) -> Judgement:
-    """Compare the round medians of two versions of a case.
+def times_of(case: Measurement, *, warm: bool = False) -> Times:
+    """What a case's own record says of its time.
+
+    Args:
+        case: The case.
+        warm: Whether back-to-back launches are meant.
+    """
+    timing = None if case.timing is None else case.timing.warm if warm else case.timing.cold
+    if case.outcome != "ok" or timing is None:
+        return Times(())
+    medians = [time for time in round_medians_us(timing.rounds_us) if time > 0]
+    variances = [_variance(samples) for samples in timing.rounds_us if samples]
+    return Times(medians, math.sqrt(fmean(variances)) if medians else 0.0, case.event_pair_us or 0.0)
+
+
+def judge(base: Times, new: Times) -> Judgement:
+    """Compare the times of two versions of a case.
 
     Regressed or improved: the interval at level `ALPHA` leaves out 0, and the change is at least the
     smallest that is ever called one. Same: the whole interval is close to 0. Uncertain: neither.
 
     Args:
-        base_us: Median of each round of the base, in microseconds, above 0.
-        new_us: Likewise of the new version.
+        base: At least one round.
+        new: Likewise of the new version.
     """
-    base, new = [math.log(time) for time in base_us], [math.log(time) for time in new_us]
-    kind = class_of(median(base_us))
-    found = shift(base, new, ALPHA)
-    by_ranks = found.low is not None and found.high is not None
-    if found.low is not None and found.high is not None:
-        estimate, low, high = found.estimate, found.low, found.high
-        reach = (high - low) / 2
-        error = reach / _Z_ALPHA
-    else:
-        estimate = found.estimate
-        error = kind.widest * math.sqrt(1 / len(base) + 1 / len(new))
-        reach = _BEYOND * error
-        low, high = estimate - reach, estimate + reach
-    detectable = max(reach, math.log1p(kind.least)) + _Z_POWER * math.hypot(error, math.sqrt(2) * SESSIONS)
+    kind = class_of(median(base.medians_us))
+    sides = [_Middle.of(times) for times in (base, new)]
+    # What the two took off for the events themselves was never the kernel's.
+    events = abs(base.event_us - new.event_us)
+    offset = min(1.0, events / min(median(base.medians_us), median(new.medians_us)))
+    error, quantile = _error(kind, sides, (base, new))
+    estimate, reach = sides[1].value - sides[0].value, quantile * error + offset
+    low, high = estimate - reach, estimate + reach
+    detectable = max(reach, math.log1p(kind.least)) + _Z_POWER * error
     verdict = _verdict(estimate, low, high, kind)
+    rounds = len(base.medians_us), len(new.medians_us)
     return Judgement(
         verdict,
         math.expm1(estimate),
         math.expm1(low),
         math.expm1(high),
         math.expm1(detectable),
-        (len(base), len(new)),
-        by_ranks,
-        _why(len(base), len(new), reach, kind, by_ranks) if verdict == "uncertain" else "",
+        rounds,
+        _needed(min(rounds), reach - offset, kind) if verdict == "uncertain" else 0,
     )
+
+
+def interval(times: Times) -> tuple[float, float]:
+    """Between what factors of the median a time lies, at level `ALPHA`.
+
+    Args:
+        times: At least one round.
+    """
+    side = _Middle.of(times)
+    kind = class_of(median(times.medians_us))
+    error, quantile = _error(kind, [side], [times])
+    reach = quantile * error
+    middle = side.value - math.log(median(times.medians_us))
+    return math.exp(middle - reach), math.exp(middle + reach)
+
+
+@dataclass(frozen=True, slots=True)
+class _Middle:
+    """Where the rounds of one version lie.
+
+    Args:
+        value: Their trimmed mean, a logarithm.
+        count: Rounds that it is the mean of.
+        squares: What their variance is to be estimated from, over `count` less one.
+    """
+
+    value: float
+    count: int
+    squares: float
+
+    @classmethod
+    def of(cls, times: Times) -> "_Middle":
+        logs = sorted(math.log(time) for time in times.medians_us)
+        cut = len(logs) // _TRIMMED
+        kept = logs[cut : len(logs) - cut]
+        drawn_in = [kept[0]] * cut + kept + [kept[-1]] * cut
+        mean = fmean(drawn_in)
+        return cls(fmean(kept), len(kept), math.fsum((value - mean) ** 2 for value in drawn_in))
+
+
+def _error(kind: TimeClass, sides: Sequence[_Middle], times: Sequence[Times]) -> tuple[float, float]:
+    """Standard error of a time, or of two times' difference, and how many of them an interval reaches."""
+    # Between two runs of a round each lies a session too, whose offset no number of rounds takes away.
+    known = kind.deviation**2 - SESSIONS**2 + fmean(each.error**2 for each in times)
+    degrees = PRIOR_DEGREES + sum(side.count - 1 for side in sides)
+    squares = PRIOR_DEGREES * known + math.fsum(side.squares for side in sides)
+    variance = math.fsum(squares / degrees / side.count + SESSIONS**2 for side in sides)
+    return math.sqrt(variance), _student(degrees)
+
+
+def _student(degrees: int) -> float:
+    """Student's t that is exceeded with probability `ALPHA` to both sides together, from 10 degrees on.
+
+    The expansion 26.7.5 of M. Abramowitz and I. A. Stegun, "Handbook of mathematical functions".
+    """
+    z = _Z_ALPHA
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + math.fsum(term / degrees ** (power + 1) for power, term in enumerate(terms))
+
+
+def _variance(samples: Sequence[float]) -> float:
+    """Variance of the median of samples, as a share of it: what they scatter by, and what they drift by.
+
+    A time that drifts, as one does whose clocks are being held back, depends on how long was measured: of
+    what stretches of the samples differ by beyond their scatter, no number of samples takes anything away.
+    """
+    ordered = sorted(samples)
+    low, middle, high = (percentile(ordered, share) for share in (0.25, 0.5, 0.75))
+    if middle <= 0:
+        return 0.0
+    scatter = (_MEDIAN * (high - low) / _QUARTILES / middle) ** 2 / len(ordered)
+    each = math.ceil(len(samples) / _STRETCHES)
+    stretches = [median(samples[start : start + each]) / middle for start in range(0, len(samples), each)]
+    between = variance_of(stretches) if len(stretches) > 1 else 0.0
+    return scatter + max(0.0, between - len(stretches) * scatter)
 
 
 def _verdict(estimate: float, low: float, high: float, kind: TimeClass) -> Verdict:
@@ -106,15 +222,7 @@ def _verdict(estimate: float, low: float, high: float, kind: TimeClass) -> Verdi
     return "same" if -close <= low and high <= close else "uncertain"
 
 
-def _why(base: int, new: int, reach: float, kind: TimeClass, by_ranks: bool) -> str:
-    """What is missing for a verdict, in one sentence with its fix."""
-    if not by_ranks:
-        counts = (
-            f"{base} and {new} rounds" if base != new else f"{base} {'round' if base == 1 else 'rounds'} each"
-        )
-        return f"{counts} are too few: measure both with --rounds {ENOUGH_ROUNDS}"
-    needed = math.ceil(min(base, new) * (reach / math.log1p(kind.close / 2)) ** 2)
-    more = max(needed, ENOUGH_ROUNDS, min(base, new) + 4)
-    return (
-        f"the rounds spread by ±{100 * math.expm1(reach):.2g} %: about --rounds {min(more, 100)} would tell"
-    )
+def _needed(rounds: int, reach: float, kind: TimeClass) -> int:
+    """Rounds a side with which an interval would be small enough for a verdict."""
+    shorter = math.ceil(rounds * (reach / math.log1p(kind.close / 2)) ** 2)
+    return min(max(shorter, ENOUGH_ROUNDS, rounds + 4), _MOST_ROUNDS)

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""How much times of identical code differ from round to round, by how long a launch takes.
+"""How much times of identical code differ from run to run, by how long a launch takes.
 
 A round is a fresh process with fresh allocations. Between rounds arrays and code lie elsewhere, which moves
-short launches by percents and long ones hardly at all. The figures are those of 30 runs of identical code on
-an H200 (17,400 pairs of cases): below 25 us runs differ by 1 to 8 %, above 100 us by 0.1 to 0.6 %; kernels
-whose blocks compete for the L2 cache differ by more, up to a deviation of 1.4 %.
+short launches by percents and long ones hardly at all. One round shows nothing of that, so it is known
+beforehand: `python benchmarks/verdicts.py --prior` fits these deviations to recorded runs of identical code
+(benchmarks/recorded-h200.json.xz: several H200s, hours and days apart). docs/verdicts.md says how well they
+hold.
 """
 
 from dataclasses import dataclass
@@ -17,27 +18,26 @@ class TimeClass:
 
     Args:
         below_us: Times of this class are shorter.
+        deviation: Standard deviation between runs of identical code, as a share of the time.
         least: Smallest relative change that is ever called one: two sessions of one card, minutes or days
             apart, may differ by as much whatever the spread within each of them.
         close: Times within this of each other are called the same.
-        widest: No kernel of this class was seen to spread further: the standard deviation of round medians
-            that is assumed where there are too few rounds to tell.
-        usual: The same of most kernels.
     """
 
     below_us: float
+    deviation: float
     least: float
     close: float
-    widest: float
-    usual: float
 
 
 CLASSES = (
-    TimeClass(below_us=25.0, least=0.03, close=0.10, widest=0.05, usual=0.03),
-    TimeClass(below_us=100.0, least=0.01, close=0.05, widest=0.03, usual=0.006),
-    TimeClass(below_us=float("inf"), least=0.01, close=0.03, widest=0.02, usual=0.004),
+    TimeClass(below_us=25.0, deviation=0.017, least=0.03, close=0.20),
+    TimeClass(below_us=100.0, deviation=0.0062, least=0.01, close=0.08),
+    TimeClass(below_us=float("inf"), deviation=0.0031, least=0.01, close=0.05),
 )
-
+#: How many degrees of freedom these deviations count for, beside those of the rounds themselves: recorded
+#: runs differ as Student's t with so many does.
+PRIOR_DEGREES = 10
 #: Standard deviation of the offset that all rounds of one session share: temperature and clocks of that hour.
 SESSIONS = 0.0015
 #: Standard deviation between cards of one kind that is assumed where there are too few of them to tell.

@@ -41,6 +41,8 @@ FEWEST_CASES = 3
 LEAST_OF_CARD = 0.01
 #: Where more than this share of the cards lie apart, they are a group of their own, and no outliers.
 MOST_OUTLIERS = 0.1
+#: Standard deviation between rounds of the most restless kernels, and of most, by the class of their time.
+_KNOWN = {25.0: (0.05, 0.03), 100.0: (0.03, 0.006), math.inf: (0.02, 0.004)}
 #: Makes the first quartile of distances between pairs the standard deviation of normal values.
 _QN = 2.2219
 #: What of few values is that quartile's excess over the standard deviation of normal ones, from 2 values on.
@@ -297,7 +299,7 @@ def _residuals(case: Series) -> Iterator[tuple[str, _Residual]]:
         deviation, usual = (
             max(between, (known if shown is None else shown) * _MEDIAN / math.sqrt(level.rounds))
             * _of_middle(len(logs))
-            for known in (kind.widest, kind.usual)
+            for known in _KNOWN[kind.below_us]
         )
         change, least = logs[card] - middle, math.log1p(kind.least)
         yield card, _Residual(case.name, case.part, change, deviation, usual, least, level.rounds)

@@ -13,6 +13,8 @@ _OTHER_CLOCK = 0.10
 _NOTABLE_CLOCK = 0.02
 #: What decides what a time includes, by the environment's key.
 _DECISIVE = {"launch_gate": "the two decide whether launch gaps lie inside a time"}
+#: Difference of what events take from which it is named, in microseconds.
+_NOTABLE_EVENTS = 0.2
 _LIBRARIES = {
     "nvrtc": "compiler (NVRTC)",
     "driver": "driver",
@@ -77,9 +79,14 @@ def _how(base: Run, new: Run) -> Iterator[Difference]:
             else "one counts nothing"
         )
         yield Difference("how", words[base.backend], words[new.backend], why)
-    own = [_takes_events_off(run) for run in (base, new)]
-    if None not in own and own[0] != own[1]:
-        clocks = ["without the events' own time" if taken else "with the events' own time" for taken in own]
+    was, is_now = (_events_taken_off(run) for run in (base, new))
+    if was and is_now and abs(is_now - was) > _NOTABLE_EVENTS:
+        yield Difference("taken off each time for the events", f"{was:.2f} µs", f"{is_now:.2f} µs")
+    elif None not in (was, is_now) and bool(was) != bool(is_now):
+        clocks = [
+            "without the events' own time" if taken else "with the events' own time"
+            for taken in (was, is_now)
+        ]
         yield Difference(
             "times", clocks[0], clocks[1], "2 to 3 us of each time of the older version are its clock's"
         )
@@ -90,10 +97,10 @@ def _how(base: Run, new: Run) -> Iterator[Difference]:
         yield Difference("run", *ended)
 
 
-def _takes_events_off(run: Run) -> bool | None:
-    """Whether times of a GPU are without what the events themselves take; None where none was timed."""
+def _events_taken_off(run: Run) -> float | None:
+    """What is taken off each time for the events themselves; 0 for nothing, None where none was timed."""
     timed = (case for case in run.cases if case.timing and case.event_floor_us)
-    return next((case.event_pair_us is not None for case in timed), None)
+    return next((case.event_pair_us or 0.0 for case in timed), None)
 
 
 def _clocks(base: Run, new: Run) -> Iterator[Difference]:

@@ -24,13 +24,9 @@ _WITHIN = 0.85
 def axis_end(found: Sequence[Judgement]) -> float:
     """Where an axis of changes ends to both sides, in percent, for all of a table.
 
-    The few that changed most do not stretch it, or small changes of the others could not be seen; neither do
-    intervals of too few rounds, which are wide and say so.
+    The few that changed most do not stretch it, or small changes of the others could not be seen.
     """
-    reaches = sorted(
-        100 * max(map(abs, (item.change, item.low, item.high) if item.by_ranks else (item.change,)))
-        for item in found
-    )
+    reaches = sorted(100 * max(map(abs, (item.change, item.low, item.high))) for item in found)
     widest = reaches[int(_WITHIN * (len(reaches) - 1))] if reaches else 0.0
     return next((end for end in _ENDS if widest <= end), float(_ENDS[-1]))
 

@@ -13,10 +13,8 @@ from gpuprof.report.compared_text import (
     Row,
     facts,
     rows_of,
-    sentence_of,
     sources,
     surroundings,
-    why_of_all,
 )
 from gpuprof.report.markdown_text import code, text
 
@@ -38,17 +36,14 @@ def render_comparison_markdown(comparison: Comparison, gates: Sequence[GateResul
     rows = sorted(rows_of(comparison), key=lambda row: ATTENTION.index(row.case.verdict))
     changed = [row for row in rows if row.case.verdict != "same"]
     unchanged = [row for row in rows if row.case.verdict == "same"]
-    why = why_of_all(rows)
-    if why:
-        parts.append(f"Uncertain: {text(why)}.")
+    if comparison.advice:
+        parts.append(f"Uncertain: {text(comparison.advice)}.")
     if changed:
-        parts.append("\n".join(_table(changed, why)))
+        parts.append("\n".join(_table(changed)))
     if unchanged:
         summary = f"{len(unchanged)} the same"
         parts.append(
-            "\n".join(
-                (f"<details><summary>{summary}</summary>", "", *_table(unchanged, why), "", "</details>")
-            )
+            "\n".join((f"<details><summary>{summary}</summary>", "", *_table(unchanged), "", "</details>"))
         )
     alone = [
         f"- {word}: {text(case_name(run, case))}"
@@ -77,17 +72,13 @@ def _gate(result: GateResult) -> str:
     return f"- {GATE_MARKS[result.outcome][0]} {text(result.gate.text)}: {text(result.sentence)}"
 
 
-def _table(rows: Sequence[Row], why_of_all: str) -> Iterator[str]:
+def _table(rows: Sequence[Row]) -> Iterator[str]:
     yield "| | Kernel | Size | Before | After | Change | Interval | Found from | What else changed |"
     yield "|:--|:--|--:|--:|--:|--:|--:|--:|:--|"
     for row in rows:
         verdict = row.case.verdict
         cells = (row.size, row.before, row.after, row.change, row.interval, row.detectable)
-        why = (
-            ""
-            if row.case.basis == "time" and verdict in ("improved", "regressed")
-            else sentence_of(row, why_of_all)
-        )
+        why = "" if row.case.basis == "time" and verdict in ("improved", "regressed") else row.case.sentence
         texts = "; ".join(filter(None, (*row.moved, why if verdict != "same" else "")))
         yield (
             f"| {MARKS[verdict][0]} {verdict} | {code(row.kernel)} {text(row.shape)} | "

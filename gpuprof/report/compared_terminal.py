@@ -18,10 +18,8 @@ from gpuprof.report.compared_text import (
     Row,
     facts,
     rows_of,
-    sentence_of,
     sources,
     surroundings,
-    why_of_all,
 )
 from gpuprof.report.terminal import Writer
 
@@ -65,12 +63,11 @@ def print_comparison(
     shown = [row for row in rows if row.case.verdict != "same"]
     unchanged = [row for row in rows if row.case.verdict == "same"]
     shown += unchanged[:_MOST_UNCHANGED]
-    why = why_of_all(rows)
-    if why:
-        writer.wrapped("!", f"uncertain: {why}", "yellow")
+    if comparison.advice:
+        writer.wrapped("!", f"uncertain: {comparison.advice}", "yellow")
     if shown:
         writer.gap()
-        _print_table(writer, shown, why)
+        _print_table(writer, shown)
     if len(unchanged) > _MOST_UNCHANGED:
         writer.wrapped("=", f"{len(unchanged) - _MOST_UNCHANGED} more are the same.", "dim")
     for word, run, cases in (
@@ -105,7 +102,7 @@ def _print_gates(writer: Writer, gates: Sequence[GateResult]) -> None:
         writer.wrapped(mark, _held(writer, f"{result.gate.text}: {result.sentence}"), _TONES[tone])
 
 
-def _print_table(writer: Writer, rows: list[Row], why_of_all: str) -> None:
+def _print_table(writer: Writer, rows: list[Row]) -> None:
     """One line a case, and below it why, hanging under its name."""
     heads = ("", "kernel", "size", "before", "after", "change")
     shapes = Counter((row.kernel, row.size) for row in rows)
@@ -131,7 +128,7 @@ def _print_table(writer: Writer, rows: list[Row], why_of_all: str) -> None:
         tone = _TONES[MARKS[row.case.verdict][2]]
         writer.styled(_line(writer, line, widths, columns, "" if row.case.verdict == "same" else tone))
         if row.case.verdict != "same" or row.moved:
-            why = [sentence_of(row, why_of_all), *row.moved]
+            why = [row.case.sentence, *row.moved]
             writer.wrapped("   ", _held(writer, "; ".join(filter(None, why))), "dim")
 
 

@@ -20,6 +20,7 @@ MARKS: dict[Verdict, tuple[str, str, str]] = {
     "improved": ("▼", "v", "good"),
     "same": ("=", "=", "muted"),
     "uncertain": ("?", "?", "warning"),
+    "unmeasured": ("○", "o", "muted"),
 }
 GATE_MARKS = {
     "failed": ("✗", "x", "bad"),
@@ -131,23 +132,6 @@ def _weights(moved: Sequence[Moved]) -> Iterator[float]:
         )
         share = abs(after - before) / (largest[item.figure.unit] or 1.0)
         yield share if share >= _LEAST_SHARE else 0.0
-
-
-def why_of_all(rows: Sequence[Row]) -> str:
-    """What every uncertain time is for want of, where that is the same; empty where it is not, or of one."""
-    found = {
-        row.case.judgement.why if row.case.judgement is not None else ""
-        for row in rows
-        if row.case.verdict == "uncertain"
-    }
-    many = sum(row.case.verdict == "uncertain" for row in rows) > 1
-    return found.pop() if many and len(found) == 1 else ""
-
-
-def sentence_of(row: Row, why_of_all: str) -> str:
-    """The verdict in words, without what is said of all of them."""
-    sentence = row.case.sentence
-    return sentence.removesuffix(f"; {why_of_all}") if why_of_all else sentence
 
 
 def surroundings(comparison: Comparison) -> tuple[str, ...]:

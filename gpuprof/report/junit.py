@@ -17,8 +17,9 @@ _NO_XML = dict.fromkeys((*range(55296, 57344), 65534, 65535), "�")
 def render_junit(comparisons: Sequence[Comparison], gates: Sequence[Sequence[GateResult]]) -> str:
     """One suite for each new run: its cases, then its gates.
 
-    A case fails where it regressed, and is skipped where it is uncertain. With gates, they decide alone: then
-    a regressed case that no gate forbids is a test that passed, with the verdict in its output.
+    A case fails where it regressed, and is skipped where it is uncertain or unmeasured. With gates, they
+    decide alone: then a regressed case that no gate forbids is a test that passed, with the verdict in its
+    output.
 
     Args:
         comparisons: What was compared.
@@ -57,7 +58,7 @@ def _case(suite: ElementTree.Element, case: ComparedCase, *, decides: bool) -> N
         decides = False
     if decides and case.verdict == "regressed":
         ElementTree.SubElement(test, "failure", message=message, type="regressed")
-    elif decides and case.verdict == "uncertain":
+    elif case.verdict == "unmeasured" or (decides and case.verdict == "uncertain"):
         ElementTree.SubElement(test, "skipped", message=message)
     else:
         ElementTree.SubElement(test, "system-out").text = message

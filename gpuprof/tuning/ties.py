@@ -5,9 +5,8 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from gpuprof.comparison.judging import judge
+from gpuprof.comparison.judging import judge, times_of
 from gpuprof.results import Measurement
-from gpuprof.statistics import round_medians_us
 
 Key = TypeVar("Key")
 
@@ -21,16 +20,12 @@ def tied_by_time(cases: Mapping[Key, Measurement]) -> list[Key]:
     Args:
         cases: Cases that ended well, with their times.
     """
-    rounds = {
-        key: round_medians_us(case.timing.cold.rounds_us)
-        for key, case in cases.items()
-        if case.outcome == "ok" and case.timing and case.timing.cold
-    }
-    order = sorted(rounds, key=lambda key: time_of(cases[key]) or 0.0)
+    times = {key: found for key, case in cases.items() if (found := times_of(case)).medians_us}
+    order = sorted(times, key=lambda key: time_of(cases[key]) or 0.0)
     if not order:
         return []
     best = order[0]
-    return [best] + [key for key in order[1:] if judge(rounds[best], rounds[key]).verdict != "regressed"]
+    return [best] + [key for key in order[1:] if judge(times[best], times[key]).verdict != "regressed"]
 
 
 def tied_by_bound(bounds_us: Mapping[Key, float]) -> list[Key]:

@@ -53,13 +53,14 @@ def compare(files, *arguments):
         (["base.json", "again.json", "--fail-on", "spill_bytes > 0"], 0),
         (["base.json", "again.json", "slower.json", "--fail-on", "regressed"], 1),
         (["base.json", "short.json"], 0),
-        (["base.json", "short.json", "--strict"], 3),
+        (["base.json", "short.json", "--strict"], 0),
         (["short.json", "short.json", "--fail-on", "time > 3%"], 0),
         (["short.json", "short.json", "--fail-on", "time > 3%", "--strict"], 3),
         (["base.json", "slower.json", "--fail-on", "regressed", "--strict"], 1),
         (["base.json", "again.json", "--fail-on", "global_load_efficiency_pct < 90"], 1),
-        (["base.json", "empty.json"], 0),
-        (["base.json", "empty.json", "--strict"], 3),
+        (["base.json", "empty.json"], 2),
+        (["base.json", "empty.json", "--force"], 0),
+        (["base.json", "empty.json", "--force", "--strict"], 3),
         (["base.json", "other.json"], 2),
         (["base.json", "other.json", "--force"], 0),
         (["base.json"], 2),
@@ -92,6 +93,7 @@ def test_exit_status(files, arguments, status):
         (["base.json", "again.json", "--fail-on", "tiem > 3%"], "  tiem > 3%\n  ^ Did you mean time?"),
         (["base.json", "again.json", "--json", "slower.json"], "slower.json exists already."),
         (["base.json", "."], "are no rounds of one run"),
+        (["base.json", "empty.json"], "base.json and empty.json have no case in common"),
     ],
 )
 def test_messages(files, arguments, words):
@@ -103,7 +105,7 @@ def test_messages(files, arguments, words):
 def test_the_answer_comes_first_and_gates_last(files):
     process = compare(files, "base.json", "slower.json", "--fail-on", "time > 3%")
     lines = process.stdout.splitlines()
-    assert lines[0] == "slower.json against base.json: 2 regressed, 6 same"
+    assert lines[0] == "slower.json against base.json: 2 regressed, 1 unmeasured, 5 same"
     assert (
         lines[-1].startswith("✗ time > 3%: failed by naive 128 32x32 (time +")
         or "failed by" in process.stdout
@@ -120,7 +122,7 @@ def test_every_file_is_written_and_named(files, tmp_path):
         f"Wrote {tmp_path / name}" for name in ("c.html", "c.json", "c.md", "c.xml")
     ]
     document = json.loads((tmp_path / "c.json").read_text())
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert document["comparisons"][0]["counts"]["regressed"] == 2
     assert (tmp_path / "c.md").read_text().startswith("### slower.json against base.json")
     assert 'failures="2"' in (tmp_path / "c.xml").read_text()
@@ -153,7 +155,7 @@ def test_a_folder_is_rounds_of_one_code(tmp_path):
             write_run(ladder(1, seed=seed, factors=factors), tmp_path / side / f"{seed}.json")
     process = gpuprof("compare", "base", "new", cwd=tmp_path)
     assert process.returncode == 0
-    assert process.stdout.startswith("new against base: 2 regressed, 6 same")
+    assert process.stdout.startswith("new against base: 2 regressed, 1 unmeasured, 5 same")
     (tmp_path / "none").mkdir()
     assert "holds no results file" in gpuprof("compare", "base", "none", cwd=tmp_path).stderr
 
@@ -166,11 +168,11 @@ def test_files_of_version_1_are_compared(path, tmp_path):
 
 
 def test_the_samples_are_compared_with_themselves(tmp_path):
-    """Of one round each: nothing is called changed, and what differs by nothing is not called so either."""
+    """Of one round each: what differs by nothing is the same."""
     path = str(SAMPLES / "transpose-h200.json")
     process = gpuprof("compare", path, path, "--strict", cwd=tmp_path)
-    assert process.returncode == 3
-    assert "--rounds 16" in process.stdout
+    assert process.returncode == 0
+    assert process.stdout.splitlines()[0].endswith(": 15 same")
 
 
 @pytest.mark.parametrize("options", [[], ["--html", "c.html"], ["--junit", "c.xml", "--json", "c.json"]])

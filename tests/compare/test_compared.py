@@ -62,7 +62,10 @@ def everything(comparison, file):
 def test_a_run_is_the_same_as_itself_measured_again():
     comparison = compare_runs(ladder(seed=1), ladder(seed=2))
     assert comparison.verdict == "same"
-    assert comparison.counts == {"improved": 0, "same": 8, "regressed": 0, "uncertain": 0}
+    assert {verdict: count for verdict, count in comparison.counts.items() if count} == {
+        "same": 7,
+        "unmeasured": 1,
+    }
     assert {case.basis for case in comparison.cases} == {"time", "outcome"}
 
 
@@ -71,7 +74,7 @@ def test_slower_and_faster_kernels():
     assert comparison.verdict == "regressed"
     assert case_of(comparison, "naive", "4096").verdict == "regressed"
     assert case_of(comparison, "reg_2x1", "4096").verdict == "improved"
-    assert comparison.headline == "2 regressed, 2 improved, 4 same"
+    assert comparison.headline == "2 regressed, 2 improved, 1 unmeasured, 3 same"
     assert "slower (" in case_of(comparison, "naive").sentence
 
 
@@ -91,7 +94,55 @@ def test_a_kernel_that_broke_has_regressed_and_one_that_was_mended_improved():
     assert case_of(there, "naive").verdict == "regressed"
     assert case_of(there, "naive").sentence == "was ok, now incorrect: All elements are NaN."
     assert case_of(back, "naive").verdict == "improved"
-    assert case_of(compare_runs(broken, broken), "naive").sentence.startswith("incorrect as before")
+    again = case_of(compare_runs(broken, broken), "naive")
+    assert (again.verdict, again.basis) == ("unmeasured", "outcome")
+    assert again.sentence.startswith("incorrect as before")
+
+
+def test_what_was_not_measured_is_neither_the_same_nor_a_change():
+    skipped = with_cases(
+        ladder(1), naive={"outcome": "skipped", "reason": "It needs more shared memory.", "timing": None}
+    )
+    for comparison in (
+        compare_runs(ladder(1), skipped),
+        compare_runs(skipped, ladder(1)),
+        compare_runs(skipped, skipped),
+    ):
+        assert case_of(comparison, "naive").verdict == "unmeasured"
+        assert not comparison.counts["regressed"]
+        assert not comparison.counts["improved"]
+        assert comparison.counts["unmeasured"] == 3
+        assert "3 unmeasured" in comparison.headline
+
+
+def test_counters_that_only_one_run_took_are_no_change():
+    """Executed both, and Nsight Compute beside one of them; or what the executor could not count in one."""
+    sectors = {"global_load_sectors": Counter(1000, "sectors", "sim")}
+    profiled = {**sectors, "dram_read_bytes": Counter(5, "bytes", "ncu")}
+    uncounted = {**sectors, "barriers": Counter(None, "barriers", "sim", "too many blocks")}
+    counted = {**sectors, "barriers": Counter(8, "barriers", "sim")}
+    base = ladder(1)
+
+    def moved(before, after):
+        old, new = (with_cases(base, naive={"counters": held}) for held in (before, after))
+        return [item.figure.key for item in case_of(compare_runs(old, new), "naive").moved]
+
+    assert moved(sectors, profiled) == moved(profiled, sectors) == []
+    assert moved(uncounted, counted) == moved(counted, uncounted) == []
+    assert moved(sectors, counted) == ["barriers"]  # there were none
+
+
+def test_one_round_each_is_judged_and_advice_is_given_once():
+    new = ladder(1, seed=2, factors={"naive": 1.08, "reg_2x1": 0.92})
+    comparison = compare_runs(ladder(1, seed=1), new)
+    assert case_of(comparison, "naive", "4096").verdict == "regressed"
+    assert case_of(comparison, "smem_tiled", "4096").verdict == "same"
+    assert case_of(comparison, "naive", "128").verdict == "uncertain"
+    assert case_of(comparison, "reg_2x1", "128").verdict == "uncertain"
+    file = io.StringIO()
+    texts = everything(comparison, file)
+    for kind in ("terminal", "markdown"):
+        assert texts[kind].count("--rounds") == 1
 
 
 def test_without_times_exact_bounds_are_compared():
@@ -117,7 +168,7 @@ def test_without_times_exact_bounds_are_compared():
 
 def test_compiled_only_leaves_nothing_to_judge():
     comparison = compare_runs(runs.compiled_run(), runs.compiled_run())
-    assert {case.verdict for case in comparison.cases} <= {"uncertain", "same"}
+    assert {case.verdict for case in comparison.cases} <= {"unmeasured", "same"}
     assert "nothing" in {case.basis for case in comparison.cases}
 
 
@@ -143,7 +194,7 @@ def test_sources_that_differ_are_named():
     changed = with_cases(ladder(1), naive={"source_hash": "f" * 64}, reg_2x1={"source_hash": "e" * 64})
     assert sources(compare_runs(ladder(1), changed)) == "Sources that differ: naive, reg_2x1."
     assert sources(compare_runs(ladder(1), ladder(1))) == "Every source is the same."
-    assert sources(compare_runs(runs.empty_run(), runs.empty_run())) == ""
+    assert sources(compare_runs(runs.empty_run(), runs.empty_run(), force=True)) == ""
 
 
 def test_what_hardware_counts_differently_each_time_is_no_change():
@@ -165,9 +216,14 @@ def test_what_only_one_run_measured_is_no_change():
     assert case_of(compare_runs(ladder(1), counted), "naive").moved == ()
 
 
-def test_nothing_to_compare_is_uncertain():
-    comparison = compare_runs(runs.empty_run(), runs.empty_run())
-    assert (comparison.verdict, comparison.headline) == ("uncertain", "nothing to compare")
+def test_nothing_to_compare_is_refused():
+    with pytest.raises(InputError, match="no case in common"):
+        compare_runs(runs.empty_run(), ladder(1))
+    other = replace(ladder(1), cases=tuple(replace(case, kernel="another") for case in ladder(1).cases))
+    with pytest.raises(InputError, match=r"naive 128 .* the other another 128"):
+        compare_runs(ladder(1), other)
+    comparison = compare_runs(runs.empty_run(), runs.empty_run(), force=True)
+    assert (comparison.verdict, comparison.headline) == ("unmeasured", "nothing to compare")
     assert "nothing to compare" in everything(comparison, io.StringIO())["html"]
 
 
@@ -219,7 +275,7 @@ def test_files_of_one_code_are_rounds_of_one_run():
     whole = pooled(files, "folder")
     assert {len(case.timing.cold.rounds_us) for case in whole.cases if case.timing} == {8}
     other = pooled([ladder(1, seed=seed) for seed in range(8, 16)], "folder")
-    assert compare_runs(whole, other).cases[0].judgement.by_ranks
+    assert compare_runs(whole, other).cases[0].judgement.rounds == (8, 8)
     changed = with_cases(files[1], naive={"source_hash": "1" * 64})
     with pytest.raises(InputError, match="the source of naive differs"):
         pooled([files[0], changed], "folder")
@@ -277,4 +333,4 @@ def test_the_page_runs_no_script_and_loads_nothing():
 @given(busy_runs(), busy_runs())
 def test_any_two_runs_can_be_compared_and_shown(base, new):
     everything(compare_runs(base, new, force=True), io.StringIO())
-    everything(compare_runs(base, base), io.StringIO())
+    everything(compare_runs(base, base, force=True), io.StringIO())
