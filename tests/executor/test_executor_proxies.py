@@ -12,7 +12,7 @@ from executor_harness import caught, line_of, run_cuda
 from gpuprof.executor import FaultKind
 
 #: Where a kernel writes what the copy engine is to see, and where it overwrites it.
-WRITES, AGAIN, SETS_UP = "// writes", "// again", "mbarrier.init"
+WRITES, AGAIN, WAITED = "// writes", "// again", r"{\n.reg .pred p;\nAGAIN"
 
 
 @dataclass(frozen=True)
@@ -134,16 +134,10 @@ PAIRS = [
         *(PROXY, LOAD, 0, 0, NO_FENCE),
     ),
     Pair(
-        "an mbarrier is fenced before a copy counts for it",
-        f"{SET_UP} {GET} ((float4 *)out)[t] = tile[t];",
-        ("fence();", ""),
-        *(PROXY, LOAD, 0, 1024, "neither fence.mbarrier_init nor fence.proxy.async lies between"),
-    ),
-    Pair(
-        "or fenced as anything else",
-        f"{SET_UP} {GET} ((float4 *)out)[t] = tile[t];".replace("fence();", "proxy();"),
-        ("proxy();", ""),
-        *(PROXY, LOAD, 0, 1024, "neither fence.mbarrier_init nor fence.proxy.async lies between"),
+        "an mbarrier needs no fence, but an order, before a copy counts for it",
+        f"{SET_UP} {GET} ((float4 *)out)[t] = tile[t];".replace("fence();", "").replace("t == 0", "t == 5"),
+        ("__syncthreads();", "if (t < 32) __syncwarp();"),
+        *(RACE, WAITED, 32, 1024, "uses the mbarrier at"),
     ),
     Pair(
         "the fence of mbarriers is for nothing else",

@@ -50,10 +50,7 @@ class Access(Enum):
     RELAXED = "arrival that releases what a fence did"
     MULTIPLIED = "start of a product of matrices in shared memory"
     PRODUCT = "end of a product of matrices in shared memory"
-    SET_UP = "initialisation of an mbarrier"
-    COUNTED = "start of a bulk copy that an mbarrier counts"
     FENCE = "fence between threads and the copy engine"
-    BARRIER_FENCE = "fence between mbarriers that were set up and the copy engine"
 
 
 @dataclass(frozen=True, eq=False)

@@ -294,16 +294,9 @@ class BulkCopies:
             self._signals[key] = Signal(next_serial(), lanes, phase, copy)
         return self._signals[key]
 
-    def fence(self, mask: Mask, line: int, *, barriers_only: bool) -> None:
-        """The threads in `mask` make what is ordered before them visible to copies.
-
-        Args:
-            mask: The threads.
-            line: Source line.
-            barriers_only: Whether only mbarriers that were set up.
-        """
-        signal = self._signal(self._whole_warps(mask.lanes), (0, 0))
-        self.races.record(Access.BARRIER_FENCE if barriers_only else Access.FENCE, signal, line)
+    def fence(self, mask: Mask, line: int) -> None:
+        """The threads in `mask` make what is ordered before them visible to copies."""
+        self.races.record(Access.FENCE, self._signal(self._whole_warps(mask.lanes), (0, 0)), line)
 
     def threads(self, pattern: ChunkPattern) -> NDArray[np.int64]:
         """Return for each chunk the number, in the batch, of the thread that asked for it."""

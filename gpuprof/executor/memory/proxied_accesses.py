@@ -4,9 +4,10 @@
 
 What threads write is not visible to the copy engine until a `fence.proxy.async` lies between: after the
 write, before the copy, and in an order with both. It may be the writer's own, executed before the barrier, or
-that of the thread that starts the copy, behind it. An mbarrier must be visible too before a copy counts for
-it; there `fence.mbarrier_init` of the thread that set it up is enough. Of reads nothing is asked: they are
-over when their thread arrives at the barrier that lets a copy overwrite what they read.
+that of the thread that starts the copy, behind it. Of reads nothing is asked: they are over when their thread
+arrives at the barrier that lets a copy overwrite what they read. Nor of mbarriers: nobody but operations on
+mbarriers touches them, and those of a copy are ordered behind the one that set it up as those of threads are.
+CUDA's own library, libcu++, sets them up without any fence.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,7 @@ from gpuprof.executor.memory.shared_memory import SharedPattern
 #: The warps of each block, or of each place, as bits.
 WarpBits = NDArray[np.uint32]
 #: What leaves something behind that the copy engine does not see.
-_GENERIC = (Access.WRITE, Access.ATOMIC, Access.SET_UP, Access.LANDED)
+_GENERIC = (Access.WRITE, Access.ATOMIC, Access.LANDED)
 
 
 class ProxiedInterval(Interval):
@@ -43,8 +44,7 @@ class ProxiedInterval(Interval):
     except that the thread of a fence of its own is known by its number.
     """
 
-    #: Also: one more than the source line of the last ordinary write that no fence has followed; less than
-    #: 0 where that set up an mbarrier.
+    #: Also: one more than the source line of the last ordinary write that no fence has followed.
     LASTING: ClassVar[dict[str, Any]] = {**Interval.LASTING, "unfenced": np.int32}
     #: Also: the thread, plus one, whose fence came after that write, and the warps that are ordered behind
     #: such a fence, as bits; and when the first of them was.
@@ -81,11 +81,8 @@ class ProxiedInterval(Interval):
     def judge(self, entry: Entry) -> None:
         """Judge one entry by what it did."""
         match entry.access, entry.pattern:
-            case ((Access.FENCE | Access.BARRIER_FENCE), Signal() as signal):
-                self._fence(signal, barriers_only=entry.access is Access.BARRIER_FENCE)
-            case Access.COUNTED, _:
-                text = "starts a bulk copy that counts for the mbarrier at {0}"
-                self.require_fence(self.touch(entry), text)
+            case Access.FENCE, Signal() as signal:
+                self._fence(signal)
             case _:
                 super().apply(entry)
 
@@ -164,11 +161,7 @@ class ProxiedInterval(Interval):
         if not len(hits):
             return
         row, column = (int(i) for i in hits[0])
-        number = int(line[row, column])
-        did = f", which line {number - 1} wrote, and no fence.proxy.async lies between"
-        if number < 0:
-            did = f", which line {-number - 1} set up: neither fence.mbarrier_init nor fence.proxy.async lies"
-            did += " between"
+        did = f", which line {int(line[row, column]) - 1} wrote, and no fence.proxy.async lies between"
         self.found(FaultKind.PROXY, touch, (row, column), text + did)
 
     def taken_over(self, touch: Touch) -> None:
@@ -177,14 +170,13 @@ class ProxiedInterval(Interval):
 
     def _leave_unfenced(self, touch: Touch) -> None:
         place = touch.rows, touch.granules
-        number = touch.entry.line + 1
-        self.unfenced[place] = -number if touch.entry.access is Access.SET_UP else number
+        self.unfenced[place] = touch.entry.line + 1
         self.fencer[place] = 0
         self.fenced_warps[place] = 0
 
-    def _fence(self, signal: Signal, *, barriers_only: bool) -> None:
+    def _fence(self, signal: Signal) -> None:
         """Threads execute a fence: it covers what is ordered before it."""
-        block, place = np.nonzero(self.unfenced < 0 if barriers_only else self.unfenced)
+        block, place = np.nonzero(self.unfenced)
         if not block.size:
             return
         blocks, (warps, width) = len(self.written), signal.lanes.shape[1:]

@@ -14,13 +14,14 @@ _SAME = {"alias", "tensormap"}
 def fence(coder: Coder, item: Instruction) -> Step | None:
     """`membar` and `fence`: order what their thread does before for whoever observes what it does after."""
     words = set(item.opcode)
+    masked, line = coder.mask(item), item.line
     if "mbarrier_init" in words:
-        return _between_proxies(coder, item, barriers_only=True)
+        return lambda batch: release_to_cluster(batch, masked(batch), line)
     if "proxy" in words:
         near = "shared" in words or not words & {"global", *_SAME}
-        return _between_proxies(coder, item, barriers_only=False) if near else None
+        return _between_proxies(coder, item) if near else None
     coder.fences = True
-    masked, near, line = coder.mask(item), "cta" in item.opcode, item.line
+    near = "cta" in item.opcode
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -31,14 +32,12 @@ def fence(coder: Coder, item: Instruction) -> Step | None:
     return step
 
 
-def _between_proxies(coder: Coder, item: Instruction, *, barriers_only: bool) -> Step:
+def _between_proxies(coder: Coder, item: Instruction) -> Step:
     masked = coder.mask(item)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
         if batch.phased and not mask.empty:
-            batch.bulk.fence(mask, item.line, barriers_only=barriers_only)
-            if barriers_only:
-                release_to_cluster(batch, mask, item.line)
+            batch.bulk.fence(mask, item.line)
 
     return step

@@ -55,21 +55,18 @@ class BarrierOperand:
             address = in_block(address, rank)
         return self._space.examined(batch, address, mask, load=False)
 
-    def counting(self, batch: Batch, mask: Mask, rank: int | None = None, *, copies: bool = True) -> Columns:
-        """Return the number of the barrier that counts the bytes of each lane's copy, which must see it.
+    def counting(self, batch: Batch, mask: Mask, rank: int | None = None) -> Columns:
+        """Return the number of the barrier that counts the bytes of each lane's copy, set up in order before.
 
         Args:
             batch: Whose barriers.
             mask: The lanes.
             rank: Of the block whose barrier it is, at the same place as the one that is named.
-            copies: Whether the copy engine counts there, not threads.
         """
         pattern = self.pattern(batch, mask, rank)
         columns = self.numbers(batch, mask, pattern)
-        if copies:
-            batch.races.record(Access.COUNTED, pattern, self.line)
+        batch.races.record(Access.MBARRIER, pattern, self.line)
         if batch.remote is not None:
-            batch.races.record(Access.MBARRIER, pattern, self.line)
             batch.remote.signal(pattern.address // batch.layout.stride, mask)
         return columns
 
@@ -96,7 +93,7 @@ def _initialise(coder: Coder, item: Instruction) -> Step:
             return
         pattern, counts = place.pattern(batch, mask), count(batch)
         _check_count(batch, mask, counts, item.line, least=1, what="initialises an mbarrier with count")
-        batch.races.record(Access.SET_UP, pattern, item.line)
+        batch.races.record(Access.WRITE, pattern, item.line)
         batch.mbarriers.initialise(pattern, counts)
 
     return step
