@@ -47,7 +47,7 @@ class Access(Enum):
     SOURCED = "end of a bulk copy from shared memory"
     MEET = "barrier of blocks of a cluster"
     FENCED = "fence"
-    RELAXED = "arrival that releases what a fence did"
+    RELAXED = "arrival, or atomic operation, that releases what a fence did"
     MULTIPLIED = "start of a product of matrices in shared memory"
     PRODUCT = "end of a product of matrices in shared memory"
     FENCE = "fence between threads and the copy engine"
@@ -75,10 +75,12 @@ class Signal:
         return max(len(self.lanes), self.copy.leading if self.copy else 1)
 
 
-#: The phases by which arrivals at the barrier of a cluster are known, by parity, and fences. No mbarrier has
-#: their number.
+#: The phases by which arrivals at the barrier of a cluster are known, by parity, and fences: those that reach
+#: other blocks, and those for a block. No mbarrier has their number.
 CLUSTER_PHASES = ((0, 0), (0, 1))
-FENCE_PHASE = (0, 2)
+FENCE_PHASE, NEAR_FENCE_PHASE = (0, 2), (0, 3)
+#: In the place of a parity: what atomic operations at an address hand on.
+ATOMIC_PHASE = 4
 
 
 class Signals:

@@ -8,6 +8,7 @@ a copy is visible to the threads that waited for its mbarrier, and after a barri
 """
 
 from collections.abc import Callable
+from functools import reduce
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import Bools
 from gpuprof.executor.memory.accesses import (
+    CLUSTER_PHASES,
     FENCE_PHASE,
+    NEAR_FENCE_PHASE,
     SETTLED,
     Access,
     Entry,
@@ -259,9 +262,11 @@ class PhasedInterval(ProxiedInterval):
         self._arrivals[signal.phase] = np.where(warps, np.int32(self._now), known)
 
     def _release_fenced(self, signal: Signal) -> None:
-        """A relaxed arrival releases what its warp did before its last fence."""
-        fenced = self._arrivals.get(FENCE_PHASE)
-        if fenced is not None:
+        """A relaxed arrival, or an atomic operation, releases what its warp did before its last fence."""
+        reach = (FENCE_PHASE,) if signal.phase in CLUSTER_PHASES else (FENCE_PHASE, NEAR_FENCE_PHASE)
+        fences = [self._arrivals[phase] for phase in reach if phase in self._arrivals]
+        if fences:
+            fenced = reduce(np.maximum, fences)
             warps = np.asarray(signal.lanes.any(axis=2))
             known = self._arrivals.get(signal.phase, np.full((1, 1), -1, dtype=np.int32))
             self._arrivals[signal.phase] = np.where(warps, fenced, known)

@@ -139,6 +139,7 @@ class Batch:
         layout: Where the blocks of a cluster lie.
         phased: Whether the program uses mbarriers or the copy engine.
         partial: Whether it has barriers of some of a block's warps, or of clusters.
+        fences: Whether it has fences, or operations that release.
         clock: What tells the time.
         stall: The lanes whose last wait for an mbarrier failed and cannot succeed yet, for the scheduler.
         meeting: The lanes that exchange values at a warp operation, where they come from several places of
@@ -181,7 +182,7 @@ class Batch:
         self.meeting: Meeting | None = None
         self.followed: Followed | None = None
         self.shared = SharedMemory(self.blocks, shared_bytes)
-        self.partial = partial
+        self.partial, self.fences = partial, fences
         interval = PhasedInterval if phased or partial or layout.several else None
         self.races = RaceDetector(self.blocks, shared_bytes, granule, self.report, interval, layout)
         #: Who touches the shared memory of other blocks; None where there are no clusters of several.

@@ -7,7 +7,7 @@ import numpy as np
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import WARP, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC
-from gpuprof.executor.memory.accesses import CLUSTER_PHASES, FENCE_PHASE, Access
+from gpuprof.executor.memory.accesses import CLUSTER_PHASES, FENCE_PHASE, NEAR_FENCE_PHASE, Access
 from gpuprof.executor.memory.windows import RANK_SHIFT, SHARED_WINDOW, WINDOW_BYTES
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
@@ -67,14 +67,16 @@ def end_phases(batch: Batch, line: int) -> None:
         batch.remote.met(complete)
 
 
-def release_to_cluster(batch: Batch, mask: Mask, line: int) -> None:
+def release_by_fence(batch: Batch, mask: Mask, line: int, *, near: bool = False) -> None:
     """Threads execute a fence: relaxed arrivals at the barrier of their cluster release what was before it.
 
-    So does a fence for mbarriers that were set up, though it promises less: that these alone are seen.
+    So do atomic operations in shared memory, also behind a fence that is `near`, for the block alone. A fence
+    for mbarriers that were set up releases too, though it promises less: that these alone are seen.
     """
-    if batch.partial and not mask.empty:
+    if (batch.phased or batch.partial) and not mask.empty:
         lanes = np.broadcast_to(mask.lanes, (batch.blocks, batch.warps, WARP))
-        batch.races.record(Access.FENCED, batch.signals.of(lanes, FENCE_PHASE), line)
+        phase = NEAR_FENCE_PHASE if near else FENCE_PHASE
+        batch.races.record(Access.FENCED, batch.signals.of(lanes, phase), line)
 
 
 def _require_whole_warps(batch: Batch, mask: Mask, line: int) -> None:

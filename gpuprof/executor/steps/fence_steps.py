@@ -4,7 +4,7 @@
 
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
-from gpuprof.executor.steps.cluster_steps import release_to_cluster
+from gpuprof.executor.steps.cluster_steps import release_by_fence
 from gpuprof.executor.steps.coding import Coder, Step
 
 #: Proxies that nothing here tells from that of ordinary accesses.
@@ -16,7 +16,7 @@ def fence(coder: Coder, item: Instruction) -> Step | None:
     words = set(item.opcode)
     masked, line = coder.mask(item), item.line
     if "mbarrier_init" in words:
-        return lambda batch: release_to_cluster(batch, masked(batch), line)
+        return lambda batch: release_by_fence(batch, masked(batch), line)
     if "proxy" in words:
         near = "shared" in words or not words & {"global", *_SAME}
         return _between_proxies(coder, item) if near else None
@@ -26,8 +26,7 @@ def fence(coder: Coder, item: Instruction) -> Step | None:
     def step(batch: Batch) -> None:
         mask = masked(batch)
         batch.order.fence(mask, near=near)
-        if not near:
-            release_to_cluster(batch, mask, line)
+        release_by_fence(batch, mask, line, near=near)
 
     return step
 

@@ -29,6 +29,7 @@ from gpuprof.executor.memory.landing import (
 from gpuprof.executor.program.ptx import Imm, Instruction, Mem, Not, Operand, Reg, Sym, Vec
 from gpuprof.executor.program.scopes import is_for_its_block
 from gpuprof.executor.steps.batch import Batch
+from gpuprof.executor.steps.cluster_steps import release_by_fence
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.distributed_shared import names_cluster
 from gpuprof.executor.steps.read_only_loads import ReadOnlySpace
@@ -191,8 +192,13 @@ def _releaser(coder: Coder, item: Instruction) -> Callable[[Batch, Mask], None]:
     if not {"release", "acq_rel"} & set(item.opcode):
         return lambda batch, mask: None
     coder.fences = True
-    near = is_for_its_block(item)
-    return lambda batch, mask: batch.order.fence(mask, near=near)
+    near, line = is_for_its_block(item), item.line
+
+    def release(batch: Batch, mask: Mask) -> None:
+        batch.order.fence(mask, near=near)
+        release_by_fence(batch, mask, line, near=near)
+
+    return release
 
 
 def async_copy(coder: Coder, item: Instruction) -> Step:

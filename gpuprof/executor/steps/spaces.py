@@ -18,7 +18,7 @@ from gpuprof.executor.faults import FaultKind
 from gpuprof.executor.lanes.masks import WARP, Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.lanes.tally import Event
-from gpuprof.executor.memory.accesses import Access
+from gpuprof.executor.memory.accesses import ATOMIC_PHASE, Access
 from gpuprof.executor.memory.coalescing import Footprint, MovingFootprint, PatternMemo, atomic_sectors
 from gpuprof.executor.memory.global_accesses import Manner
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
@@ -367,11 +367,28 @@ class SharedSpace:
             return np.zeros((batch.blocks, batch.warps, WARP), dtype=moved_dtype(self.request.size))
         self._require_values(batch, pattern)
         batch.races.record(Access.ATOMIC, pattern, self.request.line)
+        if batch.phased and batch.fences:
+            self._hand_on(batch, pattern)
         old = batch.shared.update(pattern, apply)
         if batch.shared_order is not None:
             failed = _failed(old, np.broadcast_to(mask.lanes, old.shape), expected)
             batch.shared_order.update(pattern, self.request.line, self.request.manner, failed)
         return old
+
+    def _hand_on(self, batch: Batch, pattern: SharedPattern) -> None:
+        """Each warp's atomic operation releases what was fenced, and acquires what those before it released.
+
+        That is told of those at one address, such as a count of who has ended.
+        """
+        places = pattern.address if pattern.used is None else pattern.address[pattern.used]
+        if places.min() < places.max():
+            return
+        phase = int(places.flat[0]), ATOMIC_PHASE
+        lanes = np.broadcast_to(pattern.mask.lanes, (batch.blocks, batch.warps, WARP))
+        for warp in np.flatnonzero(lanes.any(axis=(0, 2))).tolist():
+            signal = batch.signals.of(lanes & (np.arange(batch.warps) == warp)[:, None], phase)
+            for access in (Access.RELAXED, Access.ACQUIRE):
+                batch.races.record(access, signal, self.request.line)
 
     def _require_values(self, batch: Batch, pattern: SharedPattern) -> None:
         """Stop where a value decides something that a hollow store has left out."""
@@ -461,6 +478,21 @@ class LocalSpace:
             self._require_values(batch, index, mask)
             old[lanes] = apply(content, index[lanes], lanes, False).view(old.dtype)
         return old
+
+    def _hand_on(self, batch: Batch, pattern: SharedPattern) -> None:
+        """Each warp's atomic operation releases what was fenced, and acquires what those before it released.
+
+        That is told of those at one address, such as a count of who has ended.
+        """
+        places = pattern.address if pattern.used is None else pattern.address[pattern.used]
+        if places.min() < places.max():
+            return
+        phase = int(places.flat[0]), ATOMIC_PHASE
+        lanes = np.broadcast_to(pattern.mask.lanes, (batch.blocks, batch.warps, WARP))
+        for warp in np.flatnonzero(lanes.any(axis=(0, 2))).tolist():
+            signal = batch.signals.of(lanes & (np.arange(batch.warps) == warp)[:, None], phase)
+            for access in (Access.RELAXED, Access.ACQUIRE):
+                batch.races.record(access, signal, self.request.line)
 
     def _require_values(self, batch: Batch, index: NDArray[np.intp], mask: Mask) -> None:
         """Stop where a value decides something that a hollow store has left out."""
