@@ -152,7 +152,8 @@ class AsyncCopies:
                 if self.order is not None:
                     self.order.write(pattern, copy.values, copy.line, Manner.WRITE)
                 self.shared.store(pattern, copy.values)
-                self.races.require_kept(self.shared, pattern, copy.values, copy.line)
+                if (lost := self.races.overwritten(self.shared, pattern, copy.values, copy.line)) is not None:
+                    self.races.report(lost)
                 self.races.record(Access.LANDED, pattern, copy.line)
                 copy.waiting = copy.waiting & ~lanes
         self._flying = [copy for copy in self._flying if copy.waiting.any()]

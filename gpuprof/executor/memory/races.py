@@ -130,16 +130,19 @@ class RaceDetector:
         if ends_piece(self.log):
             self._judge_piece()
 
-    def require_kept(self, shared: SharedMemory, pattern: SharedPattern, values: Lanes, line: int) -> None:
-        """Report a lane whose store another lane of the same access has just overwritten by another value."""
+    def overwritten(
+        self, shared: SharedMemory, pattern: SharedPattern, values: Lanes, line: int
+    ) -> Verdict | None:
+        """Return what is wrong where another lane of an access has overwritten a lane's value by another one."""
         if not pattern.collides:
-            return
+            return None
         lost = differ(shared.load(pattern), values) & pattern.mask.lanes
-        if lost.any():
-            position = first_true(lost)
-            where, start = self.layout.byte(int(np.broadcast_to(pattern.address, lost.shape)[position]))
-            detail = f"writes {where}, and so does another thread, with another value"
-            self.report(Verdict(FaultKind.SHARED_RACE, line, position, start, detail))
+        if not lost.any():
+            return None
+        position = first_true(lost)
+        where, start = self.layout.byte(int(np.broadcast_to(pattern.address, lost.shape)[position]))
+        detail = f"writes {where}, and so does another thread, with another value"
+        return Verdict(FaultKind.SHARED_RACE, line, position, start, detail)
 
     def dismiss(self) -> None:
         """From now on judge nothing: what happened so far is judged, what is going on is not."""

@@ -354,7 +354,8 @@ class SharedSpace:
         changed = differ(batch.shared.load(pattern), values)
         batch.shared.store(pattern, values)
         batch.races.record(Access.WRITE, pattern, self.request.line, changed)
-        batch.races.require_kept(batch.shared, pattern, values, self.request.line)
+        if (lost := batch.races.overwritten(batch.shared, pattern, values, self.request.line)) is not None:
+            batch.fault(lost.kind, lost.detail, lost.line, lost.position, lost.address)
 
     def update(
         self, batch: Batch, address: Lanes, mask: Mask, apply: Apply, expected: Lanes | None = None
