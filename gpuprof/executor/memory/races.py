@@ -133,7 +133,7 @@ class RaceDetector:
     def overwritten(
         self, shared: SharedMemory, pattern: SharedPattern, values: Lanes, line: int
     ) -> Verdict | None:
-        """Return what is wrong where another lane of an access has overwritten a lane's value by another one."""
+        """Return what is wrong where a lane's value was overwritten by another lane of its access."""
         if not pattern.collides:
             return None
         lost = differ(shared.load(pattern), values) & pattern.mask.lanes
