@@ -15,6 +15,10 @@ from gpuprof.errors import PATH_ERRORS, InputError, reason
 #: What a run calls its files in the folder that it writes.
 RESULTS_NAME = "results.json"
 REPORT_NAME = "report.html"
+#: The most that is read of what people write (kernels, declarations, settings), and of results and pages:
+#: a hundred times what the largest known ones hold.
+MOST_TEXT_BYTES = 4 << 20
+MOST_RESULTS_BYTES = 512 << 20
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -43,27 +47,33 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def read_input(path: Path, encoding: str = "utf-8-sig") -> str:
-    """The text of a file that a user named, its lines ended by line feeds.
+    """The text of a file that a person wrote, its lines ended by line feeds.
 
     Raises:
-        OSError: It cannot be read, or is a device, whose content need have no end.
+        OSError: As `read_content` does.
         UnicodeDecodeError: It is no text.
     """
     text = read_content(path).decode(encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def read_content(path: Path) -> bytes:
-    """All of a file that a user named, as long as it is when it is opened: a run may be appending to it.
+def read_content(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> bytes:
+    """All of a file, as long as it is when it is opened: the one way in for what may be a stranger's.
+
+    Pipes and devices are refused: their content need have no end, and a pipe may never begin.
 
     Raises:
-        OSError: It cannot be read, or is a device, whose content need have no end.
+        OSError: It cannot be read, is no regular file, or holds more than `most_bytes`.
     """
-    mode = path.stat().st_mode
-    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
-        raise OSError(errno.EINVAL, "it is a device, no file", os.fspath(path))
-    with open(path, "rb") as file:
-        return file.read(os.fstat(file.fileno()).st_size or -1)  # a pipe has no size
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(errno.EINVAL, "it is a device, a pipe or a folder, no file", os.fspath(path))
+        # A run may be appending to it. Files that the system makes up have no size.
+        content = file.read(state.st_size if 0 < state.st_size <= most_bytes else most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it holds more than {most_bytes >> 20} MiB", os.fspath(path))
+    return content
 
 
 def encoded(text: str) -> bytes:

@@ -15,8 +15,8 @@ from gpuprof import decoding
 
 #: The element with the run's data: an object whose `run` is a whole results file.
 RUN_BLOCK = "gpuprof-data"
-#: No run is so large; what pretends to be is made to fill the memory.
-_MOST_BYTES = 2**31
+#: What a page may unpack to: ten times the largest known run. Parsed it takes up to twenty times that.
+_MOST_BYTES = 64 << 20
 #: Base 85 is a 15th shorter than base 64. Of its letters, `<` alone means something in a script element.
 _TO_PAGE, _FROM_PAGE = str.maketrans("<", ","), str.maketrans(",", "<")
 _BLOCK = re.compile(rf'<script type="application/(json|gzip)" id="{RUN_BLOCK}">([^<]*)</script>')

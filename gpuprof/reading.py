@@ -12,7 +12,7 @@ from typing import Any
 
 from gpuprof import decoding, page_data
 from gpuprof.errors import PATH_ERRORS, InputError, ResultsError, nearest_file, reason
-from gpuprof.files import RESULTS_NAME, read_content
+from gpuprof.files import MOST_RESULTS_BYTES, RESULTS_NAME, read_content
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.problems.problem import Problem
 from gpuprof.results import CASES_BEGIN, CASES_END, NO_CASES_END, SCHEMA_VERSION, Run
@@ -55,7 +55,7 @@ def read_run(path: Path) -> Run:
     """
     path = results_file(path)
     try:
-        content = read_content(path)
+        content = read_content(path, MOST_RESULTS_BYTES)
     except PATH_ERRORS as error:
         raise _unreadable(path, error) from error
     run = decoding.decoded(Run, content)

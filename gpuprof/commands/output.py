@@ -119,6 +119,8 @@ def check_table_path(path: Path, force: bool) -> None:
 
 def _is_report(path: Path) -> bool:
     try:
+        if not path.is_file():  # a pipe that nobody writes to would hold us up
+            return False
         with path.open("rb") as file:
             return b'<meta name="generator" content="gpuprof ' in file.read(4096)
     except PATH_ERRORS:

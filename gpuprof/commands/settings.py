@@ -19,6 +19,7 @@ from typer.core import TyperCommand
 
 from gpuprof.console import tell
 from gpuprof.errors import PATH_ERRORS, InputError, did_you_mean
+from gpuprof.files import read_input
 
 FILE_NAME = "pyproject.toml"
 _TABLE = "tool.gpuprof"
@@ -132,7 +133,7 @@ def _nearest_table() -> tuple[Path, Mapping[str, Any]] | None:
     for folder in _folders():
         path = folder / FILE_NAME
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_input(path)
         except PATH_ERRORS:
             continue
         if "gpuprof" not in text:  # somebody else's file, whatever ails it

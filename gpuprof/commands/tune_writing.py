@@ -11,7 +11,7 @@ from gpuprof.commands.output import write_file
 from gpuprof.console import say_lines, tell
 from gpuprof.devices.device import Device
 from gpuprof.errors import InputError
-from gpuprof.files import check_writable
+from gpuprof.files import check_writable, read_input
 from gpuprof.kernels.catalog import Ladder, check_choices, shipped_operation
 from gpuprof.kernels.header import KernelFile, read_kernels
 from gpuprof.kernels.kernel import Kernel
@@ -124,7 +124,7 @@ def write_found(
 
 
 def _text_of(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.exists() else ""
+    return read_input(path, "utf-8") if path.exists() else ""
 
 
 def _difference(path: Path, before: str, after: str) -> list[str]:

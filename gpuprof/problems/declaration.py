@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from gpuprof.errors import PATH_ERRORS, HeaderError, InputError, reason
+from gpuprof.files import read_input
 from gpuprof.operation import (
     ArrayDeclaration,
     Check,
@@ -44,7 +45,7 @@ def load_operation(path: Path) -> Operation:
         HeaderError: It cannot be read, or is faulty.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_input(path)
     except PATH_ERRORS as error:
         raise HeaderError(
             f"Cannot read the operation {path}: {reason(error)}.",

@@ -61,5 +61,7 @@ def test_document_without_a_version_is_none(document):
 @pytest.mark.parametrize("device", ["/dev/full", "/dev/zero"])
 def test_a_device_is_no_results_file(device):
     """Reading one to its end would take all memory."""
-    with pytest.raises(ResultsError, match=f"Cannot read {device}: it is a device, no file"):
+    with pytest.raises(
+        ResultsError, match=f"Cannot read {device}: it is a device, a pipe or a folder, no file"
+    ):
         read_run(Path(device))
