@@ -84,7 +84,7 @@ FEWER: dict[str, set[str]] = {
     # The two backends know nothing of each other.
     "backends.sim": set(HOUSE) - {"backends.gpu"},
     # What a problem is does not depend on how it is computed, measured or kept.
-    "problems": {"errors", "operation", "results", "tables"},
+    "problems": {"errors", "files", "operation", "results", "tables"},
     "kernels": set(HOUSE) - {"toolchain", "executor", "store", "statistics"},
     "results": {"constraints", "devices", "operation", "quantities", "schema"},
     # Floors follow from what a results file holds, wherever it came from.
