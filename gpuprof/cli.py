@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -243,6 +244,7 @@ def _run() -> int:
     """Run the command that the arguments name; its exit status."""
     try:
         _refuse_empty(sys.argv[1:])
+        _refuse_spaces(sys.argv[1:])
         return int(_command()(standalone_mode=False) or ExitCode.OK)
     except _CLICK_ERROR as error:
         return _usage_error(error)
@@ -272,6 +274,20 @@ def _refuse_empty(arguments: list[str]) -> None:
         raise InputError(
             f"{of} is empty.", fix="Give it a value, or leave it out: is a shell's variable unset?"
         )
+
+
+def _refuse_spaces(arguments: list[str]) -> None:
+    """Refuse a list with spaces, `--sizes 128 4096`, of which the rest would be taken for something else."""
+    from gpuprof.problems.sizes import is_size
+
+    for place, option in enumerate(arguments[:-2]):
+        listed = [text.strip(",") for text in takewhile(lambda text: text[0] != "-", arguments[place + 1 :])]
+        sizes = list(takewhile(lambda text: all(map(is_size, text.split(","))), listed))
+        if option in ("--sizes", "--block") and len(sizes) > 1 and not os.path.exists(sizes[1]):
+            fix = f"Write {option} {','.join(sizes)}."
+            raise InputError(
+                f"{option} takes one list, without spaces: {sizes[1]} stands behind it.", fix=fix
+            )
 
 
 def _command() -> Any:

@@ -114,6 +114,8 @@ def check_writable(path: Path, force: bool) -> None:
     try:
         if "\0" in str(path):
             raise ValueError("embedded null character")
+        if path.parts[:1] == ("-",):
+            raise InputError(f"{path} is no file: - stands for standard output.", fix="Name another path.")
         if path.is_dir():
             raise InputError(f"{path} is a directory.", fix="Name a file in it.")
         if path.exists() and not force:

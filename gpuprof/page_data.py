@@ -12,6 +12,7 @@ import zlib
 from typing import Any
 
 from gpuprof import decoding
+from gpuprof.files import encoded
 
 #: The element with the run's data: an object whose `run` is a whole results file.
 RUN_BLOCK = "gpuprof-data"
@@ -24,7 +25,7 @@ _BLOCK = re.compile(rf'<script type="application/(json|gzip)" id="{RUN_BLOCK}">(
 
 def packed(text: str) -> str:
     """A text compressed, in letters that a script element holds as they are; always the same ones."""
-    letters = base64.b85encode(gzip.compress(text.encode(), 6, mtime=0)).decode("ascii")
+    letters = base64.b85encode(gzip.compress(encoded(text), 6, mtime=0)).decode("ascii")
     return letters.translate(_TO_PAGE)
 
 

@@ -11,8 +11,9 @@ from gpuprof.results import Measurement, Throughput, Timing, TimingPair
 
 #: Two-sided 95 % quantile of the normal distribution.
 _Z95 = 1.959963984540054
-#: Samples taken even of a launch that spends the whole budget alone.
-_FEWEST = 3
+#: Samples that an interval of the median needs, and those of a launch of which these take too long, in
+#: microseconds of kernel time.
+_FEWEST, _FEWEST_OF_LONG, _LONG_US = 6, 3, 10e6
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
@@ -42,7 +43,7 @@ def median_interval(ordered: Sequence[float]) -> tuple[float, float] | None:
         Lower and upper bound, or None below six samples, where no such interval exists.
     """
     n = len(ordered)
-    if n < 6:
+    if n < _FEWEST:
         return None
     reach = _Z95 * math.sqrt(n) / 2
     low = max(math.floor(n / 2 - reach), 1)
@@ -161,7 +162,7 @@ class Budget:
 
     Args:
         target_ci95_rel: Wanted half width of the median's 95 % interval, relative to the median.
-        seconds: Kernel time after which sampling stops all the same.
+        seconds: Kernel time after which sampling stops all the same, unless the median has no interval yet.
         min_samples: Fewest samples, unless they alone would spend the budget.
         max_samples: Most samples, however noisy.
     """
@@ -172,6 +173,11 @@ class Budget:
     max_samples: int = 2000
 
 
+def fewest_samples(sample_us: float) -> int:
+    """Samples to take whatever they cost: as many as an interval needs, fewer only where they take long."""
+    return _FEWEST if _FEWEST * sample_us <= _LONG_US else _FEWEST_OF_LONG
+
+
 def sample_until(
     take: Callable[[int], tuple[list[float], bool]],
     first: float,
@@ -179,7 +185,7 @@ def sample_until(
     max_batch: int,
     launches_per_sample: int = 1,
 ) -> Samples:
-    """Take batches until the median is known well enough or the budget is spent.
+    """Take batches until the median is known well enough, or the budget is spent and it has an interval.
 
     Args:
         take: Takes that many samples; returns them in microseconds and whether the GPU ran undisturbed.
@@ -197,7 +203,8 @@ def sample_until(
     spent_us = 0.0
     sample_us = max(first * launches_per_sample, 1.0)
     batch = max(budget.min_samples, min(max_batch, int(20_000 / sample_us)))
-    batch = max(_FEWEST, min(batch, int(budget.seconds * 1e6 / sample_us)))
+    fewest = fewest_samples(sample_us)
+    batch = max(fewest, min(batch, int(budget.seconds * 1e6 / sample_us)))
     while True:
         samples, clean = take(min(batch, max_batch, budget.max_samples - taken))
         (kept if clean else disturbed).extend(samples)
@@ -208,9 +215,12 @@ def sample_until(
         if interval is not None and len(kept) >= budget.min_samples:
             half_width = (interval[1] - interval[0]) / 2
             precise = half_width <= budget.target_ci95_rel * percentile(sorted(kept), 0.5)
-        if precise or spent_us >= budget.seconds * 1e6 or taken >= budget.max_samples:
+        missing = fewest - len(kept)
+        # A GPU that is disturbed all the time is not waited for.
+        spent = spent_us >= budget.seconds * 1e6 and (missing <= 0 or taken >= 2 * fewest)
+        if precise or spent or taken >= budget.max_samples:
             break
         # A batch that would by itself spend what is left is cut to what still fits.
         left = (budget.seconds * 1e6 - spent_us) / max(spent_us / taken, 1e-3)
-        batch = max(1, min(batch, int(left)))
+        batch = max(1, missing, min(batch, int(left)))
     return Samples(kept, dropped=len(disturbed)) if kept else Samples(disturbed, throttled=len(disturbed))

@@ -108,6 +108,8 @@ def _instead_of(selector: str) -> str:
     """What to write instead of a selector that has none of the forms."""
     from gpuprof.devices.cards import load_card
 
+    if named := re.fullmatch(r"(?:cuda|gpu|nvidia)(?:[: _-]?([0-9]{1,3}))?", selector, re.IGNORECASE):
+        return f"Did you mean {int(named[1] or 0)}? A GPU is its number, as `gpuprof devices` lists it."
     with suppress(InputError):
         load_card(selector)
         return f"Did you mean sim:{selector}, which executes on the CPU as that card would?"

@@ -150,11 +150,13 @@ Resume = Annotated[
     Path | None,
     typer.Option("--resume", metavar="DIR", help="Go on with the run in there that was stopped."),
 ]
-Json = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Results file.")]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Report file.")]
+Json = Annotated[Path | None, typer.Option("--json", metavar="FILE|-", help="Results file; - prints it too.")]
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE|-", help="Report file; - prints it too.")]
 Csv = Annotated[
     Path | None,
-    typer.Option("--csv", metavar="FILE", help="Write the figures as CSV too, a row a case; - prints them."),
+    typer.Option(
+        "--csv", metavar="FILE|-", help="Write the figures as CSV too, a row a case; - prints them."
+    ),
 ]
 Open = Annotated[bool, typer.Option("--open", help="Open the report in a browser.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
@@ -301,6 +303,7 @@ def _measure(
     **given: Any,
 ) -> int:
     """Measure as the options say; the exit status."""
+    from gpuprof.commands.output import STANDARD_OUTPUT
     from gpuprof.commands.profile import Destination, ncu_options, profile
     from gpuprof.commands.texts import build_request, parse_assignments
     from gpuprof.kernels.preprocessing import parse_preprocessing
@@ -330,12 +333,15 @@ def _measure(
     counting = ncu_options(
         given["ncu"], given["ncu_path"], given["ncu_set"], given["ncu_clocks"], given["timeout"]
     )
+    files = {name: given[name] for name in ("json", "html", "csv")}
+    printed = [name for name, path in files.items() if path == STANDARD_OUTPUT]
+    if len(printed) > 1:
+        raise InputError("Two things cannot both go to standard output.", fix="Give one of them a file.")
     destination = Destination(
         given["output"],
-        given["json"],
-        given["html"],
-        given["force"],
-        csv=given["csv"],
+        **(files | dict.fromkeys(printed)),
+        force=given["force"],
+        prints="".join(printed),
         resume=given["resume"],
     )
     return profile(

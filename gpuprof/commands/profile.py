@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that measure: measure a ladder, show it, write its files."""
 
+import shutil
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,14 +17,14 @@ from gpuprof.commands.browser import open_report
 from gpuprof.commands.gating import hold
 from gpuprof.commands.latest import directory_of, link_latest
 from gpuprof.commands.output import (
-    STANDARD_OUTPUT,
     check_report_path,
     check_table_path,
+    page_of,
     print_written,
+    write_file,
     write_report_beside,
 )
 from gpuprof.commands.progress import watch
-from gpuprof.commands.rendering import write_csv
 from gpuprof.commands.resuming import (
     finished_run,
     go_on,
@@ -31,14 +32,14 @@ from gpuprof.commands.resuming import (
     refuse_what_was_stopped,
     tell_rescue,
 )
-from gpuprof.console import tell
+from gpuprof.console import hand_over, tell
 from gpuprof.errors import ExitCode, InputError, OutputError, did_you_mean, nearest_file, reason
 from gpuprof.files import REPORT_NAME, RESULTS_NAME, check_distinct, check_writable
 from gpuprof.measure.plan import plan_cases
 from gpuprof.measure.request import Request
 from gpuprof.measure.run import Progress, RunOptions, measure
 from gpuprof.reading import read_run
-from gpuprof.results import Run
+from gpuprof.results import Run, dumps
 from gpuprof.store import ResultsFile
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class Destination:
         html: `--html`, when given.
         force: Whether existing files may be replaced.
         started: Names the directory of a run that names none.
-        csv: `--csv`, when given; `-` for standard output.
+        csv: `--csv`, when given.
+        prints: Which of json, html and csv standard output gets, in place of a file; empty for none.
         resume: `--resume`, when given: the directory of a run that was stopped, or its results file.
     """
 
@@ -68,6 +70,7 @@ class Destination:
     force: bool
     started: datetime = field(default_factory=datetime.now)
     csv: Path | None = None
+    prints: str = ""
     resume: Path | None = None
 
     def check(self, operation: str) -> None:
@@ -87,7 +90,7 @@ class Destination:
             for path in (json, html):
                 # What stands where nothing was named is another run's of this second: `open` goes elsewhere.
                 check_writable(path, self.force or not self.is_named)
-        if self.csv is not None and self.csv != STANDARD_OUTPUT:
+        if self.csv is not None:
             for path in (json, html):
                 check_distinct(path, self.csv)
             check_table_path(self.csv, self.force)
@@ -166,8 +169,13 @@ def ncu_options(
     """How to profile with Nsight Compute, or None where it is not wanted.
 
     Raises:
-        InputError: The clock setting is unknown, or an option of ncu's came without `--ncu`.
+        InputError: The clock setting is unknown, the program is none, or an option of ncu's came without
+            `--ncu`.
     """
+    if path and shutil.which(path) is None:
+        raise InputError(
+            f"--ncu-path {path} is not a program that can be run.", fix="Name the ncu of Nsight Compute."
+        )
     if not wanted:
         if path or metric_set or clocks != "none":
             raise InputError("Options of Nsight Compute have no effect without --ncu.", fix="Add --ncu.")
@@ -219,8 +227,8 @@ def profile(
     signals.postpone()
     name = request.operation.name
     destination.check(name)
-    # Where standard output is the CSV, whatever else there is to read goes to standard error.
-    piped = destination.csv == STANDARD_OUTPUT
+    # Where standard output is one of the files, whatever else there is to read goes to standard error.
+    piped = bool(destination.prints)
     kept: list[ResultsFile] = []
 
     def keep(run: Run) -> ResultsFile:
@@ -253,7 +261,10 @@ def profile(
     if not destination.is_named:
         link_latest(json_path.parent)
     if destination.csv is not None:
-        written += write_csv(run, destination.csv)
+        write_file(destination.csv, _text_of(run, "csv"))
+        written.append(destination.csv)
+    if destination.prints:
+        hand_over(_text_of(run, destination.prints))
     print_written(*written, aside=piped)
     if browser:
         open_report(html_path)
@@ -277,6 +288,17 @@ def profile(
         counts = ", ".join(f"{number} {word}" for word, number in words.items())
         tell(f"Ended with status {status}, of {len(run.cases)} cases: {counts}.")
     return status
+
+
+def _text_of(run: Run, kind: str) -> str:
+    """A run as one of the files that can be asked for."""
+    if kind == "json":
+        return dumps(run)
+    if kind == "html":
+        return page_of(run)
+    from gpuprof.report.comma_separated import render_csv
+
+    return render_csv(run)
 
 
 def _print(run: Run, *, aside: bool) -> None:

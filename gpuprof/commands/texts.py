@@ -3,10 +3,11 @@
 """What users type behind options, read into values; what the values mean is checked with the request."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gpuprof.errors import InputError, did_you_mean
 from gpuprof.kernels.catalog import Ladder
+from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.measure.request import Request, Selection, find_kernels, make_request, select
 from gpuprof.operation import Operation, ReferenceDeclaration
@@ -34,6 +35,23 @@ def parse_blocks(text: str) -> tuple[Extent, ...]:
         x, y, z = (int(part) for part in (*parts, "1", "1")[:3])
         blocks.append((x, y, z))
     return tuple(blocks)
+
+
+def _refuse_one_row(text: str, kernels: Iterable[Kernel]) -> None:
+    """Refuse a list of numbers that was meant as one block: `32,8` for `32x8`, or `32,32` for any kernel.
+
+    Raises:
+        InputError: A kernel has blocks of several rows, or a number is listed twice.
+    """
+    items = split_list(text, "--block")
+    twice = len(set(items)) < len(items)
+    of_rows = any(kernel.launch.block[1] > 1 for kernel in kernels)
+    if len(items) > 1 and all(item.isdecimal() for item in items) and (twice or of_rows):
+        rows = ",".join(f"{item}x1" for item in dict.fromkeys(items))
+        raise InputError(
+            f"--block {text} lists {len(items)} blocks of one row each.",
+            fix=f"Write {'x'.join(items[:3])} for one block of that shape, or {rows}.",
+        )
 
 
 def parse_sim_blocks(text: str | None) -> int | None:
@@ -177,9 +195,12 @@ def build_request(
         InputError: One of them is wrong; the message says which, and how to write it.
     """
     operation = ladder.operation
+    chosen = choose_kernels(ladder, kernels, everything, command)
+    if block is not None:
+        _refuse_one_row(block, [each.kernel for each in chosen] or ladder.kernels)
     return make_request(
         ladder,
-        choose_kernels(ladder, kernels, everything, command),
+        chosen,
         parse_sizes(sizes or operation.default_sizes, operation.dimensions),
         parse_blocks(block) if block is not None else (),
         dtype,

@@ -130,12 +130,14 @@ class _Search:
         if self.ran_out:
             right = f"; it found nothing wrong{at}" if at else ""
             return f"The executor did not get through it in the time that an explanation may take{right}"
-        if self.obstacle and not self._right:
-            return f"The executor cannot tell why: {self.obstacle.rstrip('.')}"
+        if not self._right:
+            why = self.obstacle.rstrip(".") or "no size that it has room and time for is like this one"
+            return f"The executor cannot tell why: {why}"
+        elsewhere = f"; elsewhere it cannot tell: {self.obstacle.rstrip('.')}" if self.obstacle else ""
         slow = ", which may only be slow," if self._question.symptom == "hang" else ""
         return (
             f"The executor finds nothing wrong with it{slow}{at}: what depends on luck, as some races do,"
-            " or on what it does not model is not to be seen there"
+            f" or on what it does not model is not to be seen there{elsewhere}"
         )
 
     def _look(

@@ -14,7 +14,7 @@ from gpuprof.kernels.kernel import Kernel
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.kernels.shape import MAX_THREADS_PER_BLOCK, check_block
 from gpuprof.operation import Operation, ReferenceDeclaration
-from gpuprof.problems.dtypes import RUN_TYPES, largest
+from gpuprof.problems.dtypes import RUN_TYPES, largest, run_type
 from gpuprof.problems.formulas import ExpressionError
 from gpuprof.problems.problem import Problem
 from gpuprof.results import ProblemRecord, size_label
@@ -185,14 +185,15 @@ def make_request(
         selections: What to run; the whole ladder when empty.
         sizes: Each one's extents.
         blocks: As in `Request`; a kernel that was selected must be able to run with each.
-        dtype: The run's element type.
+        dtype: The run's element type: `f32`, or `float32` as reports print it.
         scalars: As in `Request`.
         references: As in `Request`.
 
     Raises:
         InputError: One of them makes no sense; the message says which, and why.
     """
-    if dtype not in RUN_TYPES:
+    kind = run_type(dtype)
+    if kind is None:
         fix = did_you_mean(dtype, RUN_TYPES, f"Choose one of {', '.join(RUN_TYPES)}.")
         raise InputError(f"{dtype!r} is not a type of a run.", fix=fix)
     operation = ladder.operation
@@ -212,8 +213,8 @@ def make_request(
         selections=chosen,
         sizes=tuple(dict.fromkeys(sizes)),
         blocks=tuple(dict.fromkeys(blocks)),
-        dtype=dtype,
-        scalars=_checked_scalars(operation, scalars or {}, dtype),
+        dtype=kind,
+        scalars=_checked_scalars(operation, scalars or {}, kind),
         references=tuple(references),
     )
     _check_sizes(request)

@@ -51,6 +51,11 @@ RUN_TYPES = ("f32", "f64", "f16", "bf16")
 _OF_ML_DTYPES = ("bf16",)
 
 
+def run_type(name: str) -> str | None:
+    """The type of a run that a name stands for, its own or the one that reports print; None for no such."""
+    return next((kind for kind in RUN_TYPES if name in (kind, ELEMENT_TYPES[kind].name)), None)
+
+
 def integer_range(dtype: str) -> tuple[int, int]:
     """The least and the greatest value of a type of integers."""
     bits = 8 * ELEMENT_TYPES[dtype].nbytes

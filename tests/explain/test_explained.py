@@ -7,6 +7,7 @@ from planted_kernels import FOLDER, PLANTED, SIZE, check_explanation
 
 import gpuprof
 from gpuprof.kernels.paths import Source, ladder_of
+from gpuprof.measure import explain
 from gpuprof.schema import to_json
 
 SIZES = tuple(map(int, SIZE.split("x")))
@@ -105,6 +106,15 @@ def test_what_is_not_modelled_is_named(ladder, explained):
         ("y[i] =", 'asm volatile("isspacep.cluster.foo p, %0;" :: "l"(x));\n    y[i] ='),
     )
     explanation, why_not = explained(strange, "fault_strange", SIZES, "fault")
+    assert explanation is None
+    assert why_not.startswith("The executor cannot tell why: ")
+
+
+def test_nothing_is_said_to_be_right_that_did_not_run(ladder, explained, monkeypatch):
+    right = changed(ladder, "wrong_value", "right", ("row == 3 && column == 7 ? 5 : ", ""))
+    monkeypatch.setattr(explain, "smaller_problems", lambda problem: [])
+    monkeypatch.setattr(explain, "_MOST_BYTES", 1)
+    explanation, why_not = explained(right, "right", SIZES, "wrong")
     assert explanation is None
     assert why_not.startswith("The executor cannot tell why: ")
 

@@ -5,6 +5,7 @@
 import csv
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -51,6 +52,29 @@ def test_the_page_goes_to_standard_output_byte_for_byte(measured):
     assert done.stderr == b""
     assert gpuprof("report", "r.json", "-q", "-o", "r.html", cwd=measured).returncode == ExitCode.OK
     assert done.stdout == (measured / "r.html").read_bytes()
+
+
+@pytest.mark.parametrize(("option", "name"), [("--json", "results.json"), ("--html", "report.html")])
+def test_a_run_prints_the_file_that_standard_output_is_named_for(tmp_path, option, name):
+    done = gpuprof(*TINY[:-1], option, "-", "-o", "out", cwd=tmp_path)
+    assert done.returncode == ExitCode.OK
+    assert done.stdout == (tmp_path / "out" / name).read_text(encoding="utf-8")
+    assert "Wrote out/results.json\nWrote out/report.html" in done.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("name", "environment"),
+    [("grün.cu", {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}), (b"gr\xfcn.cu", {})],
+    ids=["another encoding of names", "bytes that are none"],
+)
+def test_a_name_that_is_not_in_the_systems_encoding_is_a_name(tmp_path, name, environment):
+    path = write_transpose_kernel(tmp_path, "k_good").rename(tmp_path / os.fsdecode(name))
+    command = ("run", os.fsencode(path.name), "--sizes", "64", "--device", "none", "-o", "out")
+    done = gpuprof(*command, cwd=tmp_path, environment=environment)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == ExitCode.OK
+    assert read_run(tmp_path / "out" / "report.html").cases == read_run(tmp_path / "out").cases
 
 
 def test_markdown_goes_to_a_file(measured):

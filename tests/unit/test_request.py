@@ -3,6 +3,7 @@
 """Sizes, blocks and kernels as a user types them, and the plan that follows from them."""
 
 import math
+import re
 import tomllib
 
 import pytest
@@ -268,6 +269,29 @@ def test_block_that_no_kernel_can_take_is_refused():
     kernels = tuple(kernel for kernel in ladder("gemm") if kernel.id == "reg_2x1")
     with pytest.raises(InputError, match="reg_2x1 runs with block"):
         make_request(Ladder(shipped_operation("gemm"), kernels), sizes=[(8, 8, 8)], blocks=[(16, 16, 1)])
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("float32", "f32"), ("float64", "f64"), ("bfloat16", "bf16")])
+def test_type_is_taken_as_reports_print_it(dtype, kind):
+    assert request("gemm", ["naive"], dtype=dtype) == request("gemm", ["naive"], dtype=kind)
+
+
+@pytest.mark.parametrize(
+    ("op", "block", "fix"),
+    [
+        ("transpose", "32,32", "Write 32x32 for one block of that shape, or 32x1."),
+        ("transpose", "32,8", "Write 32x8 for one block of that shape, or 32x1,8x1."),
+        ("reduce", "128,128", "Write 128x128"),
+    ],
+)
+def test_block_that_is_typed_as_a_list_is_not_run_as_rows(op, block, fix):
+    with pytest.raises(InputError, match=re.escape(fix)):
+        request(op, block=block)
+
+
+def test_lists_of_rows_are_blocks():
+    assert request("reduce", block="128,256").blocks == ((128, 1, 1), (256, 1, 1))
+    assert request("transpose", ["naive_row"], block="32x1,8x1").blocks == ((32, 1, 1), (8, 1, 1))
 
 
 @pytest.mark.parametrize("dtype", ["f8", "F32", "float", "real", ""])

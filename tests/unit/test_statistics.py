@@ -168,11 +168,22 @@ def test_disturbed_batches_do_not_make_a_median_precise():
     assert (len(sampled.kept), sampled.dropped) == (10, 30)
 
 
-@pytest.mark.parametrize("launch_us", [1e5, 1e6, 1e8])
-def test_slow_launch_still_gets_three_samples_and_not_many_more(launch_us):
+@pytest.mark.parametrize("max_batch", [1, 4, 100])
+@pytest.mark.parametrize(("launch_us", "samples"), [(5e4, 6), (1e5, 6), (1e6, 6), (1e8, 3)])
+def test_slow_launch_is_sampled_until_there_is_an_interval_unless_that_takes_too_long(
+    launch_us, samples, max_batch
+):
     gpu = Gpu(lambda i: launch_us)
-    sampled = sample_until(gpu, launch_us, Budget(seconds=0.2), max_batch=100)
-    assert len(sampled.kept) == 3
+    sampled = sample_until(gpu, launch_us, Budget(seconds=0.2), max_batch)
+    assert len(sampled.kept) == samples
+    assert (summarise(sampled.kept).ci95_rel is not None) == (samples == 6)
+
+
+def test_samples_that_are_set_aside_are_made_up_for_but_not_for_ever():
+    gpu = Gpu(lambda i: 1e5, clean=lambda batch: batch > 0)
+    assert len(sample_until(gpu, 1e5, Budget(seconds=0.2), max_batch=3).kept) == 6
+    hot = Gpu(lambda i: 1e5, clean=lambda batch: False)
+    assert sample_until(hot, 1e5, Budget(seconds=0.2), max_batch=3).throttled == 12
 
 
 def test_fast_launch_is_taken_in_large_batches():

@@ -11,6 +11,8 @@ import pytest
 from gpuprof.errors import ExitCode
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 FULL = "gpuprof: Cannot write to standard output: No space left on device.\n"
 TINY = "transpose -k naive_row --sizes 64 --device none -o out"
 NAME = os.fsdecode(b"caf\xe9")
