@@ -7,6 +7,7 @@ ignores exceptions. A request to end is noted instead, and the places that wait 
 This module must be in force before anything else is loaded, so that it imports next to nothing.
 """
 
+import fcntl
 import os
 import signal
 import time
@@ -56,7 +57,11 @@ def install() -> None:
     Python runs handlers between two of its own instructions, so that several signals may wait while a library
     works; what it writes to this pipe when each one arrives keeps their order.
     """
-    _requests.arrivals, told = os.pipe()
+    ends = os.pipe()
+    # Not in the place of a standard stream that the shell closed.
+    _requests.arrivals, told = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3) for end in ends)
+    for end in ends:
+        os.close(end)
     for end in (_requests.arrivals, told):
         os.set_blocking(end, False)
     signal.set_wakeup_fd(told, warn_on_full_buffer=False)

@@ -130,14 +130,14 @@ def gpuprof(
     """Run the command line in a process of its own, which starts from nothing where Python is told how to."""
     told = {**os.environ, **(environment or {})}
     if not any(name.startswith("PYTHON") for name in environment or ()):
-        return command_server().run(list(map(os.fsdecode, arguments)), cwd, told, 120)
+        return command_server().run(list(map(os.fsdecode, arguments)), cwd, told, 600)
     return subprocess.run(
         [sys.executable, "-m", "gpuprof", *arguments],
         cwd=cwd,
         env=told,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
