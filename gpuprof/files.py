@@ -46,29 +46,36 @@ def replace_text(path: Path, text: str) -> None:
         raise
 
 
-def read_input(path: Path, encoding: str = "utf-8-sig") -> str:
+class NotOwn(PermissionError):
+    """A file belongs neither to this user nor to the administrator."""
+
+
+def read_input(path: Path, encoding: str = "utf-8-sig", *, own: bool = False) -> str:
     """The text of a file that a person wrote, its lines ended by line feeds.
 
     Raises:
         OSError: As `read_content` does.
         UnicodeDecodeError: It is no text.
     """
-    text = read_content(path).decode(encoding)
+    text = read_content(path, own=own).decode(encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def read_content(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> bytes:
+def read_content(path: Path, most_bytes: int = MOST_TEXT_BYTES, *, own: bool = False) -> bytes:
     """All of a file, as long as it is when it is opened: the one way in for what may be a stranger's.
 
     Pipes and devices are refused: their content need have no end, and a pipe may never begin.
 
     Raises:
+        NotOwn: It must be this user's `own`, and is another's.
         OSError: It cannot be read, is no regular file, or holds more than `most_bytes`.
     """
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         state = os.fstat(file.fileno())
         if not stat.S_ISREG(state.st_mode):
             raise OSError(errno.EINVAL, "it is a device, a pipe or a folder, no file", os.fspath(path))
+        if own and state.st_uid not in (os.geteuid(), 0):
+            raise NotOwn(errno.EPERM, "it belongs to another user", os.fspath(path))
         # A run may be appending to it. Files that the system makes up have no size.
         content = file.read(state.st_size if 0 < state.st_size <= most_bytes else most_bytes + 1)
     if len(content) > most_bytes:

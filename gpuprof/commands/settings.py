@@ -2,14 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`[tool.gpuprof]` of a pyproject.toml: defaults of a project for the options of commands.
 
-The nearest such table holds, of the working directory or of a folder above it. A key is an option's long name
-without its dashes; `[tool.gpuprof.COMMAND]` is for one command. What the command line says wins.
+The nearest such table holds, of the working directory or of a folder above it up to the root of its
+repository. A key is an option's long name without its dashes; `[tool.gpuprof.COMMAND]` is for one command.
+What the command line says wins.
+
+Whoever wrote the repository wrote the file: it says how to measure, and neither runs a program, connects to a
+machine, nor names a place outside of the project.
 """
 
 import os
 import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,22 +24,27 @@ from typer.core import TyperCommand
 
 from gpuprof.console import tell
 from gpuprof.errors import PATH_ERRORS, InputError, did_you_mean
-from gpuprof.files import read_input
+from gpuprof.files import NotOwn, read_input
 
 FILE_NAME = "pyproject.toml"
 _TABLE = "tool.gpuprof"
-#: What a person decides for one run: a project that decided it would lose files, or write into one place.
+#: What a person decides for one run, and why; so are options that name a file.
 _NEVER = {
-    "force": "--force replaces files: it is for the command line only.",
-    "json": "--json names one run's file: it is for the command line only.",
-    "html": "--html names one run's file: it is for the command line only.",
-    "csv": "--csv names one run's file: it is for the command line only.",
-    "resume": "--resume names one run: it is for the command line only.",
-    "help": "--help is for the command line only.",
+    "against": "--against names one comparison",
+    "cluster": "whoever answers at a --cluster runs programs here",
+    "force": "--force replaces files",
+    "from": "--from names a file",
+    "help": "--help is no setting",
+    "into": "--into changes a file",
+    "open": "--open starts a program",
+    "resume": "--resume names one run",
+    "write": "--write changes files",
 }
 
-#: Folders, which stand beside the file that names them wherever the command runs.
+#: Folders, which stand beside the file that names them wherever the command runs, or below.
 _FOLDERS = ("include", "output")
+#: Names of options that name a file, of whichever command.
+_NAME_A_FILE = ("csv", "html", "json", "junit", "markdown", "ncu-path")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +142,12 @@ def settings_as_arguments(context: Any) -> tuple[str, ...]:
 def _nearest_table() -> tuple[Path, Mapping[str, Any]] | None:
     for folder in _folders():
         path = folder / FILE_NAME
-        try:
-            text = read_input(path)
-        except PATH_ERRORS:
-            continue
+        text = _text_of(path)
         if "gpuprof" not in text:  # somebody else's file, whatever ails it
             continue
         try:
             table = tomllib.loads(text).get("tool", {}).get("gpuprof")
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InputError(f"{_shown(path)} is not valid TOML: {error}.") from error
         if isinstance(table, Mapping):
             return path, table
@@ -149,12 +156,28 @@ def _nearest_table() -> tuple[Path, Mapping[str, Any]] | None:
     return None
 
 
+def _text_of(path: Path) -> str:
+    """A project's file; empty where there is none that is this user's or the administrator's."""
+    try:
+        return read_input(path, own=True)
+    except NotOwn:
+        with suppress(*PATH_ERRORS):
+            if "gpuprof" in read_input(path):
+                tell(f"{_shown(path)} belongs to another user: what it says of gpuprof is ignored.")
+    except PATH_ERRORS:
+        pass
+    return ""
+
+
 def _folders() -> Iterator[Path]:
+    """The working directory, and those above it that belong to the same repository."""
     try:
         here = Path.cwd()
+        above = (here, *here.parents)
+        root = next((folder for folder in above if (folder / ".git").exists()), here)
     except PATH_ERRORS:  # the working directory is gone
         return
-    yield from (here, *here.parents)
+    yield from above[: above.index(root) + 1]
 
 
 def _check_command(
@@ -172,8 +195,10 @@ def _check_command(
 
 
 def _unknown(path: Path, table: str, key: str, known: Any) -> InputError:
-    if key in _NEVER:
-        return InputError(f"{_shown(path)}: [{table}] holds {key}. {_NEVER[key]}", fix="Take it out.")
+    if key in _NEVER or key in _NAME_A_FILE:
+        why = _NEVER.get(key, f"--{key} names a file")
+        what = f"{_shown(path)}: [{table}] holds {key}. It is for the command line only: {why}."
+        return InputError(what, fix="Take it out.")
     return InputError(
         f"{_shown(path)}: [{table}] has an unknown key {key!r}.",
         fix=did_you_mean(key, known, "A key is an option's long name, for example device."),
@@ -187,6 +212,7 @@ def _options(command: Any) -> dict[str, Any]:
         for parameter in command.params
         for option in parameter.opts
         if option.startswith("--") and option.removeprefix("--") not in _NEVER
+        if parameter.name in _FOLDERS or "FILE" not in (parameter.metavar or "")
     }
 
 
@@ -205,8 +231,27 @@ def _checked(path: Path, key: str, value: Any, parameter: Any) -> Any:
     if any(isinstance(item, bool) or not isinstance(item, str | int | float) for item in listed):
         raise InputError(f"{where} is neither text nor a number.", fix=f"Write what --{key} takes.")
     if parameter.name in _FOLDERS:
-        listed = [os.path.join(path.parent, str(item)) for item in listed]
+        listed = [_below(path, key, str(item)) for item in listed]
     return [str(item) for item in listed] if parameter.multiple else ",".join(map(str, listed))
+
+
+def _below(path: Path, key: str, item: str) -> str:
+    """A folder of the project's.
+
+    Raises:
+        InputError: It leads out of the project.
+    """
+    place = os.path.join(path.parent, item)
+    try:
+        within = Path(place).resolve().is_relative_to(path.parent.resolve())
+    except PATH_ERRORS:
+        within = False
+    if not within:
+        raise InputError(
+            f"{_shown(path)}: {key} of [{_TABLE}] is {item!r}, which is outside of the file's folder.",
+            fix=f"Type it on the command line: --{key}.",
+        )
+    return place
 
 
 #: What says how to measure; a comparison of results files measures nothing.
@@ -218,7 +263,7 @@ _GIVES_WAY: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("device", lambda context: _typed_by_hand(context, "arch")),
     ("arch", lambda context: _typed_by_hand(context, "device")),
     # Without effect, which a command line that asked for them would be told.
-    *((name, lambda context: not context.params["ncu"]) for name in ("ncu_set", "ncu_clocks", "ncu_path")),
+    *((name, lambda context: not context.params["ncu"]) for name in ("ncu_set", "ncu_clocks")),
     *((name, lambda context: not _has_own_kernels(context.params)) for name in ("include", "define")),
     *((name, lambda context: _only_reads(context.params)) for name in _MEASURING),
 )

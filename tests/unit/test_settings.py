@@ -14,6 +14,9 @@ TINY = ("transpose", "--quiet")
 
 
 def settings(folder, text):
+    """A project's file at the root of its repository, or in a folder of it."""
+    if not (folder.parent / ".git").exists():
+        (folder / ".git").mkdir(exist_ok=True)
     (folder / "pyproject.toml").write_text(f"[project]\nname = 'mine'\n\n{text}")
 
 
@@ -124,8 +127,8 @@ def test_the_nearest_table_holds(tmp_path):
         ),
         (
             "[tool.gpuprof]\nforce = true\n",
-            "pyproject.toml: [tool.gpuprof] holds force. --force replaces files: it is for the command line"
-            " only.\n  Take it out.\n",
+            "pyproject.toml: [tool.gpuprof] holds force. It is for the command line only: --force replaces"
+            " files.\n  Take it out.\n",
         ),
         (
             "[tool.gpuprof]\nlines = 3\n",
