@@ -3,11 +3,8 @@
 """Compare the working tree with a revision of its repository: both versions measured in turns."""
 
 import os
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +15,12 @@ from gpuprof.commands.compare_runs import Outputs, show
 from gpuprof.commands.output import print_written
 from gpuprof.commands.profile import exit_code
 from gpuprof.commands.progress import watch
+from gpuprof.commands.repository import Repository
 from gpuprof.commands.resuming import how_to_go_on
 from gpuprof.commands.texts import build_request
 from gpuprof.console import tell
-from gpuprof.errors import ExitCode, InputError, ToolError
-from gpuprof.kernels.catalog import Ladder, shipped_names
+from gpuprof.errors import ExitCode, InputError
+from gpuprof.kernels.catalog import Ladder
 from gpuprof.kernels.paths import ladder_of
 from gpuprof.kernels.preprocessing import NOTHING, Preprocessing
 from gpuprof.measure.case import Case
@@ -30,16 +28,10 @@ from gpuprof.measure.interleaved import measure_in_turns
 from gpuprof.measure.protocol import Opened
 from gpuprof.measure.request import Request, Selection
 from gpuprof.measure.run import Progress, RunOptions
-from gpuprof.problems.declaration import FILE_NAME
 from gpuprof.results import Measurement, Run
 
 if TYPE_CHECKING:
     from gpuprof.comparison.gates import Gate
-
-#: Where gpuprof's own ladders stand in a checkout of it.
-_OWN_LADDERS = Path("gpuprof", "kernels")
-#: Longest that git may take.
-_GIT_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +87,11 @@ def compare_against(
         The command's exit status.
     """
     signals.postpone()
-    repository = _Repository.around(wanted.paths)
+    repository = Repository.around(wanted.paths)
     outputs = place.check(outputs)
     commit = repository.commit(revision)
-    with repository.checked_out(commit) as checkout:
+    folders = _typed_within(repository, wanted.command)
+    with repository.version(commit, folders.values()) as checkout:
         requests = _requests(repository, wanted, checkout, revision)
         base, new = place.finished(requests, options) or _measured(requests, options, place, outputs, quiet)
     return _told(revision, commit, (base, new), place, gates, outputs, strict=strict, quiet=quiet)
@@ -142,7 +135,7 @@ def _told(
 
 
 def _requests(
-    repository: "_Repository", wanted: Wanted, checkout: Path, revision: str
+    repository: Repository, wanted: Wanted, checkout: Path, revision: str
 ) -> tuple[Request, Request]:
     """What to measure of the base, and of the working tree."""
     here = [repository.root / path for path in repository.paths]
@@ -153,7 +146,10 @@ def _requests(
                 f"There is no {path} at {revision}.", fix="Name what both versions have, or another revision."
             )
     new = _request(ladder_of(here, command=wanted.command), wanted)
-    base_ladder = _ladder_at(there, checkout, wanted, revision)
+    folders = _typed_within(repository, wanted.command)
+    old_folders = (checkout / folders[path] if path in folders else path for path in wanted.command.include)
+    command = replace(wanted.command, include=tuple(old_folders))
+    base_ladder = _ladder_at(there, checkout, command, revision)
     if base_ladder.operation.name != new.operation.name:
         raise InputError(
             f"At {revision} it is the operation {base_ladder.operation.name}, here {new.operation.name}.",
@@ -173,10 +169,20 @@ def _requests(
     return replace(new, ladder=base_ladder, selections=selections), new
 
 
-def _ladder_at(paths: list[Path], checkout: Path, wanted: Wanted, revision: str) -> Ladder:
+def _typed_within(repository: Repository, command: Preprocessing) -> Mapping[Path, Path]:
+    """The folders of `-I` that are the repository's, from its root: each version has its own."""
+    resolved = {path: path.resolve() for path in command.include}
+    return {
+        path: place.relative_to(repository.root)
+        for path, place in resolved.items()
+        if place.is_relative_to(repository.root)
+    }
+
+
+def _ladder_at(paths: list[Path], checkout: Path, command: Preprocessing, revision: str) -> Ladder:
     """The kernels at a revision; what ails them is told by the names that they have in the repository."""
     try:
-        return ladder_of(paths, command=wanted.command)
+        return ladder_of(paths, command=command)
     except InputError as error:
         what = error.what.replace(f"{checkout}{os.sep}", "")
         raise InputError(
@@ -230,115 +236,3 @@ class _Both:
     def profiling(self, case: Case) -> None:
         """Nsight Compute turns to a case."""
         self._shown.profiling(case)
-
-
-@dataclass(frozen=True, slots=True)
-class _Repository:
-    """The git repository that kernels are in.
-
-    Args:
-        root: Its working tree.
-        paths: The kernels' folders and files, from there.
-    """
-
-    root: Path
-    paths: tuple[Path, ...]
-
-    @classmethod
-    def around(cls, wanted: Sequence[Path]) -> "_Repository":
-        """The one repository of several paths; a lone name may be an operation of a gpuprof checkout."""
-        if not wanted:
-            raise InputError(
-                "There is nothing to measure.", fix="Name a folder or .cu files after --against REVISION."
-            )
-        if len(wanted) == 1 and str(wanted[0]) in shipped_names() and not wanted[0].exists():
-            root = Path(_git(Path(), "rev-parse", "--show-toplevel"))
-            own = _OWN_LADDERS / wanted[0]
-            if not (root / own / FILE_NAME).exists():
-                raise InputError(
-                    f"{wanted[0]} comes with gpuprof, and this is no checkout of gpuprof's repository.",
-                    fix="--against is for kernels in a git repository: name their folder, or .cu files.",
-                )
-            return cls(root, (own,))
-        roots, paths = set(), []
-        for path in wanted:
-            if not path.exists():
-                raise InputError(
-                    f"There is no {path}.", fix="Name a folder with operation.toml, or .cu files."
-                )
-            resolved = path.resolve()
-            root = Path(
-                _git(resolved if resolved.is_dir() else resolved.parent, "rev-parse", "--show-toplevel")
-            )
-            roots.add(root)
-            paths.append(resolved.relative_to(root.resolve()))
-        if len(roots) > 1:
-            raise InputError(
-                "These paths are in several git repositories.", fix="Compare kernels of one repository."
-            )
-        return cls(roots.pop(), tuple(paths))
-
-    def commit(self, revision: str) -> str:
-        """The commit that a revision names.
-
-        Raises:
-            InputError: There is none.
-        """
-        try:
-            return _git(
-                self.root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
-            )
-        except InputError as error:
-            raise InputError(
-                f"{revision!r} names no commit of {self.root}.",
-                fix="Name a commit, branch or tag; a shallow clone may have to fetch it first.",
-            ) from error
-
-    @contextmanager
-    def checked_out(self, commit: str) -> Iterator[Path]:
-        """A folder that holds the commit, for the length of a comparison.
-
-        The repository knows nothing of it: a kill leaves nothing behind there.
-        """
-        with tempfile.TemporaryDirectory(prefix="gpuprof-base-") as scratch:
-            checkout, index = Path(scratch, "tree"), Path(scratch, "index")
-            _git(self.root, "read-tree", commit, index=index)
-            _git(self.root, "checkout-index", "--all", f"--prefix={checkout}{os.sep}", index=index)
-            yield checkout
-
-
-def _git(where: Path, *arguments: str, index: Path | None = None) -> str:
-    """What a git command prints; hooks of the repository do not run.
-
-    Args:
-        where: A folder of the repository.
-        arguments: The command.
-        index: The index to use in the place of the repository's.
-
-    Raises:
-        InputError: It fails, as it does outside of a repository.
-        ToolError: There is no git, or it does not end.
-    """
-    command = ["git", "-C", str(where), "-c", "core.hooksPath=/dev/null", *arguments]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_GIT_TIMEOUT_S,
-            # Within a hook git says where its repository is, which need not be that of the kernels.
-            env={
-                **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
-                **({} if index is None else {"GIT_INDEX_FILE": str(index)}),
-            },
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise ToolError("--against needs git, which was not found.", fix="Install git.") from error
-    except subprocess.TimeoutExpired as error:
-        raise ToolError(f"git {arguments[0]} does not end.", fix="Look at the repository.") from error
-    if done.returncode:
-        why = done.stderr.strip().splitlines()[-1:] or [f"status {done.returncode}"]
-        raise InputError(f"git {arguments[0]} failed: {why[0]}.", fix="--against needs a git repository.")
-    return done.stdout.strip()

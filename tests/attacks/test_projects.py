@@ -3,16 +3,22 @@
 """A repository from anybody: what its settings and its git configuration can make a command do."""
 
 import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 import typer
 from unit_support import gpuprof
 
 from gpuprof.cli import app
+from gpuprof.commands import repository as repository_module
 from gpuprof.commands import settings
+from gpuprof.commands.repository import Repository
 from gpuprof.commands.settings import ConfiguredCommand, find_settings, siblings_of
 from gpuprof.errors import ExitCode, InputError
 
+OWN = Path(__file__).parents[2] / "samples" / "own" / "histogram"
 COMMANDS = typer.main.get_command(app).commands
 #: Every option that a project may set for some command. None runs, connects, replaces or names a file.
 SETTABLE = {
@@ -126,3 +132,123 @@ def test_what_is_no_file_of_settings_is_neither_waited_for_nor_read_to_its_end(t
         os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
     monkeypatch.chdir(tmp_path)
     assert found() is None
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    command = ["git", *identity, *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with a ladder, and where a program that its configuration names would leave a mark."""
+    root = tmp_path / "theirs"
+    shutil.copytree(OWN, root / "ops")
+    (root / "ops" / "lib.h").write_text("// at first\n")
+    (root / "ops" / "out.h").symlink_to("../../secret.h")
+    (root / "ops" / "in.h").symlink_to("lib.h")
+    (root / ".gitattributes").write_text("*.cu filter=evil\n*.toml filter=evil\n")
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", "-A")
+    git(root, "commit", "-q", "-m", "first")
+    (root / "ops" / "lib.h").write_text("// changed\n")
+    evil = root / "evil.sh"
+    evil.write_text(f"#!/bin/sh\necho $0 $* >> '{tmp_path}/mark'\ncat\n")
+    evil.chmod(0o755)
+    (root / ".git" / "hooks").mkdir(exist_ok=True)
+    shutil.copy(evil, root / ".git" / "hooks" / "post-index-change")
+    for key in (
+        "core.fsmonitor",
+        "filter.evil.smudge",
+        "filter.evil.process",
+        "core.pager",
+        "core.sshCommand",
+    ):
+        git(root, "config", key, str(evil))
+    return root
+
+
+def test_a_comparison_with_a_revision_runs_nothing_of_the_repositorys_configuration(repository):
+    what = (
+        "compare",
+        "--against",
+        "HEAD",
+        "ops",
+        "-k",
+        "global_atomics",
+        "--sizes",
+        "256",
+        "-q",
+        "-o",
+        "out",
+    )
+    process = gpuprof(*what, "--device", "sim:h200", "--rounds", "1", cwd=repository)
+    assert process.returncode == 0, process.stderr
+    assert not (repository.parent / "mark").exists(), (repository.parent / "mark").read_text()
+
+
+def version_of(root, revision="HEAD", folders=()):
+    """The files of a version, by their names."""
+    here = Repository.around([root / "ops"])
+    with here.version(here.commit(revision), folders) as folder:
+        return {
+            str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if not path.is_dir()
+        }
+
+
+def test_a_version_is_what_git_keeps_without_links_out_of_it(repository):
+    (repository.parent / "secret.h").write_text("SECRET")
+    files = version_of(repository)
+    assert files["ops/lib.h"] == files["ops/in.h"] == "// at first\n"
+    assert files["ops/operation.toml"] == (repository / "ops" / "operation.toml").read_text()
+    assert "ops/out.h" not in files
+    assert {name.partition("/")[0] for name in files} == {"ops"}
+    assert not (repository.parent / "mark").exists()
+
+
+def test_a_replaced_object_is_not_taken_for_the_one_that_was_committed(repository):
+    old = git(repository, "rev-parse", "HEAD:ops/lib.h").strip()
+    new = git(repository, "hash-object", "-w", "--no-filters", "ops/lib.h").strip()
+    git(repository, "replace", old, new)
+    assert version_of(repository)["ops/lib.h"] == "// at first\n"
+
+
+def test_what_a_partial_clone_lacks_is_not_fetched(repository):
+    lacking = git(repository, "rev-parse", "HEAD:ops/lib.h").strip()
+    (repository / ".git" / "objects" / lacking[:2] / lacking[2:]).unlink()
+    for key, value in (
+        *(("core.repositoryFormatVersion", "1"), ("extensions.partialClone", "origin")),
+        *(("remote.origin.promisor", "true"), ("protocol.ext.allow", "always")),
+        ("remote.origin.url", f"ext::{repository}/evil.sh"),
+    ):
+        git(repository, "config", key, value)
+    with pytest.raises(InputError, match="lacks a file of that version"):
+        version_of(repository)
+    assert not (repository.parent / "mark").exists()
+
+
+def test_a_tree_with_names_that_lead_out_is_not_followed(repository):
+    blob = git(repository, "rev-parse", "HEAD:ops/lib.h").strip()
+    entry = b"100644 ../../../escaped.h\0" + bytes.fromhex(blob)
+    command = ["git", "hash-object", "-t", "tree", "-w", "--stdin", "--literally"]
+    done = subprocess.run(command, cwd=repository, input=entry, capture_output=True, check=True, timeout=60)
+    outer = f"040000 tree {done.stdout.decode().strip()}\tops\n".encode()
+    done = subprocess.run(
+        ["git", "mktree"], cwd=repository, input=outer, capture_output=True, check=True, timeout=60
+    )
+    commit = git(repository, "commit-tree", "-m", "x", done.stdout.decode().strip()).strip()
+    assert version_of(repository, commit) == {}
+    assert not list(repository.parent.glob("**/escaped.h"))
+
+
+def test_too_much_is_refused(repository, monkeypatch):
+    monkeypatch.setattr(repository_module, "_MOST_BYTES", 100)
+    with pytest.raises(InputError, match="is larger than"):
+        version_of(repository)
+
+
+def test_a_working_tree_that_is_said_to_be_elsewhere_is_a_sentence(repository):
+    git(repository, "config", "core.worktree", "/usr")
+    with pytest.raises(InputError, match="is not in the working tree"):
+        Repository.around([repository / "ops"])

@@ -1,0 +1,250 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A git repository of anybody, of which objects are read and nothing of its configuration runs."""
+
+import os
+import posixpath
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from threading import Timer
+from typing import IO
+
+from gpuprof.errors import PATH_ERRORS, InputError, ToolError
+from gpuprof.kernels.catalog import shipped_names
+from gpuprof.problems.declaration import FILE_NAME
+
+#: Where gpuprof's own ladders stand in a checkout of it.
+_OWN_LADDERS = Path("gpuprof", "kernels")
+#: Longest that git may take.
+_GIT_TIMEOUT_S = 120.0
+#: Files of one version, and their bytes, that are no longer a folder of kernels.
+_MOST_FILES = 20_000
+_MOST_BYTES = 256 << 20
+_NOT_IN_ONE = "--against needs a git repository."
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The git repository that kernels are in.
+
+    Args:
+        root: Its working tree.
+        paths: The kernels' folders and files, from there.
+    """
+
+    root: Path
+    paths: tuple[Path, ...]
+
+    @classmethod
+    def around(cls, wanted: Sequence[Path]) -> "Repository":
+        """The one repository of several paths; a lone name may be an operation of a gpuprof checkout.
+
+        Raises:
+            InputError: There is no such path, or not one repository.
+            ToolError: There is no git.
+        """
+        if not wanted:
+            raise InputError(
+                "There is nothing to measure.", fix="Name a folder or .cu files after --against REVISION."
+            )
+        if len(wanted) == 1 and str(wanted[0]) in shipped_names() and not wanted[0].exists():
+            root = _root_of(Path())
+            own = _OWN_LADDERS / wanted[0]
+            if not (root / own / FILE_NAME).exists():
+                raise InputError(
+                    f"{wanted[0]} comes with gpuprof, and this is no checkout of gpuprof's repository.",
+                    fix="--against is for kernels in a git repository: name their folder, or .cu files.",
+                )
+            return cls(root, (own,))
+        roots, paths = set(), []
+        for path in wanted:
+            if not path.exists():
+                raise InputError(
+                    f"There is no {path}.", fix="Name a folder with operation.toml, or .cu files."
+                )
+            resolved = path.resolve()
+            root = _root_of(resolved if resolved.is_dir() else resolved.parent)
+            if not resolved.is_relative_to(root):
+                raise InputError(f"{path} is not in the working tree {root} of its repository.")
+            roots.add(root)
+            paths.append(resolved.relative_to(root))
+        if len(roots) > 1:
+            raise InputError(
+                "These paths are in several git repositories.", fix="Compare kernels of one repository."
+            )
+        return cls(roots.pop(), tuple(paths))
+
+    def commit(self, revision: str) -> str:
+        """The commit that a revision names.
+
+        Raises:
+            InputError: There is none.
+        """
+        try:
+            arguments = ("--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+            return _text(_git(self.root, "rev-parse", *arguments))
+        except InputError as error:
+            raise InputError(
+                f"{revision!r} names no commit of {self.root}.",
+                fix="Name a commit, branch or tag; a shallow clone may have to fetch it first.",
+            ) from error
+
+    @contextmanager
+    def version(self, commit: str, folders: Iterable[Path]) -> Iterator[Path]:
+        """The kernels' folders as a commit has them, for the length of a comparison.
+
+        Files are as git keeps them: no filter runs. Links that lead out of the version are left out. The
+        repository knows nothing of it: a kill leaves nothing behind there.
+
+        Args:
+            commit: The commit.
+            folders: Other folders of the repository, from its root, that are wanted too.
+
+        Raises:
+            InputError: It holds too much.
+        """
+        kernels = (path.parent if path.suffix == ".cu" else path for path in self.paths)
+        wanted = [PurePosixPath(path) for path in (*kernels, *folders)]
+        with tempfile.TemporaryDirectory(prefix="gpuprof-base-") as scratch:
+            _write_version(self.root, commit, wanted, Path(scratch))
+            yield Path(scratch)
+
+
+def _write_version(root: Path, commit: str, wanted: Sequence[PurePosixPath], folder: Path) -> None:
+    files: dict[PurePosixPath, str] = {}
+    links: dict[PurePosixPath, str] = {}
+    for entry in _git(root, "ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
+        if not entry:
+            continue
+        head, _, name = entry.partition(b"\t")
+        mode, _, identity = head.decode().split(" ")
+        path = PurePosixPath(os.fsdecode(name))
+        if path.is_absolute() or ".." in path.parts or not any(map(path.is_relative_to, wanted)):
+            continue
+        if stat.S_ISREG(int(mode, 8)):
+            files[path] = identity
+        elif stat.S_ISLNK(int(mode, 8)):
+            links[path] = identity
+    if len(files) + len(links) > _MOST_FILES:
+        raise InputError(
+            f"That version of these folders holds more than {_MOST_FILES} files.",
+            fix="Name the folder of the kernels alone.",
+        )
+    contents = _contents(root, {*files.values(), *links.values()})
+    try:
+        for path, identity in files.items():
+            place = folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(contents[identity])
+        for path, identity in links.items():  # last: nothing is written through one
+            target = os.fsdecode(contents[identity])
+            leads = posixpath.normpath(path.parent / target)
+            if not target.startswith("/") and leads.partition("/")[0] != "..":
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).symlink_to(target)
+    except PATH_ERRORS as error:
+        raise InputError(f"That version cannot be written here: {error}.") from error
+
+
+def _contents(root: Path, identities: Iterable[str]) -> Mapping[str, bytes]:
+    """What objects hold, by their names."""
+    contents: dict[str, bytes] = {}
+    with subprocess.Popen(
+        _command(root, "cat-file", "--batch"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
+    ) as process:
+        patience = Timer(_GIT_TIMEOUT_S, process.kill)
+        patience.daemon = True
+        patience.start()
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            left = _MOST_BYTES
+            for identity in identities:
+                process.stdin.write(f"{identity}\n".encode())
+                process.stdin.flush()
+                contents[identity] = _content(process.stdout, left)
+                left -= len(contents[identity])
+            process.stdin.close()
+        except OSError as error:
+            raise InputError(f"git cat-file failed: {error}.", fix="Look at the repository.") from error
+        finally:
+            patience.cancel()
+            process.kill()
+    return contents
+
+
+def _content(answers: IO[bytes], most: int) -> bytes:
+    """The object of one answer."""
+    head = answers.readline(1 << 12).split()
+    if len(head) != 3 or head[1] != b"blob":
+        raise InputError(
+            "The repository lacks a file of that version.", fix="Fetch it first: a partial clone has not all."
+        )
+    if int(head[2]) > most:
+        raise InputError(
+            f"That version of these folders is larger than {_MOST_BYTES >> 20} MiB.",
+            fix="Name the folder of the kernels alone.",
+        )
+    return answers.read(int(head[2]) + 1)[:-1]
+
+
+def _root_of(folder: Path) -> Path:
+    return Path(_text(_git(folder, "rev-parse", "--show-toplevel"))).resolve()
+
+
+def _text(output: bytes) -> str:
+    return os.fsdecode(output).strip("\n")
+
+
+def _command(where: Path, *arguments: str) -> list[str]:
+    """A command that reads objects; what the repository's own configuration would have it run is off."""
+    off = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "core.sshCommand=false", "core.pager=cat")
+    settings = [text for setting in off for text in ("-c", setting)]
+    return ["git", "-C", str(where), "--no-pager", "--no-replace-objects", *settings, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    # Within a hook git says where its repository is, which need not be that of the kernels.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # Objects that a partial clone lacks are not fetched: by which program is the repository's to say.
+    return {**kept, "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+def _git(where: Path, *arguments: str) -> bytes:
+    """What a git command prints.
+
+    Args:
+        where: A folder of the repository.
+        arguments: The command.
+
+    Raises:
+        InputError: It fails, as it does outside of a repository.
+        ToolError: There is no git, or it does not end.
+    """
+    try:
+        done = subprocess.run(
+            _command(where, *arguments),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_GIT_TIMEOUT_S,
+            env=_environment(),
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise ToolError("--against needs git, which was not found.", fix="Install git.") from error
+    except subprocess.TimeoutExpired as error:
+        raise ToolError(f"git {arguments[0]} does not end.", fix="Look at the repository.") from error
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        why = lines[-1] if lines else f"status {done.returncode}"
+        raise InputError(f"git {arguments[0]} failed: {why}.", fix=_NOT_IN_ONE)
+    return done.stdout
