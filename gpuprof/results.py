@@ -327,6 +327,7 @@ class Counter:
         has_waits: Whether there are more of them the longer threads wait for others.
         busiest_sm: The least of it that the busiest SM does, whichever blocks it is given; None where that is
             not known.
+        is_estimate: Whether blocks that ran stand for others that do something else: no floor rests on it.
     """
 
     value: Tally | None
@@ -339,6 +340,7 @@ class Counter:
     is_least: bool = False
     has_waits: bool = False
     busiest_sm: Tally | None = None
+    is_estimate: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,8 @@ def floors(case: Measurement, device: Device) -> dict[str, Bound]:
         case: Gives counters, the problem's bytes and the launch floor.
         device: Gives SMs, clock and peaks.
     """
-    measured = {name: counter for name, counter in case.counters.items() if counter.value is not None}
-    counters = {**measured, **{k: c for k, c in case.executor_counters.items() if c.value is not None}}
+    everything = {**_known(case.counters), **_known(case.executor_counters)}
+    counters = {name: counter for name, counter in everything.items() if not counter.is_estimate}
     found: dict[str, Bound] = {}
     rates = sm_rates(device)
     if device.sm_clock_mhz:
@@ -82,6 +82,10 @@ def floors(case: Measurement, device: Device) -> dict[str, Bound]:
             source="measured in this run, by the same clock",
         )
     return found
+
+
+def _known(counters: Mapping[str, Counter]) -> dict[str, Counter]:
+    return {name: counter for name, counter in counters.items() if counter.value is not None}
 
 
 def _sm_floor(part: Part, rate: SmRate, counters: Mapping[str, Counter], device: Device) -> Iterator[Bound]:

@@ -43,6 +43,7 @@ class KernelFault(CaseFailure):
         block: Index (x, y, z) of the thread block.
         thread: Index (x, y, z) of the thread in its block.
         address: Byte address: absolute for global memory, an offset within its window otherwise.
+        other_block: Of a race, the thread block of the other thread.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class KernelFault(CaseFailure):
         block: tuple[int, int, int],
         thread: tuple[int, int, int],
         address: int | None = None,
+        other_block: tuple[int, int, int] | None = None,
     ) -> None:
         super().__init__(f"{kernel}, line {source_line}: thread {thread} of block {block} {detail} ({kind}).")
         self.detail = detail
@@ -64,12 +66,19 @@ class KernelFault(CaseFailure):
         self.block = block
         self.thread = thread
         self.address = address
+        self.other_block = other_block
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Rebuild from the fields, so that a worker process can send the fault to its parent."""
         where: dict[str, Any] = {"kernel": self.kernel, "source_line": self.source_line, "block": self.block}
         where |= {"thread": self.thread, "address": self.address}
+        where["other_block"] = self.other_block
         return functools.partial(type(self), **where), (self.kind, self.detail)
+
+    @property
+    def is_race(self) -> bool:
+        """Whether two threads met whom nothing orders."""
+        return self.kind in (FaultKind.SHARED_RACE, FaultKind.GLOBAL_RACE)
 
 
 class LaunchRefused(CaseFailure):

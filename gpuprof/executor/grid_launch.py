@@ -50,7 +50,6 @@ _BATCH_BYTES = 128 << 20
 _MOST_WAITING = 16
 #: Instructions that one batch may take, each for all of its lanes.
 DEFAULT_BUDGET = 20_000_000
-_RACES = (FaultKind.SHARED_RACE, FaultKind.GLOBAL_RACE)
 #: Of an H200.
 _MULTIPROCESSORS = 132
 
@@ -196,7 +195,7 @@ def launch(
         run = _Run(template, sample, instruction_budget, progress, witness, guide, order_shared=ordered)
         run.to_the_end()
     except KernelFault as fault:
-        if restore is None or not in_order or fault.kind not in _RACES:
+        if restore is None or not in_order or not fault.is_race:
             raise
         restore()
         run = _Run(template, sample, instruction_budget, progress, order_shared=True)
@@ -314,7 +313,7 @@ class _Run:
                 run_by_turns(schedulers, order, most_steps)
             self._races.finish()
         except KernelFault as fault:
-            if fault.kind in _RACES:
+            if fault.is_race:
                 raise
         finally:
             for scheduler in schedulers:
@@ -525,6 +524,7 @@ class _Template:
                 block=block,
                 thread=thread,
                 address=race.address,
+                other_block=other_block,
             )
 
         return GlobalRaces(buffers, releases=self.program.fences, report=report)

@@ -56,3 +56,27 @@ def test_a_kernel_that_the_executor_cannot_run_says_why():
     assert found.executor_counters == {}
     assert "trap" in found.bounds_reason
     assert found.lines_reason == found.bounds_reason
+
+
+PANELS = next(kernel for kernel in shipped_ladder("gemm").kernels if kernel.id == "bulk_8x16_panels")
+
+
+def stores_of_panels(blocks):
+    """What the executor counts of a grid whose blocks take tiles in another order than their own."""
+    problem = problem_for(PANELS, 516, 260, 388)
+    shape = configure(PANELS, problem, PANELS.launch.block, {}, DEVICE)
+    backend = SimBackend(DEVICE, 0, blocks=blocks)
+    counters = backend.count(PANELS, problem, shape, Compiler(DEVICE.arch)(PANELS, shape)).counters
+    return counters["global_store_sectors"]
+
+
+def test_a_grid_of_few_blocks_is_counted_whole_as_the_card_counts_it():
+    found = stores_of_panels(None)
+    assert (found.value, found.is_estimate) == (21156, False)  # as Nsight Compute counted on an H200
+    assert found.sampled_blocks == found.total_blocks
+
+
+def test_a_sample_whose_blocks_stand_for_others_of_another_kind_is_an_estimate():
+    found = stores_of_panels(6)
+    assert found.sampled_blocks < found.total_blocks
+    assert found.is_estimate

@@ -11,6 +11,7 @@ from problem_support import Gemm, find_kernel
 from gpuprof.backends.base import ExplainedFailure, Findings
 from gpuprof.backends.sim.backend import SimBackend
 from gpuprof.devices.cards import load_card
+from gpuprof.executor import FaultKind, GridLaunch, KernelFault
 from gpuprof.kernels.shape import configure
 from gpuprof.toolchain.nvrtc import compile_source, compiler_options
 
@@ -92,6 +93,15 @@ def test_a_flag_without_a_fence_is_a_race():
     with pytest.raises(ExplainedFailure, match="nothing orders them") as caught:
         run(SHARED, blocks=6, wrong=(FENCE, FENCE.split("\n", 1)[1]))
     assert caught.value.explanation.cause == "race"
+
+
+def test_a_race_that_only_a_sample_sees_is_settled_by_the_whole_grid(monkeypatch):
+    def seem_to_race(self, args, memory, sample):
+        where = {"source_line": 7, "block": (1, 0, 0), "thread": (0, 0, 0), "other_block": (1, 0, 0)}
+        raise KernelFault(FaultKind.SHARED_RACE, "writes what nothing orders", kernel="k", **where)
+
+    monkeypatch.setattr(GridLaunch, "with_values", seem_to_race)
+    assert run(SHARED, blocks=6).outcome == "ok"
 
 
 def test_a_tile_that_nobody_stores_is_incorrect():

@@ -12,6 +12,7 @@ from gpuprof.backends.base import ExplainedFailure, Findings, Functions
 from gpuprof.backends.compiling import compile_kernel
 from gpuprof.backends.sim.device_memory import arguments_of, device_memory, outlasts_a_launch, renew
 from gpuprof.backends.sim.executed import (
+    ESTIMATES,
     RUN_WHOLE,
     BlocksBuildOnEachOther,
     Executed,
@@ -19,6 +20,7 @@ from gpuprof.backends.sim.executed import (
     check_coverage,
     check_verdict,
     findings_of,
+    mistaken_shares,
 )
 from gpuprof.backends.sim.instructions import Links, NoLink, counted, instruction_counters, whole
 from gpuprof.backends.sim.launch_limits import check_launch
@@ -64,6 +66,9 @@ _NEWEST_PTX = "sm_90"
 #: Largest problem whose whole grid is run: multiply-adds, and elements written.
 _FULL_GRID_FMAS = 1 << 25
 _FULL_GRID_ELEMENTS = 1 << 23
+#: The same of a grid of so few blocks: a sample would be a large part of it.
+_FEW_BLOCKS = 512
+_FEW_BLOCKS_FMAS = 1 << 27
 #: Largest launch that is run whole, in lanes of all warps. A header may ask for 2^31-1 blocks however small
 #: the problem is, and running them would take hours. This many, which the narrowest of those problems need
 #: where a tile has 32 x 32 threads, take seconds when most threads have nothing to do.
@@ -75,8 +80,12 @@ _AFFORDABLE_INSTRUCTIONS = 2e10
 #: Of what a kernel prints: lines that are shown, and characters of each.
 _SHOWN_LINES = 8
 _LONGEST_LINE = 120
+#: And one that only its counts are wanted of: seconds.
+_QUICK_INSTRUCTIONS = 2e9
 #: What to say of blocks that wait for each other where nothing else helps.
 _WAIT = "Its blocks wait for each other, so that the executor would have to run the whole grid."
+#: And of blocks that seem to race, where those that did not run may have put them in order.
+_ORDER = "Its blocks signal to each other, and whether all do so in order, only the whole grid tells."
 #: Cases whose findings are kept: more than a ladder has kernels.
 _KEPT_FINDINGS = 128
 #: What decides, with the rest of its kernel, all that executing a case finds: source, problem, launches and
@@ -321,7 +330,11 @@ class SimBackend:
             CaseSkipped: As for `run`.
         """
         try:
-            return self._execute(kernel, problem, shape, compiled, self._samples(problem, shape))
+            found = self._execute(kernel, problem, shape, compiled, self._samples(problem, shape))
+            quick = self._blocks is None and found.expected_instructions <= _QUICK_INSTRUCTIONS
+            if found.caveat and quick:
+                return self._execute(kernel, problem, shape, compiled, [None])
+            return found
         except BlocksBuildOnEachOther as error:
             sentence = error.sentence
         try:
@@ -409,16 +422,22 @@ class SimBackend:
             sampled = any(sample is not None for sample in samples)
             if sampled and fault.kind is FaultKind.ENDLESS and any(map(_polls, programs.values())):
                 raise BlocksBuildOnEachOther(_WAIT) from None
+            meets = fault.other_block not in (None, fault.block)
+            if sampled and meets and any(program.fences for program in programs.values()):
+                raise BlocksBuildOnEachOther(_ORDER) from None
             raise self._failure(fault, kernel, problem, shape, memory) from fault
         result = combined(results)
         instructions = self._instructions(links, results)
         together = any(buffer.combined for buffer in memory.buffers)
+        exact = result.exact_sample and (
+            not any(samples) or next(mistaken_shares(problem, buffers, result.stored), None) is None
+        )
         lines = None if stands_elsewhere(kernel, shape) else lines_of(result, instructions)
         remarks = self._remarks([programs[one.entry] for one in shape.launches])
         return Executed(
             buffers,
-            {**counters_of(result), **instruction_counters(instructions, result)},
-            _sampling_caveat(result),
+            {**counters_of(result, exact=exact), **instruction_counters(instructions, result, exact=exact)},
+            None if exact else ESTIMATES.format(result.sampled_blocks, result.total_blocks),
             lines,
             together,
             (*remarks, *result.remarks, *atomics_remark(links, result), *printed_remark(result)),
@@ -511,7 +530,7 @@ class SimBackend:
             return None
         total, threads = math.prod(one.grid), math.prod(one.block)
         small = (
-            problem.flops <= 2 * _FULL_GRID_FMAS
+            problem.flops <= 2 * (_FEW_BLOCKS_FMAS if total <= _FEW_BLOCKS else _FULL_GRID_FMAS)
             and max(spec.elements for spec in problem.arrays) <= _FULL_GRID_ELEMENTS
             and total * -(-threads // WARP) * WARP <= _FULL_GRID_LANES
         )
@@ -565,7 +584,7 @@ def _adds_in_tensor_cores(program: Program) -> bool:
     return any(site.family in kinds for site in program.sites)
 
 
-def counters_of(result: LaunchResult) -> dict[str, Counter]:
+def counters_of(result: LaunchResult, *, exact: bool = True) -> dict[str, Counter]:
     """A launch's counts as the contract keeps them; those of tensor cores where it used any."""
     return {
         OF_EXECUTOR[name].name: Counter(
@@ -576,6 +595,7 @@ def counters_of(result: LaunchResult) -> dict[str, Counter]:
             sampled_blocks=result.sampled_blocks,
             total_blocks=result.total_blocks,
             busiest_sm=result.busiest.get(name),
+            is_estimate=not exact,
         )
         for name, value in result.counters.items()
         if value or OF_EXECUTOR[name].only_with != "tensor"
@@ -613,12 +633,3 @@ def _line_counters(counters: LineCounters) -> dict[str, float | int]:
         if share is not None:
             values[name] = share
     return values
-
-
-def _sampling_caveat(result: LaunchResult) -> str | None:
-    if result.exact_sample:
-        return None
-    return (
-        f"estimates: the {result.sampled_blocks} blocks that ran of {result.total_blocks} differ among"
-        " themselves; --sim-blocks all counts every one"
-    )

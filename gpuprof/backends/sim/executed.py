@@ -2,19 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What executing one case left and counted, and whether a sample of its grid tells enough."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuprof.backends.base import Findings
 from gpuprof.backends.verification import Proof, sentence_of
 from gpuprof.executor import Buffer, Stored
 from gpuprof.problems.behaviour import Array
-from gpuprof.problems.problem import Problem
+from gpuprof.problems.problem import ArraySpec, Problem
 from gpuprof.results import Counter, SourceLine, Verification
 
 #: Share of an output by which sums of weights may be off, which are ratios.
 _COVERAGE_SLACK = 1e-9
 RUN_WHOLE = "Choose a smaller --sizes, or --sim-blocks all and patience."
+ESTIMATES = (
+    "estimates: the {} blocks that ran of {} differ from those that they stand for; --sim-blocks all counts"
+    " every one"
+)
 NO_TIME = "the executor counts; it measures no time"
 _ELSEWHERE = "the kernel stands in an included file, and lines are counted of the kernel file only"
 
@@ -108,23 +112,35 @@ def check_verdict(verification: Verification, executed: Executed) -> None:
     )
 
 
+def mistaken_shares(
+    problem: Problem, buffers: Mapping[str, Buffer], stored: Mapping[str, Stored]
+) -> Iterator[tuple[ArraySpec, float]]:
+    """The outputs of which the grid would write another share than all, as its sample tells, in bytes.
+
+    Then blocks that ran stand for others that do something else, as where tiles are numbered in another order
+    than the grid's. A kernel may store an element several times: each block is taken to do so equally often.
+    """
+    for spec in problem.outputs:
+        buffer, seen = buffers[spec.name], stored.get(spec.name, Stored())
+        if buffer.combined or not seen.by_sample:
+            continue
+        covered = seen.by_grid * buffer.written_bytes / seen.by_sample
+        if abs(covered - spec.nbytes) > _COVERAGE_SLACK * spec.nbytes:
+            yield spec, covered
+
+
 def check_coverage(problem: Problem, executed: Executed) -> None:
     """Hold what the grid would write, as its sample tells, against the outputs: nothing may be left out.
-
-    A kernel may store an element several times; then each block is taken to do so equally often.
 
     Raises:
         SampleFallsShort: Elements are missing, or blocks differ so that a sample cannot tell.
     """
-    for spec in problem.outputs:
-        buffer, stored = executed.buffers[spec.name], executed.stored.get(spec.name, Stored())
-        if spec.is_read or buffer.combined or not stored.by_sample:
+    for spec, covered in mistaken_shares(problem, executed.buffers, executed.stored):
+        if spec.is_read:
             continue
-        covered = stored.by_grid * buffer.written_bytes / stored.by_sample
-        if abs(covered - spec.nbytes) > _COVERAGE_SLACK * spec.nbytes:
-            item = spec.nbytes // spec.elements
-            raise SampleFallsShort(
-                f"The blocks that ran stand for {covered / item:,.0f} of the {spec.elements:,} elements of"
-                f" {spec.name}: whether the others are written cannot be told without the rest of the grid.",
-                executed.expected_instructions,
-            )
+        item = spec.nbytes // spec.elements
+        raise SampleFallsShort(
+            f"The blocks that ran stand for {covered / item:,.0f} of the {spec.elements:,} elements of"
+            f" {spec.name}: whether the others are written cannot be told without the rest of the grid.",
+            executed.expected_instructions,
+        )

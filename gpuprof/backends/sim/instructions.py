@@ -132,7 +132,9 @@ def counted(
     return combined(parts)
 
 
-def instruction_counters(counts: MachineCounts | NoLink, result: LaunchResult) -> dict[str, Counter]:
+def instruction_counters(
+    counts: MachineCounts | NoLink, result: LaunchResult, *, exact: bool = True
+) -> dict[str, Counter]:
     """Return the counters of instructions, in the contract's form."""
     if isinstance(counts, NoLink):
         held: Mapping[str, Between | None] = dict.fromkeys(_names())
@@ -150,6 +152,7 @@ def instruction_counters(counts: MachineCounts | NoLink, result: LaunchResult) -
             total_blocks=result.total_blocks,
             is_least=found is not None and not found.exact,
             has_waits=found is not None and found.high == inf,
+            is_estimate=not exact,
         )
         for name, found in held.items()
     }

@@ -132,7 +132,9 @@ class WaitingGrid:
         try:
             trace = self.launch.with_values(self._arguments(self.memory, self.buffers), self.memory, sample)
         except KernelFault as fault:
-            if fault.kind in FOLLOWED:  # whether it matters, only following the value tells
+            # Whether a value matters, only following it tells. And what orders blocks may not be seen where
+            # some run in part, and others not at all.
+            if fault.kind in FOLLOWED or fault.is_race:
                 raise NotConclusive(self.counted.lane_instructions) from None
             raise
         judged = finished(self.problem, self.buffers, self._trace, trace)
