@@ -56,6 +56,41 @@ KERNELS = {
     ),
 }
 
+#: They bring more variables than a driver queues commands, and none of them is named by code.
+HEADERS = "".join(
+    f"#include <{name}>\n"
+    for name in (
+        *("cooperative_groups.h", "cub/block/block_reduce.cuh", "cuda/barrier", "cuda/pipeline"),
+        *("cuda/semaphore", "cuda/std/chrono"),
+    )
+)
+OF_HEADERS = """
+    __shared__ real kept[128];
+    cooperative_groups::thread_block block = cooperative_groups::this_thread_block();
+    kept[threadIdx.x] = i < n ? x[i] : 0;
+    cooperative_groups::sync(block);
+    if (i < n) y[i] = 2 * kept[127 - (127 - threadIdx.x)];
+"""
+VARIABLES = """
+struct Three { int a, b, c; };
+__device__ unsigned char v1 = 7;
+__device__ short v2 = 8;
+__device__ int v4 = 9;
+__device__ Three v12 = {1, 2, 3};
+__device__ unsigned char v1000[1000] = {5};
+__device__ double v8;
+"""
+#: Slow where it finds them as at first, which no launch leaves them.
+ITS_OWN = """
+    real sum = 0;
+    if (blockIdx.x == 0 && v1 == 7 && v2 == 8 && v4 == 9 && v12.b == 2 && v12.c == 3 && v8 == 0
+        && v1000[0] == 5 && v1000[1] == 0 && v1000[999] == 0)
+        for (int k = 0; k < 300; ++k) sum = sum / 2 + k;
+    if (i < n) y[i] = 2 * x[i] + (sum < 0);
+    __syncthreads();
+    if (i == 0) { ++v1; ++v2; ++v4; ++v12.b; ++v12.c; ++v8; ++v1000[0]; ++v1000[1]; ++v1000[999]; }
+"""
+
 
 @pytest.fixture(scope="session")
 def emulated(tmp_path_factory):
@@ -113,6 +148,48 @@ def test_what_is_wrong_is_a_row_and_the_next_case_is_clean(emulated, tmp_path):
         _, outcome, reason = KERNELS[case.kernel]
         assert (case.outcome, reason in (case.reason or "")) == (outcome, True), (case.kernel, case.reason)
         assert (case.timing is None) == (outcome != "ok")
+
+
+@pytest.mark.parametrize("loading", ["EAGER", "LAZY"])
+def test_nothing_waits_behind_a_closed_gate_whatever_a_module_brings(emulated, tmp_path, loading):
+    (tmp_path / "operation.toml").write_text(OPERATION)
+    (tmp_path / "headers.cu").write_text(
+        (KERNEL % ("headers", OF_HEADERS)).replace("*/\n", "*/\n" + HEADERS, 1)
+    )
+    (tmp_path / "variables.cu").write_text(
+        (KERNEL % ("variables", ITS_OWN)).replace("*/\n", "*/\n" + VARIABLES, 1)
+    )
+    process, run = emulated(
+        *(tmp_path, "run", ".", "--device", "0", "--no-explain", "--timeout", "60"),
+        **{"CUDA_MODULE_LOADING": loading, "EMULATED_BLOCKED": str(tmp_path / "blocked")},
+    )
+    assert process.returncode == 0, process.stderr
+    assert [(case.kernel, case.outcome, case.reason) for case in run.cases] == [
+        ("headers", "ok", None),
+        ("variables", "ok", None),
+    ]
+    assert not (tmp_path / "blocked").exists()
+    assert run.cases[0].remarks == ()
+    assert [remark[:14] for remark in run.cases[1].remarks] == ["Launched again"]
+
+
+@pytest.mark.parametrize("blocking", ["doubled", "cuMemsetD8Async"])
+def test_gate_that_something_waits_behind_opens_by_itself(emulated, tmp_path, blocking):
+    """Once: the case is measured without it then, and the next one with it."""
+    (tmp_path / "operation.toml").write_text(OPERATION)
+    own = '[workspace.own]\nshape = ["n"]\n'
+    source = (KERNEL % ("doubled", "if (i < n) y[i] = 2 * x[i];")).replace("*/", own + "*/", 1)
+    source = source.replace('"y"]', '"y", "own"]').replace("real *y)", "real *y, real *own)")
+    (tmp_path / "doubled.cu").write_text(source)
+    (tmp_path / "next.cu").write_text(KERNEL % ("next_one", "if (i < n) y[i] = 2 * x[i];"))
+    process, run = emulated(
+        *(tmp_path, "run", ".", "--device", "0", "--no-explain", "--timeout", "60"),
+        **{"EMULATED_BLOCKING": blocking, "EMULATED_BLOCKED": str(tmp_path / "blocked")},
+    )
+    assert process.returncode == 0, process.stderr
+    assert [case.outcome for case in run.cases] == ["ok", "ok"]
+    assert [any("gaps" in remark for remark in case.remarks) for case in run.cases] == [True, False]
+    assert len((tmp_path / "blocked").read_text().splitlines()) == 1
 
 
 def test_every_round_is_kept(emulated, tmp_path):

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 from gpuprof.backends.base import NOT_COUNTED, Findings, Functions
@@ -196,6 +197,7 @@ class GpuBackend:
         if not verification.passed:
             return _incorrect(verification, later=False)
         before = self._clocks.read()
+        self._timer.reset()
         timing, faster = self._time(launch, launches, 1e6 * elapsed_s, checks)
         after = self._clocks.read()
         again, untried = verify_again(arrays, checks, launch, launch_once, proof.unread)
@@ -203,7 +205,7 @@ class GpuBackend:
             return _incorrect(again, later=True)
         return Findings(
             "ok",
-            remarks=(*proof.remarks, *faster, *untried),
+            remarks=(*proof.remarks, *faster, *self._gaps(), *untried),
             verification=verification,
             timing=timing,
             event_floor_us=self._event_floor_us,
@@ -224,17 +226,19 @@ class GpuBackend:
         timer = self._timer
         most = timer.max_batch(launches, checks)
         # The host's clock tells a long launch well enough; a short one is lost in it.
-        first = estimate_us if estimate_us > _LONG_LAUNCH_US else timer.cold(launch, 1, settle=1)[0]
-        settle = 2 if first < 1000.0 else 0
+        first = estimate_us
+        if first <= _LONG_LAUNCH_US:
+            first = timer.cold(launch, 1, settle=1, launches=launches)[0]
+        cold_with = partial(timer.cold, launch, settle=2 if first < 1000.0 else 0, launches=launches)
 
         def take_cold(count: int) -> tuple[list[float], bool]:
-            return timer.cold(launch, count, settle=settle, around=checks), self._undisturbed()
+            return cold_with(count, around=checks), self._undisturbed()
 
         cold = sample_until(take_cold, first, self._budget, most)
         estimate = percentile(sorted(cold.kept), 0.5)
         if checks.remembers:
             few = max(1, min(most, _FEW_SAMPLES, int(1e6 * self._budget.seconds / max(estimate, 0.5))))
-            keeping = timer.cold(launch, few, settle=settle, around=Keeping(checks))
+            keeping = cold_with(few, around=Keeping(checks))
             kept_us = percentile(sorted(keeping), 0.5)
             if kept_us < _MUCH_FASTER * estimate - 2 * (self._event_floor_us + self._timer.pair_us):
                 remark = (
@@ -258,6 +262,14 @@ class GpuBackend:
             summarise(warm.kept, warm.dropped, group, warm.throttled),
         ), ()
 
+    def _gaps(self) -> tuple[str, ...]:
+        """What to say of times between whose launches the GPU may have waited for the host."""
+        if not self._timer.ungated:
+            return ()
+        return (
+            f"Launch gaps may show: its launches do not wait until all are queued, {self._timer.ungated}",
+        )
+
     def _undisturbed(self) -> bool:
         state = self._clocks.read()
         return state is None or not DISTURBING.intersection(state.throttle_reasons)
@@ -272,6 +284,7 @@ class GpuBackend:
 
         launch()
         self._context.synchronize()
+        self._timer.reset()
         samples = self._timer.cold(launch, self._timer.max_batch(1), settle=2)
         return percentile(sorted(samples), 0.5)
 
@@ -289,6 +302,7 @@ class GpuBackend:
 
         launch()
         self._context.synchronize()
+        self._timer.reset()
         samples = self._timer.cold(launch, _COPY_SAMPLES, settle=2)
         source.free()
         target.free()

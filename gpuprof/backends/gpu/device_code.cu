@@ -193,6 +193,29 @@ extern "C" __global__ void exchange(long long bytes, unsigned char *one, unsigne
     }
 }
 
+// A variable of a module, and where its first content is kept, from a multiple of 16 bytes on.
+struct Variable {
+    unsigned char *data;
+    unsigned long long bytes;
+    const unsigned char *first;
+};
+
+// Gives variables their first content again, all in one launch. Any grid.
+extern "C" __global__ void restore(int count, const Variable *variables)
+{
+    const long long stride = (long long)gridDim.x * blockDim.x;
+    const long long start = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    for (int v = 0; v < count; ++v) {
+        const Variable one = variables[v];
+        const long long bytes = (long long)one.bytes;
+        const long long words = (unsigned long long)one.data % 16 ? 0 : bytes / 16;
+        for (long long i = start; i < words; i += stride)
+            ((uint4 *)one.data)[i] = ((const uint4 *)one.first)[i];
+        for (long long i = 16 * words + start; i < bytes; i += stride)
+            one.data[i] = one.first[i];
+    }
+}
+
 // Order-independent checksum of a buffer's words, to notice a kernel that writes to what is not its output: none knows
 // the key, and so none can write so that the sum stays. Any grid.
 extern "C" __global__ void checksum(long long bytes, const unsigned *data, unsigned long long key,

@@ -58,6 +58,7 @@ class LaunchChecks:
         self._arrays = arrays
         self._stream = stream
         self._variables = variables
+        self._code = code_for("f32", None)
         # What stands in a CUDA array meanwhile is neither changed nor seen where the array itself lies.
         outputs = [spec for spec in arrays.problem.outputs if spec.name not in arrays.in_cuda_arrays]
         self._restored = [spec.name for spec in outputs if spec.is_read]
@@ -88,8 +89,7 @@ class LaunchChecks:
     @property
     def commands(self) -> int:
         """Most commands around one launch."""
-        variables = len(self._variables) if self._variables else 0
-        restored = variables + len(self._arrays.workspace) + len(self._restored)
+        restored = bool(self._variables) + len(self._arrays.workspace) + len(self._restored)
         return restored + 2 * len(self._outputs)
 
     def before(self) -> None:
@@ -100,7 +100,7 @@ class LaunchChecks:
     def forget(self) -> None:
         """Queue that the kernel's own memory is as before its first launch."""
         if self._variables:
-            self._variables.queue_restore(self._stream)
+            self._variables.queue_restore(self._code)
         for buffer in self._arrays.workspace:
             buffer.queue_fill(POISON, self._stream)
 

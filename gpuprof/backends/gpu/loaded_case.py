@@ -9,7 +9,7 @@ from gpuprof.backends.arguments import bind_arguments
 from gpuprof.backends.base import Functions
 from gpuprof.backends.gpu.arrays import ProblemArrays
 from gpuprof.backends.gpu.context import Module
-from gpuprof.backends.gpu.module_variables import ModuleVariables, variable_names
+from gpuprof.backends.gpu.module_variables import ModuleVariables, used_variables
 from gpuprof.devices.device import Device
 from gpuprof.errors import CaseFailure
 from gpuprof.kernels.kernel import Kernel
@@ -49,7 +49,7 @@ class LoadedCase:
         self._module = Module(first.cubin, kernel.id)
         self._variables: ModuleVariables | None = None
         try:
-            self._variables = ModuleVariables(self._module, variable_names(first.ptx))
+            self._variables = ModuleVariables(self._module, used_variables(first.ptx))
             functions = {entry: self._module.function(function.entry) for entry, function in compiled.items()}
             for one in shape.launches:
                 functions[one.entry].reserve_shared(

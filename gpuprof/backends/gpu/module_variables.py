@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Variables in global memory that a kernel's module brings along, which outlast a launch."""
 
+import ctypes
 import re
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
 
-from gpuprof.backends.gpu.context import Buffer, Module, copy_on_device, queue_copy
+import numpy as np
+
+from gpuprof.backends.gpu.context import Arguments, Buffer, Module, copy_on_device
+from gpuprof.backends.gpu.device_code import DeviceCode
 
 #: Their declarations in PTX: outside functions, where each begins a line.
 _DECLARED = re.compile(
@@ -15,19 +18,17 @@ _DECLARED = re.compile(
     r"(?:\.v[24]\s+)?\.[busf]\d+\s+([\w$%.]+)",
     re.MULTILINE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Variable:
-    """Where one lies, and a copy of what it held when its module was loaded."""
-
-    address: int
-    nbytes: int
-    initial: Buffer
+_NAME = re.compile(r"[\w$%.]+")
+#: What the device function `restore` takes of each: where it lies, its bytes, and where its content is kept.
+_PIECE_WORDS = 3
+#: Copies are as wide as a thread's widest access.
+_ALIGNED = 16
 
 
 class ModuleVariables:
     """Those of one loaded module, as they are when it is loaded.
+
+    However many there are, one command restores them, from one copy of their contents.
 
     Args:
         module: The module, of which no kernel has run.
@@ -38,33 +39,50 @@ class ModuleVariables:
     """
 
     def __init__(self, module: Module, names: Iterable[str]) -> None:
-        self._variables: list[_Variable] = []
+        found = [place for place in map(module.variable, names) if place is not None and place[1]]
+        self._kept: Buffer | None = None
+        self._restore = Arguments([])
+        if not found:
+            return
+        sizes = [-(-nbytes // _ALIGNED) * _ALIGNED for _, nbytes in found]
+        table_bytes = -(-len(found) * _PIECE_WORDS * 8 // _ALIGNED) * _ALIGNED
+        self._kept = Buffer(table_bytes + sum(sizes))
         try:
-            for name in names:
-                found = module.variable(name)
-                if found is not None and found[1]:
-                    address, nbytes = found
-                    self._variables.append(_Variable(address, nbytes, Buffer(nbytes)))
-                    copy_on_device(self._variables[-1].initial.address, address, nbytes)
+            starts = self._kept.address + table_bytes + np.cumsum([0, *sizes[:-1]])
+            table = [(*place, int(start)) for place, start in zip(found, starts, strict=True)]
+            self._kept.upload(np.array(table, dtype=np.uint64))
+            for address, nbytes, start in table:
+                copy_on_device(start, address, nbytes)
         except BaseException:
             self.free()
             raise
+        self._restore = Arguments([ctypes.c_int(len(found)), ctypes.c_void_p(self._kept.address)])
 
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._variables)
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return self._kept is not None
 
-    def queue_restore(self, stream: Any) -> None:
-        """Queue that they hold what they held at first."""
-        for variable in self._variables:
-            queue_copy(variable.address, variable.initial.address, variable.nbytes, stream)
+    def queue_restore(self, code: DeviceCode) -> None:
+        """Queue that they hold what they held at first.
+
+        Args:
+            code: The measuring side's device functions.
+        """
+        if self._kept is not None:
+            code.queue("restore", self._restore)
 
     def free(self) -> None:
-        """Give the copies back."""
-        while self._variables:
-            self._variables.pop().initial.free()
+        """Give the copy back."""
+        if self._kept is not None:
+            self._kept.free()
+            self._kept = None
 
 
-def variable_names(ptx: str) -> tuple[str, ...]:
-    """Names of the variables in global memory that a module declares, strings of its messages included."""
-    return tuple(dict.fromkeys(_DECLARED.findall(ptx)))
+def used_variables(ptx: str) -> tuple[str, ...]:
+    """Names of the variables in global memory that a module declares and names again, strings included.
+
+    One that stands nowhere else is out of reach for code: it holds for ever what it held at first. Headers of
+    the toolkit bring a thousand such.
+    """
+    mentioned = Counter(_NAME.findall(ptx))
+    return tuple(name for name in dict.fromkeys(_DECLARED.findall(ptx)) if mentioned[name] > 1)

@@ -103,6 +103,7 @@ class RateMeter:
 
         launch()
         self._context.synchronize()
+        self._timer.reset()
         return launch
 
     def _warm_us(self, launch: Launch) -> float:

@@ -4,6 +4,9 @@
 
 The stream waits at a gate while the host queues a whole batch: flush, event, launch, event, and so on. When
 the gate opens the GPU runs the batch without waiting for the host: no launch gap lies inside an interval.
+Nothing is queued there that may wait for the device: no allocation or release, no loading, no synchronous
+copy, no first launch of a function, and no more commands than the driver takes. Where something waits all the
+same, the gate opens by itself, and the case is measured without one.
 
 Two events with nothing between them are some microseconds apart: 2.9 us on an H200, whatever ran before. That
 is taken off each interval. What is left agrees with Nsight Compute's time of the same kernels
@@ -19,18 +22,22 @@ from typing import Any, Protocol
 
 from gpuprof.backends.gpu.driver import DriverError, call, driver
 
-#: Samples queued behind one closed gate. The driver blocks the host when about a thousand commands wait, and
-#: a blocked host could not open the gate.
+#: Samples queued behind one closed gate.
 _BATCH = 64
 #: Most commands behind one gate where a sample takes several launches: those, a flush and two events.
 _COMMANDS = 512
+#: More are not queued behind a gate: the driver blocks at the 1,021st (H100, driver 580).
+_MOST_COMMANDS = 960
 #: Batches whose intervals with nothing inside are averaged: an event ticks 32 ns, their mean does much finer.
 _EMPTY_BATCHES = 4
 #: No time is shorter than a tick.
 _TICK_US = 0.032
 #: Longest a gate stays closed. Queueing a batch takes milliseconds; longer means that a driver call waits for
-#: the device behind the gate, for example to load code lazily, and only opening it lets both go on.
+#: the device behind the gate, and only opening it lets both go on. That takes bindings which do not hold
+#: Python's lock while they wait: 12.9.1 and later.
 _GATE_SECONDS = 1.0
+
+_UNAVAILABLE = "the driver cannot hold a stream back"
 
 Launch = Callable[[], None]
 
@@ -65,12 +72,15 @@ class Gate:
         self._flag.value = 0
         self._address = int(call("mapping pinned memory", api.cuMemHostGetDevicePointer(host, 0)))
         self.available = True
+        #: Whether it opened by itself when it was closed last.
+        self.expired = False
 
     @contextmanager
     def closed(self) -> Iterator[None]:
-        """Hold back what the body queues until all of it is queued."""
+        """Hold back what the body queues until all of it is queued, a second at most."""
+        self.expired = False
         self._close()
-        watchdog = Timer(_GATE_SECONDS, self._open)
+        watchdog = Timer(_GATE_SECONDS, self._expire)
         watchdog.daemon = True
         watchdog.start()
         try:
@@ -96,6 +106,10 @@ class Gate:
                 raise
             self.available = False
 
+    def _expire(self) -> None:
+        self.expired = True
+        self._open()
+
     def _open(self) -> None:
         """Let the stream run on."""
         self._flag.value = self._round
@@ -109,42 +123,70 @@ class EventTimer:
         flush: Queues a flush of the L2 cache on that stream.
 
     Attributes:
-        pair_us: What two events are apart with nothing between them, which `calibrate` measures; 0 before,
-            and where launches are not gated, since intervals are then the host's.
+        ungated: Why launches of this case are not held back; empty where they are.
     """
 
     def __init__(self, stream: Any, flush: Launch) -> None:
         api = driver()
         self._stream = stream
         self._flush = flush
-        self.pair_us = 0.0
+        self._pair_us = 0.0
         self.gate = Gate(stream)
+        self.ungated = ""
         flags = api.CUevent_flags.CU_EVENT_DEFAULT
         self._events = [call("creating an event", api.cuEventCreate(flags)) for _ in range(2 * _BATCH)]
 
+    @property
+    def pair_us(self) -> float:
+        """What two events are apart with nothing between them.
+
+        0 before `calibrate`, and where launches are not gated, since intervals are then the host's.
+        """
+        return 0.0 if self.ungated else self._pair_us
+
     def calibrate(self) -> None:
         """Measure what the clock itself takes; the flush must have run before."""
-        self.pair_us = 0.0
-        batches = [self.cold(lambda: None, _BATCH, settle=1) for _ in range(_EMPTY_BATCHES)]
-        if self.gate.available:
-            ordered = sorted(time for batch in batches for time in batch)
-            quarter = len(ordered) // 4
-            self.pair_us = round(fmean(ordered[quarter:-quarter]), 4)
+        times: list[float] = []
+        for _ in range(_EMPTY_BATCHES):
+            self.reset()
+            batch = self.cold(lambda: None, _BATCH, settle=1, launches=0)
+            times += [] if self.ungated else batch
+        # Nothing of that can wait for the device where a stream can be held back at all.
+        self.gate.available = bool(times)
+        self.reset()
+        if times:
+            times.sort()
+            quarter = len(times) // 4
+            self._pair_us = round(fmean(times[quarter:-quarter]), 4)
+
+    def reset(self) -> None:
+        """Hold launches back again, where the driver can."""
+        self.ungated = "" if self.gate.available else _UNAVAILABLE
 
     def max_batch(self, launches: int, around: Around | None = None) -> int:
         """Most samples behind one gate, where each takes so many launches and what is queued around them."""
         return max(1, min(_BATCH, _COMMANDS // (launches + 3 + (around.commands if around else 0))))
 
-    def cold(self, launch: Launch, samples: int, *, settle: int, around: Around | None = None) -> list[float]:
+    def cold(
+        self,
+        launch: Launch,
+        samples: int,
+        *,
+        settle: int,
+        launches: int = 1,
+        around: Around | None = None,
+    ) -> list[float]:
         """Microseconds of a case, each time after a flush of the L2 cache.
 
         Args:
             launch: Queues its launch, or all of them.
             samples: How many to take, at most `max_batch`.
             settle: Untimed ones in front, which bring instruction cache and clocks up.
+            launches: How many the case takes.
             around: What to queue around each.
         """
-        with self.gate.closed():
+
+        def queue() -> None:
             for _ in range(settle):
                 self._flush()
                 launch()
@@ -157,6 +199,9 @@ class EventTimer:
                 self._record(2 * i + 1)
                 if around is not None:
                     around.after()
+
+        each = launches + 3 + (around.commands if around else 0)
+        self._queue(settle * (launches + 1) + samples * each, queue)
         return self._intervals(samples)
 
     def warm(self, launch: Launch, samples: int, *, group: int, launches: int = 1) -> list[float]:
@@ -172,15 +217,38 @@ class EventTimer:
         per_gate = max(1, min(samples, 4 * _BATCH // (group * launches)))
         while len(times) < samples:
             count = min(per_gate, samples - len(times))
-            with self.gate.closed():
+
+            def queue(count: int = count) -> None:
                 launch()
                 for i in range(count):
                     self._record(2 * i)
                     for _ in range(group):
                         launch()
                     self._record(2 * i + 1)
+
+            self._queue(launches + count * (group * launches + 2), queue)
             times += [interval / group for interval in self._intervals(count)]
         return times
+
+    def _queue(self, commands: int, queue: Callable[[], None]) -> None:
+        """Queue a batch behind the gate, or again without one where it does not come through.
+
+        Args:
+            commands: How many commands that are.
+            queue: Queues them.
+        """
+        if not self.ungated and commands > _MOST_COMMANDS:
+            self.ungated = f"{commands:,} commands are more than the driver queues"
+        if not self.ungated:
+            with self.gate.closed():
+                queue()
+            if not self.gate.available:
+                self.ungated = _UNAVAILABLE
+            if not self.gate.expired:
+                return
+            self.ungated = f"the driver did not queue them within {_GATE_SECONDS:g} s"
+            call("waiting for the kernels", driver().cuStreamSynchronize(self._stream))
+        queue()
 
     def _record(self, index: int) -> None:
         result = driver().cuEventRecord(self._events[index], self._stream)

@@ -4,9 +4,16 @@
 
 What gpuprof does on a GPU can be run and debugged with it: every call with its arguments, every byte that a
 kernel leaves behind, faults that end the context. What only a GPU knows it cannot show: true times, what runs
-at the same time, what the real driver refuses. Commands are carried out when they are queued.
+at the same time, what the real driver refuses.
+
+Commands are carried out when they are queued, unless the stream waits for a value in memory. Then they wait
+behind it, at most 1,024 of them, and every call blocks that the driver does not document to return at once: a
+further command, the first launch of a function that is not loaded yet (`CUDA_MODULE_LOADING=EAGER` loads all
+with their module), and whatever is no command of the stream.
 
 `EMULATED_GPUS` is how many devices there are. `EMULATED_DEATH=1:40` ends the second at its 40th launch.
+`EMULATED_BLOCKED=FILE` takes the name of each call that blocked. `EMULATED_BLOCKING=NAME` makes a driver's
+function, or launches of a kernel, block behind a wait.
 """
 
 import ctypes
@@ -14,6 +21,8 @@ import json
 import os
 import random
 import re
+import time
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,10 +47,27 @@ from gpuprof.toolchain.nvrtc import CompiledKernel
 CARD = "h200"
 MEMORY_BYTES = 256 << 20
 L2_BYTES = 1 << 16
+#: Commands that a stream takes before it blocks, and calls that never wait for a stream.
+QUEUE_COMMANDS = 1024
+_QUEUED = (
+    *("cuEventRecord", "cuLaunchCooperativeKernel", "cuLaunchKernel", "cuMemcpyDtoDAsync"),
+    *("cuMemsetD8Async", "cuStreamWaitValue32"),
+)
+_IMMEDIATE = ("cuCtxSetCurrent", "cuGetErrorName", "cuGetErrorString")
+_POLL_S = 0.002
 #: Reading all of L2 changes nothing that a kernel sees.
 _FLUSH = "flush_l2"
 #: Functions of the measuring side that stride over their arrays with any grid: few blocks are faster here.
-_STRIDING = ("compare", "compare_integers", "checksum", "compare_picked", "spoil", "hide", "exchange")
+_STRIDING = (
+    "compare",
+    "compare_integers",
+    "checksum",
+    "compare_picked",
+    "spoil",
+    "hide",
+    "exchange",
+    "restore",
+)
 #: The module that measures a card's rates: minutes of work, for nothing.
 _RATES = ".entry dram_copies"
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
@@ -67,6 +93,8 @@ class Gpu:
     now_us: float = 0.0
     launches: int = 0
     error: int = 0
+    #: What the stream waits for, as address and value, and the commands behind it, in order.
+    waiting: deque = field(default_factory=deque)
 
     @property
     def used_bytes(self):
@@ -98,6 +126,10 @@ class EmulatedDriver:
         self._programs = {}
         self._noise = random.Random(0)
         self._pinned = []
+        self._loaded = set()
+        self._modules = 0
+        self._eager = os.environ.get("CUDA_MODULE_LOADING") == "EAGER"
+        self._blocking = os.environ.get("EMULATED_BLOCKING", "")
         died, _, at = os.environ.get("EMULATED_DEATH", "-1:0").partition(":")
         self._death = int(died), int(at)
 
@@ -106,7 +138,51 @@ class EmulatedDriver:
         grid_launch.GlobalRaces = Unjudged
         for name in dir(self):
             if name.startswith("cu"):
-                setattr(self._bindings, name, getattr(self, name))
+                setattr(self._bindings, name, self._in_order(name, getattr(self, name)))
+
+    # The stream's order.
+
+    def _in_order(self, name, function):
+        """A function that blocks where the driver's own may."""
+
+        def called(*arguments):
+            if name not in _IMMEDIATE and (name not in _QUEUED or name == self._blocking):
+                self._block(name)
+            return function(*arguments)
+
+        return called
+
+    def _is_held(self):
+        """Whether the stream waits; what no longer does is carried out."""
+        waiting = self._gpu.waiting if self._gpu else ()
+        while waiting:
+            first = waiting[0]
+            if isinstance(first, tuple):
+                address, value = first
+                if ctypes.c_uint32.from_address(address).value < value:
+                    return True
+                waiting.popleft()
+            else:
+                waiting.popleft()()
+        return False
+
+    def _block(self, name, least=1):
+        """Wait for the stream while so many commands wait in it; each call that had to is noted."""
+        if not self._is_held() or len(self._gpu.waiting) < least:
+            return
+        if noted := os.environ.get("EMULATED_BLOCKED"):
+            with Path(noted).open("a") as file:
+                file.write(f"{name}\n")
+        while self._is_held():
+            time.sleep(_POLL_S)
+
+    def _queue(self, name, command):
+        """Carry a command out, or keep it behind what the stream waits for."""
+        self._block(name, QUEUE_COMMANDS)
+        if self._is_held():
+            self._gpu.waiting.append(command)
+            return self._good()
+        return command() or self._good()
 
     # Devices and contexts.
 
@@ -214,7 +290,7 @@ class EmulatedDriver:
         return self._good()
 
     def cuMemsetD8Async(self, address, byte, nbytes, stream):
-        return self.cuMemsetD8(address, byte, nbytes)
+        return self._queue("cuMemsetD8Async", lambda: self.cuMemsetD8(address, byte, nbytes))
 
     def cuMemcpyHtoD(self, target, source, nbytes):
         self._bytes(target, nbytes)[:] = np.frombuffer(ctypes.string_at(int(source), nbytes), np.uint8)
@@ -231,8 +307,11 @@ class EmulatedDriver:
         return self._good()
 
     def cuMemcpyDtoDAsync(self, target, source, nbytes, stream):
-        self._gpu.now_us += nbytes / 1e6
-        return self.cuMemcpyDtoD(target, source, nbytes)
+        def copy():
+            self._gpu.now_us += nbytes / 1e6
+            return self.cuMemcpyDtoD(target, source, nbytes)
+
+        return self._queue("cuMemcpyDtoDAsync", copy)
 
     def _bytes(self, address, nbytes):
         """What lies there, as a view."""
@@ -249,19 +328,21 @@ class EmulatedDriver:
         ptx = self._found(bytes(cubin)).ptx
         if _RATES in ptx:
             return self._results.CUDA_ERROR_NO_BINARY_FOR_GPU, None
-        return self._good(Handle(ptx))
+        self._modules += 1
+        return self._good(Handle((self._modules, ptx)))
 
     def cuModuleUnload(self, module):
-        memory = self._gpu.memory
-        for key in [key for key in memory.variables if key[0] == module.content]:
+        memory, (_, ptx) = self._gpu.memory, module.content
+        for key in [key for key in memory.variables if key[0] == ptx]:
             memory.buffers.remove(memory.variables.pop(key))
         return self._good()
 
     def cuModuleGetGlobal(self, module, name):
         """A variable; one that starts with addresses cannot be had before a launch."""
-        key = module.content, name.decode()
+        _, ptx = module.content
+        key = ptx, name.decode()
         if key not in self._gpu.memory.variables:
-            program = self._program(module.content, _ENTRY.search(module.content)[1])
+            program = self._program(ptx, _ENTRY.search(ptx)[1])
             variables = {one.name: one for one in program.variables if one.space == "global"}
             found = variables.get(key[1])
             if found is None or found.references:
@@ -272,7 +353,7 @@ class EmulatedDriver:
         return self._good(buffer.address, buffer.size)
 
     def cuModuleGetFunction(self, module, name):
-        return self._good(Handle((module.content, name.decode())))
+        return self._good(Handle((*module.content, name.decode())))
 
     def cuFuncSetAttribute(self, function, attribute, value):
         return self._good()
@@ -281,22 +362,22 @@ class EmulatedDriver:
         return self._good(1)
 
     def cuLaunchCooperativeKernel(self, *arguments):
-        return self._launched(*arguments, cooperative=True)
+        return self._launched("cuLaunchCooperativeKernel", *arguments, cooperative=True)
 
     def cuLaunchKernel(self, *arguments):
-        return self._launched(*arguments[:-1], cooperative=False)
+        return self._launched("cuLaunchKernel", *arguments[:-1], cooperative=False)
 
-    def _launched(self, function, *shape_and_arguments, cooperative):
-        gpu, (ptx, entry) = self._gpu, function.content
+    def _launched(self, name, function, *shape_and_arguments, cooperative):
+        module, ptx, entry = function.content
         *shape, dynamic_bytes, _, pointers = shape_and_arguments
+        if entry == self._blocking:
+            self._block(name)
+        if not self._eager and (module, entry) not in self._loaded:
+            self._block(f"{name} of {entry}, which is not loaded")
+        self._loaded.add((module, entry))
         if entry in _STRIDING:
             shape[0] = 2
-        gpu.launches += 1
-        if (gpu.ordinal, gpu.launches) == self._death:
-            gpu.error = int(self._results.CUDA_ERROR_ECC_UNCORRECTABLE)
-        if gpu.error:
-            return self._good()
-        taken_us = 0.0
+        program, arguments = None, []
         if entry != _FLUSH:
             program = self._program(ptx, entry)
             given = (ctypes.c_void_p * max(1, len(program.parameters))).from_address(int(pointers))
@@ -304,17 +385,21 @@ class EmulatedDriver:
                 ctypes.string_at(place, variable.size)
                 for place, (variable, _) in zip(given, program.parameters, strict=False)
             ]
+        return self._queue(name, lambda: self._run(program, shape, arguments, dynamic_bytes, cooperative))
+
+    def _run(self, program, shape, arguments, dynamic_bytes, cooperative):
+        """Carry a launch out."""
+        gpu, taken_us = self._gpu, 0.0
+        gpu.launches += 1
+        if (gpu.ordinal, gpu.launches) == self._death:
+            gpu.error = int(self._results.CUDA_ERROR_ECC_UNCORRECTABLE)
+        if gpu.error:
+            return self._good()
+        if program is not None:
+            grid, block = tuple(shape[:3]), tuple(shape[3:])
+            options = {"per_line": False, "cooperative": cooperative}
             try:
-                counted = launch(
-                    program,
-                    tuple(shape[:3]),
-                    tuple(shape[3:]),
-                    arguments,
-                    gpu.memory,
-                    dynamic_bytes,
-                    per_line=False,
-                    cooperative=cooperative,
-                )
+                counted = launch(program, grid, block, arguments, gpu.memory, dynamic_bytes, **options)
                 taken_us = counted.lane_instructions / _INSTRUCTIONS_PER_US
             except LaunchRefused:
                 return (self._results.CUDA_ERROR_INVALID_VALUE,)
@@ -347,13 +432,17 @@ class EmulatedDriver:
         return self._good(Handle(0.0))
 
     def cuEventRecord(self, event, stream):
-        event.content = self._gpu.now_us
-        return self._good()
+        def record():
+            event.content = self._gpu.now_us
+
+        return self._queue("cuEventRecord", record)
 
     def cuEventElapsedTime(self, start, end):
         return self._good((end.content - start.content + 1.0) / 1e3)
 
     def cuStreamWaitValue32(self, stream, address, value, flags):
+        self._block("cuStreamWaitValue32", QUEUE_COMMANDS)
+        self._gpu.waiting.append((int(address), value))
         return self._good()
 
     def _good(self, *values):
