@@ -3,11 +3,11 @@
 """A kernel is proven in its first launch, in all that are timed, and with other inputs."""
 
 import random
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 
-from gpuprof.backends.gpu.module_variables import variable_names
+from gpuprof.backends.gpu.module_variables import used_variables
 from gpuprof.backends.gpu.proof import verify_again, verify_first
 from gpuprof.backends.verification import sentence_of
 from gpuprof.results import Verification
@@ -65,6 +65,9 @@ class Device:
 
     def sentence(self):
         return f"{self._wrong} elements are wrong" if self._wrong else ""
+
+    def protected_inputs(self):
+        return nullcontext()
 
     @contextmanager
     def other_inputs(self):
@@ -264,16 +267,23 @@ PTX = """
 .weak .global .attribute(.managed) .align 4 .f32 shared_with_host;
 .global .align 16 .v4 .f32 four = {1.0, 2.0, 3.0, 4.0};
 .global .align 1 .b8 $str[8] = {104, 105};
+.global .align 1 .b8 _ZN4cuda3std5tag_tE[1];
+.global .align 1 .b8 seen[1];
+.global .align 8 .u64 where[1] = {generic(result)};
 .const .align 4 .f32 table[4];
 .extern .shared .align 16 .b8 tile[];
 .global .texref picture;
 .visible .entry cheat(.param .u64 out)
 {
 \tld.global.u32 \t%r1, [_ZZ5cheatE4seen];
+\tmov.u64 \t%rd1, shared_with_host;
+\tst.global.f32 \t[four+4], %f1;
+\tmov.u64 \t%rd2, $str;
+\tld.const.f32 \t%f2, [table];
 \tret;
 }
 """
 
 
-def test_variables_that_outlast_a_launch_are_found_in_ptx():
-    assert variable_names(PTX) == ("_ZZ5cheatE4seen", "result", "shared_with_host", "four", "$str")
+def test_variables_that_outlast_a_launch_are_those_that_code_can_reach():
+    assert used_variables(PTX) == ("_ZZ5cheatE4seen", "result", "shared_with_host", "four", "$str")

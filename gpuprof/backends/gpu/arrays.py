@@ -5,7 +5,7 @@
 import ctypes
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -17,6 +17,7 @@ from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, GpuContext, 
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.expected_outputs import REFERENCE_BYTES, ExpectedOutputs
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, FreshInputs
+from gpuprof.backends.gpu.input_memory import InputBuffer, read_only
 from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
 from gpuprof.backends.gpu.texture_memory import CaseTextures
 from gpuprof.backends.verification import worst
@@ -52,7 +53,10 @@ class ProblemArrays:
         self._key = secrets.randbits(63) | 1
         self._result = Buffer(32)
         host = problem.inputs(seed)
-        self._buffers = {spec.name: Buffer(spec.nbytes) for spec in problem.arrays}
+        self._buffers = {
+            spec.name: Buffer(spec.nbytes) if spec.is_output else InputBuffer(spec.nbytes)
+            for spec in problem.arrays
+        }
         #: What arrays that are read and written held before any kernel ran.
         self._initial = {spec.name: Buffer(spec.nbytes) for spec in problem.outputs if spec.is_read}
         for name, array in host.items():
@@ -187,6 +191,14 @@ class ProblemArrays:
     def inputs_intact(self) -> bool:
         """Whether no kernel wrote to the inputs since they were uploaded."""
         return all(self._checksum(self._buffers[name]) == self._checksums[name] for name in self._inputs)
+
+    def protected_inputs(self) -> AbstractContextManager[None]:
+        """Let the hardware refuse writes to inputs meanwhile, be it of what is there already.
+
+        Raises:
+            CaseFailure: A kernel wrote to one; its context is lost.
+        """
+        return read_only(one for one in self._buffers.values() if isinstance(one, InputBuffer))
 
     def restore(self, name: str, stream: Any) -> None:
         """Queue that an array that is read and written holds again what it held before any kernel ran."""
