@@ -8,38 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from module_sources import KERNEL, OPERATION, write_modules
 
 from gpuprof.reading import read_run
 
 pytestmark = pytest.mark.deep
 
 SITE = Path(__file__).parent / "site"
-OPERATION = """
-name = "double"
-dimensions = ["n"]
-default_sizes = "1000"
-[arrays]
-x.shape = ["n"]
-y = { shape = ["n"], role = "out" }
-[work]
-bytes = "2 * n * real_bytes"
-[check]
-y = "2 * x"
-equal = true
-"""
-KERNEL = """/*gpuprof
-arguments = ["n", "x", "y"]
-[launch]
-block = [128]
-grid = ["cdiv(n, block_x)"]
-*/
-__device__ int launches;
-extern "C" __global__ void %s(int n, real *x, real *y)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    %s
-}
-"""
 #: Kernels by name: what each does, its outcome, and a part of the reason.
 KERNELS = {
     "a_right": ("if (i < n) y[i] = 2 * x[i];", "ok", ""),
@@ -60,41 +35,6 @@ KERNELS = {
         "Right in its first launch, wrong in a later one",
     ),
 }
-
-#: They bring more variables than a driver queues commands, and none of them is named by code.
-HEADERS = "".join(
-    f"#include <{name}>\n"
-    for name in (
-        *("cooperative_groups.h", "cub/block/block_reduce.cuh", "cuda/barrier", "cuda/pipeline"),
-        *("cuda/semaphore", "cuda/std/chrono"),
-    )
-)
-OF_HEADERS = """
-    __shared__ real kept[128];
-    cooperative_groups::thread_block block = cooperative_groups::this_thread_block();
-    kept[threadIdx.x] = i < n ? x[i] : 0;
-    cooperative_groups::sync(block);
-    if (i < n) y[i] = 2 * kept[127 - (127 - threadIdx.x)];
-"""
-VARIABLES = """
-struct Three { int a, b, c; };
-__device__ unsigned char v1 = 7;
-__device__ short v2 = 8;
-__device__ int v4 = 9;
-__device__ Three v12 = {1, 2, 3};
-__device__ unsigned char v1000[1000] = {5};
-__device__ double v8;
-"""
-#: Slow where it finds them as at first, which no launch leaves them.
-ITS_OWN = """
-    real sum = 0;
-    if (blockIdx.x == 0 && v1 == 7 && v2 == 8 && v4 == 9 && v12.b == 2 && v12.c == 3 && v8 == 0
-        && v1000[0] == 5 && v1000[1] == 0 && v1000[999] == 0)
-        for (int k = 0; k < 300; ++k) sum = sum / 2 + k;
-    if (i < n) y[i] = 2 * x[i] + (sum < 0);
-    __syncthreads();
-    if (i == 0) { ++v1; ++v2; ++v4; ++v12.b; ++v12.c; ++v8; ++v1000[0]; ++v1000[1]; ++v1000[999]; }
-"""
 
 
 @pytest.fixture(scope="session")
@@ -157,13 +97,7 @@ def test_what_is_wrong_is_a_row_and_the_next_case_is_clean(emulated, tmp_path):
 
 @pytest.mark.parametrize("loading", ["EAGER", "LAZY"])
 def test_nothing_waits_behind_a_closed_gate_whatever_a_module_brings(emulated, tmp_path, loading):
-    (tmp_path / "operation.toml").write_text(OPERATION)
-    (tmp_path / "headers.cu").write_text(
-        (KERNEL % ("headers", OF_HEADERS)).replace("*/\n", "*/\n" + HEADERS, 1)
-    )
-    (tmp_path / "variables.cu").write_text(
-        (KERNEL % ("variables", ITS_OWN)).replace("*/\n", "*/\n" + VARIABLES, 1)
-    )
+    write_modules(tmp_path)
     process, run = emulated(
         *(tmp_path, "run", ".", "--device", "0", "--no-explain", "--timeout", "60"),
         **{"CUDA_MODULE_LOADING": loading, "EMULATED_BLOCKED": str(tmp_path / "blocked")},
