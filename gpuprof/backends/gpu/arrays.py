@@ -5,7 +5,7 @@
 import ctypes
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -17,7 +17,7 @@ from gpuprof.backends.gpu.context import POISON, Arguments, Buffer, GpuContext, 
 from gpuprof.backends.gpu.device_code import DeviceCode
 from gpuprof.backends.gpu.expected_outputs import REFERENCE_BYTES, ExpectedOutputs
 from gpuprof.backends.gpu.fresh_inputs import CodeFor, FreshInputs
-from gpuprof.backends.gpu.input_memory import InputBuffer, read_only
+from gpuprof.backends.gpu.input_memory import InputBuffer
 from gpuprof.backends.gpu.tensor_maps import encode_tensor_map
 from gpuprof.backends.gpu.texture_memory import CaseTextures
 from gpuprof.backends.verification import worst
@@ -53,10 +53,7 @@ class ProblemArrays:
         self._key = secrets.randbits(63) | 1
         self._result = Buffer(32)
         host = problem.inputs(seed)
-        self._buffers = {
-            spec.name: Buffer(spec.nbytes) if spec.is_output else InputBuffer(spec.nbytes)
-            for spec in problem.arrays
-        }
+        self._buffers = {spec.name: Buffer(spec.nbytes) for spec in problem.arrays}
         #: What arrays that are read and written held before any kernel ran.
         self._initial = {spec.name: Buffer(spec.nbytes) for spec in problem.outputs if spec.is_read}
         for name, array in host.items():
@@ -192,13 +189,26 @@ class ProblemArrays:
         """Whether no kernel wrote to the inputs since they were uploaded."""
         return all(self._checksum(self._buffers[name]) == self._checksums[name] for name in self._inputs)
 
-    def protected_inputs(self) -> AbstractContextManager[None]:
-        """Let the hardware refuse writes to inputs meanwhile, be it of what is there already.
+    @contextmanager
+    def moved_inputs(self) -> Iterator[tuple[InputBuffer, ...]]:
+        """Hold inputs meanwhile in memory that can be protected; arguments and textures are to be made anew.
 
         Raises:
-            CaseFailure: A kernel wrote to one; its context is lost.
+            CaseFailure: There is no such memory, or no room.
         """
-        return read_only(one for one in self._buffers.values() if isinstance(one, InputBuffer))
+        own = {name: self._buffers[name] for name in self._inputs}
+        moved: dict[str, InputBuffer] = {}
+        try:
+            for name, buffer in own.items():
+                moved[name] = InputBuffer(buffer.nbytes)
+                moved[name].copy_from(buffer)
+            self._buffers.update(moved)
+            yield tuple(moved.values())
+        finally:
+            self._buffers.update(own)
+            with suppress(CaseFailure):
+                for buffer in moved.values():
+                    buffer.free()
 
     def restore(self, name: str, stream: Any) -> None:
         """Queue that an array that is read and written holds again what it held before any kernel ran."""

@@ -1,9 +1,14 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""Device memory of inputs, which the hardware can keep from being written."""
+"""Device memory of inputs that the hardware keeps from being written.
+
+A kernel that writes to an input what is there already is found so: nothing else tells. It costs a launch with
+the inputs in other memory, since times are to be those of memory as `cudaMalloc` gives it: a kernel of 10 us
+differed by 8 % (H100).
+"""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from gpuprof.backends.gpu.context import GUARD_BYTES, Buffer
@@ -12,16 +17,17 @@ from gpuprof.errors import CaseFailure
 
 
 class InputBuffer(Buffer):
-    """A buffer in pages of its own; an ordinary one, which cannot be protected, where the driver maps none.
+    """A buffer in pages of its own.
 
     Args:
         nbytes: Usable size.
+
+    Raises:
+        CaseFailure: The device has no room, or no memory of this kind.
     """
 
     def protect(self, *, read_only: bool) -> None:
         """Make writes of kernels a fault, or allow them again."""
-        if not self._mapped_bytes:
-            return
         api = driver()
         access = api.CUmemAccessDesc()
         access.location = self._where().location
@@ -33,16 +39,6 @@ class InputBuffer(Buffer):
         call("setting access to memory", api.cuMemSetAccess(start, self._mapped_bytes, [access], 1))
 
     def _allocate(self, nbytes: int) -> int:
-        self._mapped_bytes = 0
-        try:
-            return self._map(nbytes)
-        except DriverError as error:
-            if error.fatal or error.name == "CUDA_ERROR_OUT_OF_MEMORY":
-                raise
-        self._mapped_bytes = 0
-        return super()._allocate(nbytes)
-
-    def _map(self, nbytes: int) -> int:
         api = driver()
         where = self._where()
         minimum = api.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
@@ -61,9 +57,6 @@ class InputBuffer(Buffer):
         return start
 
     def _release(self) -> None:
-        if not self._mapped_bytes:
-            super()._release()
-            return
         api, start = driver(), self._guards[0]
         call("unmapping memory", api.cuMemUnmap(start, self._mapped_bytes))
         call("giving addresses back", api.cuMemAddressFree(start, self._mapped_bytes))
@@ -80,13 +73,12 @@ class InputBuffer(Buffer):
 
 
 @contextmanager
-def read_only(buffers: Iterable[InputBuffer]) -> Iterator[None]:
+def protected(buffers: Iterable[InputBuffer]) -> Iterator[None]:
     """Let the hardware refuse writes to them meanwhile.
 
     Raises:
         CaseFailure: A kernel wrote to one; its context is lost.
     """
-    buffers = tuple(buffers)
     for buffer in buffers:
         buffer.protect(read_only=True)
     try:
@@ -98,7 +90,3 @@ def read_only(buffers: Iterable[InputBuffer]) -> Iterator[None]:
             "The kernel writes to one of its inputs, if only what was there: declare that array inout.",
             fatal=True,
         ) from error
-    finally:
-        with suppress(CaseFailure):
-            for buffer in buffers:
-                buffer.protect(read_only=False)

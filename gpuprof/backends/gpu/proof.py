@@ -30,10 +30,6 @@ class Arrays(Protocol):
         """Hold other inputs meanwhile, at the same addresses and beside the last result; or say why not."""
         ...
 
-    def protected_inputs(self) -> AbstractContextManager[None]:
-        """Let no launch write to inputs meanwhile."""
-        ...
-
     def verify_others(self) -> Verification:
         """Compare some elements of the output with what follows from the other inputs."""
         ...
@@ -84,9 +80,9 @@ def verify_again(
 
     What they left behind is compared as a whole, and of each launch the elements that were spoiled before it.
     A launch on clean arrays shows a kernel that stopped writing; some directly behind each other one that
-    tells by the clock when it is looked at; one with inputs that cannot be written one that writes there what
-    it found; one with other inputs beside the last result one that keeps results, or was given them. Where
-    each launch builds on the one before, what many leave behind has no reference.
+    tells by the clock when it is looked at; one with other inputs beside the last result one that keeps
+    results, or was given them. Where each launch builds on the one before, what many leave behind has no
+    reference.
 
     Args:
         arrays: The problem's.
@@ -97,9 +93,6 @@ def verify_again(
 
     Returns:
         The first verification that fails, or that on clean arrays; and what could not be looked at.
-
-    Raises:
-        CaseFailure: The kernel writes to its inputs what is there already.
     """
     if not arrays.reads_output:
         left = arrays.verify()
@@ -117,8 +110,6 @@ def verify_again(
         checks.after()
     if followed := checks.sentence():
         return replace(clean, detail=followed, array=""), ()
-    with arrays.protected_inputs():
-        launch()
     with arrays.other_inputs() as missing:
         if missing:
             return clean, (missing,)
