@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Device memory of inputs that the hardware keeps from being written.
 
-A kernel that writes to an input what is there already is found so: nothing else tells. It costs a launch with
-the inputs in other memory, since times are to be those of memory as `cudaMalloc` gives it: a kernel of 10 us
-differed by 8 % (H100).
+A kernel that writes to an input what is there already is found so: nothing else tells. It takes a launch with
+the inputs elsewhere, since times are to be those of memory as `cudaMalloc` gives it.
 """
 
 from collections.abc import Iterable, Iterator
