@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpuprof.commands.doctor_check import Check
 from gpuprof.machine import available_memory_bytes, usable_cores
+from gpuprof.private_folder import PrivateFolder
 from gpuprof.toolchain.cache import cache_directory
 
 _GIB, _MIB = 2**30, 2**20
@@ -37,7 +38,18 @@ def host_checks() -> Iterator[Check]:
         fix = "Set GPUPROF_CACHE_DIR, or kernels are compiled anew each time."
         yield Check("Compile cache", "absent", "there is no home folder", fix)
     else:
-        yield _folder("Compile cache", cache, "GPUPROF_CACHE_DIR")
+        yield _cache(cache)
+
+
+def _cache(folder: Path) -> Check:
+    """Whether compiled kernels can be kept, where nobody else can write."""
+    if folder.is_dir():
+        try:
+            PrivateFolder(folder).close()
+        except OSError as error:
+            fix = f"Until then kernels are compiled anew each time. Make it yours alone: chmod go-w {folder}"
+            return Check("Compile cache", "disturbs", f"{folder}: {error.strerror or error}", fix)
+    return _folder("Compile cache", folder, "GPUPROF_CACHE_DIR")
 
 
 def _folder(name: str, folder: Path, variable: str) -> Check:

@@ -2,18 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled kernels on disk, keyed by everything that decides the machine code."""
 
-import fcntl
 import hashlib
 import json
 import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+import re
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from gpuprof.files import replace_text
+from gpuprof.private_folder import PrivateFolder
 from gpuprof.schema import from_json, to_json
 from gpuprof.toolchain.includes import UnknownInclude, included_files
 from gpuprof.toolchain.nvrtc import CompiledKernel, compile_entries, nvrtc_version
@@ -24,9 +22,10 @@ from gpuprof.toolchain.nvrtc_program import make_program
 _MAX_ENTRIES = 5000
 #: Entries that a process writes from one look at how many there are to the next.
 _WRITES_PER_LOOK = 64
-#: How long to wait for somebody else's compilation, and how often to look.
+#: How long to wait for somebody else's compilation.
 _PATIENCE_S = 60.0
-_POLL_S = 0.02
+#: The folder's files that a cache writes: others may be the user's.
+_OWN_NAMES = re.compile(r"[0-9a-f]{64}\.json|\.writing-.*")
 
 
 def cache_directory() -> Path | None:
@@ -60,7 +59,7 @@ def compile_entries_cached(
 ) -> tuple[CompiledKernel, ...]:
     """Compile a source, or return what an earlier compilation of the same text and options gave.
 
-    A cache that cannot be read or written costs time, never a failure.
+    A cache that cannot be read or written, or that others may write to, costs time, never a failure.
 
     Args:
         source: CUDA C++ text.
@@ -75,12 +74,12 @@ def compile_entries_cached(
     """
     version = nvrtc_version()
     program = make_program(source, headers or {}, options, version[0])
-    directory = cache_directory()
-    if directory is None:
-        return compile_entries(program, file_name, entries)
     try:
         included = included_files((program.source, *program.headers.values()), program.options)
     except UnknownInclude:
+        return compile_entries(program, file_name, entries)
+    folder = open_cache()
+    if folder is None:
         return compile_entries(program, file_name, entries)
     files = [[str(path), hashlib.sha256(content).hexdigest()] for path, content in sorted(included.items())]
     cuda = program.cuda_headers
@@ -88,55 +87,34 @@ def compile_entries_cached(
     # CUDA's own headers do not change under their version: they are too many to read each time.
     foreign = [*cuda.options, *cuda.versions] if cuda else []
     identity = [version, file_name, list(entries), list(program.options), texts, files, foreign]
-    path = directory / f"{_digest(identity)}.json"
-    made = _read(path)
-    if made is not None:
-        with suppress(OSError):
-            os.utime(path)
-    else:
-        with _alone(path):
-            made = _read(path)
+    key = _digest(identity)
+    with folder:
+        made = _read(folder, f"{key}.json")
+        if made is not None:
+            folder.touch(f"{key}.json")
+            return made
+        # Another worker, or another run, may be making it: it takes the same seconds once, not twice.
+        with folder.locked(f"{key}.lock", _PATIENCE_S):
+            made = _read(folder, f"{key}.json")
             if made is None:
                 made = compile_entries(program, file_name, entries)
-                _write(path, made)
-    return made
+                _write(folder, f"{key}.json", made)
+        return made
 
 
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Wait while another worker, or another run, makes an entry: it takes the same seconds once, not twice.
-
-    Nobody is waited for in a cache that cannot be written, nor for longer than a compilation takes.
-    """
-    with ExitStack() as held:
-        with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            lock = path.with_suffix(".lock")
-            file = held.enter_context(lock.open("w"))
-            held.callback(_removed, lock)
-            deadline = time.monotonic() + _PATIENCE_S
-            while not _locked(file) and time.monotonic() < deadline:
-                time.sleep(_POLL_S)
-        yield
-
-
-def _removed(lock: Path) -> None:
-    with suppress(OSError):
-        lock.unlink(missing_ok=True)
-
-
-def _locked(file: IO[str]) -> bool:
+def open_cache() -> PrivateFolder | None:
+    """The cache's folder; None where there is none that is this user's alone."""
+    directory = cache_directory()
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        return None if directory is None else PrivateFolder(directory)
+    except OSError:
+        return None
 
 
-def _read(path: Path) -> tuple[CompiledKernel, ...] | None:
-    """An entry, or None where it is missing or damaged in any way."""
+def _read(folder: PrivateFolder, name: str) -> tuple[CompiledKernel, ...] | None:
+    """An entry, or None where it is missing, damaged in any way, or somebody else's."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(folder.read(name))
         if document["sha256"] != _digest(document["kernels"]):
             return None
         return tuple(from_json(CompiledKernel, kernel) for kernel in document["kernels"])
@@ -148,12 +126,12 @@ def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _write(path: Path, compiled: Sequence[CompiledKernel]) -> None:
+def _write(folder: PrivateFolder, name: str, compiled: Sequence[CompiledKernel]) -> None:
     kernels = [to_json(kernel) for kernel in compiled]
     try:
-        replace_text(path, json.dumps({"sha256": _digest(kernels), "kernels": kernels}))
+        folder.write(name, json.dumps({"sha256": _digest(kernels), "kernels": kernels}).encode())
         if next(_writes) % _WRITES_PER_LOOK == 0:
-            _drop_old(path.parent)
+            _drop_old(folder)
     except OSError:
         return
 
@@ -162,11 +140,7 @@ def _write(path: Path, compiled: Sequence[CompiledKernel]) -> None:
 _writes = count()
 
 
-def _drop_old(directory: Path) -> None:
-    # Of the directory's files only those that a cache writes: the rest may be the user's.
-    names = ("[0-9a-f]" * 64 + ".json", ".writing-*")
-    found = [file for name in names for file in directory.glob(name)]
-    if len(found) > _MAX_ENTRIES:
-        found.sort(key=lambda entry: entry.stat().st_mtime)
-        for stale in found[:-_MAX_ENTRIES]:
-            stale.unlink(missing_ok=True)
+def _drop_old(folder: PrivateFolder) -> None:
+    found = {name: age for name, age in folder.ages().items() if _OWN_NAMES.fullmatch(name)}
+    for stale in sorted(found, key=lambda name: found[name])[:-_MAX_ENTRIES]:
+        folder.remove(stale)

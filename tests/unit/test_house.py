@@ -32,6 +32,7 @@ HOUSE: dict[str, str] = {
     "cuda_source": "CUDA C++ read as text: functions, includes, what is for the host.",
     "console": "Everything that is printed goes through it.",
     "files": "Writing files whole or not at all.",
+    "private_folder": "A folder that this user alone writes to.",
     "json_schema": "The published schema of dataclasses.",
     "constraints": "What a value must be besides its type.",
     "decoding": "JSON to dataclasses the quick way, for what is right.",

@@ -17,6 +17,7 @@ from unit_support import DEVICE
 from gpuprof.errors import BackendUnavailable, CaseSkipped, CompileError
 from gpuprof.kernels.catalog import shipped_operation
 from gpuprof.kernels.shape import configure
+from gpuprof.private_folder import PrivateFolder
 from gpuprof.toolchain import cache, nvrtc
 from gpuprof.toolchain.cache import cache_directory, compile_cached
 from gpuprof.toolchain.includes import included_files
@@ -364,9 +365,10 @@ def test_flipped_byte_is_never_believed(directory, compilations):
     first = compile_cached(GOOD, "mine.cu", "mine", OPTIONS)
     (path,) = directory.iterdir()
     content = path.read_bytes()
+    folder = PrivateFolder(directory)
     for place in range(0, len(content), max(1, len(content) // 200)):
         path.write_bytes(content[:place] + bytes([content[place] ^ 0x11]) + content[place + 1 :])
-        assert cache._read(path) in (None, (first,))
+        assert cache._read(folder, path.name) in (None, (first,))
     assert len(compilations) == 1
 
 
@@ -374,7 +376,7 @@ def test_full_disk_is_harmless_and_leaves_no_litter(directory, compilations, mon
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     assert compile_cached(GOOD, "mine.cu", "mine", OPTIONS).cubin
     assert list(directory.iterdir()) == []
 

@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from typing import Any
 
@@ -16,10 +16,9 @@ from gpuprof.backends.gpu.context import Arguments, Buffer, GpuContext, Module
 from gpuprof.backends.gpu.timer import EventTimer, Launch
 from gpuprof.devices.device import Device
 from gpuprof.devices.measured import MEASURED_RATES
-from gpuprof.files import replace_text
 from gpuprof.statistics import percentile
 from gpuprof.text import Extent
-from gpuprof.toolchain.cache import cache_directory, compile_entries_cached
+from gpuprof.toolchain.cache import compile_entries_cached, open_cache
 from gpuprof.toolchain.nvrtc import compiler_options
 
 _THREADS = 256
@@ -222,25 +221,25 @@ def kept_rates(device: Device, identity: str, measure: Callable[[], Mapping[str,
         identity: What tells it from others of its kind, and its driver.
         measure: Measures it.
     """
-    directory = cache_directory()
     text = json.dumps([device.name, identity, source(), list(MEASURED_RATES), _CLOCK])
-    path = directory and directory / f"rates-{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
-    if path is not None:
-        try:
-            kept = json.loads(path.read_text("utf-8"))
+    name = f"rates-{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+    folder = open_cache()
+    if folder is None:
+        return _measured(measure)
+    with folder:
+        with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+            kept = json.loads(folder.read(name))
             rates: dict[str, float] = kept["rates"]
             if kept["sha256"] == _seal(rates):
                 return rates
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            pass
-    found = {key: float(value) for key, value in measure().items()}
-    if path is not None and directory is not None:
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            replace_text(path, json.dumps({"sha256": _seal(found), "rates": found}))
-        except OSError:
-            pass
+        found = _measured(measure)
+        with suppress(OSError):
+            folder.write(name, json.dumps({"sha256": _seal(found), "rates": found}).encode())
     return found
+
+
+def _measured(measure: Callable[[], Mapping[str, float]]) -> dict[str, float]:
+    return {key: float(value) for key, value in measure().items()}
 
 
 def _seal(rates: Mapping[str, float]) -> str:

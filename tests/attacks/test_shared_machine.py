@@ -1,0 +1,120 @@
+# SPDX-FileCopyrightText: The gpuprof developers
+# SPDX-License-Identifier: Apache-2.0
+"""A machine that others use too: what they can plant where compiled kernels are kept, what they can reach."""
+
+import hashlib
+import json
+import os
+import stat
+
+import pytest
+
+from gpuprof.commands.host_checks import host_checks
+from gpuprof.toolchain.cache import compile_cached
+from gpuprof.toolchain.nvrtc import compiler_options
+
+SOURCE = 'extern "C" __global__ void mine(int *out) { *out = 1; }'
+EVIL = "// planted"
+STRANGER = 12345
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "shared" / "cache"
+    monkeypatch.setenv("GPUPROF_CACHE_DIR", str(folder))
+    return folder
+
+
+def compiled():
+    return compile_cached(SOURCE, "mine.cu", "mine", compiler_options("sm_80"))
+
+
+def planted(entry):
+    """An entry with other code, under a digest that fits it."""
+    kernels = json.loads(entry.read_text())["kernels"]
+    kernels[0]["ptx"] = EVIL
+    digest = hashlib.sha256(json.dumps(kernels, sort_keys=True).encode()).hexdigest()
+    return json.dumps({"sha256": digest, "kernels": kernels})
+
+
+def test_what_is_kept_is_for_this_user_alone(cache):
+    previous = os.umask(0)
+    try:
+        compiled()
+    finally:
+        os.umask(previous)
+    (entry,) = cache.iterdir()
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    assert stat.S_IMODE(entry.stat().st_mode) == 0o600
+
+
+@needs_root
+def test_an_entry_of_another_user_is_not_believed(cache):
+    compiled()
+    (entry,) = cache.iterdir()
+    entry.write_text(planted(entry))
+    assert compiled().ptx == EVIL
+    os.chown(entry, STRANGER, STRANGER)
+    assert compiled().ptx != EVIL
+
+
+@needs_root
+def test_a_folder_of_another_user_is_not_used(cache):
+    compiled()
+    (entry,) = cache.iterdir()
+    entry.write_text(planted(entry))
+    os.chown(cache, STRANGER, STRANGER)
+    assert compiled().ptx != EVIL
+    assert entry.read_text() == planted(entry)
+
+
+def test_a_folder_that_others_may_write_to_is_not_used_and_doctor_says_so(cache):
+    compiled()
+    (entry,) = cache.iterdir()
+    entry.write_text(planted(entry))
+    cache.chmod(0o777)
+    assert compiled().ptx != EVIL
+    assert [check.text for check in host_checks() if "others may write to it" in check.text]
+
+
+def test_an_entry_that_is_a_link_is_not_followed(cache, tmp_path):
+    compiled()
+    (entry,) = cache.iterdir()
+    elsewhere = tmp_path / "elsewhere.json"
+    elsewhere.write_text(planted(entry))
+    entry.unlink()
+    entry.symlink_to(elsewhere)
+    assert compiled().ptx != EVIL
+    assert json.loads(elsewhere.read_text())["kernels"][0]["ptx"] == EVIL
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe"])
+def test_a_planted_lock_destroys_and_holds_up_nothing(cache, tmp_path, kind):
+    compiled()
+    (entry,) = cache.iterdir()
+    entry.unlink()
+    precious = tmp_path / "precious"
+    lock = entry.with_suffix(".lock")
+    if kind == "pipe":
+        os.mkfifo(lock)
+    else:
+        lock.symlink_to(precious)
+    if kind == "link":
+        precious.write_text("precious")
+    assert compiled().cubin
+    assert not precious.exists() if kind != "link" else precious.read_text() == "precious"
+
+
+@needs_root
+def test_a_link_of_another_user_in_the_place_of_the_folder_is_not_followed(cache, tmp_path):
+    mine = tmp_path / "mine"
+    mine.mkdir(mode=0o700)
+    cache.parent.mkdir()
+    cache.symlink_to(mine)
+    compiled()
+    assert len(list(mine.iterdir())) == 1
+    next(mine.iterdir()).unlink()
+    os.chown(cache, STRANGER, STRANGER, follow_symlinks=False)
+    compiled()
+    assert not list(mine.iterdir())
