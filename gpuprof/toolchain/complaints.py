@@ -19,6 +19,7 @@ _NO_FILE = re.compile(r'(?:could not|cannot) open source file "(?P<name>[^"\n]+)
 #: What NVRTC adds to that where it was told of no folder.
 _NO_FOLDERS = " (no directories in search list)"
 _UNDEFINED = re.compile(r'identifier "(?P<name>\w+)" is undefined')
+_TELLS_WHY = re.compile(r'identifier "\w+" is undefined|has no member "')
 _NO_MEMBER = re.compile(r'namespace "(?:cuda::)?std" has no member')
 #: How NVIDIA's headers are called, as far as they are for device code.
 _OF_CUDA = re.compile(
@@ -110,7 +111,7 @@ def _is_count(line: str) -> bool:
 def _telling(errors: Sequence[str]) -> str:
     """The first error; where it is a mark on what could not be read as a function, the one that says why."""
     if "does not apply here" in errors[0]:
-        return next((line for line in errors if _UNDEFINED.search(line)), errors[0])
+        return next((line for line in errors if _TELLS_WHY.search(line)), errors[0])
     return errors[0]
 
 

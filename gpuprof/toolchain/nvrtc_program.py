@@ -68,6 +68,8 @@ def make_program(source: str, carried: Mapping[str, str], options: Sequence[str]
     uses_std = any(re.search(r"\bstd\s*::", text) for text in code)
     if uses_std and names:
         options.append(f"-D{USES_STD}")
+    if any("__int128" in text for text in code):
+        options.append("--device-int128")  # as nvcc does
     if any(GIVEN_NAMES.intersection(re.findall(r"\w+", text)) for text in code):
         headers = {**HOST_HEADERS, **GIVEN}
         options.append(f"--pre-include={GIVEN_BY_NVCC}")

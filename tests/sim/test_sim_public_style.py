@@ -5,6 +5,8 @@
 import pytest
 from public_corpus import executed, families, ladders
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.mark.parametrize("family", families(), ids=lambda family: family.name)
 def test_each_gets_its_verdict(family):

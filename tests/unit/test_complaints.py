@@ -84,6 +84,8 @@ def test_first_error_of_the_file_itself_is_shown_unless_it_only_marks_another():
     mark = "k.cu(2): error: attribute does not apply here"
     assert explained(mark, first, second)[0].endswith(second)
     assert explained(mark, first)[0].endswith(mark)
+    member = 'k.cu(2): error: namespace "a" has no member "b"'
+    assert explained(mark, member, second)[0].rstrip(".").endswith(member)
     assert explained("", "1 warning")[0] == f"k.cu does not compile ({STATUS}): see the log."
 
 

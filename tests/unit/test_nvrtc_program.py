@@ -121,6 +121,7 @@ def test_what_nvcc_gives_without_being_asked_is_there():
     )
     made = compiled(source)
     assert made.entry == "_Z1kPjt"
+    assert compiled("__global__ void k(int *u) { *u = (unsigned __int128)*u << 7 >> 9; }").entry == "_Z1kPi"
     assert not GIVEN_NAMES.intersection(KERNEL.split())
     assert not any("pre-include" in option for option in compiled(KERNEL).options)
 
