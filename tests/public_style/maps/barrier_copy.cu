@@ -12,7 +12,6 @@ grid = ["cdiv(n, 256)"]
 #include <cuda/barrier>
 #pragma nv_diag_suppress static_var_with_dynamic_init
 
-// executor: any: to be settled by the card: whether such a copy needs a proxy fence after init
 __global__ void barrier_copy(int n, const float *x, float *y)
 {
     constexpr int tile = 256;

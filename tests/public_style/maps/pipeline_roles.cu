@@ -13,7 +13,6 @@ grid = ["2"]
 #pragma nv_diag_suppress static_var_with_dynamic_init
 namespace cg = cooperative_groups;
 
-// executor: any: to be settled by the card: the last thread of a pipeline invalidates its barriers
 __global__ void pipeline_roles(int n, const float *x, float *y)
 {
     constexpr int stages = 3, tile = 96;

@@ -26,6 +26,6 @@ __global__ void bad_early_return(int rows, int columns, const float *x, float *y
         float sum = 0;
         for (int w = 0; w < 10; ++w)
             sum += warps[w];
-        y[blockIdx.x] = sum;
+        y[blockIdx.x] = sum; // <- here
     }
 }

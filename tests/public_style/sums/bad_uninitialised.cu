@@ -23,5 +23,5 @@ __global__ void bad_uninitialised(int columns, const float *x, float *y)
         __syncthreads();
     }
     if (i == 0)
-        y[blockIdx.x] = s[0];
+        y[blockIdx.x] = s[0]; // <- here
 }

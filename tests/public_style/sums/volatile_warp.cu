@@ -8,8 +8,6 @@ arguments = ["columns", "x", "y"]
 block = [64]
 grid = ["rows"]
 */
-// executor: failed: nothing orders them
-// gpu: any: the compiler may keep the warp together
 __device__ void warpReduce(volatile float *sdata, int tid)
 {
     sdata[tid] += sdata[tid + 32];
@@ -20,7 +18,7 @@ __device__ void warpReduce(volatile float *sdata, int tid)
     sdata[tid] += sdata[tid + 1];
 }
 
-__global__ void bad_volatile_warp(int columns, const float *x, float *y)
+__global__ void volatile_warp(int columns, const float *x, float *y)
 {
     __shared__ float s[64];
     float sum = 0;
