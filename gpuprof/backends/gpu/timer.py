@@ -181,10 +181,12 @@ class EventTimer:
         Args:
             launch: Queues its launch, or all of them.
             samples: How many to take, at most `max_batch`.
-            settle: Untimed ones in front, which bring instruction cache and clocks up.
+            settle: Untimed ones in front, as many as fit, which bring instruction cache and clocks up.
             launches: How many the case takes.
             around: What to queue around each.
         """
+        commands = samples * (launches + 3 + (around.commands if around else 0))
+        settle = max(0, min(settle, (_MOST_COMMANDS - commands) // (launches + 1)))
 
         def queue() -> None:
             for _ in range(settle):
@@ -200,8 +202,7 @@ class EventTimer:
                 if around is not None:
                     around.after()
 
-        each = launches + 3 + (around.commands if around else 0)
-        self._queue(settle * (launches + 1) + samples * each, queue)
+        self._queue(settle * (launches + 1) + commands, queue)
         return self._intervals(samples)
 
     def warm(self, launch: Launch, samples: int, *, group: int, launches: int = 1) -> list[float]:
