@@ -211,9 +211,10 @@ def test_a_copy_that_has_been_read_has_not_yet_been_written():
     arrays = np.full(4, 9, np.float32), np.zeros(4, np.float32)
     (out, seen), _ = run_cuda(cuda(SEEN.replace("HOW", "")), *arrays)
     assert out.array().tolist() == seen.array().tolist() == [1, 2, 3, 4]
-    (out, seen), _ = run_cuda(cuda(SEEN.replace("HOW", ".read")), *arrays)
-    assert out.array().tolist() == [1, 2, 3, 4]
-    assert seen.array().tolist() == [9] * 4
+    source = cuda(SEEN.replace("HOW", ".read"))
+    fault = caught(source, *arrays)
+    assert fault.kind is FaultKind.ASYNC_COPY
+    assert f"started in line {line_of(source, STORED)} may still write" in fault.detail
 
 
 SUMS = """extern "C" __global__ void k(float *out) {

@@ -17,6 +17,7 @@ from gpuprof.executor.lanes.masks import Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_flights import Flight, GlobalFlights
 from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.shared_memory import SharedMemory, SharedPattern
 from gpuprof.executor.memory.shared_order import SharedOrder
@@ -72,21 +73,24 @@ class Source:
 
 @dataclass
 class _Copy:
-    """One `cp.async` of some lanes; `group` is the number of the group it belongs to, in each lane."""
+    """One `cp.async` of some lanes; `group` is the number of the group it belongs to, in each lane.
+
+    `flight` says which lanes wait for it, and what it reads.
+    """
 
     pattern: SharedPattern
     values: Lanes
     line: int
     group: NDArray[np.int64]
-    waiting: Bools
-    source: Source
+    flight: Flight
 
 
 class AsyncCopies:
     """The copies in flight of one batch."""
 
-    def __init__(self, shared: SharedMemory, races: RaceDetector) -> None:
+    def __init__(self, shared: SharedMemory, races: RaceDetector, flights: GlobalFlights) -> None:
         self.shared = shared
+        self.flights = flights
         self.races = races
         #: What judges every access, if anything does.
         self.order: SharedOrder | None = None
@@ -94,35 +98,13 @@ class AsyncCopies:
         self._committed: NDArray[np.int64] = np.zeros((1, 1, 1), dtype=np.int64)
         self._landed: dict[tuple[int, bytes], SharedPattern] = {}
 
-    @property
-    def flying(self) -> bool:
-        """Whether there are any."""
-        return bool(self._flying)
-
-    def reader_of(self, start: NDArray[np.int64], size: int) -> tuple[int, int, tuple[int, int, int]] | None:
-        """Return who may still read any of some places in global memory.
-
-        Args:
-            start: Address of each place.
-            size: Bytes of each.
-
-        Returns:
-            The number of such a place, and the source line and (block, warp, lane) of its reader.
-        """
-        for copy in self._flying:
-            low, high = copy.source.bounds
-            if low < int(start.max()) + size and int(start.min()) < high:
-                hit = copy.source.first_in(start, size, copy.waiting)
-                if hit is not None:
-                    return hit[0], copy.line, hit[1:]
-        return None
-
     def start(self, pattern: SharedPattern, values: Lanes, line: int, source: Source) -> None:
         """Put the copy of `values`, as read from its source, to the pattern's offsets in flight."""
         self.races.record(Access.COPY, pattern, line)
         if self.order is not None:
             self.order.write(pattern, values, line, Manner.WRITE)
-        self._flying.append(_Copy(pattern, values, line, self._committed, pattern.mask.lanes, source))
+        flight = self.flights.add(Flight(source, line, pattern.mask.lanes))
+        self._flying.append(_Copy(pattern, values, line, self._committed, flight))
 
     def commit(self, mask: Mask) -> None:
         """Close the open group of the lanes in `mask`."""
@@ -133,15 +115,15 @@ class AsyncCopies:
         """Deliver all but the `newest` closed groups of the lanes in `mask`; None delivers open ones too."""
 
         def due(copy: _Copy) -> Bools:
-            lanes = copy.waiting & mask.lanes
+            lanes = copy.flight.waiting & mask.lanes
             return lanes if newest is None else lanes & (copy.group < self._committed - newest)
 
         self._land(self._flying, due)
 
     def landing(self, mask: Mask) -> Callable[[Bools], None]:
         """Return what delivers the present copies of the lanes in `mask` to those that it is given."""
-        copies = [copy for copy in self._flying if (copy.waiting & mask.lanes).any()]
-        return lambda lanes: self._land(copies, lambda copy: copy.waiting & lanes)
+        copies = [copy for copy in self._flying if (copy.flight.waiting & mask.lanes).any()]
+        return lambda lanes: self._land(copies, lambda copy: copy.flight.waiting & lanes)
 
     def _land(self, copies: list[_Copy], due: Callable[[_Copy], Bools]) -> None:
         """Deliver copies to the lanes for which they are due."""
@@ -155,8 +137,9 @@ class AsyncCopies:
                 if (lost := self.races.overwritten(self.shared, pattern, copy.values, copy.line)) is not None:
                     self.races.report(lost)
                 self.races.record(Access.LANDED, pattern, copy.line)
-                copy.waiting = copy.waiting & ~lanes
-        self._flying = [copy for copy in self._flying if copy.waiting.any()]
+                copy.flight.waiting = copy.flight.waiting & ~lanes
+        self._flying = [copy for copy in self._flying if copy.flight.waiting.any()]
+        self.flights.settle()
 
     def _part(self, pattern: SharedPattern, lanes: Bools) -> SharedPattern:
         """Return `pattern` for some of its lanes: the same object for the same lanes, so verdicts hold."""

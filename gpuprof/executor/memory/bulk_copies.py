@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gpuprof.executor.lanes.masks import WARP, Bools, Counts, Mask
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.accesses import Access, Signal
+from gpuprof.executor.memory.global_flights import BulkPlaces, Flight, GlobalFlights
 from gpuprof.executor.memory.mbarriers import Columns, Mbarriers
 from gpuprof.executor.memory.races import RaceDetector
 from gpuprof.executor.memory.shared_memory import (
@@ -43,6 +44,7 @@ class _Load:
         phase: The phase of that barrier when the copy was started or, if later, arrived: shape (blocks,).
         line: Source line.
         observers: The threads that have waited for it; broadcasts to the batch.
+        flight: What it reads of global memory.
     """
 
     pattern: ChunkPattern | SharedPattern
@@ -52,6 +54,7 @@ class _Load:
     phase: NDArray[np.int64]
     line: int
     observers: Bools
+    flight: Flight | None = None
 
     @property
     def arrived(self) -> bool:
@@ -79,8 +82,16 @@ class TrackedArrival:
 class BulkCopies:
     """The bulk copies in flight of one batch, and the threads that have waited for those that arrived."""
 
-    def __init__(self, shared: SharedMemory, races: RaceDetector, barriers: Mbarriers, warps: int) -> None:
+    def __init__(
+        self,
+        shared: SharedMemory,
+        races: RaceDetector,
+        barriers: Mbarriers,
+        warps: int,
+        flights: GlobalFlights,
+    ) -> None:
         self.shared = shared
+        self.flights = flights
         self.races = races
         self.barriers = barriers
         self._shape = (barriers.blocks, warps, WARP)
@@ -114,14 +125,16 @@ class BulkCopies:
             self._chunks = len(pattern.start)
         self._patterns[key] = pattern
 
-    def load(self, pattern: ChunkPattern, values: Lanes, column: int, line: int) -> None:
-        """Put a copy to shared memory in flight; its bytes will count for barrier `column`."""
+    def load(self, pattern: ChunkPattern, values: Lanes, column: int, line: int, source: BulkPlaces) -> None:
+        """Put a copy of `source` to shared memory in flight; its bytes will count for barrier `column`."""
 
         def land() -> None:
             self.shared.store_chunks(pattern, values)
 
         self.races.record(Access.BULK, pattern, line)
-        self._begin(pattern, land, pattern.bytes_moved, column, line)
+        lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
+        copy = self._begin(pattern, land, pattern.bytes_moved, column, line)
+        copy.flight = self.flights.add(Flight(source, line, lanes))
 
     def load_shared(
         self, pattern: ChunkPattern, source: ChunkPattern, values: Lanes, column: int, line: int
@@ -150,7 +163,7 @@ class BulkCopies:
         bytes_moved: Counts,
         column: int,
         line: int,
-    ) -> None:
+    ) -> _Load:
         phase = self.barriers.phase[:, column].copy()
         nobody = np.zeros((1, 1, 1), dtype=np.bool_)
         old = self._newest.get(pattern.serial)
@@ -158,6 +171,7 @@ class BulkCopies:
             self._loads.remove(old)
         self._newest[pattern.serial] = copy = _Load(pattern, land, bytes_moved, column, phase, line, nobody)
         self._loads.append(copy)
+        return copy
 
     def bring(self, columns: Columns, mask: Mask, transfer_bytes: Lanes) -> None:
         """Put a copy of each lane in flight that moves no values; its bytes will count for its barrier."""
@@ -205,9 +219,12 @@ class BulkCopies:
             if copy.land is not None and copy.column in columns:
                 copy.land()
                 copy.land = None
+                if copy.flight is not None:
+                    copy.flight.waiting = np.zeros((1, 1, 1), dtype=np.bool_)
                 # Where more was on its way than announced, the phase that it was started in may be over.
                 copy.phase = self.barriers.phase[:, copy.column].copy()
                 self.barriers.receive(copy.column, copy.bytes_moved)
+        self.flights.settle()
         return columns
 
     def _deliver_tracked(self, columns: NDArray[np.intp]) -> None:

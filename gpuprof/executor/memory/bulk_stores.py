@@ -17,6 +17,7 @@ from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
 from gpuprof.executor.memory.accesses import Access
 from gpuprof.executor.memory.bulk_copies import BulkCopies
+from gpuprof.executor.memory.global_flights import BulkPlaces, Flight
 from gpuprof.executor.memory.global_memory import Buffer
 from gpuprof.executor.memory.shared_memory import ChunkPattern
 
@@ -53,7 +54,7 @@ class _Store:
         line: Source line.
         group: The number of the group that it belongs to, in each lane.
         reading: The lanes whose sources may still be read.
-        writing: The lanes whose targets may still be written.
+        flight: Which lanes may still write, and where.
         hollow: Whether no values move.
     """
 
@@ -64,7 +65,7 @@ class _Store:
     line: int
     group: NDArray[np.int64]
     reading: Bools
-    writing: Bools
+    flight: Flight
     hollow: bool
 
 
@@ -88,17 +89,21 @@ class BulkStores:
         self,
         pattern: ChunkPattern,
         targets: Targets,
+        places: BulkPlaces,
         line: int,
         combine: Combination | None = None,
         *,
         hollow: bool = False,
     ) -> None:
-        """Put a copy from shared memory in flight; see `_Store` for the arguments."""
+        """Put a copy from shared memory to `places` in flight; see `_Store` for the other arguments."""
         self._copies.races.record(Access.SOURCE, pattern, line)
         values = self._copies.shared.load_chunks(pattern)
         lanes = np.broadcast_to(pattern.mask.lanes, self._shape)
+        flight = Flight(places, line, lanes, writes=True)
+        if combine is None:
+            self._copies.flights.add(flight)
         self._flying.append(
-            _Store(pattern, targets, values, combine, line, self._committed, lanes, lanes, hollow)
+            _Store(pattern, targets, values, combine, line, self._committed, lanes, flight, hollow)
         )
 
     def commit(self, mask: Mask) -> None:
@@ -111,14 +116,15 @@ class BulkStores:
             due = mask.lanes & (copy.group < self._committed - newest)
             if (read := copy.reading & due).any():
                 self._release_source(copy, read)
-            if not reads_only and (written := copy.writing & due).any():
+            if not reads_only and (written := copy.flight.waiting & due).any():
                 self._write(copy, written)
-        self._flying = [copy for copy in self._flying if (copy.reading | copy.writing).any()]
+        self._flying = [copy for copy in self._flying if (copy.reading | copy.flight.waiting).any()]
+        self._copies.flights.settle()
 
     def end(self) -> None:
         """The blocks have ended: what is still to be written arrives before the launch is over."""
         for copy in self._flying:
-            self._write(copy, copy.writing)
+            self._write(copy, copy.flight.waiting)
         self._flying = []
 
     @property
@@ -157,7 +163,7 @@ class BulkStores:
             buffer.combined = True
             if not copy.hollow:
                 _combine(buffer, place, given, combine)
-        copy.writing = copy.writing & ~due
+        copy.flight.waiting = copy.flight.waiting & ~due
 
     def _per_piece(self, pattern: ChunkPattern, lanes: Bools) -> Bools:
         """Return for each piece whether its lane is true."""

@@ -27,6 +27,7 @@ from gpuprof.executor.memory.coalescing import MovingFootprint
 from gpuprof.executor.memory.followed_memory import Followed, FollowedLocalMemory, FollowedSharedMemory
 from gpuprof.executor.memory.frames import Frames
 from gpuprof.executor.memory.global_accesses import Manner
+from gpuprof.executor.memory.global_flights import GlobalFlights
 from gpuprof.executor.memory.global_memory import Buffer, GlobalMemory
 from gpuprof.executor.memory.global_races import GlobalRaces, Shadow
 from gpuprof.executor.memory.grid_trace import GridTrace, TracedShadow
@@ -196,7 +197,8 @@ class Batch:
             self.shared = shared = FollowedSharedMemory(self.blocks, shared_bytes)
             registers = {slot: never_written(dtype) for slot, dtype in followed.items()}
             self.followed = Followed(shared, FollowedLocalMemory(lanes * self.local_bytes), registers)
-        self.copies = AsyncCopies(self.shared, self.races)
+        self.flights = GlobalFlights()
+        self.copies = AsyncCopies(self.shared, self.races, self.flights)
         self.shared_order: SharedOrder | None = None
         self.local = np.zeros(lanes * self.local_bytes, dtype=np.uint8)
         #: What instructions remember of their last accesses, by site number.
@@ -299,7 +301,7 @@ class Batch:
     @cached_property
     def bulk(self) -> BulkCopies:
         """What the copy engine moves to shared memory."""
-        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps)
+        return BulkCopies(self.shared, self.races, self.mbarriers, self.warps, self.flights)
 
     @cached_property
     def bulk_stores(self) -> BulkStores:
@@ -348,6 +350,34 @@ class Batch:
         raise KernelFault(
             kind, detail, kernel=self.kernel, source_line=line, block=block, thread=thread, address=address
         )
+
+    def require_apart(
+        self,
+        start: NDArray[np.int64],
+        size: int,
+        where: NDArray[np.intp],
+        line: int,
+        *,
+        writes: bool,
+    ) -> None:
+        """Nobody may touch global memory that a copy may still write, nor write what one may still read.
+
+        Args:
+            start: Address of each access.
+            size: Bytes of each.
+            where: The (block, warp, lane) of each, a row each.
+            line: Source line.
+            writes: Whether they write.
+        """
+        met = self.flights.met(start, size, where[:, 0], writes=writes) if len(start) else None
+        if met is not None:
+            thread, block = self.names(met.position)
+            place = int(start[met.number])
+            did, may = ("writes" if writes else "reads"), ("write" if met.flight.writes else "read")
+            detail = f"{did} {size} bytes of global memory at {place:#x}, which a copy that thread {thread}"
+            detail += f" of block {block} started in line {met.flight.line} may still {may}"
+            of_block, warp, lane = where[met.number].tolist()
+            self.fault(FaultKind.ASYNC_COPY, detail, line, (of_block, warp, lane), place)
 
     def names(self, position: tuple[int, int, int]) -> tuple[Index, Index]:
         """Return threadIdx and blockIdx of the lane at `position` (block, warp, lane)."""

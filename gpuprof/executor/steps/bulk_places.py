@@ -12,6 +12,7 @@ from gpuprof.copy_engine import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Bools, Mask, first_true
 from gpuprof.executor.lanes.scalars import ARITHMETIC, Lanes
+from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import Buffer, moved_dtype
 from gpuprof.executor.memory.mbarriers import Columns
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
@@ -118,17 +119,13 @@ def _tensor_map(batch: Batch, line: int, mask: Mask, address: int) -> TensorDesc
     batch.fault(FaultKind.OUT_OF_BOUNDS, text, line, mask.first(), address)
 
 
-def gathered(
-    batch: Batch,
-    line: int,
-    pattern: ChunkPattern,
-    addresses: Addresses,
-    size: int = CHUNK_BYTES,
-    wanted: Bools | None = None,
-) -> Lanes:
-    """Return what global memory holds at the addresses that are wanted, anything at the others."""
+def gathered(batch: Batch, line: int, places: BulkPlaces) -> Lanes:
+    """Return what global memory holds where a bulk copy reads, anything for pieces that do not exist."""
+    pattern, addresses, size, wanted = places.pattern, places.start, places.size, places.inside
     if not addresses.size:
         return np.zeros(addresses.shape, dtype=moved_dtype(size))
+    if batch.flights.writing:
+        batch.require_apart(*places.accesses(batch.blocks), line, writes=False)
     used = addresses if wanted is None else addresses[wanted]
     buffer = batch.memory.holding(int(used.min()), int(used.max()) + size)
     shift = size.bit_length() - 1

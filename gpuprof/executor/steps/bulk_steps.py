@@ -5,10 +5,11 @@
 import numpy as np
 
 from gpuprof.executor.faults import UnsupportedInstruction
-from gpuprof.executor.lanes.masks import WARP, Mask
+from gpuprof.executor.lanes.masks import WARP, Bools, Mask
 from gpuprof.executor.lanes.scalars import Lanes
+from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.global_memory import moved_dtype
-from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
+from gpuprof.executor.memory.shared_memory import CHUNK_BYTES
 from gpuprof.executor.memory.tensor_map_encoding import TensorDescriptor
 from gpuprof.executor.program.ptx import Instruction
 from gpuprof.executor.steps.batch import Batch
@@ -28,7 +29,7 @@ from gpuprof.executor.steps.bulk_store_steps import bulk_store, commit_group, wa
 from gpuprof.executor.steps.coding import Coder, Step
 from gpuprof.executor.steps.mbarrier_steps import BarrierOperand
 from gpuprof.executor.steps.multicast import Multicast
-from gpuprof.executor.steps.tensor_boxes import Addresses, box_places
+from gpuprof.executor.steps.tensor_boxes import box_places
 
 #: What the opcodes that are modelled may say.
 _INWARD = {"cp", "async", "bulk", "shared", "cluster", "cta", "global", "mbarrier", "complete_tx", "bytes"}
@@ -81,7 +82,9 @@ def _load(coder: Coder, item: Instruction) -> Step:
         for column, part in by_number(columns, mask):
             pattern = batch.bulk.pattern(to, length, part)
             addresses = of_chunks(pattern, start) + pattern.place * CHUNK_BYTES
-            batch.bulk.load(pattern, gathered(batch, item.line, pattern, addresses), column, item.line)
+            places = BulkPlaces(pattern, addresses, CHUNK_BYTES)
+            values = gathered(batch, item.line, places)
+            batch.bulk.load(pattern, values, column, item.line, places)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -137,8 +140,10 @@ def _tensor_load(coder: Coder, item: Instruction) -> Step:
             for column, part in by_number(columns, of_map):
                 pattern = batch.bulk.pattern(to, length, part, tensor.swizzle_bytes)
                 first = [of_chunks(pattern, coordinate) for coordinate in coordinates]
-                values = _box(batch, item.line, pattern, tensor, first)
-                batch.bulk.load(pattern, values, column, item.line)
+                box = box_places(pattern, tensor, first)
+                places = BulkPlaces(pattern, box.address, box.size, box.inside)
+                values = _box(batch, item.line, tensor, places, box.inside)
+                batch.bulk.load(pattern, values, column, item.line, places)
 
     def step(batch: Batch) -> None:
         mask = masked(batch)
@@ -157,27 +162,23 @@ def _overlook(batch: Batch, address: int) -> None:
         trace.overlooks = buffer is not None and buffer.address in trace.maps
 
 
-def _box(
-    batch: Batch, line: int, pattern: ChunkPattern, tensor: TensorDescriptor, first: list[Addresses]
-) -> Lanes:
+def _box(batch: Batch, line: int, tensor: TensorDescriptor, places: BulkPlaces, inside: Bools) -> Lanes:
     """Return the chunks of a box.
 
     Args:
         batch: Reads its memory.
         line: Source line.
-        pattern: The chunks.
         tensor: What the box is cut from.
-        first: Each coordinate of the box, for every chunk: shape (blocks or 1, chunks).
+        places: Where its pieces lie.
+        inside: Which of them lie in the array.
     """
-    places = box_places(pattern, tensor, first)
     size = places.size
     outside = np.full(size // tensor.item_bytes, tensor.outside, dtype=f"u{tensor.item_bytes}")
     filler = outside.view(moved_dtype(size))[0]
-    if not places.inside.any():
-        values: Lanes = np.full(places.inside.shape, filler, dtype=moved_dtype(size))
+    if not inside.any():
+        values: Lanes = np.full(inside.shape, filler, dtype=moved_dtype(size))
     else:
-        values = gathered(batch, line, pattern, places.address, size, places.inside)
-        values = np.where(places.inside, values, filler)
+        values = np.where(inside, gathered(batch, line, places), filler)
     return values[..., 0] if size == CHUNK_BYTES else _joined(values)
 
 

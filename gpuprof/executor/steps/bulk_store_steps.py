@@ -9,6 +9,7 @@ from gpuprof.executor.faults import FaultKind, UnsupportedInstruction
 from gpuprof.executor.lanes.masks import Mask, first_true
 from gpuprof.executor.lanes.scalars import Lanes, uniform_blocks
 from gpuprof.executor.memory.bulk_stores import Combination, Targets
+from gpuprof.executor.memory.global_flights import BulkPlaces
 from gpuprof.executor.memory.shared_memory import CHUNK_BYTES, ChunkPattern
 from gpuprof.executor.program.ptx import Imm, Instruction
 from gpuprof.executor.steps.batch import Batch
@@ -90,11 +91,14 @@ def _send(
     batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresses, combine: Combination | None
 ) -> None:
     """Put pieces of shared memory on their way to addresses of shape (blocks or 1, pieces)."""
+    places = BulkPlaces(pattern, addresses, pattern.size)
+    if batch.flights.any:
+        batch.require_apart(*places.accesses(batch.blocks), line, writes=True)
     targets = _targets(batch, line, pattern, addresses)
     for buffer, which, _ in targets:
         block = pattern.block[which] if pattern.leading > 1 else which // len(pattern.start)
         batch.count_stored(buffer, np.bincount(block, minlength=batch.blocks) * pattern.size)
-    batch.bulk_stores.start(pattern, targets, line, combine, hollow=batch.hollow)
+    batch.bulk_stores.start(pattern, targets, places, line, combine, hollow=batch.hollow)
 
 
 def _targets(batch: Batch, line: int, pattern: ChunkPattern, addresses: Addresses) -> Targets:

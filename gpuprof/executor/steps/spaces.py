@@ -120,6 +120,8 @@ class GlobalSpace:
     def read(self, batch: Batch, address: Lanes, mask: Mask) -> Lanes:
         """Gather from the buffer that holds the addresses."""
         print_of = self.count(batch, address, mask)
+        if batch.flights.writing:
+            self._check_copies(batch, address, mask, writes=False)
         buffer = self._holding(batch, print_of)
         if buffer is None:
             return self._read_several(batch, address, mask)
@@ -134,8 +136,8 @@ class GlobalSpace:
         print_of = self.count(batch, address, mask)
         buffer = self._holding(batch, print_of)
         parts = [(buffer, mask)] if buffer else self.parts(batch, address, mask, "writes")
-        if batch.copies.flying:
-            self._check_copies(batch, address, mask)
+        if batch.flights.any:
+            self._check_copies(batch, address, mask, writes=True)
         for target, part in parts:
             if target.read_only:
                 self._fault(batch, address, part.lanes, "writes", "which is read-only")
@@ -163,8 +165,8 @@ class GlobalSpace:
         """Change elements in place, counted as one access."""
         self.count(batch, address, mask, in_turn=True)
         old = np.zeros((batch.blocks, batch.warps, 32), dtype=moved_dtype(self.request.size))
-        if batch.copies.flying:
-            self._check_copies(batch, address, mask)
+        if batch.flights.any:
+            self._check_copies(batch, address, mask, writes=True)
         for buffer, part in self.parts(batch, address, mask, "updates"):
             if buffer.read_only:
                 self._fault(batch, address, part.lanes, "updates", "which is read-only")
@@ -243,20 +245,11 @@ class GlobalSpace:
         index = (address - (buffer.address - self.request.offset)) >> shift
         return index if mask.whole else np.where(mask.narrowed_to(index.shape), index, 0)
 
-    def _check_copies(self, batch: Batch, address: Lanes, mask: Mask) -> None:
-        """Nobody may write what an asynchronous copy that nobody waited for may still read."""
-        shape = np.broadcast_shapes(address.shape, mask.lanes.shape)
+    def _check_copies(self, batch: Batch, address: Lanes, mask: Mask, *, writes: bool) -> None:
+        shape = (batch.blocks, *np.broadcast_shapes(address.shape, mask.lanes.shape)[1:])
         where = np.argwhere(np.broadcast_to(mask.lanes, shape))
-        start = np.broadcast_to(address, shape)[tuple(where.T)] + self.request.offset
-        found = batch.copies.reader_of(start, self.request.size)
-        if found is not None:
-            number, line, reader = found
-            block, warp, lane = where[number].tolist()
-            thread, of_block = batch.names(reader)
-            place = int(start[number])
-            detail = f"writes {self.request.size} bytes of global memory at {place:#x}, which a copy"
-            detail += f" that thread {thread} of block {of_block} started in line {line} may still read"
-            batch.fault(FaultKind.ASYNC_COPY, detail, self.request.line, (block, warp, lane), place)
+        start = np.broadcast_to(address, shape)[tuple(where.T)].astype(np.int64) + self.request.offset
+        batch.require_apart(start, self.request.size, where, self.request.line, writes=writes)
 
     def _judge_read(self, batch: Batch, buffer: Buffer, index: NDArray[np.intp], mask: Mask) -> None:
         buffer.loaded = True
