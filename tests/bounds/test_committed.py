@@ -52,3 +52,13 @@ def test_no_floor_rests_on_an_estimate():
     estimated = {name: guessed(counter) for name, counter in case.executor_counters.items()}
     bounds = with_bounds(replace(case, executor_counters=estimated, counters={}), run.devices[0]).bounds
     assert set(bounds) <= {"dram", "launch"}
+
+
+def test_the_floor_of_multiply_adds_rests_on_what_was_seen_where_machine_code_is_only_bounded():
+    run = read_run(SAMPLES / "gemm-h200.json")
+    case = next(one for one in run.cases if one.bounds and "pipe_fma_instructions" in one.executor_counters)
+    total = case.executor_counters["warp_instructions"]
+    for is_least, counter in ((False, "pipe_fma_instructions"), (True, "ffma_thread_instructions")):
+        counters = {**case.executor_counters, "warp_instructions": replace(total, is_least=is_least)}
+        bounds = with_bounds(replace(case, counters={}, executor_counters=counters), run.devices[0]).bounds
+        assert bounds["fma"].counters == (counter,)
