@@ -108,6 +108,26 @@ PLANTED = {
         FaultKind.ASYNC_COPY,
         r"reads byte \d+ .* to which the copy that line \d+ started is still in flight",
     ),
+    "wait before more is sent to one place": (
+        """
+    if (t == 0) {
+        init(&full, 1);
+        init(&done, 1);
+        fence();
+        expect(&full, 256);
+        expect(&done, 256);
+    }
+    meet();
+    send(row + t, t, &full, other);
+    wait(&full, 0); meet(); // the fence
+    send(row + t, 2 * t, &done, other);
+    wait(&done, 0);
+    out[blockIdx.x * 64 + t] = row[t];
+    meet();""",
+        "    wait(&full, 0); meet(); // the fence\n",
+        FaultKind.ASYNC_COPY,
+        r"starts an asynchronous store to byte \d+ .* to which the copy that line \d+ started is still",
+    ),
     "barrier before others use an mbarrier": (
         """
     if (t == 0) {
