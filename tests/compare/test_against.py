@@ -14,6 +14,8 @@ from unit_support import gpuprof
 from gpuprof.reading import read_run
 from gpuprof.store import write_run
 
+pytestmark = pytest.mark.deep
+
 SCAN = TESTS.parent / "samples" / "own" / "histogram"
 QUICK = ["--device", "sim:h200", "--sizes", "4096", "-q", "--force", "-o", "out"]
 

@@ -16,6 +16,8 @@ from gpuprof.measure.run import RunOptions, measure
 from gpuprof.reading import read_run
 from gpuprof.store import ResultsFile
 
+pytestmark = pytest.mark.deep
+
 
 class Watcher:
     """Remembers what began, and how many cases were announced."""

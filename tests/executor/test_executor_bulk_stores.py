@@ -31,6 +31,8 @@ from copy_corpus import (
 )
 from copy_runs import executed, program
 
+pytestmark = pytest.mark.deep
+
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _NUMPY = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 _NUMPY |= {"i32": np.int32, "i64": np.int64, "u32": np.uint32, "u64": np.uint64, "u8": np.uint8}

@@ -7,6 +7,8 @@ import pytest
 from divergent_functions import Generator, indented
 from executor_harness import run_cuda
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_kernels(seed):

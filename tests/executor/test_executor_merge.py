@@ -19,6 +19,8 @@ from gpuprof.executor.program.flow import basic_blocks
 from gpuprof.executor.program.merge import Place, merge_shared_accesses
 from gpuprof.executor.program.ptx import parse
 
+pytestmark = pytest.mark.deep
+
 HEAD = 'extern "C" __global__ void k(const float *A, float *O, int n) { int t = threadIdx.x;'
 
 

@@ -14,6 +14,8 @@ from signal_race_sources import OTHERWISE
 
 from gpuprof.executor import FaultKind
 
+pytestmark = pytest.mark.deep
+
 PAIRS = {**signal_race_sources.PAIRS, **scope_race_sources.PAIRS}
 SHARED = {*signal_race_sources.SHARED, *scope_race_sources.SHARED}
 WHERE = re.compile(r" in line (\d+), and nothing orders them")

@@ -22,6 +22,8 @@ from gpuprof.executor import (
 )
 from gpuprof.executor.closed_sample import BlockPart
 
+pytestmark = pytest.mark.deep
+
 RANDOM = np.random.default_rng(5)
 
 

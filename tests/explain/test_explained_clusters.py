@@ -8,6 +8,8 @@ from planted_kernels import FOLDER
 import gpuprof
 from gpuprof.kernels.paths import Source, ladder_of
 
+pytestmark = pytest.mark.deep
+
 #: Each block fetches the factors of its neighbour in the cluster, and takes its own from there.
 KERNEL = r"""/*gpuprof
 title = "Factors by way of the neighbour"

@@ -25,6 +25,8 @@ from gpuprof.measure.time_limit import OutOfTime, time_limit
 from gpuprof.problems.problem import Problem
 from gpuprof.results import Verification
 
+pytestmark = pytest.mark.deep
+
 #: Of each symptom some, since a device that is lost takes seconds to open again.
 SHOWN = ("fault_read_past", "fault_barrier_count", "hang_lock", "wrong_tail")
 

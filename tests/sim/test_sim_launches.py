@@ -8,6 +8,8 @@ from page_reader import expanded
 
 import gpuprof
 
+pytestmark = pytest.mark.deep
+
 
 def profile(path, **options):
     return gpuprof.profile(path, device="sim:h200", **options)

@@ -17,6 +17,8 @@ from gpuprof.errors import ExitCode, OutputError
 from gpuprof.measure.run import RunOptions
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 FOUND = tuned_run()
 
 

@@ -14,6 +14,8 @@ from gpuprof.measure.request import Selection, make_request
 from gpuprof.problems.sizes import parse_sizes
 from gpuprof.tuning.space import Wanted, make_space
 
+pytestmark = pytest.mark.deep
+
 #: Small, ragged against every tile, and yet with several steps for every loop.
 SIZES = {"gemm": "36x132x140", "transpose": "100x132", "reduce": "10004", "softmax": "3x500"}
 #: Where these are not what a kernel is for.

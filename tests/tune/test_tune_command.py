@@ -12,6 +12,8 @@ import gpuprof as api
 from gpuprof.kernels.catalog import load_kernels
 from gpuprof.reading import read_run
 
+pytestmark = pytest.mark.deep
+
 SIM = ("--device", "sim:h200")
 
 

@@ -13,6 +13,8 @@ import pytest
 
 import gpuprof
 
+pytestmark = pytest.mark.deep
+
 AXPY = """
 extern "C" __global__ void axpy(int n, float a, const float *x, float *y)
 {

@@ -324,6 +324,7 @@ def test_shipped_choice_does_without_asynchronous_copies_where_there_are_none():
     assert {choose(kernel, Gemm(n, n, n), turing).id for n in EXTENTS} == {"reg_8x8"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("device", cards(), ids=lambda device: device.name)
 def test_shipped_choice_in_double_precision_has_code_for_it(device):
     kernel = find_kernel("gemm", "by_size")

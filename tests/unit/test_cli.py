@@ -86,6 +86,7 @@ def test_import_loads_nothing_heavy(tmp_path):
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=60)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", [["list"], ["devices"], ["report", "results.json", "-o", "out.html"]])
 def test_works_where_cuda_python_is_not_installed(compiled, tmp_path, command):
     directory, _ = compiled
@@ -146,6 +147,7 @@ def test_devices_lists_the_known_cards(tmp_path):
     said(process)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", [["list"], ["devices"], ["--help"], ["--version"]])
 def test_reader_that_has_gone_is_no_error(tmp_path, command):
     reader, writer = os.pipe()
@@ -174,6 +176,7 @@ def test_closed_standard_output_is_no_error(tmp_path):
     assert process.stderr == ""
 
 
+@pytest.mark.deep
 def test_run_whose_reader_has_gone_still_writes_its_files(tmp_path):
     arguments = "transpose -k naive_row --sizes 64 --device none -o out"
     command = f"({sys.executable} -m gpuprof {arguments}; echo $? >status) 2>&1 | true"
@@ -200,6 +203,7 @@ def test_help_fits_80_columns_and_names_no_types_of_python(tmp_path, command):
     assert not [line for line in options if "<" in line.split("  ")[1]]
 
 
+@pytest.mark.deep
 def test_head_prints_its_line_and_no_error(tmp_path):
     command = f"{sys.executable} -m gpuprof list | head -1"
     process = subprocess.run(

@@ -13,6 +13,8 @@ from unit_support import write_transpose_kernel
 from gpuprof.devices.cards import card_names
 from gpuprof.kernels.catalog import shipped_names
 
+pytestmark = pytest.mark.deep
+
 _COMMAND = "import sys; sys.argv[0] = 'gpuprof'; from gpuprof.__main__ import main; main()"
 
 

@@ -25,6 +25,8 @@ from gpuprof.report.markdown import render_markdown
 from gpuprof.report.terminal import print_run
 from gpuprof.store import ResultsFile
 
+pytestmark = pytest.mark.deep
+
 
 class Watcher:
     """Notes what a run tells."""
