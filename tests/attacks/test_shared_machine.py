@@ -6,10 +6,14 @@ import hashlib
 import json
 import os
 import stat
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from gpuprof.commands.host_checks import host_checks
+from gpuprof.errors import ToolError
+from gpuprof.measure.cluster.local import _security, connect
 from gpuprof.toolchain.cache import compile_cached
 from gpuprof.toolchain.nvrtc import compiler_options
 
@@ -118,3 +122,56 @@ def test_a_link_of_another_user_in_the_place_of_the_folder_is_not_followed(cache
     os.chown(cache, STRANGER, STRANGER, follow_symlinks=False)
     compiled()
     assert not list(mine.iterdir())
+
+
+def listening(pids):
+    """Addresses on which processes listen, as the kernel writes them."""
+    found = set()
+    for pid in pids:
+        sockets = set()
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                sockets.add(os.readlink(link))
+        for table in ("tcp", "tcp6"):
+            for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                    found.add(fields[1].partition(":")[0])
+    return found
+
+
+def descendants(pid):
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    family = {pid}
+    while more := {child for child, parent in parents.items() if parent in family} - family:
+        family |= more
+    return family
+
+
+def test_a_local_cluster_is_for_those_that_have_its_key_on_this_machine_alone():
+    distributed = pytest.importorskip("distributed")
+    connection = connect("local:1", gpus=False)
+    try:
+        assert len(connection.members()) == 1
+        assert listening(descendants(os.getpid())) == {"0100007F"}
+        (worker,) = connection.members()
+        scheduler = connection.client.scheduler.address
+        for address in (scheduler, worker.address):
+            assert address.startswith("tls://127.0.0.1:")
+            for known in (None, _security(distributed)):
+                where = address if known else address.replace("tls:", "tcp:")
+                with pytest.raises((OSError, TypeError)):
+                    distributed.Client(where, timeout=3, security=known, set_as_default=False)
+    finally:
+        connection.close()
+
+
+def test_without_openssl_a_local_cluster_is_refused_with_its_fix(monkeypatch, tmp_path):
+    pytest.importorskip("distributed")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolError, match="makes a key with openssl") as caught:
+        connect("local:1", gpus=False)
+    assert "Install OpenSSL's command" in caught.value.fix

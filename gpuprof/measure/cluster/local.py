@@ -1,18 +1,32 @@
 # SPDX-FileCopyrightText: The gpuprof developers
 # SPDX-License-Identifier: Apache-2.0
-"""A Dask cluster of this machine alone, for `--cluster local:N`: what a fleet does, without a fleet."""
+"""A Dask cluster of this machine alone, for `--cluster local:N`: what a fleet does, without a fleet.
+
+Whoever reaches a port of a Dask cluster runs programs as its user. So it listens on the loopback address
+alone, and to those alone that have the key which is made for the run: other users of the machine have not.
+"""
 
 import logging
 import os
 import re
 import socket
+import subprocess
 from contextlib import suppress
+from typing import Any
 
-from gpuprof.errors import BackendUnavailable, InputError, did_you_mean
+from gpuprof.errors import BackendUnavailable, InputError, ToolError, did_you_mean
 from gpuprof.measure.cluster.connection import Connection, import_distributed
 
 PREFIX = "local:"
 _MOST = 256
+_HERE = "127.0.0.1"
+#: A key, and a certificate that it signed itself, written nowhere.
+_MAKE_KEY = (
+    *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"),
+    *("-days", "30", "-subj", "/CN=gpuprof", "-keyout", "-", "-out", "-"),
+)
+_PEM = re.compile(r"-----BEGIN ([A-Z ]+)-----\n.+?-----END \1-----\n", re.DOTALL)
+_OPENSSL_TIMEOUT_S = 60.0
 
 
 def connect(address: str, *, gpus: bool) -> Connection:
@@ -53,6 +67,8 @@ def _meant_local(address: str) -> str:
 
 def _make(address: str, count: int, *, gpus: bool) -> Connection:
     distributed = import_distributed()
+    from dask import config
+
     visible = _gpus_here() if gpus else []
     if gpus and len(visible) < count:
         has = f"{len(visible) or 'no'} GPU{'s' if len(visible) > 1 else ''}"
@@ -61,10 +77,13 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
             fix="Ask for fewer workers, or execute: --device sim.",
         )
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    security = _security(distributed)
+    closed = {"host": _HERE, "protocol": "tls", "security": security}
     workers = {
         number: {
             "cls": distributed.Nanny,
             "options": {
+                **closed,
                 "nthreads": 1,
                 "memory_limit": 0,
                 "dashboard": False,
@@ -80,10 +99,17 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
     }
     scheduler = {
         "cls": distributed.Scheduler,
-        "options": {"dashboard": False, "dashboard_address": None, "host": "127.0.0.1", "port": 0},
+        "options": {**closed, "dashboard": False, "dashboard_address": f"{_HERE}:0", "port": 0},
+    }
+    # Nothing is told over HTTP, which asks nobody for a key.
+    silent: dict[str, list[str]] = {
+        f"distributed.{part}.http.routes": [] for part in ("scheduler", "worker", "nanny")
     }
     try:
-        cluster = distributed.SpecCluster(workers, scheduler, silence_logs=logging.CRITICAL)
+        with config.set(silent):
+            cluster = distributed.SpecCluster(
+                workers, scheduler, security=security, silence_logs=logging.CRITICAL
+            )
     except (OSError, TimeoutError, RuntimeError) as error:
         raise BackendUnavailable(f"--cluster {address} cannot be started: {error}.") from error
 
@@ -96,6 +122,36 @@ def _make(address: str, count: int, *, gpus: bool) -> Connection:
     except BaseException:
         close()
         raise
+
+
+def _security(distributed: Any) -> Any:
+    """What keeps all but the run's own processes out.
+
+    Raises:
+        ToolError: No key can be made.
+    """
+    fix = "Install OpenSSL's command, or name a cluster that runs: --cluster tcp://HOST:8786."
+    try:
+        done = subprocess.run(
+            _MAKE_KEY,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_OPENSSL_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(
+            f"--cluster local:N makes a key with openssl, which fails: {error}.", fix=fix
+        ) from error
+    blocks = {match[1]: match[0] for match in _PEM.finditer(done.stdout)}
+    if done.returncode or set(blocks) != {"PRIVATE KEY", "CERTIFICATE"}:
+        why = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+        raise ToolError(f"--cluster local:N makes a key with openssl, which fails: {why}.", fix=fix)
+    pair = {"cert": blocks["CERTIFICATE"], "key": blocks["PRIVATE KEY"]}
+    roles = ("client", "scheduler", "worker")
+    given = {f"tls_{role}_{part}": text for role in roles for part, text in pair.items()}
+    return distributed.Security(require_encryption=True, tls_ca_file=pair["cert"], **given)
 
 
 def _gpus_here() -> list[str]:
