@@ -61,7 +61,7 @@ class Fault:
 FAULTS = (
     Fault("all cases, the clock is low", clock=1 - SLOWDOWN),
     Fault("all cases, for no reason that is read"),
-    Fault("cases that arithmetic binds", part="fma"),
+    Fault("cases that issue slots bind", part="issue"),
 )
 
 

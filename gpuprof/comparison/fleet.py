@@ -6,7 +6,6 @@ Files are added one by one, and of each only a few numbers a case are kept: a fl
 memory that its files would take.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -277,12 +276,6 @@ class FleetBuilder:
                 for card, why in case.failures.items():
                     if any(other != card for other in case.rounds_us):
                         yield card, name, why
-
-
-def changes_in(series: Series) -> dict[str, float]:
-    """How far each card lies from the middle of one case: 0.02 is 2 % slower."""
-    middle = median(math.log(level.median_us) for level in series.levels.values())
-    return {card: math.expm1(math.log(level.median_us) - middle) for card, level in series.levels.items()}
 
 
 def _add_case(cases: dict[Any, _Case], card: str, case: CaseDigest) -> None:

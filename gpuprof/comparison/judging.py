@@ -41,7 +41,6 @@ _TRIMMED = 8
 _STRETCHES = 4
 #: How often a change that is called detectable is to be found; with what is estimated, nine times of ten.
 _Z_POWER = NormalDist().inv_cdf(0.95)
-_Z_ALPHA = NormalDist().inv_cdf(1 - ALPHA / 2)
 #: Standard error of a median over that of a mean, and the quartiles' distance of normal values.
 _MEDIAN, _QUARTILES = math.sqrt(math.pi / 2), 1.349
 
@@ -163,12 +162,26 @@ class _Middle:
 
     @classmethod
     def of(cls, times: Times) -> "_Middle":
-        logs = sorted(math.log(time) for time in times.medians_us)
-        cut = len(logs) // _TRIMMED
-        kept = logs[cut : len(logs) - cut]
-        drawn_in = [kept[0]] * cut + kept + [kept[-1]] * cut
-        mean = fmean(drawn_in)
-        return cls(fmean(kept), len(kept), math.fsum((value - mean) ** 2 for value in drawn_in))
+        return cls(*trimmed([math.log(time) for time in times.medians_us]))
+
+
+def trimmed(values: Sequence[float], fewest: int = 0) -> tuple[float, int, float]:
+    """The mean of values without an eighth at either end.
+
+    Args:
+        values: At least one.
+        fewest: How many are left out at either end, at least.
+
+    Returns:
+        The mean, how many values it is of, and the sum of squares from which, over that number less one,
+        their variance is estimated: of those left out, each drawn in to its neighbour.
+    """
+    ordered = sorted(values)
+    cut = max(fewest, len(ordered) // _TRIMMED)
+    kept = ordered[cut : len(ordered) - cut]
+    drawn_in = [kept[0]] * cut + kept + [kept[-1]] * cut
+    mean = fmean(drawn_in)
+    return fmean(kept), len(kept), math.fsum((value - mean) ** 2 for value in drawn_in)
 
 
 def _error(kind: TimeClass, sides: Sequence[_Middle], times: Sequence[Times]) -> tuple[float, float]:
@@ -178,15 +191,15 @@ def _error(kind: TimeClass, sides: Sequence[_Middle], times: Sequence[Times]) ->
     degrees = PRIOR_DEGREES + sum(side.count - 1 for side in sides)
     squares = PRIOR_DEGREES * known + math.fsum(side.squares for side in sides)
     variance = math.fsum(squares / degrees / side.count + SESSIONS**2 for side in sides)
-    return math.sqrt(variance), _student(degrees)
+    return math.sqrt(variance), student(ALPHA, degrees)
 
 
-def _student(degrees: int) -> float:
-    """Student's t that is exceeded with probability `ALPHA` to both sides together, from 10 degrees on.
+def student(level: float, degrees: int) -> float:
+    """Student's t that is exceeded with a probability to both sides together, from 10 degrees on.
 
     The expansion 26.7.5 of M. Abramowitz and I. A. Stegun, "Handbook of mathematical functions".
     """
-    z = _Z_ALPHA
+    z = NormalDist().inv_cdf(1 - level / 2)
     terms = (
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,

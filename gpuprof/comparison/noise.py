@@ -40,9 +40,9 @@ CLASSES = (
 PRIOR_DEGREES = 10
 #: Standard deviation of the offset that all rounds of one session share: temperature and clocks of that hour.
 SESSIONS = 0.0015
-#: Standard deviation between cards of one kind that is assumed where there are too few of them to tell.
-#: Copies through the memory of H200s differ by 0.6 % from the slowest recorded run to the fastest.
-CARDS = 0.004
+#: Standard deviation between healthy cards of one kind: copies through the memory of H200s differ by 0.6 %
+#: from the slowest recorded run to the fastest.
+CARDS = 0.003
 #: Share of rounds in which a process is slow all by itself, by 5 % on average.
 FLUKES = 0.01
 

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which cards of one kind are not like the others, from the times of the same cases on each of them.
 
-A card is judged three ways, on logarithms, each against the middle of all cards: over all its cases, over
-those that one part of the GPU binds (a card of slow memory is slow where memory binds, and nowhere else), and
-case by case. Two estimators make that hold when many cards are unlike the others, whatever these do: the
-median for the middle, and Qn for the spread (P. J. Rousseeuw and C. Croux, "Alternatives to the median
-absolute deviation", Journal of the American Statistical Association 88, 1993). Qn is a quartile of the
-distances between all pairs of cards. It withstands as many outliers as the median absolute deviation (MAD),
-half of all cards, needs no symmetry, which times do not have, and is less uncertain: of 10 normal values one
-in 50,000 lies 7.6 Qn from the median, but 17 MAD.
+A card is judged over groups of cases: over all of them, over those that one part of the GPU binds (a card of
+slow memory is slow where memory binds, and nowhere else), and over each alone. What cases say together counts
+for more than what each says: a card's score over a group is the mean of its distances from the middle of all
+cards, on logarithms, without the quarter of them at either end. How far healthy scores lie is told by the
+scores themselves, by Qn (P. J. Rousseeuw and C. Croux, "Alternatives to the median absolute deviation",
+Journal of the American Statistical Association 88, 1993), a quartile of the distances between all pairs. It
+withstands as many outliers as the median absolute deviation, half of all cards, needs no symmetry, which
+times do not have, and is less uncertain. Of few cards it says little, so that what is known of cards and
+rounds counts as some degrees of freedom beside theirs, as in `judging`.
 
 No estimator knows that a process now and then is slow for a case all by itself. So one case alone names a
 card only where rounds confirm it: see `_flukes`.
@@ -17,32 +18,27 @@ card only where rounds confirm it: see `_flukes`.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import NormalDist, fmean, median, median_low
+from statistics import fmean, median, median_low
 
-from gpuprof.comparison.noise import CARDS, FLUKES, class_of
+from gpuprof.comparison.judging import student, trimmed
+from gpuprof.comparison.noise import CARDS, FLUKES, PRIOR_DEGREES, class_of
 
 #: How often a healthy card may be named, over all that it is judged by.
-LEVEL = 0.0002
-#: The same where there are few cards: 2 % is to be seen among them too, and few are named for nothing then.
-LEVEL_OF_FEW = 0.0008
+LEVEL = 0.0008
 #: Shares of that for all of a card, for its parts together, and for its cases together. If each judgement had
 #: the same, dozens of cases would blunt the one that finds a card which is slow throughout.
 _SHARES = (0.5, 0.25, 0.25)
-#: Cards from which on their own spread is known well enough to judge by.
-ENOUGH_CARDS = 20
 #: Cards from which on their own spread says anything at all.
 FEWEST_OWN = 5
-#: Cases that stand for a card or for one part of it: a median of fewer is one case's.
+#: Cases that stand for a card or for one part of it: a score of fewer is one case's.
 FEWEST_CASES = 3
-#: Deviation of all of a card from which it is ever called one.
+#: Deviation of all of a card, or of a part, from which it is ever called one.
 LEAST_OF_CARD = 0.01
 #: Where more than this share of the cards lie apart, they are a group of their own, and no outliers.
 MOST_OUTLIERS = 0.1
-#: Standard deviation between rounds of the most restless kernels, and of most, by the class of their time.
-_KNOWN = {25.0: (0.05, 0.03), 100.0: (0.03, 0.006), math.inf: (0.02, 0.004)}
 #: Makes the first quartile of distances between pairs the standard deviation of normal values.
 _QN = 2.2219
 #: What of few values is that quartile's excess over the standard deviation of normal ones, from 2 values on.
@@ -51,8 +47,6 @@ _QN_OF_FEW = (0.399, 0.994, 0.512, 0.844, 0.611, 0.857, 0.669, 0.872)
 _PRECISION = 1e-3
 #: Standard error of a median over that of a mean.
 _MEDIAN = math.sqrt(math.pi / 2)
-#: Share of the most restless cards that say nothing of the usual spread within one.
-_RESTLESS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +56,15 @@ class Level:
     Args:
         median_us: Median of the medians of its rounds, above 0.
         rounds: How many rounds, at least one.
-        variance: Of the logarithms of those medians; None of one round.
     """
 
     median_us: float
     rounds: int = 1
-    variance: float | None = None
 
     @classmethod
     def of(cls, rounds_us: Sequence[float]) -> "Level":
         """From the median of each round, in microseconds, at least one, all above 0."""
-        logs = [math.log(time) for time in rounds_us]
-        return cls(median(rounds_us), len(logs), _variance(logs) if len(logs) > 1 else None)
+        return cls(median(rounds_us), len(rounds_us))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +139,7 @@ class Judged:
         changes: Over all its cases, how far each card lies from the middle; of none with too few cases.
         threshold: The least that is called a deviation of all of a card; None where there is nothing to
             judge.
-        spread: Standard deviation between cards over all cases, by Qn; None likewise.
+        spread: Standard deviation between healthy cards over all cases; None likewise.
     """
 
     outliers: tuple[Outlier, ...]
@@ -163,23 +154,65 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class _Residual:
-    """A case on one card.
+class _Group:
+    """What a card is judged by: all cases, those of a part, or one.
 
     Args:
-        change: Logarithm of how many times the middle it takes.
-        deviation: Standard deviation of that on healthy cards, at most.
-        usual: The same of most kernels, which several cases together come near.
-        least: Smallest change that is ever called one.
+        name: As `Deviation.of`.
+        cases: The cases.
+        level: How often a healthy card may exceed the threshold of this group.
     """
 
-    case: str
-    part: str
-    change: float
-    deviation: float
-    usual: float
-    least: float
-    rounds: int
+    name: str
+    cases: Sequence[Series]
+    level: float
+
+    def deviations(self, changes: Mapping[str, Mapping[str, float]]) -> tuple[dict[str, Deviation], float]:
+        """How far each card lies from the middle, and how far healthy ones do (standard deviation).
+
+        Args:
+            changes: By the case, how far each card lies from its middle, a logarithm.
+        """
+        own: dict[str, list[float]] = defaultdict(list)
+        for case in self.cases:
+            for card, change in changes[case.name].items():
+                own[card].append(change)
+        fewest = min(FEWEST_CASES, len(self.cases))
+        found = {card: _score(of_card) for card, of_card in own.items() if len(of_card) >= fewest}
+        if len(found) < 2:
+            return {}, 0.0
+        scores = {card: score for card, (score, _) in found.items()}
+        middle = _middle(list(scores.values()))
+        usual = median(len(own[card]) for card in scores)
+        # Of two cards only the slower one is ever named.
+        level = self.level * (2 if len(scores) == 2 else 1)
+        degrees, variance = PRIOR_DEGREES, self._known() ** 2
+        if len(scores) >= FEWEST_OWN:
+            degrees += len(scores) - 1
+            spread = spread_of(scores.values())
+            least = variance if len(self.cases) == 1 else median(error for _, error in found.values())
+            # Short kernels take one of a few times: where most cards have the same, Qn is 0.
+            variance = max(least, (PRIOR_DEGREES * variance + (len(scores) - 1) * spread**2) / degrees)
+        of_middle = math.sqrt(2) if len(scores) == 2 else math.hypot(1, _MEDIAN / math.sqrt(len(scores)))
+        reach = student(level, degrees) * math.sqrt(variance) * of_middle
+        deviations = {}
+        for card, score in scores.items():
+            scarce = math.sqrt(max(1.0, usual / len(own[card])))
+            threshold = max(self._least, math.expm1(reach * scarce))
+            deviations[card] = Deviation(self.name, math.expm1(score - middle), threshold, len(own[card]))
+        return deviations, math.sqrt(variance)
+
+    def _known(self) -> float:
+        """Standard deviation of healthy scores as far as it is known without these."""
+        variances = [
+            class_of(_time(case)).deviation ** 2 / median(level.rounds for level in case.levels.values())
+            for case in self.cases
+        ]
+        return math.sqrt(CARDS**2 + math.fsum(variances) / len(variances) ** 2)
+
+    @property
+    def _least(self) -> float:
+        return LEAST_OF_CARD if len(self.cases) > 1 else class_of(_time(self.cases[0])).least
 
 
 def judge_cards(series: Sequence[Series]) -> Judged:
@@ -188,38 +221,62 @@ def judge_cards(series: Sequence[Series]) -> Judged:
     Args:
         series: The cases, all on cards of one kind with one source; a case on one card alone says nothing.
     """
-    residuals: dict[str, list[_Residual]] = defaultdict(list)
+    series = [case for case in series if len(case.levels) > 1]
+    changes = {case.name: changes_in(case) for case in series}
+    whole, *others = _groups(series) or [_Group("", (), LEVEL)]
+    of_whole, spread = whole.deviations(changes)
+    found: dict[str, list[Deviation]] = defaultdict(list)
+    for group in others:
+        for card, deviation in group.deviations(changes)[0].items():
+            if deviation.beyond:
+                found[card].append(deviation)
+    rounds: dict[str, list[int]] = defaultdict(list)
     for case in series:
-        for card, residual in _residuals(case):
-            residuals[card].append(residual)
-    parts = {case.part for case in series if case.part}
-    tests = (1, len(parts), max(map(len, residuals.values()), default=0))
-    level = LEVEL if len(residuals) >= ENOUGH_CARDS else LEVEL_OF_FEW
-    if len(residuals) == 2:  # only one of the two is ever named
-        level *= 2
-    of_whole, of_part, of_case = (
-        _reach(share * level, count) for share, count in zip(_SHARES, tests, strict=True)
-    )
-    whole, spread = _over(residuals, "", of_whole)
-    of_parts = [_over(_in_part(residuals, part), part, of_part)[0] for part in sorted(parts)]
-    found = []
-    for card, own in residuals.items():
-        outlier = _outlier(card, own, whole.get(card), [of[card] for of in of_parts if card in of], of_case)
-        if outlier is not None:
-            found.append(outlier)
-    found.sort(key=lambda item: (not item.confirmed, -abs(item.gravest.change), item.card))
-    thresholds = [deviation.threshold for deviation in whole.values()]
+        for card, level in case.levels.items():
+            rounds[card].append(level.rounds)
+    outliers = [
+        _outlier(card, of_whole.get(card), found[card], rounds[card], set(changes))
+        for card in rounds
+        if found[card] or (card in of_whole and of_whole[card].beyond)
+    ]
+    outliers.sort(key=lambda item: (not item.confirmed, -abs(item.gravest.change), item.card))
     return Judged(
-        tuple(found),
-        {card: deviation.change for card, deviation in whole.items()},
-        median(thresholds) if thresholds else None,
-        spread,
+        tuple(outliers),
+        {card: deviation.change for card, deviation in of_whole.items()},
+        median(deviation.threshold for deviation in of_whole.values()) if of_whole else None,
+        spread if of_whole else None,
     )
 
 
-def _reach(level: float, tests: int) -> float:
-    """Standard deviations that a healthy card exceeds in one of so many judgements as often as it may."""
-    return NormalDist().inv_cdf(1 - level / 2 / max(1, tests))
+def changes_in(series: Series) -> dict[str, float]:
+    """How far each card lies from the middle of one case, a logarithm: 0.02 is about 2 % slower."""
+    logs = {card: math.log(level.median_us) for card, level in series.levels.items()}
+    middle = _middle(list(logs.values()))
+    return {card: value - middle for card, value in logs.items()}
+
+
+def _groups(series: Sequence[Series]) -> list[_Group]:
+    """All cases, those of each part, each case."""
+    parts: dict[str, list[Series]] = defaultdict(list)
+    for case in series:
+        if case.part:
+            parts[case.part].append(case)
+    parts = {part: cases for part, cases in parts.items() if len(cases) >= FEWEST_CASES}
+    groups = [_Group("", series if len(series) >= FEWEST_CASES else (), _SHARES[0] * LEVEL)]
+    groups += [_Group(part, parts[part], _SHARES[1] * LEVEL / len(parts)) for part in sorted(parts)]
+    groups += [_Group(case.name, (case,), _SHARES[2] * LEVEL / len(series)) for case in series]
+    return groups
+
+
+def _score(changes: Sequence[float]) -> tuple[float, float]:
+    """The mean of one card's distances without a quarter at either end, and its error's variance."""
+    few = len(changes) < FEWEST_CASES
+    mean, count, squares = trimmed(changes, fewest=0 if few else max(1, len(changes) // 4))
+    return mean, squares / count / (count - 1) if count > 1 else 0.0
+
+
+def _time(case: Series) -> float:
+    return median(level.median_us for level in case.levels.values())
 
 
 def spread_of(values: Iterable[float]) -> float:
@@ -270,123 +327,22 @@ def _middle(values: Sequence[float]) -> float:
     return median_low(values) if len(values) == 2 else median(values)
 
 
-def _between(values: Sequence[float]) -> float:
-    """Standard deviation between cards: their own where they are enough, at least the known one of few."""
-    if len(values) < FEWEST_OWN:  # the distance between two of them is all that there is to tell it by
-        return CARDS
-    own = spread_of(values)
-    return own if len(values) >= ENOUGH_CARDS else max(own, CARDS)
-
-
-def _of_middle(cards: int) -> float:
-    """By how much the middle of few cards, which is uncertain too, widens a distance from it."""
-    if cards >= ENOUGH_CARDS:
-        return 1.0
-    return math.sqrt(2) if cards == 2 else math.hypot(1, _MEDIAN / math.sqrt(cards))
-
-
-def _residuals(case: Series) -> Iterator[tuple[str, _Residual]]:
-    if len(case.levels) < 2:
-        return
-    logs = {card: math.log(level.median_us) for card, level in case.levels.items()}
-    middle = _middle(list(logs.values()))
-    between = _between(list(logs.values()))
-    kind = class_of(math.exp(middle))
-    within = _within(case.levels.values())
-    for card, level in case.levels.items():
-        # One round shows nothing of its own spread: then what kernels were seen to have counts.
-        shown = None if level.rounds == 1 else within
-        deviation, usual = (
-            max(between, (known if shown is None else shown) * _MEDIAN / math.sqrt(level.rounds))
-            * _of_middle(len(logs))
-            for known in _KNOWN[kind.below_us]
-        )
-        change, least = logs[card] - middle, math.log1p(kind.least)
-        yield card, _Residual(case.name, case.part, change, deviation, usual, least, level.rounds)
-
-
-def _variance(values: Sequence[float]) -> float:
-    """Of at least two values; `statistics.variance` counts in fractions, which takes most of judging."""
-    mean = fmean(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
-
-
-def _within(levels: Iterable[Level]) -> float | None:
-    """Standard deviation of rounds within a card, without the most restless; None for want of rounds."""
-    variances = sorted(level.variance for level in levels if level.variance is not None)
-    kept = variances[: len(variances) - int(_RESTLESS * len(variances))]
-    return math.sqrt(fmean(kept)) if kept else None
-
-
-def _in_part(residuals: Mapping[str, Sequence[_Residual]], part: str) -> dict[str, list[_Residual]]:
-    return {card: [item for item in own if item.part == part] for card, own in residuals.items()}
-
-
-def _over(
-    residuals: Mapping[str, Sequence[_Residual]], name: str, reach: float
-) -> tuple[dict[str, Deviation], float | None]:
-    """How far each card lies from the middle over several cases, and the spread between cards."""
-    found = {card: own for card, own in residuals.items() if len(own) >= FEWEST_CASES}
-    if len(found) < 2:
-        return {}, None
-    usual = median(item.usual for own in found.values() for item in own)
-    changes, errors = {}, {}
-    for card, own in found.items():
-        # A case that is quieter than most weighs no more than these, or it alone would decide.
-        weights = [1 / max(item.usual, usual) for item in own]
-        changes[card] = _weighted_median([item.change for item in own], weights)
-        errors[card] = _MEDIAN / math.sqrt(math.fsum(weight**2 for weight in weights))
-    middle = _middle(list(changes.values()))
-    spread = _between(list(changes.values()))
-    usual_error = median(errors.values())
-    deviations = {}
-    for card, change in changes.items():
-        deviation = max(spread * max(1.0, errors[card] / usual_error), errors[card])
-        if len(found) < ENOUGH_CARDS:
-            deviation = max(deviation, math.hypot(CARDS * _of_middle(len(found)), errors[card]))
-        threshold = max(math.log1p(LEAST_OF_CARD), reach * deviation)
-        deviations[card] = Deviation(
-            name, math.expm1(change - middle), math.expm1(threshold), len(found[card])
-        )
-    return deviations, spread
-
-
-def _weighted_median(values: Sequence[float], weights: Sequence[float]) -> float:
-    """The value with half of the weight on either side; between two that share it, their mean."""
-    ordered = sorted(zip(values, weights, strict=True))
-    half = math.fsum(weights) / 2
-    total = 0.0
-    for index, (value, weight) in enumerate(ordered):
-        total += weight
-        if math.isclose(total, half) and index + 1 < len(ordered):
-            return (value + ordered[index + 1][0]) / 2
-        if total > half:
-            return value
-    return ordered[-1][0]
-
-
 def _outlier(
     card: str,
-    own: Sequence[_Residual],
     whole: Deviation | None,
-    parts: Sequence[Deviation],
-    reach: float,
-) -> Outlier | None:
-    cases = []
-    for item in own:
-        threshold = math.expm1(max(item.least, reach * item.deviation))
-        cases.append(Deviation(item.case, math.expm1(item.change), threshold))
-    beyond = sorted((case for case in cases if case.beyond), key=lambda case: -abs(case.change))
-    parts = [part for part in parts if part.beyond]
-    if whole is not None and not whole.beyond:
-        whole = None
-    if whole is None and not parts and not beyond:
-        return None
+    beyond: Sequence[Deviation],
+    rounds: Sequence[int],
+    names: set[str],
+) -> Outlier:
+    """A card that lies off in something, and whether that is more than a chance of one process."""
+    cases = sorted((item for item in beyond if item.of in names), key=lambda item: -abs(item.change))
+    parts = tuple(item for item in beyond if item.of not in names)
+    whole = whole if whole is not None and whole.beyond else None
     confirmed = whole is not None or bool(parts)
     for slower in (True, False):
-        agree = sum((case.change > 0) == slower for case in beyond)
-        confirmed = confirmed or (agree > 0 and _flukes([item.rounds for item in own], agree) <= LEVEL / 2)
-    return Outlier(card, whole, tuple(parts), tuple(beyond), confirmed)
+        agree = sum((case.change > 0) == slower for case in cases)
+        confirmed = confirmed or (agree > 0 and _flukes(rounds, agree) <= LEVEL / 8)
+    return Outlier(card, whole, parts, tuple(cases), confirmed)
 
 
 def _flukes(rounds: Sequence[int], deviating: int) -> float:

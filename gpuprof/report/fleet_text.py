@@ -4,11 +4,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import expm1
 from statistics import median
 
 from gpuprof.analysis import numbers
-from gpuprof.comparison.fleet import Finding, Fleet, Kind, changes_in
-from gpuprof.comparison.outliers import ENOUGH_CARDS, FEWEST_CASES, Deviation, Series, spread_of
+from gpuprof.comparison.fleet import Finding, Fleet, Kind
+from gpuprof.comparison.outliers import FEWEST_CASES, Deviation, Series, changes_in, spread_of
 
 #: Items that a sentence names before it counts the rest.
 _MOST_NAMED = 6
@@ -16,6 +17,8 @@ _MOST_NAMED = 6
 _NOTHING = 0.0005
 #: Cards from which on a spread between them is shown.
 _FEWEST_TO_SPREAD = 6
+#: Cards from which on what is shown of their spread is mostly theirs.
+_ENOUGH_CARDS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def case_rows(kind: Kind) -> list[CaseRow]:
     for series in kind.series:
         if len(series.levels) < 2:
             continue
-        changes = changes_in(series)
+        changes = {card: expm1(change) for card, change in changes_in(series).items()}
         worst = max(changes, key=lambda card: changes[card])
         found.append(
             CaseRow(
@@ -116,7 +119,7 @@ def kind_facts(kind: Kind) -> str:
             return f"{text}: one card alone is compared with nothing"
         return f"{text}: a card is judged as a whole from {FEWEST_CASES} cases on"
     spread, least = (numbers.percent(100 * value, 2) for value in (judged.spread, judged.threshold))
-    few = f"; of fewer than {ENOUGH_CARDS} cards no less is assumed" if cards < ENOUGH_CARDS else ""
+    few = "; of so few cards most of it is assumed" if cards < _ENOUGH_CARDS else ""
     return f"{text}; cards spread by {spread} (standard deviation{few}); {least} over all cases is an outlier"
 
 

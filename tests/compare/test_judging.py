@@ -162,7 +162,7 @@ def test_slowdowns_of_recorded_runs_are_found_in_one_round_each(pairs):
     assert Tally.of(slowed(pairs["to 100 µs"], 0.08)).share("regressed") > 95
     assert Tally.of(slowed(pairs["longer"], 0.05)).share("regressed") > 99
     assert Tally.of(pairs["to 100 µs"]).share("same") > 80
-    assert Tally.of(pairs["longer"]).share("same") > 99
+    assert Tally.of(pairs["longer"]).share("same") > 98
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

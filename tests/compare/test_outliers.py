@@ -4,7 +4,7 @@
 
 import math
 import random
-from statistics import fmean, stdev
+from statistics import fmean
 
 import pytest
 
@@ -153,11 +153,27 @@ def test_spread_of_equal_values_is_none():
     assert spread_of([1.0, 1.0, 1.0, 1.0, 7.0]) == 0.0
 
 
-def test_level_is_the_median_of_rounds_with_the_spread_of_their_logarithms():
-    level = Level.of([100.0, 110.0, 90.0])
-    assert (level.median_us, level.rounds) == (100.0, 3)
-    assert level.variance == pytest.approx(stdev(map(math.log, (100, 110, 90))) ** 2)
-    assert Level.of([5.0]) == Level(5.0, 1, None)
+@pytest.mark.parametrize("cards", [5, 6, 8, 30])
+def test_evidence_joins_over_cases(cards):
+    """3 % in each of 17 short cases of one round, where cards spread by 0.07 % over all."""
+    for factor in (1.03, 0.97):
+        rng = random.Random(cards)
+        series = [
+            Series(
+                f"case{number}",
+                {
+                    f"card{card}": Level.of(
+                        [(12 + number) * (factor if card == 2 else 1) * math.exp(rng.gauss(0, 0.0028))]
+                    )
+                    for card in range(cards)
+                },
+                PARTS[number % 3],
+            )
+            for number in range(17)
+        ]
+        (found,) = judge_cards(series).confirmed
+        assert (found.card, found.gravest.cases) == ("card2", 17)
+        assert found.gravest.change == pytest.approx(factor - 1, abs=0.003)
 
 
 def test_healthy_cards_are_seldom_named():
